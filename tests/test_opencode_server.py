@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellboard.agents.cli import Unanswered, Waiting
 from bellboard.agents.opencode import server
@@ -19,6 +20,7 @@ from bellboard.agents.opencode.dialect.spoken import OpenCodeDialect
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
 from bellboard.storage.spool import Spool
+from desk import NAME, Desk
 from rig import node
 from rig.cache import CHECKOUT
 from rig.home import Home
@@ -71,7 +73,7 @@ process.exit(0)
 """
 #: Serves the pending permission over HTTP, and prints what is posted.
 HTTP = """
-import http.server, json, sys
+import http.server, json, sys, time
 
 pending = json.loads(sys.argv[1])
 
@@ -86,6 +88,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.reply(True)
 
     def reply(self, value):
+        time.sleep(float(sys.argv[3]))
         data = json.dumps(value).encode()
         self.send_response(int(sys.argv[2]))
         self.send_header("Content-Length", str(len(data)))
@@ -291,8 +294,12 @@ def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home
     assert refused(other).endswith("another process listens there")
 
 
-def http(home: Home, pending: Any, status: int = 200) -> Program:
-    return Program(home, sys.executable, "-c", HTTP, json.dumps(pending), str(status))
+def http(home: Home, pending: Any, status: int = 200, after: float = 0.0) -> Program:
+    """Return a program that serves it; each reply takes `after` seconds."""
+    named = home.root / "opencode"
+    if not named.exists():
+        named.symlink_to(sys.executable)
+    return Program(home, str(named), "-c", HTTP, json.dumps(pending), str(status), str(after))
 
 
 def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
@@ -319,6 +326,25 @@ def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
             sleeping.wait()
         finally:
             program.close()
+
+
+def test_an_answer_that_a_slow_opencode_takes_late_counts(home: Home) -> None:
+    """It was sent, so it is not refused: what the agent does afterwards is the outcome."""
+    program = http(home, [{"id": "per_1", "sessionID": SESSION}], 200, after=1.7)
+    try:
+        desk = Desk(home, program.process.pid)
+        head = f"bellboard 1\0agent=opencode\0event=PermissionRequest\0pid={desk.pid}\0\0"
+        (desk.folder / NAME).write_text(head + json.dumps(PERMISSION))
+        desk.s = replace(desk.session_of(agent="opencode"), session_id=SESSION)
+        desk.session = {SESSION: desk.s}.get  # type: ignore[method-assign]
+        given = {"session_id": SESSION}
+        shown = desk.request(**given, ways=False)
+        assert "request" in shown, shown
+        reply = desk.answer(**given, digest=shown["request"]["digest"])
+        assert (reply.get("way"), reply.get("outcome")) == ("server", "nothing"), reply
+        assert program.told()["body"] == {"reply": "once"}
+    finally:
+        program.close()
 
 
 @pytest.mark.pure

@@ -68,7 +68,6 @@ M.send = function(session, request, answer, done)
     session_id = session.session_id,
     request = request.id,
     digest = request.digest,
-    by = ('Neovim %d'):format(vim.fn.getpid()),
   }, answer)
   host.ask('answer', sent, function(reply)
     offer(session, reply)

@@ -34,7 +34,7 @@ from ..storage.claims import Claim, Claims
 from ..storage.item import NAME
 from ..storage.spool import Spool
 from .aftermath import DID, FIRST, goes_on, whose
-from .beside import Declined, Given, Reply, beside, pause
+from .beside import Declined, Given, Reply, Unheard, beside, pause
 from .keyboard import Terminal, enter
 from .standing import (
     ANSWERED,
@@ -253,7 +253,8 @@ class Answering:
         served = bool(reply) and await beside(partial(is_served, asked, home))
         if served:
             self._log(given, claim, "server", pid=asked.run.pid)
-            await beside(partial(serve, asked, home, reply))
+            with suppress(Unheard):  # a slow agent may still take it, as what follows will show
+                await beside(partial(serve, asked, home, reply))
             return "server"
         await self._type(given, asked, answer, claim)
         return "keys"

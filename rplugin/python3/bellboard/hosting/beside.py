@@ -32,6 +32,10 @@ class Declined(Exception):
     """The request is not carried out; the text says why."""
 
 
+class Unheard(Declined):
+    """It did not end in time, and may still be carried out."""
+
+
 def at_once(errand: Coroutine[Any, Any, T]) -> T:
     """Run an errand that waits only with `beside` and `pause`, without an event loop."""
     before = _alone.set(True)
@@ -58,8 +62,9 @@ async def beside(work: Callable[[], T]) -> T:
     """Run `work` in a daemon thread: reading a foreign file may hang, and must not delay exit."""
     outcome = _waited(work) if _alone.get() else await _looped(work)
     if outcome is None:
-        raise Declined(
-            "a folder that this needs does not answer; check what is mounted, and try again"
+        raise Unheard(
+            f"nothing answered within {DEADLINE:.0f} s: a program hangs, or a folder does;"
+            " check what is mounted, and try again"
         )
     succeeded, result = outcome
     if not succeeded:
@@ -102,8 +107,8 @@ def _started(run: Callable[[], None]) -> Thread:
     _threads[:] = [each for each in _threads if each.is_alive()]
     if len(_threads) >= MOST:
         raise Declined(
-            "too many earlier requests still wait for a folder that does not answer; "
-            "check what is mounted, and try again"
+            "too many earlier requests still wait for a program or a folder that does not answer;"
+            " check what is mounted, and try again"
         )
     thread = Thread(target=run, name="bellboard errand")
     thread.start()
