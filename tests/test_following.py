@@ -340,9 +340,12 @@ def test_a_reader_where_nobody_sits_leaves_notifications_to_the_machine(
     assert reader.ask("clock", alone=True).ok
     eventually(lambda: not followed(host), "the end of the lease")
     assert reader.ask("label", session_id="api", label="x").ok
+    assert reader.ask("clock").ok  # asked for the time, which says nothing of who sits there
+    assert reader.ask("label", session_id="api", label="y").ok
+    assert not followed(host)
     asks(spool, "api")
     desktop.shows("api needs you")
-    assert reader.ask("clock").ok
+    assert reader.ask("clock", alone=False).ok
     eventually(lambda: followed(host), "the lease")
 
 

@@ -303,7 +303,7 @@ def test_a_machine_learns_whether_somebody_sits_here(start: Start, dev: FarFeed)
     def greeted(alone: bool) -> None:
         def look() -> bool:
             asked = [x["asked"] for x in dev.heard if x.get("asked", {}).get("do") == "clock"]
-            return bool(asked) and ("alone" in asked[-1]) is alone
+            return bool(asked) and asked[-1]["alone"] is alone
 
         eventually(look, f"alone: {alone}")
 

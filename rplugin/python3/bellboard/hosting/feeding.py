@@ -146,8 +146,8 @@ class Feeding:
     def _came(self, raw: bytes) -> None:
         """Take a line of the reader."""
         ask = asked(raw)
-        if ask is not None and ask.do == "clock":
-            self._alone = ask.fields.get("alone") is True
+        if ask is not None and "alone" in ask.fields:
+            self._alone = ask.fields["alone"] is True
         self._listen()
         task = self._loop.create_task(self._reply(ask))
         self._tasks.add(task)

@@ -193,7 +193,7 @@ class Link:
         """Return a request that shows that somebody reads, and whether somebody sits here."""
         self.is_greeted = True
         self._count += 1
-        return asking(self._count, "clock", {"alone": True} if self._alone else {})
+        return asking(self._count, "clock", {"alone": self._alone})
 
     def sit(self, alone: bool) -> None:
         """Note whether nobody is at this machine to be notified: then others notify."""

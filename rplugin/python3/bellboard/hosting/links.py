@@ -195,8 +195,9 @@ class Links:
         ending = [self._links.pop(name) for name in names]
         for link in ending:
             link.stop(leave)
+        until = time.monotonic() + JOIN
         for link in ending:
-            link.join(JOIN)
+            link.join(max(0.0, until - time.monotonic()))
         for name in names:
             if (claim := self._claims.pop(name, None)) is not None:
                 claim.leave()
