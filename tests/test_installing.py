@@ -183,6 +183,24 @@ def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Cli) -> None:
     assert [*path.parent.glob(f"{atomic.PREFIX}*")] == []
 
 
+@pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
+def test_hooks_that_stay_because_of_a_change_meanwhile_are_still_guarded(
+    home: Home, cli: Cli
+) -> None:
+    """They are in the settings, so their loss would be reported."""
+    work = installer(home, cli)
+    path = work.user_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    work.apply(work.put_in(path))
+    before = installed.hooked_files(work.home)[str(path)].events
+    assert before
+    change = work.take_out(path)
+    path.write_text(path.read_text() + "\n")
+    with pytest.raises(SettingsError, match="has changed since"):
+        work.apply(change)
+    assert installed.hooked_files(work.home)[str(path)].events == before
+
+
 # What Codex trusts
 
 STATE = '[hooks.state."{home}/.codex/hooks.json:{event}:0:0"]\ntrusted_hash = "sha256:{digest}"\n'

@@ -154,7 +154,7 @@ class Installer:
             hooked = hooked_files.setdefault(
                 str(path), installed.HookedFile(made=_missing_folders(path), agent=self.cli.key)
             )
-            hooked.events = []  # not to be reported missing meanwhile
+            before, hooked.events = hooked.events, []  # not to be reported missing meanwhile
             if change.events:
                 hooked.before = change.before
         if not change.is_none:
@@ -163,6 +163,8 @@ class Installer:
                 backup = backup_of(path)
                 atomic.copy(path, backup)
             if not atomic.replace(path, change.new, change.old):
+                with installed.changing(self.home) as hooked_files:
+                    hooked_files[str(path)].events = before
                 raise SettingsError(f"{path} has changed since; nothing was written: try again")
             for old in backups(path)[:-BACKUPS]:
                 with contextlib.suppress(OSError):
