@@ -191,6 +191,42 @@ def test_children_and_the_ports_they_listen_on(
     os.kill(child, signal.SIGKILL)
 
 
+@pytest.mark.skipif(not processes.has_proc(), reason="this needs /proc")
+def test_only_ports_of_127_0_0_1_are_its_own(
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    """The same port of another address may be another user's here."""
+    serve = (
+        "import socket, sys, time\n"
+        "def serve(family, host):\n"
+        "  made = socket.create_server((host, 0), family=family)\n"
+        "  print(made.getsockname()[1], flush=True)\n"
+        "  return made\n"
+        "v4, v6 = socket.AF_INET, socket.AF_INET6\n"
+        "made = [serve(v4, host) for host in ('127.0.0.1', '0.0.0.0', '127.0.0.2')]\n"
+        "if socket.has_dualstack_ipv6():\n"
+        "  made += [socket.create_server(('::', 0), family=v6, dualstack_ipv6=True)]\n"
+        "  print(made[-1].getsockname()[1], flush=True)\n"
+        "print('ready', flush=True); time.sleep(60)\n"
+    )
+    served = start(sys.executable, "-c", serve, stdout=subprocess.PIPE)
+    assert served.stdout is not None
+    first, second, other, *both = [int(row) for row in iter(served.stdout.readline, b"ready\n")]
+    served.stdout.close()
+    assert processes.own_ports(served.pid) == sorted([first, second, *both])
+    assert other in ports(served.pid)
+
+
+@pytest.mark.skipif(not processes.has_proc(), reason="this needs /proc")
+def test_ports_of_another_network_are_not_its_own(
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    serve = "import socket, time; made = socket.create_server(('', 0)); time.sleep(60)"
+    apart = start(*unshared("--net"), sys.executable, "-c", serve)
+    eventually(lambda: ports(apart.pid), "its ports")
+    assert processes.own_ports(apart.pid) == []
+
+
 # ---------------------------------------------------------------- deaths
 
 

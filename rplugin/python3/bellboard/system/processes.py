@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,11 @@ INTERPRETERS = frozenset({"node", "bun", "deno"})
 PROC = "/proc"
 ENVIRONMENT_LIMIT: Final = 1 << 20
 LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
+_HERE, _MAPPED = (
+    f"{int.from_bytes(part, sys.byteorder):08X}" for part in (b"\x7f\0\0\1", b"\0\0\xff\xff")
+)
+#: Addresses of sockets that take connections to 127.0.0.1, as they are written there.
+LOOPED: Final = frozenset((_HERE, "0" * 8, "0" * 16 + _MAPPED + _HERE, "0" * 32))
 
 
 # ---------------------------------------------------------------- one process
@@ -186,11 +192,20 @@ def ports(pid: int) -> list[int]:
 
 
 def own_ports(pid: int) -> list[int]:
-    """Return the TCP ports that a process itself listens on."""
-    return _ports(pid, [pid])
+    """Return the TCP ports of 127.0.0.1 here that a process itself listens on."""
+    return _ports(pid, [pid], LOOPED) if _is_in_our_network(pid) else []
 
 
-def _ports(pid: int, family: Iterable[int]) -> list[int]:
+def _is_in_our_network(pid: int) -> bool:
+    """Return whether 127.0.0.1 is the same for a process as for us: containers have their own."""
+    try:
+        return not has_proc() or Path(f"{PROC}/{pid}/ns/net").samefile(f"{PROC}/self/ns/net")
+    except OSError:
+        return False
+
+
+def _ports(pid: int, family: Iterable[int], at: Collection[str] = ()) -> list[int]:
+    """Return the ports; `at`: only those of these addresses, as /proc/net/tcp has them."""
     if not has_proc():
         return _ports_elsewhere(family)
     sockets: dict[str, int] = {}
@@ -198,7 +213,9 @@ def _ports(pid: int, family: Iterable[int]) -> list[int]:
         for line in lines_of(f"{PROC}/{pid}/net/{table}")[1:]:
             fields = line.split()
             if len(fields) > 9 and fields[3] == LISTENS:
-                sockets[f"socket:[{fields[9]}]"] = int(fields[1].rpartition(":")[2], 16)
+                address, _, port = fields[1].rpartition(":")
+                if not at or address in at:
+                    sockets[f"socket:[{fields[9]}]"] = int(port, 16)
     held = (name for each in (family if sockets else ()) for name in descriptors(each))
     return sorted({sockets[name] for name in held if name in sockets})
 
