@@ -87,11 +87,11 @@ end
 ---@param most integer
 ---@return string[]
 M.rows = function(buf, most)
-  local rows = api.nvim_buf_get_lines(buf, 0, -1, false)
-  while #rows > 0 and rows[#rows]:match('^%s*$') do
-    rows[#rows] = nil
+  local last = api.nvim_buf_line_count(buf) -- there may be 100,000
+  while last > 0 and api.nvim_buf_get_lines(buf, last - 1, last, false)[1]:match('^%s*$') do
+    last = last - 1
   end
-  return vim.list_slice(rows, math.max(1, #rows - most + 1))
+  return api.nvim_buf_get_lines(buf, math.max(0, last - most), last, false)
 end
 
 M.attach = function()

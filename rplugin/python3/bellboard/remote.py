@@ -25,6 +25,8 @@ _plugins: list[Bellboard] = []  # the one of this process, once it is loaded
 
 #: Evidence that the editor sends by itself; the user need not know of a delay.
 AUTOMATIC: Final = frozenset({"view", "goto"})
+#: What may stand beside the kind of evidence, in any order.
+BESIDE: Final = frozenset({"viewer"})
 
 
 def exported(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -82,11 +84,11 @@ class Bellboard:
     @exported("evidence")
     def evidence(self, line: Mapping[str, Any]) -> None:
         """Take evidence from the editor: a view, a jump, a label, a correction."""
-        what = next(iter(line), "")
+        what = next((key for key in line if key not in BESIDE), "")
         try:
             if self.host is None:
                 raise ValueError("the background process is not running")
-            if (s := self._far(line)) is not None:
+            if (s := self._far(line.get(what))) is not None:
                 self._begin(self._mark(s, what, line))
                 return
             why = self.host.report(line)
@@ -157,9 +159,8 @@ class Bellboard:
         self.errands.add(task)
         task.add_done_callback(self.errands.discard)
 
-    def _far(self, line: Mapping[str, Any]) -> Any:
+    def _far(self, about: object) -> Any:
         """Return the session that evidence is about, if it runs on another machine."""
-        about = next(iter(line.values()), None)
         sid = about.get("session_id") if isinstance(about, Mapping) else None
         if not isinstance(sid, str) or "/" not in sid:
             return None

@@ -284,18 +284,17 @@ class Clerk:
         return names, fresh
 
     def _fold_file(self, name: str, now: float) -> list[tuple[str, Folded]] | None:
-        """Fold a file, or refuse it; return None if it is gone."""
+        """Fold a file; refuse what cannot be folded; return None if it is gone."""
+        found: list[tuple[str, Folded]] = []
         try:
             item = self.spool.read(name)
             if item is None:
                 return None
-            found: list[tuple[str, Folded]] = []
             for event in self._decoded(item, now):
                 if event.kind == "junk":
                     self._refuse(name, "not an event", event.why)
                 folded = self.board.fold(event)
                 found += [(name if f.event.kind == event.kind else "", f) for f in folded]
-            return found
         except Refused as why:
             self._refuse(name, str(why))
         except OSError as e:
@@ -305,7 +304,7 @@ class Clerk:
         except Exception:
             # one poisoned event must not crash-loop every Neovim
             self._refuse(name, "it cannot be folded", _traceback())
-        return []
+        return found
 
     def _refuse(self, name: str, reason: str, detail: str = "") -> None:
         self.refused += 1
