@@ -145,6 +145,49 @@ def test_a_window_with_winfixbuf_is_left_alone(nvim: Editors) -> None:
     assert editor.lua("return vim.fn.winnr('$')") == 2
 
 
+#: Whether the program in a terminal runs.
+RUNS = "return vim.fn.jobwait({ vim.bo[...].channel }, 0)[1] == -1"
+
+
+@pytest.mark.parametrize("option", ["nohidden", "bufhidden=wipe", "bufhidden=unload"])
+def test_no_agent_ends_because_its_window_is_needed(
+    nvim: Editors, version: str, option: str
+) -> None:
+    """What goes into the last window of a running terminal that would end opens in a split."""
+    editor = nvim(version, {**CALM, "launch": {"layout": "window"}}, ui=False)
+    here = editor.lua(BUFFER)
+    (one, tty), (two, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
+    for buf in (one, two) if "bufhidden" in option else ():
+        editor.lua("local buf, hides = ... vim.bo[buf].bufhidden = hides", buf, option[10:])
+    editor.command(f"set {option}" if option == "nohidden" else "set hidden")
+    Host(editor).push(blocked("api", tty=tty), blocked("web", tty=other))
+    for act, shown in {"jump('api')": one, "jump('web')": two, "back()": here}.items():
+        editor.lua(f"require('bellboard').{act}")
+        assert editor.lua(BUFFER) == shown
+        assert (editor.lua(RUNS, one), editor.lua(RUNS, two)) == (True, True)
+    editor.lua("require('bellboard').jump('web')")
+    editor.lua("require('bellboard.action.launch').terminal({ 'sleep', '600' })")
+    assert editor.lua(BUFFER) not in (one, two, here)
+    assert (editor.lua(RUNS, one), editor.lua(RUNS, two)) == (True, True)
+
+
+@pytest.mark.parametrize("what", ["nohidden | put ='text'", "setlocal winfixbuf"])
+def test_back_shows_the_buffer_even_if_the_window_must_keep_its_own(
+    nvim: Editors, version: str, what: str
+) -> None:
+    """The way back leads to a window of its own."""
+    editor = nvim(version, CALM, ui=False)
+    here = editor.lua(BUFFER)
+    tty = editor.lua(TERMINAL)[1]
+    Host(editor).push(blocked("api", tty=tty))
+    editor.lua("require('bellboard').jump('api')")
+    editor.command("hide enew")
+    editor.command(f"set {what}" if what.startswith("no") else what)
+    editor.lua("require('bellboard').back()")
+    assert editor.lua(BUFFER) == here
+    assert editor.lua("return vim.fn.winnr('$')") == 2
+
+
 def test_a_jump_from_a_float_lands_in_a_normal_window(nvim: Editors, version: str) -> None:
     """The one that was left for the float; the float keeps its buffer."""
     editor = nvim(version, CALM, ui=False)

@@ -142,8 +142,8 @@ M.back = function()
   if api.nvim_win_is_valid(to.win) then
     api.nvim_set_current_win(to.win)
   end
-  if api.nvim_buf_is_valid(to.buf) and not vim.wo.winfixbuf then
-    api.nvim_win_set_buf(0, to.buf)
+  if api.nvim_buf_is_valid(to.buf) then
+    window.put(to.buf)
     if to.mode == 't' then
       vim.cmd.startinsert()
     end

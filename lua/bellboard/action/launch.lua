@@ -3,6 +3,7 @@ local age = require('bellboard.view.age')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
+local window = require('bellboard.action.window')
 
 local M = {}
 
@@ -12,7 +13,7 @@ local api = vim.api
 local settings = {}
 
 --- Open the window for the terminal.
-local function window()
+local function make_room()
   local options = config.get().launch
   local function size(whole)
     return math.max(1, math.floor(options.size <= 1 and whole * options.size or options.size))
@@ -31,9 +32,9 @@ end
 ---@param env? table<string, string>
 M.terminal = function(command, env)
   local opts = { env = env or vim.empty_dict() }
-  window()
+  make_room()
   local buf = api.nvim_create_buf(true, false)
-  api.nvim_win_set_buf(0, buf)
+  window.put(buf)
   if vim.fn.has('nvim-0.11') == 1 then
     opts.term = true
     vim.fn.jobstart(command, opts)

@@ -1,7 +1,8 @@
--- The window that shows a terminal after a jump.
+-- The window that shows a terminal after a jump, and what is shown in a window instead of another.
 local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local keeper = require('bellboard.action.keeper')
+local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
@@ -34,6 +35,24 @@ local function leave_float()
   end
 end
 
+--- Whether the current window is the last one of a running terminal that would end without one.
+---@return boolean
+local function keeps_running()
+  local buf = api.nvim_get_current_buf()
+  local how = vim.bo[buf].bufhidden
+  local hides = how == 'hide' or how == '' and vim.o.hidden
+  return not hides and #vim.fn.win_findbuf(buf) == 1 and terminals.is_running(buf)
+end
+
+--- Show a buffer in the current window, or in a split if that must keep what it shows.
+---@param buf integer
+M.put = function(buf)
+  local is_kept = api.nvim_get_current_buf() ~= buf and (vim.wo.winfixbuf or keeps_running())
+  if is_kept or not pcall(api.nvim_win_set_buf, 0, buf) then
+    vim.cmd.sbuffer(buf)
+  end
+end
+
 --- Show a hidden buffer: let the plugin that owns it do so, else open it as 'switchbuf' says, by
 --- default in the current window.
 ---@param buf integer
@@ -49,9 +68,7 @@ local function open(buf)
       return
     end
   end
-  if vim.wo.winfixbuf or not pcall(api.nvim_win_set_buf, 0, buf) then
-    vim.cmd.sbuffer(buf)
-  end
+  M.put(buf)
 end
 
 ---@param buf integer
