@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.agents.dialect import Press
-from bellboard.core.session import Block, Process, Session
+from bellboard.core.session import Process, Session
 from bellboard.hosting import aftermath, beside, keyboard, terminals
 from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
@@ -520,22 +520,6 @@ def test_of_two_that_look_the_same_none_gets_a_key(desk: Desk) -> None:
     desk.s = desk.session_of(blocks={":": block, "a1:": other})
     refused(desk, desk.answer(), f"it asks the same thing twice, and keys cannot tell which{THERE}")
     assert terminal.keys == ""
-
-
-def test_a_question_that_no_hook_reported_can_be_answered(desk: Desk) -> None:
-    """As in auto mode; if its line is whole."""
-    terminal = desk.terminal = Typewriter(desk, SCREEN.replace("   Build it\n", ""))
-    asked = Block("permission", 1.0, tool="Bash", detail="make all", shown=True)
-    for detail in ("make all…", "curl -u ***", ""):
-        desk.s = desk.session_of(blocks={":": replace(asked, detail=detail)})
-        shown = desk.request(request="")["request"]
-        assert (shown["complete"], shown.get("choices", [])) == (False, [])
-        reply = desk.answer(request="", digest=shown["digest"])
-        assert reply["why"] == f"what it asks is not known in full here{THERE}"
-    desk.s = desk.session_of(blocks={":": asked})
-    digest = desk.request(request="")["request"]["digest"]
-    assert desk.answer(request="", digest=digest)["way"] == "keys"
-    assert terminal.keys == "1"
 
 
 def test_a_terminal_that_is_gone_is_named(desk: Desk) -> None:

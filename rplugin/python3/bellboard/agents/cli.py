@@ -130,6 +130,13 @@ class Cli(Hooked):
         """Return how a session went on after `since`, if the CLI itself says so. May hang."""
         return None
 
+    def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
+        """Return what a hook would report of what the main thread asks, or b"".  May hang.
+
+        It is known only if the CLI itself has written it down in full.
+        """
+        return b""
+
     def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
         """Return whose answer counted, "" if that is not known, None if it may soon be.
 

@@ -52,6 +52,14 @@ class About(NamedTuple):
     folders: Collection[str] = ()
 
 
+class OnDisk(NamedTuple):
+    """The file that a request is about, and what becomes of it."""
+
+    path: str
+    how: str  # read | changed | replaced, by what the request shows
+    holds: str | None = None  # what it must hold, as the CLI reads it again once it is answered
+
+
 class Press(NamedTuple):
     """A key for a dialog, or a text to type into it; or why there is none."""
 
@@ -122,6 +130,10 @@ class Dialect(ABC):
         self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
     ) -> Request | None:
         """Return what the payload of a hook asks, under this name; None if it asks nothing."""
+
+    def on_disk(self, payload: bytes) -> OnDisk | None:
+        """Return the file that a request is about; None if there is none."""
+        return None
 
     def reply(self, payload: bytes, answer: Answer) -> bytes:
         """Return an answer that `check` found nothing against, in the form that the CLI takes.

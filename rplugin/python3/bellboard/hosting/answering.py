@@ -45,13 +45,14 @@ from .standing import (
     in_its_terminal,
     is_served,
     name_of,
+    others,
     serve,
     standing,
     still_asks,
     typed,
     untypeable,
-    with_digest,
 )
+from .whole import completed
 
 if TYPE_CHECKING:
     from ..storage.history import Logged
@@ -121,7 +122,7 @@ class Answering:
         """
         asked = await self._asked(given)
         if digest := given.get("digest"):
-            asked = with_digest(asked, str(digest), self._desk.spool)
+            asked = await self._with_digest(asked, str(digest))
         if given.get("ways") is False:
             return {"request": msgspec.to_builtins(asked.request)}
         is_bound = bool(digest or _name(given)) and given.get("shown") is not True
@@ -179,9 +180,22 @@ class Answering:
             was_shown = bool(NAME.fullmatch(name)) if name else bool(_digest(given))
             otherwise = FIRST[TERMINAL] if was_shown else ANSWERED
             raise Declined(self._who(name, _digest(given), otherwise, s.session_id))
-        asked = asked_of(s, *found, self._desk.spool)
+        asked = await beside(
+            partial(completed, asked_of(s, *found, self._desk.spool), self._environ)
+        )
         if not await beside(partial(still_asks, asked, self._environ)):
             raise Declined(self._who(name_of(asked.request), "", FIRST[TERMINAL]))
+        return asked
+
+    async def _completed(self, asked: Asked) -> Asked:
+        return await beside(partial(completed, asked, self._environ))
+
+    async def _with_digest(self, asked: Asked, digest: str) -> Asked:
+        """Return the request of its session that has a digest; without one, this one."""
+        for other in others(asked, self._desk.spool) if asked.request.digest != digest else ():
+            found = await self._completed(other)
+            if found.request.digest == digest:
+                return found
         return asked
 
     def _who(self, name: str, digest: str, otherwise: str, sid: str = "") -> str:
@@ -212,7 +226,8 @@ class Answering:
         terminal = self._terminal(asked.run)
         if terminal is not None:
             with suppress(Declined):
-                some = [] if ways or is_bound else in_its_terminal(asked, self._desk.spool)
+                given = [] if ways or is_bound else in_its_terminal(asked, self._desk.spool)
+                some = [await self._completed(each) for each in given]
                 shown = await self._shown(terminal, [asked, *some], patient=not ways)
                 if shown is not None:
                     asked, ways = asked if ways else shown, [*ways, "keys"]

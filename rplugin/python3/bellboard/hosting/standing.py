@@ -17,9 +17,7 @@ from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
 from ..agents.origins import origin_of
-from ..agents.parts import ALLOW, STOP
 from ..core.detail import line
-from ..core.flags import HIDDEN
 from ..core.front import runs_of
 from ..core.request import (
     TERMINAL,
@@ -40,12 +38,6 @@ from .beside import Declined
 THERE: Final = "; go there to answer"
 COARSE: Final = 2.0  # seconds by which the start of a process is known; `btime` has no fractions
 ANSWERED: Final = "it has already been answered"
-#: What can be said to a question that no hook reported.
-SEEN: Final = (
-    ALLOW,
-    Choice("deny", "No, and say why", "message"),
-    STOP,
-)
 
 
 class Asked(NamedTuple):
@@ -132,12 +124,7 @@ def standing(s: Session, name: str) -> tuple[Run, Block] | None:
     return min(asking, key=lambda each: each[1].since, default=None)
 
 
-def with_digest(asked: Asked, digest: str, spool: Spool) -> Asked:
-    """Return the request of its session that has a digest; without one, this one."""
-    return next((x for x in [asked, *_others(asked, spool)] if x.request.digest == digest), asked)
-
-
-def _others(asked: Asked, spool: Spool) -> list[Asked]:
+def others(asked: Asked, spool: Spool) -> list[Asked]:
     """Return the other requests that stand, as far as they can be read."""
     found = []
     for run in runs_of(asked.session):
@@ -154,7 +141,7 @@ def in_its_terminal(asked: Asked, spool: Spool) -> list[Asked]:
     Their dialogs are shown one after the other, in an order that only the screen tells: the hooks
     of two that ask at the same moment run side by side.
     """
-    return [each for each in _others(asked, spool) if each.run is asked.run]
+    return [each for each in others(asked, spool) if each.run is asked.run]
 
 
 def drawn_at(asked: Asked) -> float:
@@ -219,8 +206,6 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
 def _seen(s: Session, run: Run, block: Block) -> Asked:
     """Return a question that no hook reported: only one line of it is known."""
     pid = run.pid or next(iter(s.processes), 0)
-    is_whole = bool(block.detail) and not block.detail.endswith("…") and HIDDEN not in block.detail
-    is_known = is_whole and block.asks == "permission"
     facts = (s.agent, s.session_id, pid, block.agent, block.tool, block.detail, block.shown_digest)
     request = Request(
         id="",
@@ -234,9 +219,8 @@ def _seen(s: Session, run: Run, block: Block) -> Asked:
         asked_at=block.since,
         title=block.tool,
         parts=(Part("text", text=block.detail),) if block.detail else (),
-        choices=SEEN if is_known else (),
-        complete=is_known,
-        why="" if is_known else f"what it asks is not known in full here{THERE}",
+        complete=False,
+        why=f"what it asks is not known in full here{THERE}",
     )
     return Asked(s, run, block, request, b"", About(block.detail, block.shown_digest, _folders(s)))
 

@@ -64,12 +64,22 @@ class ClaudeCode(Cli):
         config = Path(s.config_dir or config_of(environ))
         return went_on(config / "sessions", pid, s.session_id, since)
 
+    def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
+        from ..tailing import ends_with
+        from .dialect.asking import asking
+        from .dialect.spoken import DIALECT
+        from .witnesses.transcript import path_of
+
+        config = s.config_dir or config_of(environ)
+        path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it
+        return asking(s.session_id, ends_with(DIALECT, path))
+
     def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
         from ..tailing import ends_with
         from .dialect.deciding import first_in
-        from .dialect.spoken import ClaudeDialect
+        from .dialect.spoken import DIALECT
 
-        entries = ends_with(ClaudeDialect(), s.transcript)
+        entries = ends_with(DIALECT, s.transcript)
         return first_in(entries, asked.payload, asked.tool_id, since, sent)
 
 

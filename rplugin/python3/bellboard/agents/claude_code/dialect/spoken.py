@@ -11,6 +11,7 @@ from typing import Final
 from ....core.events import AGENT
 from ....core.request import Answer, Request
 from ...dialect import About, Dialect, Press, Seen
+from .asking import on_disk
 from .entries import decoded, is_noise
 from .hooks import hook
 from .names import KINDS
@@ -31,6 +32,7 @@ class ClaudeDialect(Dialect):
     entry = staticmethod(decoded)
     is_noise = staticmethod(is_noise)
     request = staticmethod(request)
+    on_disk = staticmethod(on_disk)
     reply = staticmethod(reply)
 
     def on_screen(self, rows: Sequence[str]) -> Seen | None:

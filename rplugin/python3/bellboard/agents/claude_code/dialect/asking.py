@@ -1,0 +1,66 @@
+"""Complete what Claude Code asks by its transcript, if no hook reported it, and by files.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ....core.lenient import Facts, list_of, object_of, text_of
+from ...dialect import OnDisk
+from .request import asked_in
+
+#: Tool → the member of its input that names its file, and what becomes of that.
+FILES: Final = {
+    "Read": ("file_path", "read"),
+    "Write": ("file_path", "replaced"),
+    "Edit": ("file_path", "changed"),
+    "MultiEdit": ("file_path", "changed"),
+    "NotebookEdit": ("notebook_path", "changed"),
+}
+PLAN: Final = "ExitPlanMode"
+
+
+def asking(session_id: str, entries: Sequence[Facts]) -> bytes:
+    """Return what a hook would report of the tool that asks, by the end of a transcript.
+
+    That is the only one of the main thread without a result; return b"" if there are several.
+    """
+    open_tools: dict[str, Facts] = {}
+    for entry in entries:
+        if entry.get("isSidechain"):
+            continue
+        for block in list_of(object_of(entry.get("message")).get("content")):
+            if not isinstance(block, dict):
+                continue
+            if block.get("type") == "tool_use":
+                open_tools[text_of(block, "id")] = block
+            elif block.get("type") == "tool_result":
+                open_tools.pop(text_of(block, "tool_use_id"), None)
+    if len(open_tools) != 1:
+        return b""
+    (tool,) = open_tools.values()
+    about = {"session_id": session_id, "hook_event_name": "PermissionRequest"}
+    given = {"tool_name": text_of(tool, "name"), "tool_input": tool.get("input")}
+    try:
+        return msgspec.json.encode({**about, **given})
+    except (ValueError, RecursionError):
+        return b""
+
+
+def on_disk(payload: bytes) -> OnDisk | None:
+    """See `Dialect.on_disk`."""
+    asked = asked_in(payload)
+    if asked is None:
+        return None
+    given = asked.tool_input
+    if asked.tool_name == PLAN:
+        path = text_of(given, "planFilePath")
+        return OnDisk(path, "read", text_of(given, "plan")) if path else None
+    name, how = FILES.get(asked.tool_name, ("", ""))
+    path = text_of(given, name) if name else ""
+    return OnDisk(path, how) if path else None

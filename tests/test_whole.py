@@ -1,0 +1,142 @@
+"""What a request shows besides what a hook reported: by the transcript, and by files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bellboard.core.session import Block
+from bellboard.hosting.whole import LARGEST, LINKED, REPLACED, TOO_LARGE
+from desk import INPUT, Desk, Hook
+from test_answering import SCREEN, THERE, Typewriter
+
+pytestmark = pytest.mark.files
+
+BASH = {"type": "tool_use", "id": "t1", "name": "Bash", "input": INPUT}
+WRITE = {"file_path": "/srv/w.txt", "content": "#!/bin/sh\nrm -rf ~\n"}
+DONE = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+
+
+def test_a_question_that_no_hook_reported_is_shown_as_its_transcript_has_it(desk: Desk) -> None:
+    """In full, and answered by keys; as in auto mode."""
+    asked = Block("permission", 1.0, tool="Bash", detail="make all", shown=True)
+    desk.s = desk.session_of(blocks={":": asked}, transcript=desk.writes(BASH))
+    terminal = desk.terminal = Typewriter(desk, SCREEN)
+    shown = desk.request(request="")["request"]
+    assert [part["text"] for part in shown["parts"]] == ["make all", "Build it"]
+    assert desk.answer(request="", digest=shown["digest"])["way"] == "keys"
+    assert terminal.keys == "1"
+    write = {**BASH, "name": "Write", "input": WRITE}
+    block = replace(asked, tool="Write", detail="/srv/w.txt")
+    desk.s = desk.session_of(blocks={":": block}, transcript=desk.writes(write))
+    shown = desk.request(request="")["request"]
+    assert [part["text"] for part in shown["parts"]] == [WRITE["content"]]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "facts"),
+    [
+        ([], {}),
+        ([BASH, DONE], {}),
+        ([BASH, {**BASH, "id": "t2"}], {}),
+        ([{**BASH, "name": "Write", "input": WRITE}], {}),
+        ([BASH], {"agent": "a1"}),
+    ],
+    ids=["nothing", "it has a result", "two of them", "another tool", "of a subagent"],
+)
+def test_one_line_of_a_question_is_not_the_question(
+    desk: Desk, blocks: list[dict[str, Any]], facts: dict[str, Any]
+) -> None:
+    """Without a hook and a transcript that has it in full, it is answered there."""
+    terminal = desk.terminal = Typewriter(desk, SCREEN)
+    asked = Block("permission", 1.0, tool="Bash", detail="make all", shown=True)
+    block = replace(asked, **facts)
+    desk.s = desk.session_of(blocks={":": block}, transcript=desk.writes(*blocks))
+    shown = desk.request(request="")["request"]
+    assert (shown["complete"], shown.get("choices", [])) == (False, [])
+    reply = desk.answer(request="", digest=shown["digest"])
+    assert reply["why"] == f"what it asks is not known in full here{THERE}"
+    assert terminal.keys == ""
+
+
+# The files that a request is about
+
+
+def parts_of(desk: Desk) -> list[tuple[str, ...]]:
+    found = desk.request()["request"]["parts"]
+    keys = ("kind", "label", "path", "old", "new", "text")
+    return [tuple(part.get(key, "") for key in keys) for part in found]
+
+
+def asks_to_write(desk: Desk, path: Path, tool: str = "Write", **given: Any) -> Hook:
+    given = given or {"content": "new\n"}
+    desk.asks(tool_name=tool, tool_input={"file_path": str(path), **given})
+    hook = desk.waits()
+    desk.becomes(tool=tool, detail=str(path), pipe="1.1")
+    return hook
+
+
+def test_what_a_file_would_lose_is_shown(desk: Desk) -> None:
+    path = desk.home.root / "w.txt"
+    asks_to_write(desk, path)
+    assert parts_of(desk) == [("file", "", str(path), "", "", "new\n")]
+    path.write_text("old\n")
+    assert parts_of(desk) == [("diff", REPLACED, str(path), "old\n", "new\n", "")]
+    path.write_text("x" * (LARGEST + 1))
+    assert parts_of(desk) == [("file", TOO_LARGE, str(path), "", "", "new\n")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [("Write", {}), ("Edit", {"old_string": "a", "new_string": "b", "replace_all": True})],
+)
+def test_a_file_that_changes_after_the_look_is_looked_at_again(
+    desk: Desk, tool: str, given: dict[str, Any]
+) -> None:
+    path = desk.home.root / "w.txt"
+    path.write_text("a\n")
+    hook = asks_to_write(desk, path, tool, **given)
+    digest = desk.request()["request"]["digest"]
+    path.write_text("a\na\n")
+    assert (
+        desk.answer(digest=digest)["why"] == "it no longer asks what you were shown; read it again"
+    )
+    assert hook.said == []
+    assert desk.answer()["way"] == "hook"
+
+
+@pytest.mark.parametrize("tool", ["Write", "Edit", "Read"])
+def test_a_file_that_a_link_leads_to_is_shown(desk: Desk, tool: str) -> None:
+    """Also if only its folder is a link; one above the project leads nowhere else."""
+    project, outside = desk.home.root / "project", desk.home.root / "outside"
+    (project / "own").mkdir(parents=True)
+    outside.mkdir()
+    (project / "docs").symlink_to(outside)
+    (desk.home.root / "there").symlink_to(desk.home.root)
+    cwd = desk.home.root / "there" / "project"
+    given = {"old_string": "a", "new_string": "b"} if tool == "Edit" else {"content": "x"}
+    for folder, real in (("docs", outside / "a.txt"), ("own", None)):
+        desk.asks(tool_name=tool, tool_input={"file_path": str(cwd / folder / "a.txt"), **given})
+        desk.s = replace(desk.session_of(), cwd=str(cwd))
+        desk.becomes(tool=tool)
+        desk.s = replace(desk.s, cwd=str(cwd))
+        links = [path for _, label, path, *_ in parts_of(desk) if label == LINKED]
+        assert links == ([str(real)] if real else [])
+
+
+def test_a_plan_that_is_no_longer_in_its_file_is_not_approved(desk: Desk) -> None:
+    """The CLI reads that file again once the plan is approved."""
+    path = desk.home.root / "plan.md"
+    path.write_text("# Do it\n")
+    desk.asks(tool_name="ExitPlanMode", tool_input={"plan": "# Do it", "planFilePath": str(path)})
+    hook = desk.waits()
+    desk.becomes(asks="plan", tool="ExitPlanMode", pipe="1.1")
+    shown = desk.request()["request"]
+    assert "approve" in [choice["id"] for choice in shown["choices"]]
+    path.write_text("# rm everything\n")
+    why = f"{path} no longer holds what you were asked about{THERE}"
+    assert desk.answer("approve", digest=shown["digest"])["why"] == why
+    assert (desk.request()["request"]["why"], hook.said) == (why, [])
