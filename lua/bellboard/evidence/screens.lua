@@ -5,7 +5,7 @@ local host = require('bellboard.host')
 local terminals = require('bellboard.state.terminals')
 
 local NEEDS = 'blind'
-local ROWS = 60 -- from the bottom up; as many as the background process reads
+local ROWS = 60 -- from the bottom up; more than any dialog has
 local SETTLE = 150 -- ms after a change, as a screen is drawn in parts
 local LONGEST = 1000 -- ms between two reports while a screen keeps changing
 

@@ -15,7 +15,7 @@ from ..core.finding import Finding
 from ..core.lenient import Facts
 from ..core.request import Answer, Request
 
-DEPTH: Final = 48  # rows of a screen to read, from the bottom up: the height of the largest dialog
+DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
 
 
 class Seen(NamedTuple):

@@ -14,7 +14,7 @@ from .events import Event
 from .session import ABSENT, Run, Session, is_listed, question_of, status_of, terminal_of
 
 FIELDS: Final = Run.__struct_fields__
-#: Of several runs, a question shows first, then work: an end shows once none is working.
+#: Of several runs, a question shows first, then work; an end only if no other run is working.
 SHOWS_FIRST: Final = {
     status: n
     for n, status in enumerate(

@@ -11,7 +11,9 @@ from ..core.row import Row
 from .subjects import Key
 from .window import Window
 
-TWICE: Final = 256  # transitions of a machine to know again: each comes with its row and as news
+TWICE: Final = (
+    256  # transitions to remember of a machine: each comes twice, with its row and as news
+)
 
 
 class Lost(NamedTuple):

@@ -30,7 +30,7 @@ BEAT: Final = 10.0  # seconds between two beats
 WINDOW: Final = 16  # writes under way: more only wait in line on a busy server
 KEPT: Final = 1000  # transitions that wait for a server
 TRIES: Final = 3
-SOONEST, LATEST = 0.25, 0.4  # of the time that a row is kept, after which it is written again
+SOONEST, LATEST = 0.25, 0.4  # a row is written again after such a part of its lifetime
 AGAIN: Final = 60.0  # seconds until a publisher that may not publish tries again
 
 ROW: Final = b'"row":'

@@ -37,7 +37,7 @@ class Window:
     def put(self, key: Key, row: Row, by_turns: bool = False) -> Key | None:
         """Note that a session changed; return one that is shown no longer, to make room for it.
 
-        One that needs nobody makes room for one that does; for another only `by_turns`.
+        An urgent session replaces a calm one; a calm one only if `by_turns`.
         """
         self.drop(key)
         is_urgent, gone = needs_somebody(row.status, row.markers, row.hidden), None

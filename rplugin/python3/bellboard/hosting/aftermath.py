@@ -13,7 +13,7 @@ from .beside import Declined, beside, pause
 from .standing import Asked, first, went_on
 
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
-LOOKS: Final = 50  # times to look first: where these take longer, the agent is as slow
+LOOKS: Final = 50  # looks at least: where they are slow, so is the agent
 LATEST: Final = 6.0  # seconds, however slow
 SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
 GLANCE: Final = 0.02
@@ -22,7 +22,7 @@ FIRST: Final = {
     TERMINAL: "you answered in the terminal first",
     HOOK: "another hook answered first",
 }
-#: What else is known of that → how to say it.
+#: Other outcomes, in words.
 DID: Final = {OURS: "it took this answer", STOPPED: "you stopped it in the terminal"}
 
 T = TypeVar("T")

@@ -4,9 +4,9 @@ In a fleet its server is asked, of our own sessions too; of these we notify if n
 then nobody else can.  Another machine that cannot be asked is asked again once it is followed
 again, if the notification is still due: nobody there may have sent it meanwhile.
 
-The right is granted to this machine, not to a host: each of its hosts asks, with the same token, so
-it is granted to all of them, and again if a reply was lost.  Only then do they claim it here, and
-whoever gets it sends it at once.  So a host that dies while it waits takes nothing with it.
+The right is granted to this machine: all of its hosts ask with one token, so repeating a request is
+harmless.  Once granted, they claim the notification here, and whichever gets it sends it at once.
+So a host that dies while it waits takes nothing with it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ LAST_WORDS: Final = 4096  # bytes of its standard error to keep
 BURST, STEADY = 4 << 20, 256 << 10
 #: The same for lines, and for what they list: each row becomes a file in the spool.
 LINES, STEADY_LINES = 4096, 256
-CALM: Final = 10.0  # seconds until one that was read slowly no longer counts as such
+CALM: Final = 10.0  # seconds for which a machine that was read slowly is reported
 MOST_UNSENT: Final = 4 << 20  # bytes of requests that it does not take
 
 

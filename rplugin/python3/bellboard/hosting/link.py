@@ -26,11 +26,11 @@ CHUNK: Final = 1 << 16
 #: Part of an outage from one try to the next.  A machine that takes two minutes to start again, and
 #: refuses at once meanwhile, is followed within three seconds.
 SHARE: Final = 60.0
-LOGIN: Final = 4.0  # seconds after which a login may not be done in the usual time
-ALONE: Final = 600.0  # seconds without a shared connection, after one in which nothing came
+LOGIN: Final = 4.0  # seconds of a login; a slower machine is given more time
+ALONE: Final = 600.0  # seconds not to share a connection, after one went silent
 MOST_PENDING: Final = 100  # requests without a reply
 BRIEF: Final = 10.0  # seconds: what is up for less may fail each time, and each try is a login
-FAILING: Final = 600.0  # seconds of outage that such a one counts as, at most
+FAILING: Final = 600.0  # seconds of outage that a brief connection counts as, at most
 
 
 class Link:

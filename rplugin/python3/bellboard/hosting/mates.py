@@ -39,7 +39,7 @@ class Mates:
         self.why = ""  # why something could not be written
 
     async def take(self, said: list[tuple[str, Said]]) -> None:
-        """Write messages as evidence, unless too much of it is waiting."""
+        """Write messages as evidence; wait while the spool is full."""
         for machine, what in said:
             while self._is_full():
                 await asyncio.sleep(PAUSE)

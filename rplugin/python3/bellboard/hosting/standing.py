@@ -36,7 +36,7 @@ from ..witnesses.proof import objection
 from .beside import Declined
 
 THERE: Final = "; go there to answer"
-COARSE: Final = 2.0  # seconds by which the start of a process is known; `btime` has no fractions
+COARSE: Final = 2.0  # error in the start of a process, in seconds; `btime` has no fractions
 ANSWERED: Final = "it has already been answered"
 
 

@@ -1,4 +1,4 @@
-"""Files that the spool refused: kept for a while with the reason, and counted forever."""
+"""Files that the spool refused: kept for a while with the reason, and counted."""
 
 # ruff: noqa: PTH104, PTH106, PTH108
 # Paths are strings here, as in spool.py.

@@ -70,7 +70,7 @@ class Claims:
         return True
 
     def release(self, name: str, claim: Claim) -> None:
-        """Withdraw a claim, because nothing was sent."""
+        """Withdraw a claim: that answer did not count."""
         file = _file(name)
         with self._locked() as folder:
             known = self._known(folder, file)

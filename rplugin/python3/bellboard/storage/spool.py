@@ -12,7 +12,8 @@
 
 A file appears in new/ or slot/ by rename, so it is always complete. Its time is its modification
 time, to the nanosecond; names decide between equal times. A NAME has up to 200 of the characters
-A-Z a-z 0-9 _ . - and is never reused. It has no other meaning.
+A-Z a-z 0-9 _ . - and no other meaning. That of a hook is never reused; evidence that several hosts
+may report has the same name from each.
 
 A file is a hook event, or evidence that hosts and users add (`item.py`).
 """
@@ -42,7 +43,7 @@ from .item import LIMIT, NAME, Item, read_item
 from .pipes import Pipes
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
-ADDED = (FOLDER, "links")  # by later versions: without them, no request is kept or machine followed
+ADDED = (FOLDER, "links")  # optional: without them, no request is kept or machine followed
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
 KEPT_FILES, KEPT_BYTES = 1000, 64 << 20  # of questions; people answer a few, of some kB
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host

@@ -27,7 +27,7 @@ Versions: `user_version` is the schema.  A newer program migrates under the lock
 writing to a newer database (`Newer`).  A damaged database (`Damaged`) is renamed with a date, once
 nobody else has it open; the spool loses nothing.  A damaged row moves to a table of its own
 (`rows.py`).  Events committed to a file that was removed or replaced (`Replaced`) are not unlinked,
-and are folded again.  Nobody writes by a log that was lost: others may have another one already.
+and are folded again.  If the WAL file is lost, a host stops writing: others may have a new one.
 """
 
 from __future__ import annotations

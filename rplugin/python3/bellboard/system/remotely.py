@@ -20,7 +20,7 @@ OPTIONS: Final = {
     "ServerAliveCountMax": "3",
     "ForwardAgent": "no",
 }
-#: For one that was reached and did not finish to log in by then: it is slow, or behind another one.
+#: For a machine that was reached, but logged in too slowly; or it is behind another one.
 SLOW: Final = {"ConnectTimeout": "20"}
 SHARED: Final = {"ControlMaster": "auto", "ControlPersist": "60"}
 ROOM: Final = 50  # characters of the folder of a ControlPath: a socket's path has 107 at most
