@@ -169,7 +169,8 @@ def test_a_folder_that_hangs_is_not_waited_for(home: Home, run: Run) -> None:
         reply = errand(home, session(process.pid), "stop", pid=process.pid)
         assert reply == {
             "ok": False,
-            "why": "a folder that this needs does not answer; check what is mounted, and try again",
+            "why": "nothing answered within 3 s: a program hangs, or a folder does;"
+            " check what is mounted, and try again",
         }
         assert time.monotonic() - begun < 20
         assert process.poll() is None

@@ -69,6 +69,10 @@ class Service:
         self._thread.start()
         self._ready.wait()
 
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
     def close(self, patience: float = 2.0) -> None:
         """Disconnect, and end the thread."""
         self._call(lambda: self._main.cancel() if self._main is not None else None)
@@ -107,7 +111,9 @@ class Service:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:
             work.close()
-            raise Down("this host has left the fleet") from None
+            over: concurrent.futures.Future[Any] = concurrent.futures.Future()
+            over.set_exception(Down("this host has left the fleet"))
+            return over
 
     def _live(self) -> None:
         asyncio.set_event_loop(self._loop)

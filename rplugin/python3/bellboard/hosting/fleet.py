@@ -166,7 +166,7 @@ class Fleet:
         self._problem = {}
         if found is None and wanted is not None:
             self._problem["fleet"] = "its settings cannot be read; run `bellboard fleet join` again"
-        if found != self._joined:
+        if found != self._joined or (self._part and not self._part.service.is_running):
             self._end(leaves=found is None)
             self._joined = found
         if found is None or self._part is not None:
