@@ -107,6 +107,8 @@ def test_a_missing_interpreter_is_reported(nvim: Editors) -> None:
     """A wrong path is one message, not an error."""
     editor = nvim(config={"python": "/no/such/python"}, ui=False)
     assert 'cannot start "/no/such/python" (the option python)' in says(editor, "cannot")
+    editor.command("ClaudeSessions history")
+    assert ".lua" not in says(editor, "history: cannot start")
 
 
 def test_the_interpreter_of_neovim_may_be_an_ignored_file(nvim: Editors) -> None:

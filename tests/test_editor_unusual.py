@@ -111,6 +111,22 @@ def test_without_a_command_line_no_message_waits_for_a_key(
     assert not editor.nvim.request("nvim_get_mode")["blocking"]
 
 
+def test_a_message_that_does_not_fit_is_whole_in_the_list(nvim: Editors, version: str) -> None:
+    """On the screen are its start and its end; it does not wait for a key."""
+    editor = opened(nvim, version)
+    short = editor.nvim.eval("&shortmess")
+    verb = "nonsense" * 12 + "'|\"quoted"
+    editor.lua(RUN, verb)
+    whole = f'bellboard: no subcommand "{verb}"; <Tab> after :ClaudeSessions lists them'
+    eventually(lambda: editor.messages() == whole, "the whole message")
+    assert ":ClaudeSessions lists them" in editor.shows("bellboard: no sub").lines[-1]
+    notice = {"channel": "notify", "session_id": "x", "title": "api failed", "text": "why " * 40}
+    editor.lua("require('bellboard.view.notices').show(...)", {**notice, "status": "error"})
+    eventually(lambda: editor.messages().endswith("api failed: " + ("why " * 40).strip()), "all")
+    assert not editor.nvim.request("nvim_get_mode")["blocking"]
+    assert editor.nvim.eval("&shortmess") == short
+
+
 def test_a_question_takes_no_key_that_was_meant_for_the_text(nvim: Editors, version: str) -> None:
     """A key typed before it can have been read keeps its meaning, and a macro is recorded whole."""
     editor = opened(nvim, version)

@@ -1,9 +1,11 @@
 -- Messages to the user.
 local M = {}
 
+local GROUPS = { [vim.log.levels.WARN] = 'WarningMsg', [vim.log.levels.ERROR] = 'ErrorMsg' }
+
 --- Whether messages go to the command line, where one that does not fit waits for ENTER.
 ---@return boolean|nil
-M.is_echoed = function()
+local function is_echoed()
   if type(vim.notify) ~= 'function' then -- a table that can be called, as of nvim-notify
     return false
   end
@@ -12,11 +14,10 @@ M.is_echoed = function()
   return is_own and #vim.api.nvim_list_uis() > 0
 end
 
---- The text without its middle if it does not fit: the end says what to do.
+--- The text without its middle: the end says what to do.
 ---@param text string
 ---@return string
 local function fitted(text)
-  text = text:gsub('%s*\n%s*', '; ')
   local long, kept = vim.fn.strcharlen(text), vim.fn.strcharlen(text)
   local cut = text
   while kept > 2 and vim.api.nvim_strwidth(cut) > vim.v.echospace do
@@ -27,15 +28,35 @@ local function fitted(text)
   return cut
 end
 
---- Call vim.notify.
+--- Show the start and the end of a text that does not fit; `:messages` has all of it.
+---@param text string
+---@param level integer
+local function shorten(text, level)
+  local short = vim.o.shortmess
+  vim.opt.shortmess:append('T')
+  vim.cmd.echohl(GROUPS[level] or 'None')
+  vim.cmd.echomsg(vim.fn.string(text))
+  vim.cmd.echohl('None')
+  vim.o.shortmess = short
+end
+
+--- Call vim.notify. A text that would wait for ENTER is shortened.
 ---@param text string
 ---@param level integer
 ---@param opts? table
 ---@return any
 M.notify = function(text, level, opts)
-  -- With 'cmdheight' 0, an error of any length waits for ENTER.
-  local waits = level == vim.log.levels.ERROR and vim.o.cmdheight == 0 and M.is_echoed()
-  return vim.notify(text, waits and vim.log.levels.WARN or level, opts)
+  if not is_echoed() then
+    return vim.notify(text, level, opts)
+  end
+  text = text:gsub('%s*\n%s*', '; ')
+  local is_long, is_bare = vim.api.nvim_strwidth(text) > vim.v.echospace, vim.o.cmdheight == 0
+  if is_long and not is_bare then
+    return shorten(text, level)
+  end
+  -- With 'cmdheight' 0, Neovim shortens nothing, and an error of any length waits for ENTER.
+  local waits = is_bare and level == vim.log.levels.ERROR
+  return vim.notify(fitted(text), waits and vim.log.levels.WARN or level, opts)
 end
 
 --- Scheduled, as a message may wait for a key.
@@ -43,8 +64,7 @@ end
 ---@param level integer
 local function notify(text, level)
   vim.schedule(function()
-    local whole = 'bellboard: ' .. text
-    M.notify(M.is_echoed() and fitted(whole) or whole, level)
+    M.notify('bellboard: ' .. text, level)
   end)
 end
 

@@ -49,7 +49,7 @@ local function run(command, folder, after)
     end)
   end)
   if not started then
-    after(false, tostring(problem) .. '\n')
+    after(false, tostring(problem):gsub('^[^:]*:%d+: ', '') .. '\n')
   end
 end
 

@@ -74,7 +74,8 @@ M.run = function(words, after)
     end)
   end)
   if not ok then
-    after(nil, ('cannot start "%s" (%s)'):format(command[1], problem))
+    local why = tostring(problem):gsub('^[^:]*:%d+: ', '') -- without the place in Neovim's source
+    after(nil, ('cannot start "%s" (%s)'):format(command[1], why))
   end
 end
 

@@ -55,12 +55,10 @@ local function when_free(speak)
   })
 end
 
---- One line; in the command line, a longer one than fits would prompt for ENTER.
 ---@param notice bellboard.Notice
 ---@return string
 local function line_of(notice)
-  local text = cells.safe(notice.title .. (notice.text ~= '' and ': ' .. notice.text or ''))
-  return message.is_echoed() and cells.cut(text, math.max(20, vim.v.echospace)) or text
+  return cells.safe(notice.title .. (notice.text ~= '' and ': ' .. notice.text or ''))
 end
 
 --- mini.notify cannot replace: remove the session's last notification, and remember the new one.
