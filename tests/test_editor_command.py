@@ -59,7 +59,7 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
         editor.command(f"Bellboard {verb} web")
         last_said(editor, '2 sessions match "web"; give the id of one')
         editor.command(f"Bellboard {verb} nobody")
-        last_said(editor, 'no session matches "nobody"')
+        last_said(editor, 'no session matches "nobody"; :ClaudeSessions lists them all')
     editor.command("Bellboard answer api")
     last_said(editor, "api: it is not asking anything")
 

@@ -107,7 +107,7 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     editor.press("q")
     editor.hides("linked: ")
     editor.command("ClaudeSessions forget nobody")
-    editor.shows("bellboard: forget: no session matches")
+    editor.shows("bellboard: forget: no session")
     editor.shows("list` to see them all")
     assert "Press ENTER" not in editor.screen.text
     again = started(nvim, plugin, version)
@@ -156,6 +156,36 @@ def test_a_machine_without_a_fit_python_is_offered_a_build(
     assert "crashes" not in report and "stderr" not in report and "doctor" not in report
     editor.command("ClaudeSessions build")
     eventually(lambda: editor.lua(RUNS), "the host")
+
+
+def test_without_a_background_process_nothing_is_said_about_sessions(
+    nvim: Editors, plugin: Path, version: str
+) -> None:
+    """The board and each message say what is wrong and what to do; a command asks after a `n`."""
+    missing = "vim.g.python3_host_prog = '/nowhere/python3'"
+    editor = started(nvim, plugin, version, lua=missing)
+    asks(editor, "Build bellboard now?")
+    editor.press("n")
+    editor.shows(":ClaudeSessions build does it later")
+    wrong = 'cannot start "/nowhere/python3" (g:python3_host_prog)'
+    for verb in ("next", "goto x", "answer", "triage", "snooze"):
+        editor.command(f"messages clear | ClaudeSessions {verb}")
+        said = f"bellboard: {wrong}; :ClaudeSessions build"
+        eventually(lambda said=said: editor.messages() == said, verb)
+        asks(editor, "Build bellboard now?")
+        assert all(word in editor.screen.text for word in wrong.rsplit(" ", 1))
+        editor.press("<Esc>")
+        editor.hides("Build bellboard now?")
+    editor.command("ClaudeSessions board")
+    asks(editor, "Build bellboard now?")
+    editor.press("<Esc>")
+    editor.shows(f"Not running: {wrong}.")
+    assert ":ClaudeSessions build" in editor.screen.text and "1  Start" not in editor.screen.text
+    editor.press("q")
+    editor.command("ClaudeSessions build")
+    eventually(lambda: editor.lua(RUNS), "the host")
+    editor.command("ClaudeSessions board")
+    editor.shows("1  Start claude anywhere")
 
 
 #: pip without a network, when it prepares a build: its last lines say nothing.

@@ -265,7 +265,7 @@ def test_a_vim_notify_that_is_a_table_gets_messages_whole(nvim: Editors, version
     editor.command("ClaudeSessions goto nobody")
     editor.command("ClaudeSessions pick")
     expected = ["api needs you: " + "x" * 300, "Agent sessions"]
-    expected += ['bellboard: no session matches "nobody"']
+    expected += ['bellboard: no session matches "nobody"; :ClaudeSessions lists them all']
     eventually(lambda: sorted(editor.lua("return said")) == sorted(expected), "the messages")
 
 
@@ -282,7 +282,7 @@ def test_a_notification_fits_the_command_line_and_waits_for_a_prompt(
     assert editor.nvim.api.get_mode()["mode"] == "c"
     assert ":let x = 1" in editor.screen.text
     editor.press("<CR>")
-    editor.shows("api needs you: xxxx")
+    editor.shows("api needs you: xx")
     assert editor.nvim.api.get_mode()["blocking"] is False
 
 

@@ -66,11 +66,8 @@ local function coprocess()
     else
       health.warn('nothing received from it yet')
     end
-  elseif status.is_unbuilt and config.get().python then
-    health.error(status.gave_up, 'fix that, or remove the option python')
   elseif status.gave_up then
-    local verb = status.is_unbuilt and 'build' or 'restart'
-    health.error(status.gave_up, (':%s %s'):format(config.command(), verb))
+    health.error(host.trouble())
   else
     health.warn('not running', (':%s starts it'):format(config.command()))
   end

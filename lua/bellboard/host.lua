@@ -13,7 +13,7 @@ local M = {}
 ---@field command string[]
 ---@field why string where the interpreter was found
 ---@field restarts integer
----@field gave_up? string why it is not started again
+---@field gave_up? string why it was not started again, until one runs
 ---@field is_unbuilt boolean its Python packages, or its Python, are missing
 ---@field stderr string[] its last lines
 ---@field exit? integer last exit code
@@ -123,7 +123,6 @@ local function launch()
   end_pause()
   local interpreter = program.interpreter()
   state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
-  state.gave_up, state.is_unbuilt = nil, false
   started, pushed, ending = clock(), false, false
   local ok, channel = pcall(vim.fn.jobstart, program.command(), {
     rpc = true,
@@ -197,7 +196,7 @@ ended = function(channel, code)
   end
   crashes = (pushed and clock() - started >= QUICK) and 0 or crashes + 1
   if crashes >= config.get().restarts then
-    state.gave_up = 'stopped after repeated crashes'
+    state.gave_up = 'the background process stopped after repeated crashes'
     message.warn(('cannot run: %s. See :checkhealth bellboard'):format(last_words()))
     return
   end
@@ -235,6 +234,26 @@ end
 --- A push has arrived, so the start has succeeded.
 M.heard = function()
   pushed = true
+  state.gave_up, state.is_unbuilt = nil, false
+end
+
+--- Why it cannot run, and what to do about it.
+---@return string|nil why
+---@return string step
+M.trouble = function()
+  if state.is_unbuilt and config.get().python then
+    return state.gave_up, 'fix that, or remove the option python'
+  end
+  local verb = state.is_unbuilt and 'build' or 'restart'
+  return state.gave_up, (':%s %s'):format(config.command(), verb)
+end
+
+--- What to say when there is no session: without a background process, none is known.
+---@param text string
+---@return string
+M.instead = function(text)
+  local why, step = M.trouble()
+  return why and ('%s; %s'):format(why, step) or text
 end
 
 --- Send a message to the background process, if it is running.

@@ -123,7 +123,10 @@ end
 ---@return fun(why: string)
 local function unbuilt(by_itself)
   return function(why)
-    require('bellboard.action.build').offer(why, by_itself)
+    require('bellboard.view.redraw').all()
+    vim.schedule(function() -- or a window that a command opens would close the question
+      require('bellboard.action.build').offer(why, by_itself)
+    end)
   end
 end
 

@@ -1,4 +1,5 @@
 -- Answer what a session asks, from where you are: in its view, or from a function.
+local host = require('bellboard.host')
 local message = require('bellboard.message')
 local request_view = require('bellboard.action.request')
 local sending = require('bellboard.action.sending')
@@ -72,7 +73,7 @@ M.to = function(id)
   local first = sessions.list()[1]
   local session = id and sessions.get(id) or not id and first or nil
   if not session or not id and session.status ~= 'blocked' then
-    message.info(id and 'that session has ended' or 'no session is asking anything')
+    message.info(id and 'that session has ended' or host.instead('no session is asking anything'))
   elseif session.status ~= 'blocked' then
     message.info(session.words.project .. ': it is not asking anything')
   elseif sessions.stale() then

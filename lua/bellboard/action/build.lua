@@ -1,6 +1,7 @@
 -- Build the background process: its Python packages go into .venv in the plugin's folder.
 local builder = require('bellboard.system.builder')
 local config = require('bellboard.config')
+local host = require('bellboard.host')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
 local question = require('bellboard.view.question')
@@ -48,13 +49,13 @@ end
 ---@param by_itself boolean Neovim has started it, not the user
 M.offer = function(why, by_itself)
   if config.get().python then
-    return message.warn(why .. '; fix that, or remove the option python')
+    return message.warn(host.instead(why))
   elseif building or by_itself and remembered.is(DECLINED) then
     return
   end
   local how = vim.fn.executable('uv') == 1 and 'uv' or 'pip'
   question.ask('bellboard', {
-    'Build bellboard now?',
+    by_itself and 'Build bellboard now?' or ('Build bellboard now? ' .. why .. '.'),
     ("%s installs its Python packages into the plugin's folder, in the background."):format(how),
   }, {
     { 'y', 'build', M.run },

@@ -113,7 +113,8 @@ M.step = function(count, status, filter)
   end, sessions.list())
   if #needing == 0 then
     local what = status and ('no %s sessions left'):format(status) or 'no session needs you'
-    message.info(#terms > 0 and ('%s that matches %s'):format(what, filter) or what)
+    what = #terms > 0 and ('%s that matches %s'):format(what, filter) or what
+    message.info(host.instead(what))
     return
   end
   local current = terminals.current()

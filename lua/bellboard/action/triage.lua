@@ -1,5 +1,6 @@
 -- Triage: one blocked session after the other, the most urgent first, each with its whole request.
 local answer = require('bellboard.action.answer')
+local host = require('bellboard.host')
 local mark = require('bellboard.action.mark')
 local message = require('bellboard.message')
 local opened = require('bellboard.action.opened')
@@ -225,7 +226,7 @@ M.run = function(only)
     message.info('the background process is not running, so this may be outdated')
   elseif #waiting() == 0 then
     run = nil
-    message.info('no session is asking anything')
+    message.info(host.instead('no session is asking anything'))
   else
     step()
   end

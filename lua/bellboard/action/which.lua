@@ -1,4 +1,6 @@
 -- Which sessions a command is about.
+local config = require('bellboard.config')
+local host = require('bellboard.host')
 local message = require('bellboard.message')
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
@@ -37,8 +39,8 @@ M.one = function(called)
   end
   if #found ~= 1 then
     local many = '%d sessions match "%s"; give the id of one'
-    local none = 'no session matches "%s"'
-    message.info(#found > 1 and many:format(#found, called) or none:format(called))
+    local none = ('no session matches "%s"; :%s lists them all'):format(called, config.command())
+    message.info(#found > 1 and many:format(#found, called) or host.instead(none))
   end
   return #found == 1 and found[1] or nil
 end
@@ -58,7 +60,7 @@ M.some = function(called, done)
     meant = vim.tbl_filter(done, sessions.list())
   end
   if #meant == 0 then
-    message.info('no session needs you; name one')
+    message.info(host.instead('no session needs you; name one'))
   end
   return meant
 end

@@ -5,6 +5,7 @@ local cells = require('bellboard.view.cells')
 local columns = require('bellboard.view.columns')
 local config = require('bellboard.config')
 local details = require('bellboard.view.details')
+local host = require('bellboard.host')
 local sections = require('bellboard.view.sections')
 local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
@@ -71,6 +72,7 @@ local function lines_of(session, widths, mixed, choice)
   return lines
 end
 
+--- What to do while no session is known.
 ---@return bellboard.Line[]
 local function first_run()
   local command = ':' .. config.command()
@@ -78,13 +80,15 @@ local function first_run()
   local missing = (' Claude Code is not installed: there is no %s on PATH.'):format(
     cells.safe(claude)
   )
-  local lines = {
-    vim.fn.executable(claude) == 1 and ' No sessions yet.' or missing,
-    '',
-    ' 1  Start claude anywhere, or:  ' .. command .. ' new',
-    ' 2  It appears here. If not:    ' .. command .. ' health',
-    ' 3  Hooks show more detail:     ' .. command .. ' install',
-  }
+  local why, step = host.trouble()
+  local lines = why and { (' Not running: %s.'):format(cells.safe(why)), '', ' 1  ' .. step }
+    or {
+      vim.fn.executable(claude) == 1 and ' No sessions yet.' or missing,
+      '',
+      ' 1  Start claude anywhere, or:  ' .. command .. ' new',
+      ' 2  It appears here. If not:    ' .. command .. ' health',
+      ' 3  Hooks show more detail:     ' .. command .. ' install',
+    }
   return vim.tbl_map(function(text)
     return line({ { text, 'BellboardDetail' } })
   end, lines)
