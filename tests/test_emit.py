@@ -224,7 +224,7 @@ def test_a_value_need_not_be_text(shell: list[str], spool: Spool) -> None:
             "new": "x",
         },
         {"PATH": ""},
-        {f"BASH_FUNC_{name}%%": "() { exit 3; }" for name in ("cat", "mv", "rm", "tr")},
+        {"SHELLOPTS": "noglob:noclobber:allexport", "BASHOPTS": "failglob:nocasematch"},
         {"LANG": "xx_YY.UTF-8", "LINES": "\xff", "POSIXLY_CORRECT": "1"},
         {"ZSH_VERSION": "5", "RANDOM": "x", "CLAUDE_PID": "; exit 3"},
     ],
@@ -236,6 +236,31 @@ def test_a_weird_environment_changes_nothing(
     """Inherited shell options, IFS, and variables with the script's own names."""
     run(shell, "Stop", "77", env=environment(spool.home) | env)
     assert [(item.payload, item.event) for item in events(spool)] == [(PAYLOAD, "Stop")]
+
+
+#: No inherited function can have these names: bash itself ends if it inherits one of the builtins.
+NEVER = """
+case do done elif else esac fi for if in then until while
+break continue eval exec exit export readonly return set shift trap unset
+"""
+
+
+def test_inherited_functions_and_options_change_nothing(shell: list[str], spool: Spool) -> None:
+    """Exported functions of bash, here with the name of each word in the hook, are not called."""
+    code = re.sub(r"(?m)(^| )#.*", "", EMIT.read_text())
+    words = set(re.findall(r"[a-z]+", code)) - set(NEVER.split())
+    assert {"cat", "cd", "command", "kill", "printf", "umask"} <= words
+    env = environment(spool.home) | {f"BASH_FUNC_{word}%%": "() { exit 3; }" for word in words}
+    options = {"SHELLOPTS": "noglob", "BASHOPTS": "failglob", "GLOBIGNORE": "../hosts/*"}
+    run(shell, "PreToolUse", "77", env=env | options)  # no host: kept in a slot
+    assert [path.name for path in spool.slot.iterdir()] == ["77.PreToolUse"]
+    spool.hosts.announce(os.getpid())
+    run(shell, "PreToolUse", "77", env=env)
+    run(shell, "PreToolUse", "77", env=env | options)
+    made = [*spool.new.iterdir()]
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o600}
+    assert {(item.payload, item.event) for item in events(spool)} == {(PAYLOAD, "PreToolUse")}
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("args", [[], [""], ["../../x"], ["a b"], ["$(x)", "y", "z"], ["-n"]])

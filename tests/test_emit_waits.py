@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 SHELLS = {"dash": (), "bash": (), "busybox": ("sh",), "zsh": ()}
 ANSWER = b'{"hookSpecificOutput":"\\n %s \\u0000 \\t $(touch x) `id` $HOME \\\\"}'
+ALIASES = "command shopt -s expand_aliases 2>/dev/null"  # bash; other shells have them at once
 Ask = Callable[..., Hook]
 
 
@@ -159,8 +160,9 @@ def test_what_replaces_its_pipe_gives_no_answer(
     else:
         other.write_bytes(ANSWER + b"\nend\n")
     swap = f"mv {answers}/{pipe} {tmp_path}/was; ln -s {other} {answers}/{pipe}"
-    hook = ask(first=f'kill() {{ {swap}; command kill "$@"; }}; ')
+    hook = ask(first=f"{ALIASES}; alias kill='{swap}; kill'\n")
     assert hook.printed() == b""
+    assert (tmp_path / "was").exists()
     assert event(spool).pipe == ""
 
 
@@ -168,7 +170,7 @@ def test_what_replaces_its_pipe_gives_no_answer(
 def test_a_subagent_is_recognized_without_grep(spool: Spool, ask: Ask) -> None:
     """Which a machine need not have; what it does have is in coreutils."""
     spool.pipes.offer()
-    lacks = "command shopt -s expand_aliases 2>/dev/null; alias grep=false\n"
+    lacks = f"{ALIASES}; alias grep=false\n"
     assert ask(first=lacks, agent_id="a1", long="x" * 70_000).printed() == b""
 
 
