@@ -68,7 +68,7 @@ def sent_on(s: Session, e: Event, o: Options) -> str | None:
     """A Stop hook made it continue: that was not the end."""
     # The CLI did not wait for our hook, so that the first Stop may be stamped later.
     late = o.swap if s.forced else o.outweigh
-    if e.t < s.stopped - late or e.t < s.began:
+    if e.t < max(s.stopped - late, s.began, s.started):
         return "older than the newest Stop"
     s.stopped, s.sent = 0.0, e.t
     s.prompted = True
@@ -92,7 +92,7 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
 def _decides(s: Session, e: Event, o: Options) -> bool:
     """Return whether it tells how the last turn ended, which was only inferred."""
     unheard = e.kind == "said end" and not s.hooked and e.t >= s.active
-    if not (s.interrupted or s.presumed or unheard) or e.t < s.began:
+    if not (s.interrupted or s.presumed or unheard) or e.t < max(s.began, s.started):
         return False
     if s.presumed and e.prompt_id and e.prompt_id == s.prompt_id:
         return True  # on a busy machine its hook may start much later
