@@ -70,6 +70,17 @@ def shown(prompt: Prompt, columns: int = 60, height: int = 60) -> str:
     return "\n".join(line.plain for line in prompt.lines(LATER, columns, height))
 
 
+@pytest.mark.parametrize("option", ["answer", "field"])
+def test_a_name_with_an_equals_sign_is_told_from_its_beginning(option: str) -> None:
+    """The longest name counts: else `Mode=fast?=Yes` would answer another question."""
+    names = ("Mode", "Mode=fast?", "Mode=fast?=Yes=")
+    request = {"questions": [{"text": n} for n in names], "fields": [{"name": n} for n in names]}
+    for name, text in (("Mode", "slow"), ("Mode=fast?", "Yes"), ("Mode=fast?=Yes=", "=")):
+        args = Namespace(**{"answer": [], "field": [], "input": None, option: [f"{name}={text}"]})
+        made = details(args, request)
+        assert {name: text} == made["answers"] | made["content"]
+
+
 @pytest.mark.parametrize(
     ("keys", "taken"),
     [

@@ -113,10 +113,10 @@ def details(args: Args, request: Mapping[str, Any]) -> Reply:
 
 
 def named(given: str, option: str, known: Mapping[str, object]) -> tuple[str, str]:
-    """Split NAME=TEXT; NAME is optional if only one is known."""
-    for name in known:
-        if given.startswith(f"{name}="):
-            return name, given[len(name) + 1 :]
+    """Split NAME=TEXT at the longest NAME that is known; it is optional if only one is."""
+    if names := [name for name in known if given.startswith(f"{name}=")]:
+        name = max(names, key=len)
+        return name, given[len(name) + 1 :]
     if len(known) == 1:
         return next(iter(known)), given
     asks = "; ".join(known) or "for nothing that this option can answer"
