@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -390,6 +391,22 @@ def test_a_planted_claim_stops_nobody_for_long(desk: Desk, what: str) -> None:
         os.mkfifo(claim)
     assert desk.answer()["outcome"] == "taken"
     assert precious.read_text() == "kept"
+
+
+@pytest.mark.parametrize("room", [0, 9])
+def test_a_claim_that_cannot_be_written_whole_is_none(desk: Desk, room: int) -> None:
+    """The disk is full: nothing is sent, and nobody is said to have answered."""
+    hook = desk.waits()
+    claims, was = Claims(desk.home.bellboard), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, was[1]))
+    try:
+        with pytest.raises(OSError, match=r"large|space"):
+            claims.claim(NAME, Claim("me", time.time()))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, was)
+    assert claims.claimed(NAME) is None
+    assert hook.said == []
+    assert desk.answer()["outcome"] == "taken"
 
 
 def test_a_folder_in_place_of_a_claim_is_named(desk: Desk) -> None:

@@ -52,9 +52,14 @@ class Claims:
                 return known[0]
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(file, dir_fd=folder)
+            data = msgspec.json.encode(claim)
             fd = os.open(file, _CREATE, 0o600, dir_fd=folder)
             try:
-                os.write(fd, msgspec.json.encode(claim))
+                if os.write(fd, data) < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                os.unlink(file, dir_fd=folder)  # it would count as somebody's
+                raise
             finally:
                 os.close(fd)
         return None
