@@ -80,6 +80,18 @@ def test_completion_offers_what_the_parser_takes(
     assert not (home.project / "hacked").exists()
 
 
+def test_another_shell_is_refused_with_those_that_are_known(
+    home: Home, bellboard: list[str]
+) -> None:
+    """And with nothing that only the scripts ask for."""
+    said = output(home, [*bellboard, "completion", "ksh"], code=2)
+    assert "'ksh' (choose from bash, zsh, fish)" in said.replace(
+        "'bash', 'zsh', 'fish'", "bash, zsh, fish"
+    )
+    assert "sessions" not in output(home, [*bellboard, "completion", "--help"])
+    assert "SHELL" in output(home, [*bellboard, "completion"], code=2)
+
+
 def test_the_manual_page_has_every_command_and_option(home: Home, bellboard: list[str]) -> None:
     """Without a warning of groff, where there is one."""
     page = output(home, [*bellboard, "man"])
