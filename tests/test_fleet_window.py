@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.core.feed import Change, State
+from bellboard.core.feed import Change, Hello, State
 from bellboard.core.published import needs_somebody
 from bellboard.core.row import Row
 from bellboard.fleet.followed import Followed
 from bellboard.fleet.member import Joined
-from bellboard.fleet.publisher import written
+from bellboard.fleet.publisher import Shelf, Update, written
 from bellboard.fleet.subjects import Key
 from bellboard.fleet.tail import Item
 from bellboard.fleet.window import Window
@@ -94,6 +94,22 @@ def test_whoever_needs_somebody_is_shown_and_the_rest_as_far_as_there_is_room(
         int(sid[1:]): row.status for (_, sid), row in reader.rows.items()
     }
     assert sum(reader.followed.window.left_out.values()) == len(there) - len(shown)
+
+
+def test_what_a_machine_shows_beyond_the_limit_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until it is gone, or published in the place of another."""
+    monkeypatch.setattr("bellboard.fleet.publisher.MOST", 2)
+    shelf = Shelf("dev", "dev", Hello)
+    shelf.take(Update([a_row(sid) for sid in "abcd"], full=True))
+    shelf.take(Update([a_row(sid, "blocked") for sid in "cd"]))
+    assert ["c", "d"] == sorted(key.session for key in shelf.left_out)
+    shelf.take(Update([a_row("c")], removed=["a", "d"]))
+    assert (set(), {"b", "c"}) == (shelf.left_out, {key.session for key in shelf.rows})
+    shelf.take(Update([a_row("d")]))
+    shelf.take(Update([a_row(sid) for sid in "ef"], full=True))
+    assert set() == shelf.left_out
 
 
 def test_what_is_left_out_costs_the_host_nothing() -> None:

@@ -64,7 +64,7 @@ class Shelf:
         self.database = ""
         self.cursor = ""
         self.woken = asyncio.Event()
-        self.left_out = 0  # sessions beyond the limit
+        self.left_out: set[Key] = set()  # sessions beyond the limit
 
     def take(self, update: Update) -> None:
         """Take what changed here."""
@@ -74,12 +74,15 @@ class Shelf:
         new = {Key(self.machine, row.agent, row.session_id): row for row in update.rows}
         if update.full or update.removed:
             self._remove([k for k in self.rows if k.session in update.removed or update.full], new)
+            gone = {k for k in self.left_out if k.session in update.removed or update.full}
+            self.left_out -= gone
         for key, row in new.items():
             if not _is_news(self.rows.get(key), row):
                 continue
             if key not in self.rows and len(self.rows) >= MOST:
-                self.left_out += 1
+                self.left_out.add(key)
                 continue
+            self.left_out.discard(key)
             self.rows[key] = row
             self.changed[key] = None
         self.last |= {m.session_id: m for m in update.moved}

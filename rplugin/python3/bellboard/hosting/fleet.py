@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from ..core.deadlines import NEVER
-from ..core.feed import Ask, Cursor, Hello, Moved, Row, moved_of, row
+from ..core.feed import MOST, Ask, Cursor, Hello, Moved, Row, moved_of, row
 from ..core.published import Published
 from ..core.session import Session
 from ..storage import machines
@@ -101,6 +101,10 @@ class Fleet:
             return notes
         service, mates, _ = self._part
         notes |= {**service.followed.notes, **service.notes}
+        if count := len(service.shelf.left_out):
+            notes["fleet limit"] = (
+                f"sessions of this machine beyond {MOST:,} are left out: {count:,}"
+            )
         if left_out := service.followed.left_out:
             counts = ", ".join(f"{n:,} {status}" for status, n in sorted(left_out.items()))
             which = "that do not need you are left off this board"
