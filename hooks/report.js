@@ -4,9 +4,10 @@
 import { spawn } from "node:child_process"
 
 const LONGEST = 4000 // characters of a text to report
+const xdg = process.env.XDG_STATE_HOME
 const state =
   process.env.BELLBOARD_HOME ||
-  (process.env.XDG_STATE_HOME || `${process.env.HOME}/.local/state`) + "/bellboard"
+  (xdg?.startsWith("/") ? xdg : `${process.env.HOME}/.local/state`) + "/bellboard"
 let queue = Promise.resolve()
 
 const cut = (_, value) =>

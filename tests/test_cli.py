@@ -377,8 +377,8 @@ def test_an_invalid_correction_is_reported(shell: Shell) -> None:
 def test_a_relative_home_is_refused(shell: Shell) -> None:
     for command in ("list", "status", "watch", "serve"):
         assert shell.fails(command, BELLBOARD_HOME="here") == (
-            "bellboard: not an absolute path: here; "
-            "set BELLBOARD_HOME to an absolute path, or unset it\n"
+            "bellboard: BELLBOARD_HOME is not an absolute path: here; "
+            "set BELLBOARD_HOME to an absolute path\n"
         )
 
 

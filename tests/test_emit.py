@@ -310,6 +310,7 @@ def test_the_home_is_found_as_the_host_finds_it(
         {"HOME": str(tmp_path)},
         {"HOME": "/x", "XDG_STATE_HOME": str(tmp_path / "xdg")},
         {"HOME": "/x", "XDG_STATE_HOME": "", "BELLBOARD_HOME": str(tmp_path / "own")},
+        {"HOME": str(tmp_path / "user"), "XDG_STATE_HOME": "relative"},
     ):
         spool = Spool(default_home(env))
         assert spool.home.is_relative_to(tmp_path)

@@ -338,21 +338,23 @@ def test_a_link_among_the_hosts_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "environ",
+    ("environ", "why"),
     [
-        {},
-        {"HOME": ""},
-        {"HOME": "relative"},
-        {"HOME": "/x", "XDG_STATE_HOME": "relative"},
-        {"HOME": "/x", "BELLBOARD_HOME": "relative"},
-        {"BELLBOARD_HOME": "/a\0b"},
+        ({}, "HOME is not set"),
+        ({"HOME": ""}, "HOME is not set"),
+        ({"HOME": "", "XDG_STATE_HOME": "relative"}, "HOME is not set"),
+        ({"HOME": "relative"}, "HOME is not an absolute path: relative"),
+        ({"HOME": "/x", "BELLBOARD_HOME": "own"}, "BELLBOARD_HOME is not an absolute path: own"),
+        ({"BELLBOARD_HOME": "/a\0b"}, "BELLBOARD_HOME is not an absolute path: /a\0b"),
+        ({"XDG_STATE_HOME": "/a\0b"}, "XDG_STATE_HOME is not an absolute path: /a\0b"),
     ],
     ids=str,
 )
-def test_an_unusable_home_is_refused(environ: dict[str, str]) -> None:
-    """With an error; never a folder of the project or one at the root."""
-    with pytest.raises(Refused, match="not an absolute path"):
+def test_an_unusable_home_is_refused(environ: dict[str, str], why: str) -> None:
+    """Naming the variable; never a folder of the project or one at the root."""
+    with pytest.raises(Refused) as refused:
         default_home(environ)
+    assert why == str(refused.value)
 
 
 def test_without_a_home_the_hook_does_nothing(shell: list[str], tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def here() -> Path:
     try:
         return default_home(os.environ)
     except Refused as e:
-        raise Problem(f"{e}; set BELLBOARD_HOME to an absolute path, or unset it") from None
+        raise Problem(f"{e}; set BELLBOARD_HOME to an absolute path") from None
 
 
 def working() -> Path:

@@ -51,13 +51,28 @@ KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a kil
 
 def default_home(environ: Mapping[str, str]) -> Path:
     """Return the state folder, by the same rule as `hooks/emit`, which ignores relative paths."""
-    home = environ.get("BELLBOARD_HOME")
-    if not home:
-        state = environ.get("XDG_STATE_HOME") or (environ.get("HOME") or ".") + "/.local/state"
-        home = state + "/bellboard"
-    if not home.startswith("/") or "\0" in home:
-        raise Refused(f"not an absolute path: {home}")
-    return Path(home)
+    if environ.get("BELLBOARD_HOME"):
+        return _absolute("BELLBOARD_HOME", environ)
+    return user_state(environ) / "bellboard"
+
+
+def user_state(environ: Mapping[str, str]) -> Path:
+    """Return the folder in which the user's programs keep their state.
+
+    A relative XDG_STATE_HOME is ignored, as its specification says.
+    """
+    if environ.get("XDG_STATE_HOME", "").startswith("/"):
+        return _absolute("XDG_STATE_HOME", environ)
+    return _absolute("HOME", environ) / ".local/state"
+
+
+def _absolute(name: str, environ: Mapping[str, str]) -> Path:
+    path = environ.get(name)
+    if not path:
+        raise Refused(f"{name} is not set")
+    if not path.startswith("/") or "\0" in path:
+        raise Refused(f"{name} is not an absolute path: {path}")
+    return Path(path)
 
 
 class Spool:
