@@ -335,6 +335,10 @@ def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path)
     run(home, "list")
     (home.bellboard / "mine.txt").write_text("a user's")
     (home.bellboard / "opencode").mkdir()  # its plugin listens there
+    neovim = home.root / "state/nvim"
+    for name in ("bellboard/hooks-asked", "swap/mine.swp"):
+        (neovim / name).parent.mkdir(parents=True, exist_ok=True)
+        (neovim / name).touch()
     said = run(home, "uninstall", "--yes")
     assert file.read_text() == TEXT
     assert not far.exists()
@@ -342,6 +346,7 @@ def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path)
     said = run(home, "uninstall", "--purge", "--yes")
     assert "which also contains mine.txt" in said
     assert list(home.bellboard.iterdir()) == [home.bellboard / "mine.txt"]
+    assert [path.name for path in neovim.rglob("*")] == ["swap", "mine.swp"]
     assert backups(file) == []
 
 
@@ -364,6 +369,9 @@ def test_the_plugin_is_noticed(home: Home, file: Path) -> None:
     assert "also enables the plugin" in run(home, "hooks", "install", "--yes")
     file.write_text(json.dumps({**json.loads(file.read_text()), "disableAllHooks": True}))
     assert "disabled by disableAllHooks" in run(home, "hooks", "check", code=1)
+    for _ in range(2):  # also where nothing has to be written
+        said = run(home, "hooks", "install", "--yes")
+        assert "settings.json: its hooks do not run: disabled by disableAllHooks" in said
 
 
 # Which version of the CLI

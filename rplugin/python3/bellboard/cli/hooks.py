@@ -78,9 +78,11 @@ def _install(target: Target, args: Args) -> None:
         print(f"{installer.cli.name}: {installer.hooks.note}")
     if args.project:
         print("this file is shared with the project; use --local for yourself only")
-    for state in map(installer.check, installer.files(around())):
+    for state in map(installer.check, dict.fromkeys((path, *installer.files(around())))):
         if state.plugin:
             print(f"{short(state.path)} also enables the plugin; each event still counts once")
+        for obstacle in state.obstacles:
+            print(f"{short(state.path)}: its hooks do not run: {obstacle}")
 
 
 def _uninstall(target: Target, args: Args) -> None:

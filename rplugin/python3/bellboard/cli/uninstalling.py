@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     import shutil
 
     from ..agents.clis import clis
-    from ..storage.spool import Spool
+    from ..storage.spool import Refused, Spool, user_state
     from .tmux import wired
     from .wiring import remove
 
@@ -75,6 +76,10 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         raise Problem(f"bellboard is still running; stop these processes first: {pids}")
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
     ours = dict.fromkeys(path for name in names for path in home.glob(name))
+    with contextlib.suppress(Refused):  # no HOME
+        # What Neovim has asked or said once: lua/bellboard/state/remembered.lua
+        neovim = os.environ.get("NVIM_APPNAME") or "nvim"
+        ours |= dict.fromkeys(user_state(os.environ).glob(f"{neovim}/bellboard"))
     servers = wired()
     for path in (*ours, *copies):
         print(f"- {path}")
