@@ -1,5 +1,8 @@
 """What is asked, in full, and what hostile text does to it."""
 
+# ruff: noqa: RUF001
+# Letters that look like others are what is tested.
+
 from __future__ import annotations
 
 import json
@@ -138,6 +141,28 @@ def test_nothing_of_an_input_is_left_out(given: dict[str, Any]) -> None:
         ("1\ufe0f\u20e3 \u2764\ufe0f", "1\ufe0f\u20e3 \u2764\ufe0f", ()),
         ("p\u0430y", "p<U+0430>y", ("letters that look like Latin ones",)),
         ("\u0420y \u039fx", "<U+0420>y <U+039F>x", ("letters that look like Latin ones",)),
+        *(
+            (text, shown, ("letters that look like Latin ones",))
+            for text, shown in {
+                "curl https://\u0430\u0440\u0440\u04cf\u0435.com # это": (
+                    "curl https://<U+0430><U+0440><U+0440><U+04CF><U+0435>.com # это"
+                ),
+                "www.\u0585\u0578 да": "www.<U+0585><U+0578> да",
+                "\u0441\u043e\u0440\u0443 a b": "<U+0441><U+043E><U+0440><U+0443> a b",
+                "\u03bd\u03b9 a.txt": "<U+03BD><U+03B9> a.txt",
+                "p\u03b1ypal \u0261it": "p<U+03B1>ypal <U+0261>it",
+                "l\uff53 \U0001d5c5s \u217cs": "l<U+FF53> <U+1D5C5>s <U+217C>s",
+            }.items()
+        ),
+        *(
+            (text, shown, ("signs that look like others",))
+            for text, shown in {
+                "rm \u2212rf a\u2044b\u2215c": "rm <U+2212>rf a<U+2044>b<U+2215>c",
+                "x\u2024com\u037e my\u2010bank": "x<U+2024>com<U+037E> my<U+2010>bank",
+            }.items()
+        ),
+        ("r\u0338m", "r<U+0338>m", ("lines through letters",)),
+        ("1\u06002\U000110bd", "1<U+0600>2<U+110BD>", ("invisible characters",)),
         ("\u0441\u043e\u0440\u0443 \u0394T", "\u0441\u043e\u0440\u0443 \u0394T", ()),
         ("e" + "\u0301" * 6, "e" + "\u0301" * 4 + "<U+0301>" * 2, ("piles of accents",)),
         ("über 日本語 \N{GRINNING FACE}", "über 日本語 \N{GRINNING FACE}", ()),
@@ -145,6 +170,21 @@ def test_nothing_of_an_input_is_left_out(given: dict[str, Any]) -> None:
 )
 def test_hidden_characters_are_shown_as_marks(text: str, shown: str, hidden: tuple[str]) -> None:
     assert (marked(text), warnings(text)) == (shown, hidden)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Он сказал: а с git и JSON-файлом о ней р/с 5, ОК? Это работает у нас… Да — «хорошо».",
+        "ОК",
+        "Η εντολή git α και ο Δt είναι 5 μs · π ≈ 3,14; ½ m² −5 °C x⁻¹ №1 ™",
+        "Բարև, git օր",
+        "使用 git，然后（test）：好！ gitを使う １０時",
+        "naïve façade, kadın ışık; well‑known – “quoted” — a … b",
+    ],
+)
+def test_prose_of_any_language_has_no_marks(text: str) -> None:
+    assert (marked(text), warnings(text)) == (text, ())
 
 
 @given(st.text())

@@ -9,6 +9,8 @@ This file does no I/O and imports nothing heavy; `re` compiles its patterns when
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import cache
 from typing import Final
 
 #: Escape sequences: CSI, terminated strings (OSC, DCS, …), and short ones.
@@ -29,12 +31,28 @@ _UNSEEN: Final = (
 #: More combining marks than any language puts on one letter: they cover the lines around it.
 _MARK: Final = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILES: Final = f"({_MARK}{{4}}){_MARK}+"
-#: Cyrillic and Greek letters that look like Latin ones.  No word has letters of both.
+#: Cyrillic, Greek and Armenian letters that look like Latin ones, and letters of phonetics.
 _ALIKE: Final = (
-    "[\u0391\u0392\u0395-\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
-    "\u03bf\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c-\u041e\u0420-\u0423\u0425"
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u0501\u051b\u051d]"
+    "[\u0251\u0261\u0391\u0392\u0395-\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+    "\u03b1\u03b3\u03b9\u03bd\u03bf\u03c1\u03c5\u03c7\u03f2\u03f3\u0405\u0406\u0408\u0410\u0412\u0415"
+    "\u041a\u041c-\u041e\u0420-\u0423\u0425\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458"
+    "\u04ae\u04af\u04bb\u04c0\u04cf\u0501\u051b\u051d\u0570\u0578\u057d\u0581\u0585]"
 )
+#: No word has letters of both.  A word of nothing else is judged by what it is joined to, as a host
+#: is, and by its line: one in such a language has other letters of it, too.
+_JOINT: Final = "[./:@=_-]"
+_LATIN: Final = (
+    f"(?<=[A-Za-z]){_ALIKE}+|{_ALIKE}+(?=[A-Za-z])"
+    rf"|(?<=[A-Za-z0-9/]{_JOINT}){_ALIKE}+(?!\w)|(?<!\w){_ALIKE}+(?={_JOINT}+[A-Za-z0-9/])"
+)
+_FOREIGN: Final = rf"(?m)^(?=.*[a-z])(?=.*{_ALIKE})(?!.*(?!{_ALIKE}|\W)[\u0370-\u0587]).+$"
+#: Where other forms of ASCII characters are, such as mathematical and wide letters, Roman numbers.
+_FORMS: Final = ((0x370, 0x400), (0x1FC0, 0x2200), (0xFE50, 0xFF60), (0x1D400, 0x1D800))
+#: Dashes and slashes that look like those of ASCII.
+_DASHES: Final = "\u2010\u2044\u2212\u2215"
+_OVERLAID: Final = "[\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20e5\u20e6\u20ea\u20eb]"
+#: Signs before Arabic and other numbers; terminals give them no width.
+_PREFIXES: Final = "[\u0600-\u0605\u06dd\u0890\u0891\u08e2\U000110bd\U000110cd]"
 
 
 def visible(text: str) -> str:
@@ -46,35 +64,68 @@ def visible(text: str) -> str:
     return text if text.isascii() else re.sub(_PILES, r"\1", re.sub(_UNSEEN, "", text))
 
 
-#: What `marked` shows as a mark, and the words for it.
-_HIDDEN: Final = (
-    ("escape sequences", "[\x1b\x9b]"),
-    ("control characters", "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]"),
-    (
-        "characters that change the writing direction",
-        "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]",
-    ),
-    ("line breaks of another kind", "[\u2028\u2029]"),
-    ("invisible characters", rf"\ufeff|[\ud800-\udfff]|{_UNSEEN}"),
-    ("blanks of another kind", "[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]"),
-    ("letters that look like Latin ones", f"(?<=[A-Za-z]){_ALIKE}|{_ALIKE}(?=[A-Za-z])"),
-    ("piles of accents", f"(?<={_MARK}{{4}}){_MARK}"),
-    ("blanks at the end of a line", r"(?m)(?<![ \t])[ \t]+$"),
-)
+_LIKE_LATIN: Final = "letters that look like Latin ones"
+
+
+@cache
+def _hidden() -> tuple[tuple[str, str], ...]:
+    """Return the words for what `marked` shows as a mark, and its pattern.
+
+    The last pattern finds whole lines, of which only the letters are marked.
+    """
+    letters, signs = _forms()
+    signs += _DASHES
+    return (
+        ("escape sequences", "[\x1b\x9b]"),
+        ("control characters", "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]"),
+        (
+            "characters that change the writing direction",
+            "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]",
+        ),
+        ("line breaks of another kind", "[\u2028\u2029]"),
+        ("invisible characters", rf"\ufeff|[\ud800-\udfff]|{_PREFIXES}|{_UNSEEN}"),
+        ("blanks of another kind", "[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]"),
+        ("signs that look like others", f"(?<=[A-Za-z])[{signs}]|[{signs}](?=[A-Za-z])"),
+        ("lines through letters", _OVERLAID),
+        ("piles of accents", f"(?<={_MARK}{{4}}){_MARK}"),
+        ("blanks at the end of a line", r"(?m)(?<![ \t])[ \t]+$"),
+        (_LIKE_LATIN, f"[{letters}]"),
+        (_LIKE_LATIN, _LATIN),
+        (_LIKE_LATIN, _FOREIGN),
+    )
+
+
+def _forms() -> tuple[str, str]:
+    """Return the other forms of ASCII letters, and of its signs; none that is raised or wide.
+
+    Wide letters count: they are common only beside letters that are as wide.
+    """
+    letters = signs = ""
+    for form in (chr(n) for first, end in _FORMS for n in range(first, end)):
+        kind, _, code = unicodedata.decomposition(form).rpartition(" ")
+        if kind not in ("", "<font>", "<wide>", "<small>", "<compat>") or not code:
+            continue
+        same = chr(int(code, 16))
+        if same.isascii() and same.isalpha():
+            letters += form
+        elif same.isascii() and not same.isspace() and kind != "<wide>":
+            signs += form
+    return letters, signs
 
 
 def marked(text: str) -> str:
     """Return the whole text, with a mark for each hidden character; line breaks and tabs stay."""
     if text.isascii() and text.isprintable() and not text.endswith(" "):
         return text
-    for _, pattern in _HIDDEN:
+    *patterns, lines = (pattern for _, pattern in _hidden())
+    for pattern in patterns:
         text = re.sub(pattern, _mark, text)
-    return text
+    return re.sub(lines, lambda line: re.sub(_ALIKE, _mark, line[0]), text)
 
 
 def warnings(text: str) -> tuple[str, ...]:
     """Return in words what is hidden in a text."""
-    return tuple(name for name, pattern in _HIDDEN if re.search(pattern, text))
+    return tuple(dict.fromkeys(name for name, p in _hidden() if re.search(p, text)))
 
 
 def _mark(found: re.Match[str]) -> str:
