@@ -18,6 +18,7 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.storage import schema
 from bellboard.storage.damaged import MOST_ASIDE, set_aside
+from bellboard.storage.identity import Identity
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Damaged, Replaced, Store
 from hosting import (
@@ -145,6 +146,32 @@ def test_hosts_continue_with_the_current_file(
     assert expected <= hosts[0].shown.keys() & hosts[1].shown.keys()
 
 
+def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
+    """It is published, although the next look finds nothing new."""
+    clerk = make()
+    emit(clerk, clock, "UserPromptSubmit", "kept")
+    clerk.step(clock())
+    removed_with_its_log(clerk.store.path)
+    fresh = make()
+    emit(fresh, clock, "UserPromptSubmit", "fresh")
+    fresh.step(clock.advance(1))
+    mended = make()
+    assert {"kept", "fresh"} <= mended.restore(clerk, clock.advance(1))
+    assert {"kept", "fresh"} <= mended.board.sessions.keys()
+
+
+@pytest.mark.parametrize("lose", LOG_LOSSES)
+def test_a_log_that_is_replaced_while_it_is_opened_is_noticed(tmp_path: Path, lose: Lose) -> None:
+    """Otherwise a host would read an old log for good, which shows nothing of the others."""
+    path = tmp_path / "board.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE t (x)")
+        assert Identity(str(path)).note_logs()
+        lose(path)
+        assert not Identity(str(path)).note_logs()
+
+
 @pytest.mark.parametrize("lose", LOG_LOSSES)
 def test_hosts_that_notice_it_one_by_one_spoil_nothing(
     home: Home, start: Callable[..., RecordedHost], lose: Lose
@@ -160,7 +187,12 @@ def test_hosts_that_notice_it_one_by_one_spoil_nothing(
             lose(home.bellboard / "board.db")
     eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
     for host in hosts:
-        eventually(lambda host=host: len(host.shown) == 300, "all sessions")
+
+        def shows_all(host: RecordedHost = host) -> bool:
+            assert len(host.shown) == 300, (len(host.shown), host.health)
+            return True
+
+        eventually(shows_all)
     assert [] == list(home.bellboard.glob("board.db.damaged-*"))
     with opened(home.bellboard) as clerk:
         rows = [row.file for row in from_files(clerk.store.log()) if row.event.from_hook]

@@ -148,7 +148,7 @@ class Connection:
         """
         self._arriving = self._arriving or time.time()
         if self._lost is not None:
-            clerk.restore(self._lost, time.time())
+            self.changed |= clerk.restore(self._lost, time.time())
         self.changed |= clerk.catch_up()
         store, now, key = clerk.store, time.time(), f"{self.pid} {self._arriving}"
         with store.lock():

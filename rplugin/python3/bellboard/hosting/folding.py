@@ -129,14 +129,14 @@ class Clerk:
             )
         return notes
 
-    def restore(self, before: Clerk, now: float) -> None:
-        """Write the sessions of a database that was damaged, or lost its log.
+    def restore(self, before: Clerk, now: float) -> set[str]:
+        """Write the sessions of a database that was damaged, or lost its log; return what changed.
 
         What is there now may know some of them as well, or that they are gone.
         """
         known = before.board.sessions if before._committed is None else before._committed
         with self.store.lock():
-            self._refresh()
+            changed = self._refresh()
             self._ahead = True  # until COMMIT
             rows = self.store.all("SELECT session_id FROM sessions WHERE record IS NULL")
             gone = {row[0] for row in rows}
@@ -144,10 +144,12 @@ class Clerk:
                 there = self.board.sessions.get(sid)
                 if sid not in gone if there is None else there.last < s.last:
                     self.board.keep(s)
+            changed |= self.board.dirty
             self.store.write(self.board, (), (), 0.0, now)
             if self._watched_since is None:
                 self.store.set_option("watched_since", before._watched_since, os.getpid(), now)
         self._ahead = False
+        return changed
 
     def sweep(self, now: float) -> bool:
         """Forget the names of files that are gone, whoever folded them; give back free pages.

@@ -89,12 +89,19 @@ class Database:
         try:
             self._share = -1 if readonly else holders.share(home, patience)
             with self.plainly():
-                self.db = self._open_readonly() if readonly else self._open()
+                self.db = self._open_readonly() if readonly else self._open_twice()
         except holders.Held:
             raise Busy from None
         except BaseException:
             self._leave()
             raise
+
+    def _open_twice(self) -> sqlite3.Connection:
+        """Open it; another process may replace its log at that moment, once."""
+        try:
+            return self._open()
+        except Replaced:
+            return self._open()
 
     def _open(self) -> sqlite3.Connection:
         with contextlib.suppress(FileExistsError):
@@ -119,7 +126,8 @@ class Database:
             self._check_room(db)
             self._check_schema(db)
             db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
-            self._identity.note_logs()
+            if not (self._identity.note_logs() or self.network):
+                raise Replaced(f"the log of {self.path} was replaced while it was opened")
         except BaseException:
             db.close()
             raise

@@ -26,9 +26,12 @@ class Identity:
         file = self._known[self._path]
         return file[1] if file else 0
 
-    def note_logs(self) -> None:
-        """Note the log files; call this once SQLite has opened them."""
-        self._known |= {path: _file(path) for path in self._logs}
+    def note_logs(self) -> bool:
+        """Note the log files; return whether SQLite has opened these, and not earlier ones."""
+        found = {path: _file(path) for path in self._logs}
+        self._known |= found
+        opened = _opened()
+        return opened is None or opened >= {*found.values()}
 
     def is_lost(self) -> bool:
         """Return whether any of the files is no longer there; takes a few microseconds.
@@ -71,6 +74,20 @@ def _size(path: str) -> int:
         return os.stat(path).st_size  # noqa: PTH116
     except OSError:
         return 0
+
+
+def _opened() -> set[File | None] | None:
+    """Return the files that this process has open; None if that is not known, without /proc."""
+    files: set[File | None] = set()
+    try:
+        descriptors = os.listdir("/dev/fd")  # noqa: PTH208
+    except OSError:
+        return None
+    for fd in descriptors:
+        with contextlib.suppress(OSError):  # that of this listing
+            status = os.fstat(int(fd))
+            files.add((status.st_dev, status.st_ino))
+    return files
 
 
 def _file(path: str) -> File | None:
