@@ -63,6 +63,8 @@ def test_every_argument_of_every_command_is_explained() -> None:
 def test_a_fleet_without_members_leaves_no_folder(shell: Shell) -> None:
     folder = shell.home.root / "credentials"
     assert "name each member" in shell.fails("fleet", "setup", str(folder))
+    named = ("--team", "core", "--member", "alice=read", "--only", "alcie=dev")
+    assert "--only alcie=dev limits nobody" in shell.fails("fleet", "setup", str(folder), *named)
     assert not folder.exists()
 
 
@@ -482,3 +484,13 @@ def test_list_json_is_what_is_published(shell: Shell) -> None:
         "rm -rf build",
         "permission",
     )
+
+
+def test_a_name_is_no_worse_than_the_start_of_an_id(shell: Shell) -> None:
+    """Of another session: both are meant, and an ended one counts only if no other does."""
+    shell.emitted(30, "fe-1", "UserPromptSubmit", cwd="/w/api", prompt="x")
+    shell.emitted(30, "b1", "UserPromptSubmit", cwd="/w/fe", prompt="x")
+    assert "2 sessions match fe: b1, fe-1" in shell.fails("explain", "fe")
+    shell.emitted(20, "fe-1", "SessionEnd", reason="other")
+    assert "UserPromptSubmit" in (shown := shell.bellboard("explain", "fe").stdout)
+    assert "SessionEnd" not in shown

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from bellboard.agents.claude_code.abilities import ABILITIES, OLDEST, abilities
 from bellboard.agents.claude_code.installer.settings import PLUGIN
 from bellboard.diagnosis import diagnose
+from bellboard.diagnosis.apart import DIED
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from bellboard.system import inotify
@@ -176,6 +178,18 @@ def test_a_check_that_fails_hides_no_other(home: Home, monkeypatch: pytest.Monke
     [failed] = [fact for fact in facts if fact.section == "database"]
     assert ("error", "the check failed: RuntimeError('broken')") == failed[:2]
     assert "system" == facts[-1].section
+
+
+@pytest.mark.files
+def test_a_check_that_is_killed_is_reported(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite's memory may be cut off under it, or there may be none left."""
+
+    def killed(_: object) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr("bellboard.diagnosis.own.database", killed)
+    facts = diagnose(home.bellboard, home.env, home.project)
+    assert [("error", DIED)] == [fact[:2] for fact in facts if fact.section == "database"]
 
 
 @pytest.mark.pure

@@ -250,6 +250,9 @@ def setup(args: Args) -> None:
         grants = [_grant(spec, args.only) for spec in args.member]
         if not grants:
             raise Problem(f"name each member and what it may do, for example --member {EXAMPLE}")
+        members = [grant.member for grant in grants]
+        if wrong := [x for x in args.only if x.partition("=")[0] not in members]:
+            raise Problem(f"--only {wrong[0]} limits nobody: no --member has that name")
         grants.append(Grant(ADMIN, "", frozenset({ADMIN})))
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True)

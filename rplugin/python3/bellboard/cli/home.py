@@ -263,7 +263,7 @@ def icons(clerk: Clerk) -> Mapping[str, str]:
 
 
 def find(clerk: Clerk, called: str) -> str:
-    """Return the id of the one session with that id, start of an id, or name."""
+    """Return the id of the one session with that id, start of an id, or name; listed ones first."""
     from ..core import words
     from ..core.published import publish
     from ..core.session import is_listed
@@ -271,14 +271,15 @@ def find(clerk: Clerk, called: str) -> str:
     sessions = {sid: s for sid, s in clerk.board.sessions.items() if sid}
     if called in sessions:
         return called
-    found = [sid for sid in sessions if called and sid.startswith(called)]
-    if not found:
-        for sid, s in sessions.items():
-            if is_listed(s):
-                p = publish(s)
-                names = (p.get("name"), p.get("title"), words.project(p), words.repository(p))
-                if called and called in names:
-                    found.append(sid)
+    alike = [sid for sid in sessions if called and sid.startswith(called)]
+    found = []
+    for sid, s in sessions.items():
+        if is_listed(s):
+            p = publish(s)
+            names = (p.get("name"), p.get("title"), words.project(p), words.repository(p))
+            if sid in alike or (called and called in names):
+                found.append(sid)
+    found = found or alike
     if len(found) == 1:
         return found[0]
     if not found:

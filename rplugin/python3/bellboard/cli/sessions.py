@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .adding import Args, Commands, add
@@ -76,7 +76,8 @@ def list_ended(args: Args) -> None:
     there = [
         {**p, "resume": cli_of(p["agent"]).resume(p["session_id"])}
         for p in over
-        if Path(p.get("transcript", "")).is_file() or not cli_of(p["agent"]).keeps_transcripts
+        if os.path.isfile(p.get("transcript", ""))  # noqa: PTH113 - never raises
+        or not cli_of(p["agent"]).keeps_transcripts
     ]
     if args.json:
         from ..core.words import worded_ended

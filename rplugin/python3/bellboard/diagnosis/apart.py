@@ -19,6 +19,8 @@ from .fact import Fact, error
 
 PATIENCE: Final = 6.0  # seconds for all checks; on a busy machine they take one
 
+DIED: Final = "this check ended before it was done: it may lack memory, or the database is cut"
+
 Check = Callable[[], Iterable[Fact]]
 
 
@@ -38,7 +40,8 @@ def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[F
                 else:
                     waiting.unregister(key.fd)
                     os.close(key.fd)
-                    os.waitpid(running.pop(key.data), 0)
+                    if os.waitpid(running.pop(key.data), 0)[1]:
+                        _cut_short(found[key.data], error(DIED, "run `bellboard doctor` again"))
         for key in list(waiting.get_map().values()):
             os.close(key.fd)
     for pid in running.values():
@@ -46,9 +49,14 @@ def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[F
     late = f"no answer within {patience:g} s: a file, mount or program hangs"
     for section, pid in running.items():
         _reap(pid)
-        del found[section][found[section].rfind(b"\n") + 1 :]
-        found[section] += _encoded(error(late, "find out what hangs, and stop it"))
+        _cut_short(found[section], error(late, "find out what hangs, and stop it"))
     return [f._replace(section=section) for section in checks for f in _facts(found[section])]
+
+
+def _cut_short(answer: bytearray, why: Fact) -> None:
+    """Put the reason in place of a line that a check has not finished."""
+    del answer[answer.rfind(b"\n") + 1 :]
+    answer += _encoded(why)
 
 
 def _begin(check: Check) -> tuple[int, int]:
