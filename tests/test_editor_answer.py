@@ -167,6 +167,71 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     assert editor.messages().strip() == ""
 
 
+def diffs(session: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return a request that asks about two changes of a file, and says something about each."""
+    asked = edit(session, path, "    DEBUG = TRUE\n", "  DEBUG = true\n")
+    more = {"label": "Everywhere in the file", "warnings": ["a line break added"]}
+    asked["parts"] = [{**asked["parts"][0], **more}, dict(asked["parts"][0])]
+    return asked
+
+
+def test_the_diff_of_a_file_shows_all_that_differs(nvim: Editors, version: str) -> None:
+    """Whatever the user's 'diffopt' hides elsewhere; and it says what else is asked."""
+    editor = nvim(version, CALM, columns=90, lines=30)
+    file = editor.home.project / "limits.py"
+    file.write_text("import os\n    DEBUG = TRUE\n")
+    asking = asks("edit", tool="Edit")
+    play(editor, diffs(asking, str(file)))
+    Host(editor).push(asking)
+    own = "call writefile(systemlist('diff -iw ' .. v:fname_in .. ' ' .. v:fname_new), v:fname_out)"
+    editor.lua("vim.cmd(...)", f"function! Own()\n{own}\nendfunction")
+    editor.command("set diffopt+=iwhiteall,icase diffexpr=Own()")
+    theirs = editor.nvim.eval("[&diffopt, &diffexpr]")
+    opened(editor, "edit", "Edit a file")
+    editor.press("gd")
+    editor.shows("import os")
+    editor.shows("This is only the first of 2 diffs; q shows all that is asked.")
+    picture = editor.shows("hidden in it: a line break added")
+    assert "Everywhere in the file" in picture.text
+    eventually(lambda: editor.lua("return vim.fn.diff_hlID(2, 1)") > 0, "a difference")
+    editor.command("tabnext")
+    assert editor.nvim.eval("[&diffopt, &diffexpr]") == theirs
+    editor.command("tabnext")
+    eventually(lambda: editor.lua("return vim.fn.diff_hlID(2, 1)") > 0, "a difference")
+    editor.press("q")
+    editor.shows("edit: Edit a file")
+    assert editor.nvim.eval("[&diffopt, &diffexpr]") == theirs
+
+
+def test_a_change_on_another_machine_is_not_compared_with_a_file_here(nvim: Editors) -> None:
+    """It would show what is not there."""
+    editor = nvim(config=CALM, columns=90, lines=30)
+    file = editor.home.project / "limits.py"
+    file.write_text("import os\n    DEBUG = TRUE\n")
+    asking = asks("edit", tool="Edit", machine="dev")
+    play(editor, edit(asking, str(file), "    DEBUG = TRUE\n", "  DEBUG = true\n"))
+    Host(editor).push(asking)
+    opened(editor, "edit", "Edit a file")
+    editor.press("gd")
+    editor.shows("q back")
+    assert "import os" not in editor.screen.text
+
+
+def test_nothing_is_drawn_again_that_has_not_changed(nvim: Editors) -> None:
+    """A long request would take long, at each change of any session."""
+    editor = nvim(config=CALM, columns=70, lines=30)
+    host, asking = Host(editor), asks("api")
+    play(editor, command(asking, LONG))
+    host.push(asking)
+    opened(editor, "api", "Run a command")
+    counts(editor)
+    ticks = "return vim.b[vim.api.nvim_win_get_buf(0)].changedtick"
+    before = editor.lua(ticks)
+    host.push(asking, session("working", "other"))
+    editor.lua("vim.wait(50)")
+    assert editor.lua(ticks) == before
+
+
 def test_of_many_options_only_those_with_a_key_have_a_number(nvim: Editors) -> None:
     """Otherwise `12` would choose the first option, and then the second one of what comes next."""
     editor = nvim(config=CALM, columns=60, lines=50)
@@ -525,6 +590,12 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     assert editor.lua(line, "", 5) == [""]
     whole = "é日" * 5000
     assert "".join(editor.lua(line, whole, 40)) == whole
+    seconds = """
+      local began = os.clock()
+      require('bellboard.view.request.wrap').line(('word and '):rep(200000), 76)
+      return os.clock() - began
+    """
+    assert editor.lua(seconds) < 3  # of this process; 0.1 s, and 15 s if it were quadratic
     rows = """
       local rows = {}
       require('bellboard.view.request.parts').add(..., 40, rows)
@@ -551,4 +622,6 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     part = {"kind": "diff", "old": "x", "new": "x\n", "warnings": ["a line break added"]}
     assert len(editor.lua(rows, part)) == 1
     assert "no difference" in editor.lua(rows, {**part, "new": "x"})[1]["text"]
+    tabs = {"kind": "diff", "old": "\tx\n\ty\n", "new": "    x\n\ty\n"}
+    assert [row["text"] for row in editor.lua(rows, tabs)] == ["⇥   x", "    x", "    y"]
     assert editor.lua(draft) == ['"many" is not a number', "", {"n": 2.5, "s": "x"}]

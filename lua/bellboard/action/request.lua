@@ -8,6 +8,7 @@ local input = require('bellboard.view.input')
 local jump = require('bellboard.action.jump')
 local mark = require('bellboard.action.mark')
 local opened = require('bellboard.action.opened')
+local parts = require('bellboard.view.request.parts')
 local sending = require('bellboard.action.sending')
 local sessions = require('bellboard.state.sessions')
 local window = require('bellboard.view.request.window')
@@ -117,10 +118,16 @@ local moves = {
   pick = choosing.pick,
   page = window.page,
   diff = function(open)
-    for _, part in ipairs(open.request.parts or {}) do
-      if part.kind == 'diff' then
-        return diff.open(part, window.foot(), M.attach, opened.draw)
-      end
+    local part = parts.diffs(open.request)[1]
+    if part then
+      diff.open(part, not open.session.machine, {
+        foot = window.foot(),
+        attach = M.attach,
+        wanted = function()
+          return open == opened.now() and window.is_open()
+        end,
+        done = opened.draw,
+      })
     end
   end,
   skip = function(open)

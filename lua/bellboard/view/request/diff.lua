@@ -9,9 +9,27 @@ local api = vim.api
 local WIDE = 120
 --- Bytes of a file to read; of a larger one, only what changes is shown.
 local LARGEST = 2 * 1024 * 1024
+--- What would hide a part of a change.
+local HIDING = { 'icase', 'iblank', 'iwhite', 'iwhiteall', 'iwhiteeol' }
 
 ---@type { tab: integer, foot: integer, close: fun() }|nil
 local shown
+---@type { diffopt: string, diffexpr: string }|nil the user's, while ours are set
+local theirs
+
+--- Show each difference, or those that the user wants to see. The options are global.
+---@param exactly boolean
+local function compare(exactly)
+  if exactly and not theirs then
+    theirs = { diffopt = vim.o.diffopt, diffexpr = vim.o.diffexpr }
+    vim.opt.diffopt:remove(HIDING)
+    vim.o.diffexpr = ''
+    vim.cmd.diffupdate()
+  elseif theirs and not exactly then
+    vim.o.diffopt, vim.o.diffexpr = theirs.diffopt, theirs.diffexpr
+    theirs = nil
+  end
+end
 
 --- Read a file without waiting for it: it may be on a file system that hangs.
 ---@param path string
@@ -94,6 +112,7 @@ local function open(part, old, new, foot, attach)
   local tab, left = api.nvim_get_current_tabpage(), api.nvim_get_current_win()
   local beside = vim.o.columns >= WIDE and 'right' or 'below'
   local right = api.nvim_open_win(after, true, { split = beside, win = left })
+  compare(true)
   for win, what in pairs({ [left] = 'now', [right] = 'then' }) do
     vim.wo[win].winbar = (' %s  %%#BellboardDim#%s'):format(what, path:gsub('%%', '%%%%'))
     api.nvim_win_call(win, function()
@@ -109,6 +128,8 @@ local function open(part, old, new, foot, attach)
     tab = tab,
     foot = below,
     close = function()
+      api.nvim_create_augroup('bellboard.request.diff', {})
+      compare(false)
       if api.nvim_tabpage_is_valid(tab) then
         vim.cmd.tabclose(api.nvim_tabpage_get_number(tab)) -- its buffers go with it
       end
@@ -117,6 +138,12 @@ local function open(part, old, new, foot, attach)
       end
     end,
   }
+  api.nvim_create_autocmd({ 'TabEnter', 'TabLeave' }, {
+    group = api.nvim_create_augroup('bellboard.request.diff', {}),
+    callback = function(event)
+      compare(event.event == 'TabEnter' and api.nvim_get_current_tabpage() == tab)
+    end,
+  })
   api.nvim_create_autocmd('WinClosed', {
     pattern = { tostring(left), tostring(right), tostring(below) },
     once = true,
@@ -132,18 +159,23 @@ M.fit = function()
   end
 end
 
+---@class bellboard.Around
+---@field foot integer buffer to show below it
+---@field attach fun(buf: integer) maps keys in both buffers
+---@field wanted fun(): boolean whether that change is still asked about
+---@field done fun()
+
 --- Show a change.
 ---@param part bellboard.Part
----@param foot integer buffer to show below it
----@param attach fun(buf: integer) maps keys in both buffers
----@param done fun()
-M.open = function(part, foot, attach, done)
-  read(part.path or '', function(text)
-    local old, new = whole(text, part)
-    M.close()
-    if api.nvim_buf_is_valid(foot) then
-      open(part, old, new, foot, attach)
-      done()
+---@param is_here boolean whether its file is on this machine
+---@param around bellboard.Around
+M.open = function(part, is_here, around)
+  read(is_here and part.path or '', function(text)
+    if around.wanted() then
+      M.close()
+      local old, new = whole(text, part)
+      open(part, old, new, around.foot, around.attach)
+      around.done()
     end
   end)
 end

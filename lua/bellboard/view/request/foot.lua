@@ -67,10 +67,7 @@ end
 ---@param foot bellboard.Foot
 ---@param width integer
 local function others(rows, request, foot, width)
-  local has_diff = false
-  for _, part in ipairs(request.parts or {}) do
-    has_diff = has_diff or part.kind == 'diff'
-  end
+  local has_diff = #parts.diffs(request) > 0
   local fills = not foot.is_over and (request.questions or request.fields)
   local chunks, used, goes = {}, 0, not foot.is_done
   local function put()
@@ -110,6 +107,23 @@ local function others(rows, request, foot, width)
   put()
 end
 
+--- What the diff of a file does not show of what is asked.
+---@param rows bellboard.Row[]
+---@param request bellboard.Request
+---@param width integer
+local function beside(rows, request, width)
+  local diffs = parts.diffs(request)
+  parts.head(diffs[1], width, rows)
+  local what = #diffs > 1 and ('the first of %d diffs'):format(#diffs) or 'the diff'
+  local text = ('This is only %s; %s shows all that is asked.'):format(
+    what,
+    M.key_of('close') or ':q'
+  )
+  for _, each in ipairs(#request.parts > 1 and wrap.text(text, width) or {}) do
+    rows[#rows + 1] = parts.row(each.text, 'BellboardStatus')
+  end
+end
+
 --- All rows below a request.
 ---@param request bellboard.Request
 ---@param foot bellboard.Foot
@@ -117,6 +131,9 @@ end
 ---@return bellboard.Row[]
 M.rows = function(request, foot, width)
   local rows = {}
+  if foot.is_diff then
+    beside(rows, request, width)
+  end
   for _, each in ipairs(foot.status and wrap.text(foot.status, width) or {}) do
     rows[#rows + 1] = parts.row(each.text, 'BellboardStatus')
   end

@@ -23,6 +23,9 @@ local COLOURED = 1000
 --- Lines around a change.
 local CONTEXT = 3
 
+--- What a tab in a changed line looks like: four blanks are another change.
+local TAB = '⇥   '
+
 local DIFFERENT = { ['+'] = 'DiffAdd', ['-'] = 'DiffDelete' }
 local SYNTAX = { command = 'sh', plan = 'markdown', json = 'json' }
 
@@ -114,7 +117,8 @@ local function diff_of(part, width, rows)
       rows[#rows + 1] = M.row(M.INDENT .. '...', 'BellboardDim')
     end
     first = false
-    for nth, row in ipairs(sign:find('[ +-]') and wrap.text(line:sub(2), width - 4) or {}) do
+    local text = DIFFERENT[sign] and line:sub(2):gsub('\t', TAB) or line:sub(2)
+    for nth, row in ipairs(sign:find('[ +-]') and wrap.text(text, width - 4) or {}) do
       local made = { text = row.text, group = DIFFERENT[sign] }
       made.gutter = { M.INDENT .. (nth == 1 and sign or ' ') .. ' ', DIFFERENT[sign] }
       -- few colours: those of a syntax cannot be read on that of a change
@@ -128,11 +132,20 @@ local function diff_of(part, width, rows)
   end
 end
 
---- Add the rows of a part: what it is, what is hidden in it, and the part.
+--- The parts of a request that are diffs.
+---@param request bellboard.Request
+---@return bellboard.Part[]
+M.diffs = function(request)
+  return vim.tbl_filter(function(part)
+    return part.kind == 'diff'
+  end, request.parts or {})
+end
+
+--- Add what a part is, and what is hidden in it.
 ---@param part bellboard.Part
 ---@param width integer
 ---@param rows bellboard.Row[] changed
-M.add = function(part, width, rows)
+M.head = function(part, width, rows)
   local head = vim.trim((part.label or '') .. '  ' .. (part.path or ''))
   for _, row in ipairs(head ~= '' and wrap.text(head, width) or {}) do
     rows[#rows + 1] = M.row(row.text, 'BellboardHeading')
@@ -143,6 +156,14 @@ M.add = function(part, width, rows)
       rows[#rows + 1] = M.row(row.text, 'BellboardHidden')
     end
   end
+end
+
+---@param part bellboard.Part
+---@param width integer
+---@return bellboard.Row[]
+local function rows_of(part, width)
+  local rows = {}
+  M.head(part, width, rows)
   if part.kind == 'diff' then
     diff_of(part, width, rows)
   elseif (part.text or '') ~= '' then
@@ -150,6 +171,22 @@ M.add = function(part, width, rows)
   elseif part.kind == 'command' then
     rows[#rows + 1] = M.row(M.INDENT .. '(empty)', 'BellboardDim')
   end
+  return rows
+end
+
+---@type table<bellboard.Part, { key: string, rows: bellboard.Row[] }>
+local kept = setmetatable({}, { __mode = 'k' })
+
+--- Add the rows of a part: what it is, what is hidden in it, and the part.
+---@param part bellboard.Part
+---@param width integer
+---@param rows bellboard.Row[] changed
+M.add = function(part, width, rows)
+  local key = ('%d %s'):format(width, vim.o.termguicolors)
+  if not kept[part] or kept[part].key ~= key then
+    kept[part] = { key = key, rows = rows_of(part, width) }
+  end
+  vim.list_extend(rows, kept[part].rows)
 end
 
 return M

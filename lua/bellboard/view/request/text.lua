@@ -26,10 +26,24 @@ M.coloured = function(chunks)
   end, chunks)
 end
 
---- Write all rows of a buffer.
+---@type table<integer, bellboard.Row[]> buffer → what it shows
+local written = {}
+
+--- Write all rows of a buffer, unless it shows them.
 ---@param buf integer
 ---@param rows bellboard.Row[]
 M.write = function(buf, rows)
+  if vim.deep_equal(written[buf], rows) then
+    return
+  elseif not written[buf] then
+    api.nvim_create_autocmd('BufWipeout', {
+      buffer = buf,
+      callback = function()
+        written[buf] = nil
+      end,
+    })
+  end
+  written[buf] = rows
   local texts = vim.tbl_map(function(row)
     return row.text
   end, rows)

@@ -29,20 +29,24 @@ end
 ---@param width integer
 ---@return string[]
 M.line = function(text, width)
-  local rows = {}
+  local rows, at = {}, 1
   text = text:gsub('\t', TAB)
   width = math.max(width, 2)
-  while #text > BYTES * width or cells.width(text) > width do
-    local head = start_of(text, width)
+  local most = BYTES * width
+  while true do
+    local rest = text:sub(at, at + most) -- one byte more than a row can have
+    if #rest <= most and cells.width(rest) <= width then
+      rows[#rows + 1] = rest
+      return rows
+    end
+    local head = start_of(rest, width)
     local blank = #(head:match('^.*%s') or '')
-    if not text:find('^%s', #head + 1) and blank > #head / 2 then
+    if not rest:find('^%s', #head + 1) and blank > #head / 2 then
       head = head:sub(1, blank)
     end
     rows[#rows + 1] = head
-    text = text:sub(#head + 1)
+    at = at + #head
   end
-  rows[#rows + 1] = text
-  return rows
 end
 
 --- The rows of a text with line breaks, each with the number of its line; none for those that
