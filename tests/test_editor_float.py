@@ -48,6 +48,32 @@ def stands(editor: Editor, expected: str) -> None:
     eventually(look)
 
 
+@pytest.mark.parametrize(("own", "corner"), [("double", "╔"), ("none", " "), ("", "╭")])
+def test_every_float_has_the_border_of_the_user(nvim: Editors, own: str, corner: str) -> None:
+    """Of 'winborder', which Neovim 0.11 brought; without it, titles and keys stay readable."""
+    editor = nvim(config={**QUIET, "answer": {"ready": 0}}, columns=80, lines=30)
+    host, asking = Host(editor), asks("edit", tool="Edit")
+    play(editor, edit(asking, "limits.py", "a\n", "b\n"))
+    editor.command(f"set winborder={own}")
+    host.push(asking)
+
+    def framed(text: str) -> None:
+        shown = editor.shows(f"{corner} {text}").text
+        assert not (set("╭╔┌") - {corner}) & set(shown), shown
+
+    framed("1 needs you")
+    editor.press(":ClaudeSessions pick<CR>")
+    framed("Agent sessions")
+    editor.press("<Esc>")
+    editor.press(":ClaudeSessions answer edit<CR>")
+    framed("edit: Edit a file")
+    editor.press("R")
+    framed("No, and say why")
+    editor.press("<C-c>q")
+    editor.press(":ClaudeSessions board<CR>g?")
+    framed("board")
+
+
 def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
     """Other floats, the board, the terminal that asks, the cursor."""
     editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=30)

@@ -120,7 +120,7 @@ local function layout(picker, count)
       row = row,
       col = math.floor((vim.o.columns - width - 2) / 2),
       style = 'minimal',
-      border = 'rounded',
+      border = ink.border(),
       title = title,
       zindex = 100,
     })

@@ -1,6 +1,7 @@
 -- A preview beside the board, of the session under its cursor.
 local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
+local ink = require('bellboard.view.ink')
 local page = require('bellboard.view.page')
 local preview = require('bellboard.view.preview')
 
@@ -48,7 +49,7 @@ local function layout(board)
     col = column,
     width = math.max(width - 2, 1),
     height = rows,
-    border = 'rounded',
+    border = ink.border(),
     focusable = false,
     zindex = is_float and config.get().float.zindex + 1 or nil,
   }

@@ -2,6 +2,7 @@
 local beside = require('bellboard.view.beside')
 local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
+local ink = require('bellboard.view.ink')
 local page = require('bellboard.view.page')
 
 local M = {}
@@ -98,7 +99,7 @@ local function layout()
       height = height,
       row = math.floor((vim.o.lines - height) / 2) - 1,
       col = math.floor((vim.o.columns - width) / 2),
-      border = 'rounded',
+      border = ink.border(),
       title = ' Agent sessions ',
     }
   elseif options.layout == 'vsplit' then

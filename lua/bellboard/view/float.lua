@@ -126,14 +126,11 @@ end
 ---@param form bellboard.Form
 ---@return table
 local function frame(form)
-  local own = vim.fn.exists('+winborder') == 1 and vim.o.winborder or ''
   if not form.title then
     return { border = 'none' }
-  elseif own == 'none' then
-    return {}
   end
   return {
-    border = own == '' and 'rounded' or nil,
+    border = ink.border(),
     title = form.title,
     footer = form.footer,
     footer_pos = 'right',

@@ -147,6 +147,15 @@ M.on = function(group, ground)
   return name
 end
 
+--- The border of a float: that of 'winborder', else rounded. Titles need one, so that without a
+--- border there are blanks.
+---@return string|string[]
+M.border = function()
+  local own = vim.fn.exists('+winborder') == 1 and vim.o.winborder or ''
+  local known = ({ [''] = 'rounded', none = 'solid' })[own] or own
+  return known:find(',', 1, true) and vim.split(known, ',', { plain = true }) or known
+end
+
 --- Give a float our colours, and a border that can be read on them: in some colorschemes the border
 --- is for splits, of one colour with its ground.
 ---@param win integer

@@ -93,7 +93,7 @@ local function open(title, lines, choices)
     row = math.max(0, math.floor((vim.o.lines - height) / 2) - 2),
     col = math.floor((vim.o.columns - width - 4) / 2),
     style = 'minimal',
-    border = 'rounded',
+    border = ink.border(),
     title = (' %s '):format(title),
     footer = footer(choices, false),
     footer_pos = 'right',

@@ -1,5 +1,6 @@
 -- Where the two parts of a request's view go on the screen.
 local config = require('bellboard.config')
+local ink = require('bellboard.view.ink')
 
 local M = {}
 
@@ -7,9 +8,32 @@ local M = {}
 local BESIDE = 4
 --- Rows that are left of the screen, borders included.
 local AROUND = 5
---- The upper part ends where the lower one starts.
-local ABOVE = { '╭', '─', '╮', '│', '┤', '─', '├', '│' }
-local BELOW = { '', '', '', '│', '╯', '─', '╰', '│' }
+--- Borders that two parts can share: corners, sides, and where the lower part starts.
+-- stylua: ignore
+local FRAMES = {
+  rounded = { '╭', '╮', '╰', '╯', '─', '│', '├', '┤' },
+  single  = { '┌', '┐', '└', '┘', '─', '│', '├', '┤' },
+  double  = { '╔', '╗', '╚', '╝', '═', '║', '╠', '╣' },
+  bold    = { '┏', '┓', '┗', '┛', '━', '┃', '┣', '┫' },
+  solid   = { ' ', ' ', ' ', ' ', ' ', ' ', ' ', ' ' },
+}
+
+--- The borders of the upper part, which ends where the lower one starts, and of that.
+---@return string[] above
+---@return string[] below
+local function borders()
+  local nw, ne, sw, se, across, down, west, east = unpack(FRAMES[ink.border()] or FRAMES.rounded)
+  return { nw, across, ne, down, east, across, west, down }, {
+    '',
+    '',
+    '',
+    down,
+    se,
+    across,
+    sw,
+    down,
+  }
+end
 
 ---@return boolean
 M.is_split = function()
@@ -39,8 +63,9 @@ local function floats(high, foot)
     col = math.max(math.floor((vim.o.columns - width - 2) / 2), 0),
     zindex = config.get().float.zindex + 1,
   }
-  return vim.tbl_extend('error', { row = top, height = height, border = ABOVE }, both),
-    vim.tbl_extend('error', { row = top + height + 2, height = foot, border = BELOW }, both)
+  local above, below = borders()
+  return vim.tbl_extend('error', { row = top, height = height, border = above }, both),
+    vim.tbl_extend('error', { row = top + height + 2, height = foot, border = below }, both)
 end
 
 --- Where they go as splits.
