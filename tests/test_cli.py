@@ -314,6 +314,7 @@ def test_sessions_can_be_corrected_labelled_named_parked_snoozed_and_forgotten(
         shell.bellboard(*command)
     assert shell.bellboard("park", "a1").stdout == "a1: unparked\n"
     assert shell.bellboard("snooze", "a1").stdout == "a1: snooze ended\n"
+    assert shell.bellboard("snooze", "a1", "0").stdout == "a1: is not snoozed\n"
     told = shell.sessions()["a1"]
     assert not {"label", "name", "snoozed_until"} & told.keys()
     assert "parked" not in told["markers"]
@@ -355,7 +356,7 @@ def test_a_session_can_be_named_by_id_prefix_project_or_name(shell: Shell) -> No
     assert "no session matches ;" in shell.fails("forget", "")
 
 
-@pytest.mark.parametrize("minutes", ["inf", "nan", "1e300", "x"])
+@pytest.mark.parametrize("minutes", ["inf", "nan", "1e300", "-5", "x"])
 def test_a_snooze_has_an_end(shell: Shell, minutes: str) -> None:
     fill(shell)
     said = shell.bellboard("snooze", "a1", minutes, code=2).stderr

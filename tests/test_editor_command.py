@@ -35,6 +35,30 @@ def last_said(editor: Editor, text: str) -> None:
     eventually(lambda: text in (editor.lua("return _G.said[#_G.said]") or ""), text)
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        *(
+            (f"snooze {n} a", "a: not snoozed; give 0 to 525600 minutes")
+            for n in ("inf", "nan", -5)
+        ),
+        ("snooze 1e300 a", "a: not snoozed; give 0 to 525600 minutes"),
+        ("snooze 0 a", "a: is not snoozed"),
+        ("label '' a", "a: has no label"),
+        ("label '' b", "b: label removed"),
+        ("label 100% b", "b: labelled 100%"),
+    ],
+)
+def test_a_command_says_what_became_of_a_session(nvim: Editors, command: str, said: str) -> None:
+    """Also if that is nothing."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(session("working", "a", project="a"), session("idle", "b", label="HEAVY"))
+    editor.lua("require('bellboard').session('b').words.project = 'b'")
+    editor.lua(NOTED)
+    editor.command(f"ClaudeSessions {command}")
+    last_said(editor, said)
+
+
 def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: str) -> None:
     """In every subcommand; a name may have spaces, and an ambiguous one is refused."""
     editor = nvim(version, QUIET, ui=False)

@@ -6,6 +6,9 @@ local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
+--- Minutes of the longest snooze, a year; as in a shell.
+local LONGEST = 525600
+
 ---@return number seconds since the epoch
 local function now()
   local seconds, micros = vim.uv.gettimeofday()
@@ -47,7 +50,13 @@ end
 ---@param id string
 ---@param minutes? number default: end its snooze, else the usual time
 M.snooze = function(id, minutes)
-  minutes = minutes or M.is_snoozed(sessions.get(id)) and 0 or config.get().notices.snooze
+  local is_snoozed = M.is_snoozed(sessions.get(id))
+  minutes = minutes or is_snoozed and 0 or config.get().notices.snooze
+  if not (minutes >= 0 and minutes <= LONGEST) then
+    return say(('%%s: not snoozed; give 0 to %d minutes'):format(LONGEST), id)
+  elseif minutes == 0 and not is_snoozed then
+    return say('%s: is not snoozed', id)
+  end
   local till = minutes > 0 and now() + 60 * minutes or 0
   if host.tell({ snooze = { session_id = id, ['until'] = till } }) then
     local at = os.date(minutes < 720 and '%H:%M' or '%a %H:%M', math.floor(till))
@@ -75,7 +84,13 @@ end
 ---@param id string
 ---@param text? string
 M.label = function(id, text)
-  host.tell({ label = { session_id = id, label = text or '' } })
+  text = text or ''
+  local session = sessions.get(id)
+  if text == '' and session and (session.label or '') == '' then
+    say('%s: has no label', id)
+  elseif host.tell({ label = { session_id = id, label = text } }) then
+    say(text == '' and '%s: label removed' or '%s: labelled ' .. text:gsub('%%', '%%%%'), id)
+  end
 end
 
 --- Set the notification mode of every Neovim.

@@ -51,7 +51,7 @@ def add_to(commands: Commands) -> None:
 def minutes(text: str) -> float:
     """Return a number of minutes; raise ValueError if a session cannot be snoozed for that long."""
     given = float(text)
-    if not given <= LONGEST:
+    if not 0 <= given <= LONGEST:
         raise ValueError
     return given
 
@@ -82,9 +82,12 @@ def park_session(args: Args) -> None:
 
 def snooze_session(args: Args) -> None:
     known, now = session_of(args.session), time.time()
-    length = args.minutes
+    length, is_snoozed = args.minutes, known.snoozed_until > now
     if length is None:
-        length = 0.0 if known.snoozed_until > now else SNOOZE
+        length = 0.0 if is_snoozed else SNOOZE
+    if not (length or is_snoozed):
+        print(f"{known.session_id}: is not snoozed")
+        return
     until = now + 60 * length if length > 0 else 0.0
     submit(known.session_id, "snooze", until=until)
     at = time.strftime("%H:%M" if length < DAYLONG else "%a %H:%M", time.localtime(until))
