@@ -1,4 +1,5 @@
 -- Answer what a session asks, from where you are: in its view, or from a function.
+local cmdwin = require('bellboard.system.cmdwin')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
 local request_view = require('bellboard.action.request')
@@ -63,7 +64,9 @@ local function show(session)
         message.info(('%s: %s'):format(session.words.project, M.told(reply)))
       end
     end
-    request_view.show(shown)
+    cmdwin.after(function()
+      request_view.show(shown)
+    end)
   end)
 end
 

@@ -1,4 +1,4 @@
--- The command-line window. While it is open, no other window can be opened or entered.
+-- The command line and its window. While that is open, no other window can be opened or entered.
 local M = {}
 
 --- Close it if it is open, then do something.
@@ -10,6 +10,21 @@ M.leave = function(act)
   local opts = { once = true, callback = vim.schedule_wrap(act) }
   vim.api.nvim_create_autocmd('CmdwinLeave', opts)
   vim.cmd.quit()
+end
+
+--- Do something once the user is in neither that window nor the command line.
+---@param act fun()
+M.after = function(act)
+  local in_window = vim.fn.getcmdwintype() ~= ''
+  if not in_window and not vim.api.nvim_get_mode().mode:find('^c') then
+    return act()
+  end
+  vim.api.nvim_create_autocmd(in_window and 'CmdwinLeave' or 'CmdlineLeave', {
+    once = true,
+    callback = vim.schedule_wrap(function()
+      M.after(act)
+    end),
+  })
 end
 
 return M

@@ -144,10 +144,15 @@ local function open(part, old, new, foot, attach)
       compare(event.event == 'TabEnter' and api.nvim_get_current_tabpage() == tab)
     end,
   })
+  local this = shown
   api.nvim_create_autocmd('WinClosed', {
     pattern = { tostring(left), tostring(right), tostring(below) },
     once = true,
-    callback = vim.schedule_wrap(M.close),
+    callback = vim.schedule_wrap(function()
+      if shown == this then
+        M.close()
+      end
+    end),
   })
 end
 

@@ -147,19 +147,20 @@ end
 --- Open both, without text.
 ---@param on { close: fun(), changed: fun() } told what happens to them
 M.open = function(on)
-  sheet = {
+  local made = {
     rows = {},
     title = {},
     is_seen = false,
     more = 0,
     restore = origin.keep(layout.is_split()),
   }
-  sheet.body = api.nvim_open_win(empty(), true, (layout.of(nil, 1, 1)))
-  local _, below = layout.of(sheet.body, 1, 1)
+  made.body = api.nvim_open_win(empty(), true, (layout.of(nil, 1, 1)))
+  local _, below = layout.of(made.body, 1, 1)
   if not layout.is_split() then
     below.focusable = false
   end
-  sheet.foot = api.nvim_open_win(empty(), false, below)
+  made.foot = api.nvim_open_win(empty(), false, below)
+  sheet = made
   dress(sheet.body)
   dress(sheet.foot)
   local group = api.nvim_create_augroup('bellboard.request', {})
