@@ -18,7 +18,7 @@ from bellboard.hosting.waiting import OFFERED, UNHEARD, Waiting
 from bellboard.storage import ground
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
-from hosting import Mounts, RecordedHost, put
+from hosting import Mounts, RecordedHost, opened, put
 from rig.home import Home
 from rig.waiting import eventually
 from session_files import write_session_file
@@ -250,6 +250,12 @@ def test_host_and_cli_killed_at_once_leave_nothing(place: Place) -> None:
     host = place.start()
     place.turn("on")
     hook = place.asks(host)
+
+    def is_known() -> bool:  # only of a process that was seen alive does a later host know its end
+        with opened(place.spool.home) as clerk:
+            return any(p.started for p in clerk.board.sessions["s"].processes.values())
+
+    eventually(is_known, "the start of its process")
     os.kill(place.cli.pid, signal.SIGKILL)
     host.kill()
     assert hook.printed() == b""
