@@ -45,8 +45,6 @@ def last_said(editor: Editor, text: str) -> None:
         ("snooze 1e300 a", "a: not snoozed; give 0 to 525600 minutes"),
         ("snooze 0 a", "a: is not snoozed"),
         ("label '' a", "a: has no label"),
-        ("label '' b", "b: label removed"),
-        ("label 100% b", "b: labelled 100%"),
     ],
 )
 def test_a_command_says_what_became_of_a_session(nvim: Editors, command: str, said: str) -> None:

@@ -87,10 +87,9 @@ M.label = function(id, text)
   text = text or ''
   local session = sessions.get(id)
   if text == '' and session and (session.label or '') == '' then
-    say('%s: has no label', id)
-  elseif host.tell({ label = { session_id = id, label = text } }) then
-    say(text == '' and '%s: label removed' or '%s: labelled ' .. text:gsub('%%', '%%%%'), id)
+    return say('%s: has no label', id)
   end
+  host.tell({ label = { session_id = id, label = text } })
 end
 
 --- Set the notification mode of every Neovim.
