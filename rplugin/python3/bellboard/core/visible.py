@@ -42,7 +42,7 @@ _ALIKE: Final = (
 #: is, and by its line: one in such a language has other letters of it, too.
 _JOINT: Final = "[./:@=_-]"
 _LATIN: Final = (
-    f"(?<=[A-Za-z]){_ALIKE}+|{_ALIKE}+(?=[A-Za-z])"
+    f"(?<=[A-Za-z]){_ALIKE}+|(?<!{_ALIKE}){_ALIKE}+(?=[A-Za-z])"
     rf"|(?<=[A-Za-z0-9/]{_JOINT}){_ALIKE}+(?!\w)|(?<!\w){_ALIKE}+(?={_JOINT}+[A-Za-z0-9/])"
 )
 _FOREIGN: Final = rf"(?m)^(?=.*[a-z])(?=.*{_ALIKE})(?!.*(?!{_ALIKE}|\W)[\u0370-\u0587]).+$"

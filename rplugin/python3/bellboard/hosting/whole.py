@@ -54,6 +54,7 @@ def _by_transcript(asked: Asked, environ: Mapping[str, str]) -> Asked:
     made = dialect.request(payload, "", block.since, origin) if payload else None
     if made is None or made.tool != (block.tool or made.tool) or made.kind != block.asks:
         return asked
+    made = replace(made, digest=digest_of(made.digest, block.since))  # it may be asked again
     event = dialect.event(payload, block.since, block.since, origin)
     about = About(event.detail, event.shown_digest, asked.about.folders)
     return Asked(s, run, block, made, payload, about)
