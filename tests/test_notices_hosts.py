@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,14 +94,20 @@ def test_another_host_sends_what_a_dead_one_should_have_sent(
     ]
 
 
+def followed(home: Home) -> tuple[FarFeed, Path]:
+    """Follow a machine with a session at work; return it, and the file of its reply."""
+    dev = FarFeed(home.root / "dev")
+    dev.moved("api", "working", project="api")
+    dev.say(dev.hello(), dev.state())
+    machines.change(home.bellboard, added={"dev": dev.command})
+    return dev, dev.folder / "reply"
+
+
 def test_a_question_that_is_answered_before_its_machine_replies_notifies_nobody(
     home: Home, start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    dev, reply = FarFeed(home.root / "dev"), home.root / "dev/reply"
-    dev.moved("api", "working", project="api")
-    dev.say(dev.hello(), dev.state())
+    dev, reply = followed(home)
     os.mkfifo(reply)  # it replies once this is written to
-    machines.change(spool.home, added={"dev": dev.command})
     host = start("host", config=config("host", gap=0))
     eventually(lambda: host.shown == {"dev/claude/api": "working"}, "dev")
     dev.say(dev.moved("api", "blocked", project="api"))
@@ -117,11 +124,8 @@ def test_a_host_that_dies_before_a_machine_replies_leaves_its_notification_to_th
     home: Home, start: Start, spool: Spool, desktop: Desktop
 ) -> None:
     """The machine of a session grants it to all of us, and one of us sends it."""
-    dev, reply = FarFeed(home.root / "dev"), home.root / "dev/reply"
-    dev.moved("api", "working", project="api")
-    dev.say(dev.hello(), dev.state())
+    dev, reply = followed(home)
     reply.write_text('{"ok": false, "why": "its database is busy; try again"}')
-    machines.change(spool.home, added={"dev": dev.command})
     keeper = start("keeper")
     hosts = [start(name, config=config(name, gap=0)) for name in ("first", "second")]
     for host in (keeper, *hosts):

@@ -34,30 +34,27 @@ TOO_LARGE: Final = "In place of what it holds now, which is too large to show"
 
 def completed(asked: Asked, environ: Mapping[str, str]) -> Asked:
     """Return the request with all that it is about."""
+    payload = asked.payload
     if not asked.block.request:
-        asked = _by_transcript(asked, environ)
-        payload = asked.payload
-        asked = asked._replace(payload=b"")  # no hook reported it
-    else:
-        payload = asked.payload
+        asked, payload = _by_transcript(asked, environ)
     disk = dialect_of(asked.session.agent).on_disk(payload) if payload else None
     if disk is None or not asked.request.complete:
         return asked
     return asked._replace(request=_bound(asked.request, disk, asked.about.folders))
 
 
-def _by_transcript(asked: Asked, environ: Mapping[str, str]) -> Asked:
-    """Return what the transcript says that the main thread asks, with that as the payload."""
-    s, run, block, pid = asked.session, asked.run, asked.block, asked.request.pid
+def _by_transcript(asked: Asked, environ: Mapping[str, str]) -> tuple[Asked, bytes]:
+    """Return what the transcript says that the main thread asks, and what a hook would report."""
+    s, block, pid = asked.session, asked.block, asked.request.pid
     dialect, origin = dialect_of(s.agent), Origin(s.agent, pid)
     payload = b"" if block.agent else cli_of(s.agent).asking(s, environ)
     made = dialect.request(payload, "", block.since, origin) if payload else None
     if made is None or made.tool != (block.tool or made.tool) or made.kind != block.asks:
-        return asked
+        return asked, b""
     made = replace(made, digest=digest_of(made.digest, block.since))  # it may be asked again
     event = dialect.event(payload, block.since, block.since, origin)
     about = About(event.detail, event.shown_digest, asked.about.folders)
-    return Asked(s, run, block, made, payload, about)
+    return asked._replace(request=made, about=about), payload
 
 
 def _bound(request: Request, disk: OnDisk, folders: Iterable[str]) -> Request:

@@ -10,9 +10,10 @@ from typing import Final
 
 import msgspec
 
-from ....core.lenient import Facts, list_of, object_of, text_of
+from ....core.lenient import Facts, text_of
 from ...dialect import OnDisk
 from .request import asked_in
+from .said import blocks_of
 
 #: Tool → the member of its input that names its file, and what becomes of that.
 FILES: Final = {
@@ -32,11 +33,7 @@ def asking(session_id: str, entries: Sequence[Facts]) -> bytes:
     """
     open_tools: dict[str, Facts] = {}
     for entry in entries:
-        if entry.get("isSidechain"):
-            continue
-        for block in list_of(object_of(entry.get("message")).get("content")):
-            if not isinstance(block, dict):
-                continue
+        for block in [] if entry.get("isSidechain") else blocks_of(entry):
             if block.get("type") == "tool_use":
                 open_tools[text_of(block, "id")] = block
             elif block.get("type") == "tool_result":

@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ....core.lenient import Facts, list_of, object_of, text_of, time_of
+from ....core.lenient import Facts, list_of, text_of, time_of
 from ....core.request import HOOK, OURS, STOPPED, TERMINAL, Answer, Sent
 from .reply import DENIED
 from .request import asked_in
-from .said import INTERRUPTED, REJECTED
+from .said import INTERRUPTED, REJECTED, blocks_of
 
 TELLS: Final = (2, 1, 119)  # the first version that was seen to say that a hook decided
 NAMES: Final = (2, 1, 328)  # the first that was seen to name the message that the user interrupted
@@ -84,7 +84,7 @@ def _of_rejection(entries: Sequence[Facts], since: float, sent: Sent, result: Re
 
 
 def _is_interruption(entry: Facts) -> bool:
-    return any(text_of(block, "text").startswith(INTERRUPTED) for block in _blocks(entry))
+    return any(text_of(block, "text").startswith(INTERRUPTED) for block in blocks_of(entry))
 
 
 def _can_follow(result: Result, answer: Answer) -> bool:
@@ -98,7 +98,7 @@ def _asking(entries: Sequence[Facts], name: str, since: float) -> str:
     named = {
         text_of(block, "id")
         for entry in entries
-        for block in _blocks(entry)
+        for block in blocks_of(entry)
         if block.get("type") == "tool_use" and block.get("name") == name
     }
     over = (i for entry in entries if _is_since(entry, since) for i, _ in _results(entry))
@@ -119,18 +119,13 @@ def _is_since(entry: Facts, since: float) -> bool:
 
 def _results(entry: Facts) -> Iterator[tuple[str, Result]]:
     numbers = re.findall(r"\d{1,9}", text_of(entry, "version"))
-    for block in _blocks(entry):
+    for block in blocks_of(entry):
         if block.get("type") == "tool_result":
             content = block.get("content")
             texts = [text_of(part, "text") for part in list_of(content) if isinstance(part, dict)]
             text = content if isinstance(content, str) else "\n".join(texts)
             result = Result(text, block.get("is_error") is True, tuple(map(int, numbers)))
             yield text_of(block, "tool_use_id"), result
-
-
-def _blocks(entry: Facts) -> list[Facts]:
-    content = object_of(entry.get("message")).get("content")
-    return [block for block in list_of(content) if isinstance(block, dict)]
 
 
 def _decision(entry: Facts, tool: str) -> str:

@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from ....core.detail import line, tool_detail
-from ....core.lenient import LARGEST, Facts, list_of, number_of, text_of
+from ....core.lenient import LARGEST, Facts, list_of, number_of, object_of, text_of
 
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
@@ -51,6 +51,12 @@ def entry_of(entry: Facts) -> tuple[str, Facts]:
 
 
 TITLES: Final = ("customTitle", "aiTitle", "title", "summary")
+
+
+def blocks_of(entry: Facts) -> list[Facts]:
+    """Return the blocks of an entry's message."""
+    content = object_of(entry.get("message")).get("content")
+    return [block for block in list_of(content) if isinstance(block, dict)]
 
 
 def _user(entry: Facts) -> tuple[str, Facts]:
