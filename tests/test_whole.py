@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.core.session import Block
-from bellboard.hosting.whole import LARGEST, LINKED, REPLACED, TOO_LARGE
+from bellboard.core.visible import marked
+from bellboard.hosting.whole import LARGEST, LINKED, REPLACED, SHORT, TOO_LARGE, UNREADABLE
 from desk import INPUT, Desk, Hook
 from test_answering import SCREEN, THERE, Typewriter
 
@@ -140,3 +142,53 @@ def test_a_plan_that_is_no_longer_in_its_file_is_not_approved(desk: Desk) -> Non
     why = f"{path} no longer holds what you were asked about{THERE}"
     assert desk.answer("approve", digest=shown["digest"])["why"] == why
     assert (desk.request()["request"]["why"], hook.said) == (why, [])
+
+
+@pytest.mark.parametrize(
+    ("named", "real"),
+    [
+        ("w.txt", "project/w.txt"),
+        ("../w.txt", "w.txt"),
+        ("~/home/w.txt", "home/w.txt"),
+    ],
+)
+def test_a_short_path_is_shown_and_bound_whole(desk: Desk, named: str, real: str) -> None:
+    """The CLI takes it relative to the session's folder, or to the user's home."""
+    project, path = desk.home.root / "project", desk.home.root / real
+    for folder in (project, path.parent):
+        folder.mkdir(exist_ok=True)
+    desk.asks(tool_name="Write", cwd=str(project), tool_input={"file_path": named, "content": "x"})
+    desk.becomes(tool="Write")
+    assert parts_of(desk)[1:] == [("file", SHORT, str(path), "", "", "")]
+    digest = desk.request()["request"]["digest"]
+    path.write_text("old")
+    assert desk.request()["request"]["digest"] != digest
+    assert parts_of(desk)[0] == ("diff", REPLACED, named, "old", "x", "")
+
+
+@pytest.mark.parametrize("named", ["w.txt", "~somebody/w.txt", "/a\0b"])
+@pytest.mark.parametrize("tool", ["Write", "Read", "Edit", "ExitPlanMode"])
+def test_what_names_no_file_is_answered_there(desk: Desk, named: str, tool: str) -> None:
+    given = {"file_path": named, "planFilePath": named, "plan": "# Do it", "content": "x"}
+    desk.asks(tool_name=tool, tool_input=given | {"old_string": "a", "new_string": "b"})
+    desk.becomes(tool=tool, asks="plan" if tool == "ExitPlanMode" else "permission")
+    shown = desk.request()["request"]
+    assert not shown["complete"] and not shown.get("choices")
+    assert shown["why"] == f"it is not known which file “{marked(named)}” is{THERE}"
+
+
+def test_the_name_behind_a_link_may_be_any_bytes(desk: Desk) -> None:
+    path, other = desk.home.root / "w.txt", os.fsencode(desk.home.root / "other-") + b"\xff"
+    path.symlink_to(os.fsdecode(other))
+    asks_to_write(desk, path)
+    shown = [path for _, label, path, *_ in parts_of(desk) if label == LINKED]
+    assert shown == [str(desk.home.root / "other-") + "<U+DCFF>"]
+
+
+def test_a_file_that_cannot_be_read_is_not_called_large(desk: Desk) -> None:
+    path = desk.home.root / "w.txt"
+    path.mkdir()
+    asks_to_write(desk, path)
+    assert parts_of(desk) == [("file", UNREADABLE, str(path), "", "", "new\n")]
+    path.rmdir()
+    assert parts_of(desk) == [("file", "", str(path), "", "", "new\n")]

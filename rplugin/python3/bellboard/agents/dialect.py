@@ -58,6 +58,7 @@ class OnDisk(NamedTuple):
     path: str
     how: str  # read | changed | replaced, by what the request shows
     holds: str | None = None  # what it must hold, as the CLI reads it again once it is answered
+    folder: str = ""  # that the path is relative to
 
 
 class Press(NamedTuple):

@@ -180,23 +180,29 @@ class Answering:
             was_shown = bool(NAME.fullmatch(name)) if name else bool(_digest(given))
             otherwise = FIRST[TERMINAL] if was_shown else ANSWERED
             raise Declined(self._who(name, _digest(given), otherwise, s.session_id))
-        asked = await beside(
-            partial(completed, asked_of(s, *found, self._desk.spool), self._environ)
-        )
+        asked = await beside(partial(self._read, s, *found))
         if not await beside(partial(still_asks, asked, self._environ)):
             raise Declined(self._who(name_of(asked.request), "", FIRST[TERMINAL]))
+        return asked
+
+    def _read(self, s: Session, run: Run, block: Block) -> Asked:
+        """Return what a question asks, with all that it is about.  May hang."""
+        return completed(asked_of(s, run, block, self._desk.spool), self._environ)
+
+    async def _with_digest(self, asked: Asked, digest: str) -> Asked:
+        """Return the request of its session that has a digest; without one, this one."""
+        all_others = partial(others, asked, self._desk.spool)
+        for other in await beside(all_others) if asked.request.digest != digest else ():
+            found = await self._completed(other)
+            if found.request.digest == digest:
+                return found
         return asked
 
     async def _completed(self, asked: Asked) -> Asked:
         return await beside(partial(completed, asked, self._environ))
 
-    async def _with_digest(self, asked: Asked, digest: str) -> Asked:
-        """Return the request of its session that has a digest; without one, this one."""
-        for other in others(asked, self._desk.spool) if asked.request.digest != digest else ():
-            found = await self._completed(other)
-            if found.request.digest == digest:
-                return found
-        return asked
+    async def _in_its_terminal(self, asked: Asked) -> list[Asked]:
+        return await beside(partial(in_its_terminal, asked, self._desk.spool))
 
     def _who(self, name: str, digest: str, otherwise: str, sid: str = "") -> str:
         """Return who has already answered a request, if that was one of us."""
@@ -226,7 +232,7 @@ class Answering:
         terminal = self._terminal(asked.run)
         if terminal is not None:
             with suppress(Declined):
-                given = [] if ways or is_bound else in_its_terminal(asked, self._desk.spool)
+                given = [] if ways or is_bound else await self._in_its_terminal(asked)
                 some = [await self._completed(each) for each in given]
                 shown = await self._shown(terminal, [asked, *some], patient=not ways)
                 if shown is not None:
@@ -281,7 +287,7 @@ class Answering:
         if terminal is None:
             raise Declined(f"its terminal is neither in tmux nor in a Neovim{THERE}")
         begun, is_fresh = False, time.time() < drawn_at(asked) + FRESH
-        after = in_its_terminal(asked, self._desk.spool)
+        after = await self._in_its_terminal(asked)
 
         def following(screen: Sequence[str]) -> Press:
             if why := untypeable(asked):

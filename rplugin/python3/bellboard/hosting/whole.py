@@ -8,11 +8,12 @@ All of this reads foreign files, so it may hang.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -26,13 +27,24 @@ from ..core.visible import marked
 from ..system.files import read, touch
 from .standing import THERE, Asked
 
+Environ = Mapping[str, str]
+
 LARGEST: Final = 1 << 20  # bytes of a file to show
 LINKED: Final = "Through a link, this is"
+SHORT: Final = "This is"
 REPLACED: Final = "In place of all that it holds now"
 TOO_LARGE: Final = "In place of what it holds now, which is too large to show"
+UNREADABLE: Final = "In place of what it holds now, which cannot be read"
 
 
-def completed(asked: Asked, environ: Mapping[str, str]) -> Asked:
+class Unshown(NamedTuple):
+    """What a file holds, if that cannot be shown."""
+
+    label: str
+    changed: int  # when, in nanoseconds
+
+
+def completed(asked: Asked, environ: Environ) -> Asked:
     """Return the request with all that it is about."""
     payload = asked.payload
     if not asked.block.request:
@@ -40,10 +52,11 @@ def completed(asked: Asked, environ: Mapping[str, str]) -> Asked:
     disk = dialect_of(asked.session.agent).on_disk(payload) if payload else None
     if disk is None or not asked.request.complete:
         return asked
-    return asked._replace(request=_bound(asked.request, disk, asked.about.folders))
+    path = _path_of(disk, environ)
+    return asked._replace(request=_bound(asked.request, disk, path, asked.about.folders))
 
 
-def _by_transcript(asked: Asked, environ: Mapping[str, str]) -> tuple[Asked, bytes]:
+def _by_transcript(asked: Asked, environ: Environ) -> tuple[Asked, bytes]:
     """Return what the transcript says that the main thread asks, and what a hook would report."""
     s, block, pid = asked.session, asked.block, asked.request.pid
     dialect, origin = dialect_of(s.agent), Origin(s.agent, pid)
@@ -57,28 +70,43 @@ def _by_transcript(asked: Asked, environ: Mapping[str, str]) -> tuple[Asked, byt
     return asked._replace(request=made, about=about), payload
 
 
-def _bound(request: Request, disk: OnDisk, folders: Iterable[str]) -> Request:
+def _bound(request: Request, disk: OnDisk, path: str, folders: Iterable[str]) -> Request:
     """Bind a request to the file that it is about, as that is now."""
-    if not disk.path.startswith("/"):
-        return request
-    touch(disk.path)
+    if not path.startswith("/") or "\0" in path:
+        return _refused(request, f"it is not known which file “{marked(disk.path)}” is")
+    touch(path)
     if disk.holds is not None:
-        held = _held(disk.path)
+        held = _held(path)
         if isinstance(held, bytes) and held.strip() == disk.holds.strip().encode(errors="replace"):
             return request
-        why = f"{marked(disk.path)} no longer holds what you were asked about{THERE}"
-        return replace(request, complete=False, choices=(), why=why)
+        return _refused(request, f"{marked(path)} no longer holds what you were asked about")
     parts, facts = request.parts, []
-    if (real := os.path.realpath(disk.path)) != _expected(disk.path, folders):
+    if (real := os.path.realpath(path)) != _expected(path, folders):
         parts = (*parts, part("file", "", LINKED, path=real))
         facts.append(real)
+    elif (plain := os.path.normpath(path)) != disk.path:
+        parts = (*parts, part("file", "", SHORT, path=plain))
+        facts.append(plain)
     if disk.how != "read":
-        held = _held(disk.path)
+        held = _held(path)
         facts.append("" if held is None else digest_of(held))
         if disk.how == "replaced" and held is not None:
             parts = (_replacing(parts[0], held), *parts[1:])
-    digest = digest_of(request.digest, *facts) if any(facts) else request.digest
-    return replace(request, parts=parts, digest=digest)
+    if any(facts):
+        request = replace(request, digest=digest_of(request.digest, *map(os.fsencode, facts)))
+    return replace(request, parts=parts)
+
+
+def _refused(request: Request, why: str) -> Request:
+    return replace(request, complete=False, choices=(), why=f"{why}{THERE}")
+
+
+def _path_of(disk: OnDisk, environ: Environ) -> str:
+    """Return the whole path of a file; it does not start with a slash if that is not known."""
+    if disk.path.startswith("~/"):
+        return environ.get("HOME", "") + disk.path[1:]
+    is_below = disk.folder and not disk.path.startswith(("/", "~"))
+    return os.path.join(disk.folder, disk.path) if is_below else disk.path  # noqa: PTH118
 
 
 def _expected(path: str, folders: Iterable[str]) -> str:
@@ -89,21 +117,22 @@ def _expected(path: str, folders: Iterable[str]) -> str:
     return os.path.normpath(path)
 
 
-def _held(path: str) -> bytes | str | None:
-    """Return what a file holds, or when it was changed if that cannot be shown; None: no file."""
+def _held(path: str) -> bytes | Unshown | None:
+    """Return what a file holds; None if there is none."""
     try:
         return read(path, LARGEST, ours=False)[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError:
-        with suppress(OSError):
-            return f"changed at {Path(path).stat().st_mtime_ns}"
-        return None
+    except OSError as error:
+        label = TOO_LARGE if error.errno == errno.EFBIG else UNREADABLE
+    with suppress(OSError):
+        return Unshown(label, Path(path).stat().st_mtime_ns)
+    return Unshown(label, 0)
 
 
-def _replacing(whole: Part, held: bytes | str) -> Part:
+def _replacing(whole: Part, held: bytes | Unshown) -> Part:
     """Return a part that also shows what a file loses."""
-    if isinstance(held, str):
-        return replace(whole, label=TOO_LARGE)
+    if isinstance(held, Unshown):
+        return replace(whole, label=held.label)
     old, new = marked(held.decode(errors="backslashreplace")), whole.text
     return replace(whole, kind="diff", label=REPLACED, text="", old=old, new=new)

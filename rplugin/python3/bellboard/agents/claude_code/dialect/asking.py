@@ -31,17 +31,17 @@ def asking(session_id: str, entries: Sequence[Facts]) -> bytes:
 
     That is the only one of the main thread without a result; return b"" if there are several.
     """
-    open_tools: dict[str, Facts] = {}
+    open_tools: dict[str, tuple[Facts, str]] = {}
     for entry in entries:
         for block in [] if entry.get("isSidechain") else blocks_of(entry):
             if block.get("type") == "tool_use":
-                open_tools[text_of(block, "id")] = block
+                open_tools[text_of(block, "id")] = block, text_of(entry, "cwd")
             elif block.get("type") == "tool_result":
                 open_tools.pop(text_of(block, "tool_use_id"), None)
     if len(open_tools) != 1:
         return b""
-    (tool,) = open_tools.values()
-    about = {"session_id": session_id, "hook_event_name": "PermissionRequest"}
+    ((tool, cwd),) = open_tools.values()
+    about = {"session_id": session_id, "hook_event_name": "PermissionRequest", "cwd": cwd}
     given = {"tool_name": text_of(tool, "name"), "tool_input": tool.get("input")}
     try:
         return msgspec.json.encode({**about, **given})
@@ -54,10 +54,10 @@ def on_disk(payload: bytes) -> OnDisk | None:
     asked = asked_in(payload)
     if asked is None:
         return None
-    given = asked.tool_input
+    given, cwd = asked.tool_input, asked.cwd
     if asked.tool_name == PLAN:
         path = text_of(given, "planFilePath")
-        return OnDisk(path, "read", text_of(given, "plan")) if path else None
+        return OnDisk(path, "read", text_of(given, "plan"), cwd) if path else None
     name, how = FILES.get(asked.tool_name, ("", ""))
     path = text_of(given, name) if name else ""
-    return OnDisk(path, how) if path else None
+    return OnDisk(path, how, folder=cwd) if path else None

@@ -38,6 +38,7 @@ class Asked(Struct):
     hook_event_name: str
     tool_name: str = ""
     tool_input: dict[str, Any] = {}
+    cwd: str = ""
     permission_suggestions: Any = None
     agent_id: str | None = None
     agent_type: str | None = None
