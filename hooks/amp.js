@@ -6,7 +6,8 @@ export default (amp) => {
 
   const follow = async (thread) => {
     const parent = await thread.parentThreadID().catch(() => null)
-    const about = parent ? { thread: parent, agent: thread.id } : { thread: thread.id }
+    const root = (await followed[parent])?.thread ?? parent // a subagent may have its own
+    const about = root ? { thread: root, agent: thread.id } : { thread: thread.id }
     about.cwd = process.cwd()
     let was
     thread.state.subscribe((state) => {

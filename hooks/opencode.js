@@ -9,13 +9,13 @@ const ASKS = { "permission.asked": "permission", "question.asked": "question" }
 const ENDS = /^(permission\.replied|question\.(replied|rejected))$/
 
 export const Bellboard = async ({ client, directory }) => {
-  const parents = {} // session of a subagent → the session that started it
+  const parents = {} // session of a subagent → the session that its terminal shows
   const pending = {} // request → what it is
   const answered = {} // session → whether the model has answered its prompt to the end
   let server, leaving
 
   const say = (type, properties) => {
-    const parent = parents[properties.sessionID]
+    const parent = parents[properties.sessionID ?? properties.info?.id]
     const said = { type, properties, directory, ...(parent && { parent }) }
     // What asks is reported whole: what was cut cannot be answered from afar.
     return report("opencode", process.pid, type, said, ASKS[type] ? null : cut)
@@ -76,8 +76,8 @@ export const Bellboard = async ({ client, directory }) => {
 
   const heard = ({ type, properties }) => {
     const id = properties.requestID ?? properties.id
-    if (type === "session.created" && properties.info?.parentID)
-      parents[properties.sessionID ?? properties.info.id] = properties.info.parentID
+    const parent = type === "session.created" && properties.info?.parentID
+    if (parent) parents[properties.sessionID ?? properties.info.id] = parents[parent] ?? parent
     if (ASKS[type]) {
       pending[id] = ASKS[type]
       listen()

@@ -11,7 +11,9 @@ const state =
 let queue = Promise.resolve()
 
 const cut = (_, value) =>
-  typeof value === "string" && value.length > LONGEST ? value.slice(0, LONGEST) + "…" : value
+  typeof value === "string" && value.length > LONGEST
+    ? value.slice(0, LONGEST).replace(/[\ud800-\udbff]$/, "") + "…" // not half a character
+    : value
 const run = (agent, pid, event, payload) =>
   new Promise((done) => {
     const name = event.replace(/^tool/, "Tool").replace(/\W/g, "_")

@@ -378,3 +378,25 @@ def test_two_short_turns_of_pi_are_two() -> None:
         for n, said in enumerate(turn * 2)
     ]
     assert [s["status"] for s in play(lines)[1]] == ["completed"]
+
+
+def halved(value: Any) -> Any:
+    """Return a value whose texts end with half a character, as those do that are cut in JavaScript.
+
+    Names and ids stay.
+    """
+    if isinstance(value, str) and " " in value:
+        return value + "\ud83d"
+    if isinstance(value, dict):
+        found = {key: x if "session" in key else halved(x) for key, x in value.items()}
+        return found | {"\ud83d": "\ud83d"}
+    return [halved(x) for x in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
+def test_half_a_character_loses_no_event(dialect: Dialect) -> None:
+    """Neither in a text nor in what a tool is given."""
+    for name, payload in PAYLOADS:
+        event = decoded(dialect, payload, name)
+        half = decoded(dialect, json.dumps(halved(json.loads(payload))).encode(), name)
+        assert half.kind == event.kind, payload

@@ -1,4 +1,4 @@
-"""Our extension in Pi and our plugin in Amp, in a node of their own that plays the agent."""
+"""Our plugins in Pi, Amp and OpenCode, in a node of their own that plays the agent."""
 
 from __future__ import annotations
 
@@ -38,13 +38,10 @@ import plugin from "./plugin.mjs"
 const handlers = {}
 let tell
 plugin({ on: (event, handler) => (handlers[event] = handler) })
-const thread = {
-  id: "T-1",
-  parentThreadID: async () => null,
-  state: { subscribe: (next) => (tell = next) },
-}
+const state = { subscribe: (next) => (tell = next) }
 const given = JSON.parse(process.argv[2])
-for (const [event, said] of given) {
+for (const [event, said, id, parent] of given) {
+  const thread = { id: id ?? "T-1", parentThreadID: async () => parent, state }
   if (event === "state") tell(said)
   else {
     const returned = handlers[event](said, process.argv[3] ? {} : { thread })
@@ -53,7 +50,12 @@ for (const [event, said] of given) {
   await new Promise((done) => setTimeout(done, 5))
 }
 """
-PLAYERS = {"pi": PI, "amp": AMP}
+OPENCODE = """
+import { Bellboard } from "./plugin.mjs"
+const plugin = await Bellboard({ client: {}, directory: "/home/u/proj" })
+for (const event of JSON.parse(process.argv[2])) await plugin.event({ event })
+"""
+PLAYERS = {"pi": PI, "amp": AMP, "opencode": OPENCODE}
 Plays = Callable[..., list[dict[str, Any]]]
 
 
@@ -139,3 +141,33 @@ def test_a_plugin_is_harmless_without_bellboard(plays: Plays, home: Home, agent:
     assert plays(agent, [events[agent]]) == []
     (home.bellboard / "emit").unlink()
     assert plays(agent, [events[agent]]) == []
+
+
+def test_a_subagent_of_a_subagent_in_opencode_is_no_session(plays: Plays) -> None:
+    """Its terminal shows the first of them; half a character is not reported."""
+
+    def created(session: str, parent: str | None) -> dict[str, Any]:
+        info = {"id": session, "directory": "/home/u/proj", "parentID": parent}
+        return {"type": "session.created", "properties": {"info": info}}
+
+    def about(session: str, name: str, **given: Any) -> dict[str, Any]:
+        return {"type": name, "properties": {"sessionID": session, **given}}
+
+    error = {"name": "APIError", "data": {"message": "x" * 3999 + "\U0001f600"}}
+    told = plays(
+        "opencode",
+        [
+            *(created("s1", None), created("s2", "s1"), created("s3", "s2")),
+            about("s3", "session.error", error=error),
+            about("s1", "session.idle"),
+        ],
+    )
+    assert [each.get("parent") for each in told] == [None, "s1", "s1", "s1", None]
+    assert told[3]["properties"]["error"]["data"]["message"] == "x" * 3999 + "…"
+    assert shown("opencode", *told) == ["idle"]
+
+
+def test_a_subagent_of_a_subagent_in_amp_is_no_session(plays: Plays) -> None:
+    events = [["session.start", {}, *ids] for ids in (["T-1"], ["T-2", "T-1"], ["T-3", "T-2"])]
+    found = [(each["thread"], each.get("agent")) for each in plays("amp", events)]
+    assert found == [("T-1", None), ("T-1", "T-2"), ("T-1", "T-3")]

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from ....core.detail import ODD, line, tool_detail
 from ....core.events import Event, Origin, is_id, junk
-from ....core.lenient import members, object_of, text_of, value_of
+from ....core.lenient import encoded, members, object_of, text_of, value_of
 from ....core.shown import shown_digest_of
 from .names import BY_AGENT, KINDS, QUESTIONS, STARTS
 
@@ -113,5 +113,5 @@ def _leniently(payload: bytes, truncated: bool) -> Payload:
         if text := text_of(top, name):
             setattr(p, name, text)
     if top.get("tool_input") is not None:
-        p.tool_input = Raw(msgspec.json.encode(top["tool_input"]))
+        p.tool_input = Raw(encoded(top["tool_input"]))
     return p

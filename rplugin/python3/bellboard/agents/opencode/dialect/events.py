@@ -11,11 +11,9 @@ from collections.abc import Callable
 from typing import Any, Final
 from zlib import crc32
 
-import msgspec
-
 from ....core.detail import ODD, line, tool_detail
 from ....core.events import LONGEST_ID, Event, Origin, is_id, junk
-from ....core.lenient import Facts, members, object_of, text_of
+from ....core.lenient import Facts, encoded, members, object_of, text_of
 from ...payloads import key_of_one
 
 #: Event → kind; some say more with what they hold.
@@ -65,7 +63,7 @@ def event(
         return junk("no event name", t, clock)
     session, parent = text_of(given, "sessionID"), text_of(top, "parent")
     if name == "session.created" and (info := object_of(given.get("info"))):
-        session, parent = session or text_of(info, "id"), text_of(info, "parentID")
+        session, parent = session or text_of(info, "id"), parent or text_of(info, "parentID")
     kind = KINDS.get(name, "unknown")
     if name == "dispose":
         return Event(kind, name, t, clock, origin=origin)
@@ -115,8 +113,8 @@ def _tool(given: Facts, facts: dict[str, Any]) -> None:
     args = given.get("args")
     facts["tool"], facts["tool_id"] = text_of(given, "tool"), text_of(given, "callID")
     if isinstance(args, dict):
-        facts["tool_key"] = crc32(encoded := msgspec.json.encode(args))
-        facts["detail"] = tool_detail(facts["tool"], encoded)
+        facts["tool_key"] = crc32(data := encoded(args))
+        facts["detail"] = tool_detail(facts["tool"], data)
 
 
 def _permission(given: Facts, facts: dict[str, Any]) -> None:
@@ -133,7 +131,7 @@ def _permission(given: Facts, facts: dict[str, Any]) -> None:
 
 def _question(given: Facts, facts: dict[str, Any]) -> None:
     facts["asks"], facts["tool"], facts["tool_id"] = "question", "question", text_of(given, "id")
-    facts["detail"] = tool_detail("question", msgspec.json.encode(given))
+    facts["detail"] = tool_detail("question", encoded(given))
 
 
 def _answered(given: Facts, facts: dict[str, Any]) -> str | None:
