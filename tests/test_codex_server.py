@@ -396,6 +396,8 @@ def test_commands_are_compared_whole() -> None:
     assert not runs("/bin/bash -lc 'touch a' b", "touch a")
     assert not runs("/bin/bash -lc 'touch a; touch b'", "touch a")
     assert not runs("'", "touch a")
+    for program in ("python3 -c", "/tmp/bash-like -lc", "bash -x", "env bash", "/tmp/x/../bash x"):
+        assert not runs(f"{program} 'touch a'", "touch a"), program
     assert wanted_of(b"\xff", "") is None
 
 

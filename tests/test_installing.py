@@ -201,6 +201,45 @@ def test_hooks_that_stay_because_of_a_change_meanwhile_are_still_guarded(
     assert installed.hooked_files(work.home)[str(path)].events == before
 
 
+@pytest.mark.parametrize("was_there", [True, False])
+def test_hooks_that_stay_because_a_write_fails_are_still_guarded(
+    home: Home, was_there: bool
+) -> None:
+    """As if nothing had been tried: here the name of the backup is too long."""
+    work = installer(home, cli_of("claude"))
+    path = home.root / ("s" * 240)
+    if was_there:
+        work.apply(work.put_in(path))
+        path.write_text(path.read_text().replace("{", '{"mine": 1,', 1))
+        change = work.take_out(path)
+    else:
+        path.write_text("{}")
+        change = work.put_in(path)
+    before = installed.hooked_files(work.home)
+    with pytest.raises(OSError, match="too long"):
+        work.apply(change)
+    assert installed.hooked_files(work.home) == before
+    assert bool(before) == was_there
+
+
+def test_an_uninstall_at_the_same_moment_is_no_error(home: Home) -> None:
+    """Its record may be gone before the file is written."""
+    work = installer(home, cli_of("claude"))
+    path = work.user_file()
+    path.write_text("{}")
+    change = work.put_in(path)
+    written = work._write
+
+    def slow(change: Any) -> Path | None:
+        with installed.changing(work.home) as files:
+            files.clear()
+        return written(change)
+
+    work._write = slow  # type: ignore[method-assign]
+    work.apply(change)
+    assert installed.hooked_files(work.home)[str(path)].events
+
+
 # What Codex trusts
 
 STATE = '[hooks.state."{home}/.codex/hooks.json:{event}:0:0"]\ntrusted_hash = "sha256:{digest}"\n'

@@ -274,6 +274,8 @@ def test_a_form() -> None:
         form({"properties": {"x": 3}}),
         form({"properties": {"x": {"type": "string", "oneOf": [{"const": "a"}]}}}),
         form({"properties": {"x\0": {"type": "string"}}}),
+        form({"properties": {"x": {"type": "string", "default": "a\u202eb"}}}),
+        form({"properties": {"x": {"type": "string", "default": ["a"]}}}),
         form({}),
         form({"properties": {}, "required": "x"}),
         form(url="https://a.org/login"),

@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -141,7 +142,6 @@ class Installer:
     def apply(self, change: Change) -> Path | None:
         """Write a change; return the backup, if one was made."""
         path = change.path
-        backup = None
         if (
             change.is_none
             and not change.events
@@ -151,35 +151,49 @@ class Installer:
         if change.events:
             self._prepare()
         with installed.changing(self.home) as hooked_files:
-            hooked = hooked_files.setdefault(
-                str(path), installed.HookedFile(made=_missing_folders(path), agent=self.cli.key)
-            )
-            before, hooked.events = hooked.events, []  # not to be reported missing meanwhile
+            before = copy(hooked_files.get(str(path)))
+            made = installed.HookedFile(made=_missing_folders(path), agent=self.cli.key)
+            hooked = hooked_files.setdefault(str(path), made)
+            hooked.events = []  # not to be reported missing meanwhile
             if change.events:
                 hooked.before = change.before
-        if not change.is_none:
-            atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
-            if change.needs_backup:
-                backup = backup_of(path)
-                atomic.copy(path, backup)
-            if not atomic.replace(path, change.new, change.old):
-                with installed.changing(self.home) as hooked_files:
-                    hooked_files[str(path)].events = before
-                raise SettingsError(f"{path} has changed since; nothing was written: try again")
-            for old in backups(path)[:-BACKUPS]:
-                with contextlib.suppress(OSError):
-                    old.unlink()
-        with installed.changing(self.home) as hooked_files:
-            if change.events:
-                hooked_files[str(path)].events = list(change.events)
-                hooked_files[str(path)].reported = False
-            else:
-                hooked = hooked_files.pop(str(path), hooked)
-                if change.new is None:
-                    with contextlib.suppress(OSError):  # no longer empty
-                        for folder in hooked.folders(path):
-                            Path(folder).rmdir()
+        try:
+            backup = None if change.is_none else self._write(change)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                self._note(path, before)
+            raise
+        if change.events:
+            hooked.events, hooked.reported = list(change.events), False
+            self._note(path, hooked)
+            return backup
+        if change.new is None:
+            with contextlib.suppress(OSError):  # no longer empty
+                for folder in hooked.folders(path):
+                    Path(folder).rmdir()
+        self._note(path, None)
         return backup
+
+    def _write(self, change: Change) -> Path | None:
+        """Write the file and, if needed, its backup; return that."""
+        path, backup = change.path, None
+        atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
+        if change.needs_backup:
+            backup = backup_of(path)
+            atomic.copy(path, backup)
+        if not atomic.replace(path, change.new, change.old):
+            raise SettingsError(f"{path} has changed since; nothing was written: try again")
+        for old in backups(path)[:-BACKUPS]:
+            with contextlib.suppress(OSError):
+                old.unlink()
+        return backup
+
+    def _note(self, path: Path, hooked: installed.HookedFile | None) -> None:
+        """Record what is installed in a file; None: nothing."""
+        with installed.changing(self.home) as hooked_files:
+            hooked_files.pop(str(path), None)
+            if hooked is not None:
+                hooked_files[str(path)] = hooked
 
     def check(self, path: Path, version: Version | None = None) -> State:
         """Check one file."""

@@ -66,6 +66,10 @@ def _field(name: str, facts: object, required: bool) -> Field | None:
     kind, values = facts.get("type"), facts.get("enum", [])
     if kind not in ("string", "number", "integer", "boolean") or not isinstance(values, list):
         return None
+    default = facts.get("default")
+    is_seen = marked(default) == default if isinstance(default, str) else True
+    if not (is_seen and isinstance(default, str | int | float | None)):
+        return None
     titles = facts.get("enumNames", [])
     titles = titles if isinstance(titles, list) and len(titles) == len(values) else values
     if not all(isinstance(x, str) and marked(x) == x for x in (*values, *titles)):
@@ -78,5 +82,5 @@ def _field(name: str, facts: object, required: bool) -> Field | None:
         kind,
         required,
         tuple(Option(value, title) for value, title in zip(values, titles, strict=True)),
-        facts.get("default"),
+        default,
     )

@@ -7,6 +7,7 @@ no input.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -25,6 +26,9 @@ INPUT: Final = "item/tool/requestUserInput"
 ASKS: Final = {PATCH: CHANGE, QUESTION: INPUT}
 CANCEL: Final = "cancel"
 REFUSALS: Final = ("decline", CANCEL)
+#: The programs, with their flags, that Codex runs a command in.
+SHELL: Final = re.compile(r"(?:/[\w./+-]*/)?(?:sh|bash|zsh|dash|ksh|fish)")
+SHELL_FLAGS: Final = ("-c", "-lc")
 RESOLVED: Final = "serverRequest/resolved"
 
 
@@ -106,7 +110,12 @@ def runs(line: str, command: str) -> bool:
         words = shlex.split(line)
     except ValueError:
         return False
-    return line == command or (len(words) == 3 and words[2] == command)
+    return line == command or (
+        len(words) == 3
+        and SHELL.fullmatch(words[0]) is not None
+        and words[1] in SHELL_FLAGS
+        and words[2] == command
+    )
 
 
 def is_resolved(message: Facts, request: Facts) -> bool:
