@@ -99,8 +99,8 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     editor.press("y")
     editor.shows("press y to write this")
     assert not (home.claude / "settings.json").exists()
-    editor.press("y")
-    eventually((home.claude / "settings.json").exists, "the hooks")
+    eventually(lambda: editor.press("y") or (home.claude / "settings.json").exists(), "the hooks")
+    editor.press("<Esc>")  # of a `y` that came after it
     editor.command("ClaudeSessions path")
     editor.shows("linked: ")
     editor.shows(".local/bin is not on your PATH; add to ~/.profile")

@@ -23,7 +23,11 @@ pytestmark = pytest.mark.editor
 
 VERSION = "2.1.328"
 #: `auto_start` off: only what a command starts is running.
-OPTIONS: dict[str, Any] = {"auto_start": False, "python": sys.executable}
+OPTIONS: dict[str, Any] = {
+    "auto_start": False,
+    "python": sys.executable,
+    "answer": {"ready": 0},  # tests type faster than anybody reads
+}
 
 
 @pytest.fixture
@@ -98,6 +102,19 @@ def test_install_shows_the_change_and_makes_it(
     editor.press("<CR>")
     says(editor, "written: ")
     assert settings.read_text() == before
+
+
+def test_what_was_typed_before_the_change_was_shown_does_not_make_it(
+    nvim: Editors, home: Home, claude: Path
+) -> None:
+    """It may appear under the fingers: it takes a moment to compute."""
+    editor = nvim(config={**OPTIONS, "answer": {"ready": 60}}, columns=100, lines=40)
+    editor.command("ClaudeSessions install")
+    editor.shows("settings.json: press y to write this")
+    editor.press("y<CR>y")
+    editor.press("q")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "")
+    assert not (home.claude / "settings.json").exists()
 
 
 def test_install_shows_the_changes_of_all_agents(

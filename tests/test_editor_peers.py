@@ -94,6 +94,21 @@ def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
     editor.shows("Snooze api for")
 
 
+def test_in_telescope_the_same_session_stays_selected(nvim: Editors) -> None:
+    """Whatever comes above it; a search starts at the best match again."""
+    others = [session("working", name, project=name) for name in ("web", "worker")]
+    editor, host, _ = opened(nvim, *others)
+    editor.shows("worker")
+    selected = "return require('telescope.actions.state').get_selected_entry().value.session_id"
+    editor.press("<C-p>")
+    eventually(lambda: editor.lua(selected) == "web", "the second row")
+    host.push(blocked("new", "npm publish"), blocked("api", "rm -rf build"), *others)
+    editor.shows("npm publish")
+    eventually(lambda: editor.lua(selected) == "web", "the same session")
+    editor.press("worker")
+    eventually(lambda: editor.lua(selected) == "worker", "the best match")
+
+
 def test_telescope_without_sessions_says_what_to_do(nvim: Editors) -> None:
     """Like the picker: the board shows the next step."""
     editor = nvim(config={**QUIET, "claude": "sh"}, peers=TELESCOPE, columns=100)

@@ -142,6 +142,19 @@ def test_without_a_picker_ours_opens(nvim: Editors, version: str, screen: Screen
     assert editor.messages().strip() == ""  # 0.10 notes the end of insert mode with an empty line
 
 
+def test_a_window_that_is_entered_meanwhile_keeps_the_cursor(nvim: Editors, version: str) -> None:
+    """Ours closes, and does not go back to where it was opened."""
+    editor = nvim(version, CALM)
+    Host(editor).push(blocked("api"))
+    editor.command("vsplit")
+    editor.lua("_G.other = vim.fn.win_getid(vim.fn.winnr('#'))")
+    editor.command("ClaudeSessions")
+    editor.shows("Agent sessions")
+    editor.lua("vim.api.nvim_set_current_win(other)")
+    editor.hides("Agent sessions")
+    assert editor.lua("return vim.api.nvim_get_current_win() == other")
+
+
 def terminal(editor: Editor, command: str) -> str:
     """Open a hidden terminal, wait until it shows what its command echoes, and return its device.
 

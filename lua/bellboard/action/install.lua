@@ -54,10 +54,16 @@ local function preview(diff, files, apply)
   local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
   local before = api.nvim_get_current_win()
   local win = api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
-  for lhs, act in pairs({ y = apply, ['<CR>'] = apply, q = function() end }) do
+  local ready = vim.uv.now() + config.get().answer.ready * 1000
+  for _, lhs in ipairs({ 'y', '<CR>', 'q' }) do
     vim.keymap.set('n', lhs, function()
+      if lhs ~= 'q' and vim.uv.now() < ready then
+        return -- typed before it was shown
+      end
       canvas.close(win, before)
-      act()
+      if lhs ~= 'q' then
+        apply()
+      end
     end, { buffer = buf, nowait = true })
   end
 end

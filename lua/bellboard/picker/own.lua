@@ -93,7 +93,8 @@ local function close(picker)
   current = nil
   api.nvim_create_augroup('bellboard.picker', {})
   vim.cmd.stopinsert() -- it was left with the mouse
-  if api.nvim_win_is_valid(picker.before) then
+  local is_here = vim.list_contains(picker.wins, api.nvim_get_current_win())
+  if is_here and api.nvim_win_is_valid(picker.before) then
     api.nvim_set_current_win(picker.before)
   end
   for _, win in ipairs(picker.wins) do

@@ -26,6 +26,17 @@ local function format(item, picker)
   return rows.columns(item.session, rows.layout(sessions.list(), width))
 end
 
+--- Select the row of a session, which may have moved.
+---@param picker table
+---@param id string|nil
+local function stay_on(picker, id)
+  for item, place in picker:iter() do
+    if item.session.session_id == id then
+      return picker.list:view(place)
+    end
+  end
+end
+
 M.open = function()
   local actions, keys = {}, {}
   for _, action in ipairs(picker_keys.list()) do
@@ -66,7 +77,12 @@ M.open = function()
       if not picker or picker.closed then
         return true
       end
-      picker:find()
+      local item = picker:current({ resolve = false })
+      picker:find({
+        on_done = function()
+          stay_on(picker, item and item.session.session_id)
+        end,
+      })
     end,
   })
 end

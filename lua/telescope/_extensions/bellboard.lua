@@ -19,8 +19,9 @@ local function width_of(picker)
   return known and vim.api.nvim_win_get_width(win) - #picker.selection_caret - 1 or 80
 end
 
+---@param entries table<string, table> by session; Telescope follows the one that is selected
 ---@return table
-local function finder()
+local function finder(entries)
   local sessions, layout, layout_width = bellboard.sessions(), nil, nil
 
   ---@param entry table
@@ -41,14 +42,18 @@ local function finder()
   return finders.new_table({
     results = sessions,
     entry_maker = function(session)
-      return { value = session, ordinal = pick.words(session), display = display }
+      local entry = entries[session.session_id] or {}
+      entries[session.session_id] = entry
+      entry.value, entry.ordinal, entry.display = session, pick.words(session), display
+      return entry
     end,
   })
 end
 
 --- Refresh the picker on changes, keeping the selected row.
 ---@param prompt integer
-local function follow(prompt)
+---@param entries table<string, table>
+local function follow(prompt, entries)
   local group = vim.api.nvim_create_augroup('bellboard.telescope', {})
   vim.api.nvim_create_autocmd('User', {
     group = group,
@@ -56,7 +61,8 @@ local function follow(prompt)
     callback = function()
       local picker = action_state.get_current_picker(prompt)
       if picker then
-        picker:refresh(finder(), { reset_prompt = false })
+        picker.selection_strategy = 'follow'
+        picker:refresh(finder(entries), { reset_prompt = false })
       end
     end,
   })
@@ -71,7 +77,6 @@ end
 
 ---@param prompt integer
 ---@param map fun(modes: string[], key: string, action: function, opts: table)
----@return true keep Telescope's default keys
 local function attach(prompt, map)
   actions.select_default:replace(function()
     local entry = action_state.get_selected_entry()
@@ -89,8 +94,6 @@ local function attach(prompt, map)
       end
     end, { desc = action.desc })
   end
-  follow(prompt)
-  return true
 end
 
 ---@param opts? table of Telescope, such as a theme
@@ -99,10 +102,11 @@ local function open(opts)
   if not pick.sessions() then
     return
   end
+  local entries = {}
   pickers
     .new(opts, {
       prompt_title = 'Agent sessions',
-      finder = finder(),
+      finder = finder(entries),
       sorter = config.generic_sorter(opts),
       previewer = previewers.new_buffer_previewer({
         title = 'What it shows',
@@ -112,8 +116,16 @@ local function open(opts)
       }),
       layout_strategy = 'vertical', -- rows are long, and what they show is wide
       layout_config = { preview_cutoff = 20 },
-      selection_strategy = 'row',
-      attach_mappings = attach,
+      on_complete = {
+        function(picker)
+          picker.selection_strategy = opts.selection_strategy or config.selection_strategy
+        end,
+      },
+      attach_mappings = function(prompt, map)
+        attach(prompt, map)
+        follow(prompt, entries)
+        return true -- keep Telescope's default keys
+      end,
     })
     :find()
 end
