@@ -114,6 +114,8 @@ def test_what_was_typed_before_the_change_was_shown_does_not_make_it(
     editor.press("y<CR>y")
     editor.press("q")
     eventually(lambda: editor.lua("return vim.bo.filetype") == "")
+    editor.command("ClaudeSessions install")
+    editor.shows("settings.json: press y to write this")  # nothing was written
     assert not (home.claude / "settings.json").exists()
 
 
