@@ -5,6 +5,12 @@
 # It runs `bellboard tmux --apply` with these arguments, and builds the program if it is missing.
 cd "$(dirname "$0")" || exit 0
 
+build() {
+  exec 9<. && flock 9 # a Neovim may be building here
+  [ -x .venv/bin/bellboard ] || uv sync --no-dev --frozen ||
+    { python3 -m venv .venv && .venv/bin/pip install --editable .; }
+}
+
 say() {
   tmux display-message "bellboard: $(printf '%s' "$1" | tr '\n#' ' .')"
 }
@@ -15,8 +21,7 @@ say() {
     program=$PWD/.venv/bin/bellboard
     say 'installing its Python packages, once'
     log=$(mktemp)
-    { uv sync --no-dev || { python3 -m venv .venv && .venv/bin/pip install --editable .; }; } \
-      >"$log" 2>&1 || say "could not be installed: see $log"
+    (build) >"$log" 2>&1 || say "could not be installed: see $log"
   }
   # shellcheck disable=SC2046 # several words
   [ ! -x "$program" ] ||

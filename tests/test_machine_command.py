@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from bellboard.storage import machines
 from bellboard.system.remotely import command_of
 from far_feed import FarFeed
+from hosting import RecordedHost
 from rig.home import Home
+from rig.waiting import eventually
 
 pytestmark = [pytest.mark.files]
 
@@ -46,6 +49,37 @@ def test_a_machine_is_added_listed_and_removed(home: Home) -> None:
 def test_what_cannot_be_followed_is_refused(home: Home, words: tuple[str, ...]) -> None:
     assert run(home, "add", *words).returncode != 0
     assert machines.known(home.bellboard).all == {}
+
+
+def test_machines_that_are_added_at_the_same_moment_are_all_kept(home: Home) -> None:
+    home.bellboard.mkdir(mode=0o700)
+    names = [f"dev{n}" for n in range(6)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        done = [*pool.map(lambda name: run(home, "add", name, "--", "ssh", name), names)]
+    assert [each.returncode for each in done] == [0] * len(names)
+    assert sorted(machines.known(home.bellboard).all) == names
+
+
+def test_a_list_that_cannot_be_read_is_not_overwritten(home: Home) -> None:
+    """Whoever edited it by hand can correct it; hosts say so, and follow those from before."""
+    home.bellboard.mkdir(mode=0o700)
+    machines.change(home.bellboard, added={"dev": ["env"]})
+    path = home.bellboard / "links/machines.json"
+    host = RecordedHost(home)
+    try:
+        eventually(lambda: "machine dev" in host.notes or None, "the link")
+        path.write_text('{"added": {"dev": ["ssh", "dev"],}}')
+        for words in (["add", "x", "--", "ssh", "x"], ["remove", "dev"], ["list"], ["test", "x"]):
+            done = run(home, *words)
+            assert done.returncode == 1
+            assert f"{path}: not a list of machines; fix or remove it" in done.stderr
+        assert path.read_text().endswith(",}}")
+        eventually(lambda: "not a list of machines" in host.notes.get("machines", ""), "a note")
+        assert "machine dev" in host.notes
+        path.write_text("{}")
+        eventually(lambda: "machines" not in host.notes and "machine dev" not in host.notes)
+    finally:
+        host.kill()
 
 
 def test_a_machine_of_neovim_is_removed_there(home: Home) -> None:

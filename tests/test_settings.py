@@ -350,6 +350,18 @@ def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path)
     assert backups(file) == []
 
 
+def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
+    """Somebody has deleted it by hand; the rest is still there."""
+    run(home, "hooks", "install", "--yes")
+    shutil.rmtree(home.bellboard)
+    neovim = home.root / "state/nvim/bellboard"
+    neovim.mkdir(parents=True, exist_ok=True)
+    assert backups(file)
+    run(home, "uninstall", "--purge", "--yes")
+    assert (backups(file), neovim.exists(), home.bellboard.exists()) == ([], False, False)
+    assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
+
+
 def test_an_older_installation_is_replaced(home: Home, file: Path) -> None:
     """Lines that people pasted by hand name the script of a checkout."""
     old = f'"{ROOT}/hooks/emit" Stop "$PPID"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -183,6 +184,11 @@ def test_a_server_that_does_not_answer_is_reported(tmux: Server, room: Room) -> 
     assert before == set_there(tmux)
 
 
+def executable(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
 def test_tpm_sets_it_up_at_each_start(tmux: Server, room: Room) -> None:
     """It runs the file from its clone; the program may be elsewhere."""
     tmux.open(["sh"], session="one")
@@ -195,6 +201,33 @@ def test_tpm_sets_it_up_at_each_start(tmux: Server, room: Room) -> None:
     keys = lambda: tmux.run("list-keys", "-T", "prefix")  # noqa: E731
     eventually(lambda: re.search(r"prefix S +run-shell .*bellboard", keys()), "the key")
     eventually(lambda: OPTION in tmux.run("show-options", "-gv", "status-right"), "the status")
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="flock is of Linux")
+def test_tpm_waits_for_a_neovim_that_builds(tmux: Server, room: Room) -> None:
+    """Both start at the same moment, in the same folder."""
+    tmux.open(["sh"], session="one")
+    clone, log = room.home.project / "bellboard.nvim", room.home.root / "log"
+    program = clone / ".venv/bin/bellboard"
+    program.parent.mkdir(parents=True)
+    shutil.copy(Path(__file__).parents[1] / "bellboard.tmux", clone)
+    for name in ("uv", "python3"):
+        executable(room.home.bin / name, f'echo {name} "$@" >>{log}')
+    lock = os.open(clone, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    path = f"{room.home.bin}:{os.defpath}"
+    subprocess.run([clone / "bellboard.tmux"], env=room.env | {"PATH": path}, check=True)
+    inode = f":{clone.stat().st_ino} "
+
+    def waits() -> bool:
+        lines = Path("/proc/locks").read_text().splitlines()
+        return any("->" in line and inode in line for line in lines)
+
+    eventually(waits, "the other builder")
+    executable(program, f'echo bellboard "$@" >>{log}')
+    os.close(lock)
+    eventually(log.exists, "the program")
+    assert log.read_text() == "bellboard tmux --apply --quiet\n"
 
 
 def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import shlex
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from .adding import Args, Commands, add, add_verbs
@@ -13,6 +14,7 @@ from .home import Problem, here, print_json, reason, refusals
 
 if TYPE_CHECKING:
     from ..core.feed import Hello, State
+    from ..storage.machines import Machines
 
 APART: Final = 2.0  # seconds between two clocks that are worth reporting
 START: Final = "start Neovim or `bellboard serve`"
@@ -34,6 +36,8 @@ def add_to(commands: Commands) -> None:
 
 
 def add_one(args: Args) -> None:
+    from msgspec.structs import replace
+
     from ..storage import machines
 
     words = _words(args)
@@ -43,10 +47,12 @@ def add_one(args: Args) -> None:
         )
     if why := machines.wrong(args.name, words):
         raise Problem(f"{args.name}: {why}")
-    known = machines.known(here())
-    if args.name not in known.all and len(known.all) >= machines.MOST:
-        raise Problem(f"already following {len(known.all)} machines; remove one first")
-    _store({**known.added, args.name: words})
+    def added(known: Machines) -> Machines:
+        if args.name not in known.all and len(known.all) >= machines.MOST:
+            raise Problem(f"already following {len(known.all)} machines; remove one first")
+        return replace(known, added={**known.added, args.name: words})
+
+    known = _store(added)
     if args.name in known.nvim and known.nvim[args.name] != words:
         print(f"{args.name} is also in vim.g.bellboard.machines, which takes precedence")
     else:
@@ -55,24 +61,26 @@ def add_one(args: Args) -> None:
 
 
 def remove(args: Args) -> None:
-    from ..storage import machines
+    from msgspec.structs import replace
 
-    known = machines.known(here())
-    if args.name in known.nvim:
-        raise Problem(f"{args.name} is in vim.g.bellboard.machines; remove it there")
-    if args.name not in known.added:
-        raise Problem(f"no machine is named {args.name}; see `bellboard machine list`")
-    _store({name: words for name, words in known.added.items() if name != args.name})
+    def removed(known: Machines) -> Machines:
+        if args.name in known.nvim:
+            raise Problem(f"{args.name} is in vim.g.bellboard.machines; remove it there")
+        if args.name not in known.added:
+            raise Problem(f"no machine is named {args.name}; see `bellboard machine list`")
+        left = {name: words for name, words in known.added.items() if name != args.name}
+        return replace(known, added=left)
+
+    _store(removed)
     print(f"{args.name} is no longer followed")
 
 
 def show(args: Args) -> None:
     from ..core import words
     from ..core.visible import plain
-    from ..storage import machines
     from .home import opened
 
-    known = machines.known(here())
+    known = _known()
     with opened() as clerk:
         links = dict(clerk.board.ledger.links) if clerk.spool.hosts.alive() else {}
         count: dict[str, int] = {}
@@ -105,7 +113,7 @@ def try_out(args: Args) -> int:
     from ..storage import machines
     from .trial import tried
 
-    words = _words(args) or machines.known(here()).all.get(args.name)
+    words = _words(args) or _known().all.get(args.name)
     if not words:
         raise Problem(
             f"no machine is named {args.name}; give its command: "
@@ -163,14 +171,26 @@ def _words(args: Args) -> list[str]:
     return given[1:] if given[:1] == ["--"] else given
 
 
-def _store(added: dict[str, list[str]]) -> None:
+def _known() -> Machines:
     from ..storage import machines
-    from ..storage.spool import Spool
 
     home = here()
     try:
+        return machines.stored(home)
+    except OSError as e:
+        raise Problem(f"cannot read the list of machines: {reason(e, home)}") from None
+
+
+def _store(edited: Callable[[Machines], Machines]) -> Machines:
+    """Change the list of machines; return what it was before."""
+    from ..storage import machines
+    from ..storage.spool import Spool
+
+    home, before = here(), _known()
+    try:
         with refusals():
             Spool(home).prepare()
-        machines.change(home, added=added)
+        machines.edit(home, edited)
     except OSError as e:
-        raise Problem(f"cannot write to {home}: {reason(e, home)}") from None
+        raise Problem(f"cannot change the list of machines: {reason(e, home)}") from None
+    return before

@@ -69,9 +69,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     from .tmux import wired
     from .wiring import remove
 
-    if not home.exists():
-        return
-    if hosts := list(Spool(home).hosts.alive()):
+    if hosts := list(Spool(home).hosts.alive() if home.exists() else ()):
         pids = ", ".join(map(str, hosts))
         raise Problem(f"bellboard is still running; stop these processes first: {pids}")
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
@@ -81,6 +79,9 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         neovim = os.environ.get("NVIM_APPNAME") or "nvim"
         ours |= dict.fromkeys(user_state(os.environ).glob(f"{neovim}/bellboard"))
     servers = wired()
+    if not (ours or copies or servers):
+        print("nothing of bellboard is left")
+        return
     for path in (*ours, *copies):
         print(f"- {path}")
     for tmux in servers:
@@ -93,6 +94,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+    if not home.exists():
+        return
     if rest := sorted(path.name for path in home.iterdir()):
         print(f"kept: {home}, which also contains {', '.join(rest)}")
     else:

@@ -23,6 +23,7 @@ from ..storage.spool import Spool
 from ..storage.store import Store
 from ..system import remotely
 from ..system.deaths import Deaths
+from ..system.failures import described
 from ..system.watch import Watch
 from .follower import Follower
 from .link import Link
@@ -164,7 +165,10 @@ class Links:
             self._notes["machines"] = f"cannot be stored: {e.strerror or e}"
             self._wanted = machines.usable(self._given)
             return
-        self._wanted = machines.known(self._home).all
+        try:
+            self._wanted = machines.stored(self._home).all
+        except OSError as e:  # follow those that were followed before
+            self._notes["machines"] = described(e)
 
     def _keep(self, name: str, folded: Folded) -> float:
         """Keep the link to a machine, or watch who does."""

@@ -13,14 +13,16 @@ Commands in the file are run: like everything in the state folder it is ours alo
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ..core.deadlines import NEVER
 from ..core.far import MACHINE
@@ -60,9 +62,20 @@ class Machines(msgspec.Struct, frozen=True):
 def known(home: Path) -> Machines:
     """Return the machines that are to be followed; none if the file cannot be read."""
     try:
-        given = msgspec.json.decode(read(home / FOLDER / FILE, LARGEST)[0], type=Machines)
-    except (OSError, msgspec.MsgspecError, ValueError):
+        return stored(home)
+    except OSError:
         return Machines()
+
+
+def stored(home: Path) -> Machines:
+    """Return the machines that are to be followed; raise OSError if the file cannot be read."""
+    path = home / FOLDER / FILE
+    try:
+        given = msgspec.json.decode(read(path, LARGEST)[0], type=Machines)
+    except FileNotFoundError:
+        return Machines()
+    except (msgspec.MsgspecError, ValueError):
+        raise OSError(errno.EINVAL, "not a list of machines; fix or remove it", path) from None
     return Machines(usable(given.added), usable(given.nvim))
 
 
@@ -91,13 +104,16 @@ def change(home: Path, added: Commands | None = None, nvim: Commands | None = No
 
     Raise OSError if it cannot be written.
     """
+    some = {name: x for name, x in (("added", added), ("nvim", nvim)) if x is not None}
+    return edit(home, lambda before: replace(before, **some))
+
+
+def edit(home: Path, edited: Callable[[Machines], Machines]) -> bool:
+    """Do the same with what is stored at that moment."""
     folder = prepare(home)
     with locked(folder / "machines.lock"):
-        before = known(home)
-        after = Machines(
-            before.added if added is None else added, before.nvim if nvim is None else nvim
-        )
-        if after == before:
+        before = stored(home)
+        if (after := edited(before)) == before:
             return False
         put(folder / FILE, msgspec.json.format(msgspec.json.encode(after)) + b"\n")
     return True
