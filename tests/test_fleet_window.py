@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from bellboard.core.feed import Change, Hello, State
 from bellboard.core.published import needs_somebody
 from bellboard.core.row import Row
+from bellboard.fleet.far import Gone
 from bellboard.fleet.followed import Followed
 from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import Shelf, Update, written
+from bellboard.fleet.streams import TTL
 from bellboard.fleet.subjects import Key
 from bellboard.fleet.tail import Item
 from bellboard.fleet.window import Window
@@ -144,3 +146,24 @@ def test_only_wanted_agents_and_repositories_are_followed() -> None:
     reader.put(0, "working", repository="acme/web")
     reader.take()
     assert {"s3"} == {sid for _, sid in reader.rows}
+
+
+def test_a_machine_that_is_gone_for_long_gives_its_place_to_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As containers come and go; one that still publishes keeps it, and the rest is counted."""
+    monkeypatch.setattr("bellboard.fleet.followed.MACHINES", 3)
+    reader = Reader()
+    reader.followed.complete()
+    reader.put(0, "working")
+    reader.take()
+    reader.followed.row(Key("m3"), reader.item(b""), 0.0)
+    assert ["m0", "m1", "m2"] == [*reader.followed.machines]
+    assert {"m3": 1} == reader.followed.refused
+    later = time.monotonic() + TTL + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    reader.followed.watch(later)
+    reader.take()
+    reader.followed.row(Key("m3"), reader.item(b""), 0.0)
+    assert [("m0", Gone())] == [x for x in reader.followed.take(0.0) if isinstance(x[1], Gone)]
+    assert ["m1", "m2", "m3"] == [*reader.followed.machines]

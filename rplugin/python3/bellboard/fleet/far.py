@@ -22,7 +22,11 @@ class Lost(NamedTuple):
     why: str
 
 
-Said = Hello | State | Change | Beat | Lost
+class Gone(NamedTuple):
+    """A machine is forgotten: it has been silent for long, and others need its place."""
+
+
+Said = Hello | State | Change | Beat | Lost | Gone
 
 
 class Far:

@@ -15,7 +15,7 @@ from ..core.feed import MOST, QUIET, SILENT, Hello, Problem, moved_of, read
 from ..core.lenient import object_of, value_of
 from ..core.row import Row, count_in, row_of
 from ..core.session import STATUSES
-from .far import Far, Said
+from .far import Far, Gone, Said
 from .member import Joined
 from .streams import TTL
 from .subjects import Key
@@ -35,6 +35,7 @@ class Followed:
         self.wanted = wanted
         self.window = Window()
         self.machines: dict[str, Far] = {}
+        self._gone: dict[str, None] = {}  # machines that were forgotten; to be said
         self.last_news = 0  # its number in the stream
         self.refused: dict[str, int] = {}  # machine → how much of it could not be used
         self.unread: dict[str, str] = {}  # machine → why its beat could not be read
@@ -156,6 +157,8 @@ class Followed:
     def take(self, wall: float) -> list[tuple[str, Said]]:
         """Return what is new of each machine; each thing only once."""
         said: list[tuple[str, Said]] = []
+        said += [(name, Gone()) for name in self._gone]
+        self._gone.clear()
         for far in self.machines.values():
             if self.is_read or "lost" in far.says:
                 said += [(far.name, x) for x in far.take(self.window, wall + far.skew)]
@@ -184,11 +187,21 @@ class Followed:
             return None
         far = self.machines.get(machine)
         if far is None:
-            if len(self.machines) >= MACHINES:
+            if len(self.machines) >= MACHINES and not self._forgets_one():
                 self.refuse(machine)
                 return None
             far = self.machines[machine] = Far(machine)
         return far
+
+    def _forgets_one(self) -> bool:
+        """Forget a machine whose rows have expired; return whether there was one."""
+        since = time.monotonic() - TTL
+        for far in self.machines.values():
+            if not (far.is_up or far.rows or far.changed) and far.heard < since:
+                del self.machines[far.name]
+                self._gone[far.name] = None
+                return True
+        return False
 
     def _beat(self, far: Far, item: Item, age: float) -> None:
         given = object_of(value_of(item.data))

@@ -17,6 +17,7 @@ from .tail import Ended
 from .wire import Denied, Down, Refused, Wire
 
 PATIENCE: Final = 15.0  # seconds for the server to send what it has
+SLOW: Final = f"the server has not sent everything within {PATIENCE:.0f} s; this list may be short"
 
 
 async def attempt(j: Joined) -> str:
@@ -35,7 +36,7 @@ async def look(j: Joined) -> tuple[dict[str, Any], str]:
     try:
         wire = await _connected(j)
         try:
-            await _read(wire, j, followed)
+            why = "" if await _read(wire, j, followed) else SLOW
         finally:
             await wire.close()
     except Denied:
@@ -44,7 +45,7 @@ async def look(j: Joined) -> tuple[dict[str, Any], str]:
         return {}, str(e)
     now = time.monotonic()
     machines = followed.machines.values()
-    return {m.name: {"counts": m.counts, "age": max(0.0, now - m.heard)} for m in machines}, ""
+    return {m.name: {"counts": m.counts, "age": max(0.0, now - m.heard)} for m in machines}, why
 
 
 async def _connected(j: Joined) -> Wire:
@@ -58,7 +59,8 @@ async def _connected(j: Joined) -> Wire:
     return wire
 
 
-async def _read(wire: Wire, j: Joined, followed: Followed) -> None:
+async def _read(wire: Wire, j: Joined, followed: Followed) -> bool:
+    """Read all rows; return whether that succeeded in time."""
     read = asyncio.Event()
     running = asyncio.ensure_future(Reader(wire, Subjects(j.team), followed).run(read.set))
     reading = asyncio.ensure_future(read.wait())
@@ -68,6 +70,7 @@ async def _read(wire: Wire, j: Joined, followed: Followed) -> None:
         )
         if running.done():
             running.result()
+        return read.is_set()
     finally:
         running.cancel()
         reading.cancel()

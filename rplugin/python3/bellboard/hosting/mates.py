@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..core.feed import Moved, State, cursor_of
-from ..fleet.far import Lost
+from ..fleet.far import Gone, Lost
 from ..storage import machines
 from ..storage.spool import Spool
 from ..system.failures import described
@@ -66,7 +66,12 @@ class Mates:
         return False
 
     def _one(self, follower: Follower, what: Said) -> None:
-        if isinstance(what, Lost):
+        if isinstance(what, Gone):
+            follower.leave()
+            del self.followers[follower.machine]
+            self._lost.discard(follower.machine)
+            machines.forget(self._spool.home, follower.machine)
+        elif isinstance(what, Lost):
             follower.lose(what.why)
             self._lost.add(follower.machine)
         elif isinstance(what, State):
