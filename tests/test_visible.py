@@ -71,8 +71,10 @@ def test_cleaning_twice_changes_nothing(text: str) -> None:
 @pytest.mark.parametrize("read", [visible, marked])
 @pytest.mark.parametrize(
     "unit",
-    ["\x90", "\x9d", "\x9b", "\x1b]", "\x1b[0", "\u0301", "\ufe0f", "\u200b", " ", " \t"]
-    + ["\u0430", "\u0430.", "/\u0430", "a\u0430", "\u0430 \n", "\u0570", "\u2010a", "a\u0334"],
+    [
+        *("\x90", "\x9d", "\x9b", "\x1b]", "\x1b[0", "\u0301", "\ufe0f", "\u200b", " ", " \t"),
+        *("\u0430", "\u0430.", "/\u0430", "a\u0430", "\u0430 \n", "\u0570", "\u2010a", "a\u0334"),
+    ],
     ids=ascii,
 )
 def test_the_time_is_linear(read: Callable[[str], str], unit: str) -> None:

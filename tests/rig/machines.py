@@ -188,6 +188,8 @@ class Container:
             self.home, maker=(bwrap, *own, *mounts, "--die-with-parent", "--as-pid-1")
         )
         self.place.boot()
+        # bwrap is still moving its mounts
+        eventually(lambda: "init" in self.run("cat", "/proc/1/cmdline"), "a container that runs")
         self.tmux = Server(self.home, within=self.place.within)
 
     @property

@@ -47,6 +47,7 @@ def add_one(args: Args) -> None:
         )
     if why := machines.wrong(args.name, words):
         raise Problem(f"{args.name}: {why}")
+
     def added(known: Machines) -> Machines:
         if args.name not in known.all and len(known.all) >= machines.MOST:
             raise Problem(f"already following {len(known.all)} machines; remove one first")

@@ -29,7 +29,7 @@ from ..core.request import (
     answer_of,
     check,
 )
-from ..core.session import Run, Session
+from ..core.session import Block, Run, Session
 from ..storage.claims import Claim, Claims
 from ..storage.item import NAME
 from ..storage.spool import Spool
