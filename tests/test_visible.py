@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 import unicodedata
-from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 
 from bellboard.core import words
 from bellboard.core.detail import line
-from bellboard.core.visible import as_json, marked, plain, visible
+from bellboard.core.visible import as_json, plain, visible
 
 pytestmark = pytest.mark.pure
 
@@ -66,24 +64,3 @@ def test_cleaning_twice_changes_nothing(text: str) -> None:
     """For any text."""
     assert plain(plain(text)) == plain(text)
     assert line(line(text)) == line(text)
-
-
-@pytest.mark.parametrize("read", [visible, marked])
-@pytest.mark.parametrize(
-    "unit",
-    [
-        *("\x90", "\x9d", "\x9b", "\x1b]", "\x1b[0", "\u0301", "\ufe0f", "\u200b", " ", " \t"),
-        *("\u0430", "\u0430.", "/\u0430", "a\u0430", "\u0430 \n", "\u0570", "\u2010a", "a\u0334"),
-    ],
-    ids=ascii,
-)
-def test_the_time_is_linear(read: Callable[[str], str], unit: str) -> None:
-    """16 times the text takes not much more than 16 times the time."""
-
-    def seconds(length: int) -> float:
-        text = unit * (length // len(unit))
-        began = time.process_time()
-        read(text)
-        return time.process_time() - began
-
-    assert seconds(1 << 16) < 60 * max(0.002, min(seconds(1 << 12), seconds(1 << 12)))

@@ -24,7 +24,7 @@ end
 ---@return boolean typed
 M.type = function(tty, rows, key)
   local lines = vim.tbl_map(function(row)
-    return (row:gsub('%s+$', ''))
+    return row:match('^(.*%S)') or ''
   end, M.rows(tty) or {})
   local text = '\n' .. table.concat(lines, '\n') .. '\n'
   if not text:find('\n' .. table.concat(rows, '\n') .. '\n', 1, true) then

@@ -52,9 +52,12 @@ local function mark(row)
   for first, last in row.text:gmatch('()<U%+%x+>()') do
     add(first, last - 1)
   end
-  local tail = vim.fn.matchstrpos(row.text, '[·⇥]\\+$')
-  if tail[2] >= at - 1 and tail[2] >= 0 then
-    add(tail[2] + 1, tail[3])
+  local last = row.text:sub(-3)
+  if last:find('·$') or last == '⇥' then
+    local tail = vim.fn.matchstrpos(row.text, '[·⇥]\\+$')
+    if tail[2] >= at - 1 then
+      add(tail[2] + 1, tail[3])
+    end
   end
   if #chunks > 0 then
     chunks[#chunks + 1] = { row.text:sub(at) }

@@ -16,8 +16,10 @@ local function start_of(text, width)
   local head = text:sub(1, width)
   if head:find('[\128-\255]') or text:find('^[\128-\191]', width + 1) then
     head = vim.fn.strcharpart(text:sub(1, BYTES * width), 0, width)
-    while cells.width(head) > width do
-      head = vim.fn.strcharpart(head, 0, vim.fn.strcharlen(head) - 1)
+    local surplus = cells.width(head) - width
+    while surplus > 0 do -- no character has more than two cells
+      head = vim.fn.strcharpart(head, 0, vim.fn.strcharlen(head) - math.ceil(surplus / 2))
+      surplus = cells.width(head) - width
     end
     head = head ~= '' and head or vim.fn.strcharpart(text:sub(1, BYTES), 0, 1)
   end

@@ -21,7 +21,7 @@ import msgspec
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
 from ..core.events import LINES, LIVE, UNCOUNTED, Event, is_id, junk
-from ..core.lenient import WRONG_SHAPE, Facts, number_of, storable, text_of
+from ..core.lenient import WRONG_SHAPE, Facts, decode, number_of, storable, text_of
 from . import linked
 from .dialects import dialect_of
 from .origins import origin_of, pid_of, where_of
@@ -39,7 +39,7 @@ def read(raw: bytes, clock: float = 0.0) -> Event:
 def parsed(raw: bytes, clock: float = 0.0) -> object:
     """Decode the JSON of a trace line; return junk if it is none."""
     try:
-        return msgspec.json.decode(raw)
+        return decode(raw)
     except ODD:
         try:
             return json.loads(raw)

@@ -5,7 +5,7 @@ This file does no I/O, knows no clock, and raises on no input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,8 @@ from ..core.lenient import Facts, members, storable
 from ..core.request import Choice, Option, Part, Question, Request, digest_of
 from ..core.visible import marked, warnings
 
+MOST_LINES: Final = 10_000  # of a JSON value that is shown with indentation
+DEEPEST: Final = 20  # levels of one
 ALLOW: Final = Choice("allow", "Yes, this once")
 STOP: Final = Choice("stop", "No, and stop the turn")
 CHOOSE: Final = Choice("choose", "Answer", "answers")
@@ -82,7 +84,15 @@ def as_json(value: object, label: str = "") -> Part:
         encoded = msgspec.json.encode(value)
     except (ValueError, RecursionError):  # lone surrogates, of a request that is not complete
         return part("json", repr(value), label)
-    return part("json", msgspec.json.format(encoded, indent=2).decode(), label)
+    is_long = encoded.count(b",") > MOST_LINES or _is_deeper(value, DEEPEST)
+    return part("json", msgspec.json.format(encoded, indent=0 if is_long else 2).decode(), label)
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Return whether a value has more levels: each member in them would be indented as far."""
+    if isinstance(value, Mapping):
+        value = [*value.values()]
+    return isinstance(value, list) and (not levels or any(_is_deeper(x, levels - 1) for x in value))
 
 
 def readable(payload: bytes, truncated: bool) -> Facts:

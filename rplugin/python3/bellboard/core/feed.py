@@ -40,6 +40,8 @@ GREETING: Final = b'{"type":"hello"'  # how a feed begins
 SILENT: Final = 25.0  # seconds without a line after which whoever sent it is gone
 QUIET: Final = 21.0  # seconds until its rows are stale: a busy machine shows that before SILENT
 
+MOST_TEXTS: Final = 10_000  # values in what is asked; a request has dozens
+
 _CURSOR: Final = re.compile(r"([A-Za-z0-9]{1,64})\.([0-9]{1,15})")
 _WORD: Final = re.compile(r"[a-z][a-z_-]{0,31}")
 
@@ -258,9 +260,11 @@ def _beat(given: dict[str, Any]) -> Line:
 def reply_of(given: dict[str, Any]) -> Reply:
     """Return a reply that was sent, cleaned."""
     known = ("type", "id", "ok", "why")
-    more = {key: value for key, value in given.items() if key not in known}
+    more = storable({key: value for key, value in given.items() if key not in known})
     id, ok = count_in(given, "id", LARGEST), given.get("ok") is True
-    return Reply(id, ok, text_in(given, "why", SENTENCE), _marked(storable(more)))
+    if _count(more) > MOST_TEXTS:
+        return Reply(id, False, "what it asks has too many parts to show here", {})
+    return Reply(id, ok, text_in(given, "why", SENTENCE), _marked(more))
 
 
 def _problem(given: dict[str, Any]) -> Line:
@@ -309,6 +313,12 @@ def _moves(given: dict[str, Any]) -> tuple[tuple[Moved, ...], int]:
 def _word(given: Mapping[str, Any], key: str) -> str:
     value = given.get(key)
     return value if isinstance(value, str) and _WORD.fullmatch(value) else ""
+
+
+def _count(value: object) -> int:
+    """Return the number of values in a value."""
+    inner = [*value.values()] if isinstance(value, dict) else value
+    return 1 + sum(map(_count, inner)) if isinstance(inner, list) else 1
 
 
 def _marked(value: Any) -> Any:

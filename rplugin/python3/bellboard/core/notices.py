@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -163,8 +164,11 @@ class Notices:
         return min(moments)
 
     def _spoke(self, sid: str, channel: str, now: float) -> None:
-        self._last = {k: t for k, t in self._last.items() if now - t < self.policy.gap}
+        self._last.pop((sid, channel), None)
         self._last[sid, channel] = now
+        for key, t in [*islice(self._last.items(), 2)]:  # the oldest; one comes, two may go
+            if now - t >= self.policy.gap:
+                del self._last[key]
 
     def _delay(self, s: Standing, channel: str) -> float:
         about = s.status, s.label, s.short, channel

@@ -21,6 +21,7 @@ from msgspec import Struct
 LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed command
 DIGITS: Final = 16  # in a digest
 JOINER: Final = ", "  # between several labels in one answer
+LONGEST_LIST: Final = 4096  # characters of these, if it is unclear where one ends
 
 #: Whose answer counted: the one sent, the user's in the terminal, or another hook's; or the user
 #: stopped it there, before an answer counted or after it.
@@ -227,14 +228,16 @@ def _chosen(question: Question, labels: Sequence[str]) -> str:
     if len({*labels}) != len(labels):
         return "an option is chosen twice"
     chosen = {*labels}
-    in_order = [label for label in known if label in chosen]
-    if question.many and _readings(JOINER.join(in_order), {*known}) > 1:
+    joined = JOINER.join(label for label in known if label in chosen)
+    if question.many and any(JOINER in label for label in known) and _is_unclear(joined, {*known}):
         return "the names of these options can be read in two ways; type the answer instead"
     return ""
 
 
-def _readings(joined: str, labels: Set[str]) -> int:
-    """Return in how many ways a text can be read as a list of labels."""
+def _is_unclear(joined: str, labels: Set[str]) -> bool:
+    """Return whether a text can be read as a list of labels in several ways, or is very long."""
+    if len(joined) > LONGEST_LIST:
+        return True
     lengths = sorted({len(label) for label in labels} - {0})
     ways = {0: 1}
     for start in range(len(joined)):
@@ -243,8 +246,8 @@ def _readings(joined: str, labels: Set[str]) -> int:
                 continue
             after = end if end == len(joined) else end + len(JOINER)
             if end == len(joined) or joined.startswith(JOINER, end):
-                ways[after] = ways.get(after, 0) + ways[start]
-    return ways.get(len(joined), 0)
+                ways[after] = min(ways.get(after, 0) + ways[start], 2)
+    return ways.get(len(joined), 0) > 1
 
 
 def _content(fields: Sequence[Field], given: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ from .flags import (
 
 _QUOTED: Final = r"""
     (?: "(?: [^"\\] | \\ [\s\S] )*" | '[^']*'
-      | (?P<quote> \\{1,7} ["'] ) (?: (?! (?<! \\ ) (?P=quote) ) [\s\S] )* (?P=quote) )"""
+      | (?P<quote> (?<! \\ ) \\{1,7} ["'] ) (?: (?! (?<! \\ ) (?P=quote) ) [\s\S] )* (?P=quote) )"""
 #: A word as a shell splits it, with its quotes; also each member of a JSON list.
 _WORD: Final = re.compile(
     rf"""(?: [^\s\\"',]+

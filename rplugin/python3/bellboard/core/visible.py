@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
 
 #: Escape sequences: CSI, terminated strings (OSC, DCS, …), and short ones.
 _ESCAPES: Final = (
@@ -67,31 +67,42 @@ def visible(text: str) -> str:
 _LIKE_LATIN: Final = "letters that look like Latin ones"
 
 
-@cache
-def _hidden() -> tuple[tuple[str, str], ...]:
-    """Return the words for what `marked` shows as a mark, and its pattern.
+class _Hidden(NamedTuple):
+    """The words for what `marked` shows as a mark, and its pattern."""
 
-    The last pattern finds whole lines, of which only the letters are marked.
-    """
+    words: str
+    pattern: str
+    is_ascii: bool = False  # whether plain ASCII may have it
+
+
+@cache
+def _hidden(is_ascii: bool) -> tuple[_Hidden, ...]:
+    """Return what may be hidden in a text; in ASCII, there is less to search for."""
+    return tuple(hidden for hidden in _all_hidden() if hidden.is_ascii or not is_ascii)
+
+
+@cache
+def _all_hidden() -> tuple[_Hidden, ...]:
+    """Return all kinds."""
     letters, signs = _forms()
     signs += _DASHES
     return (
-        ("escape sequences", "[\x1b\x9b]"),
-        ("control characters", "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]"),
-        (
+        _Hidden("escape sequences", "[\x1b\x9b]", True),
+        _Hidden("control characters", "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]", True),
+        _Hidden(
             "characters that change the writing direction",
             "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]",
         ),
-        ("line breaks of another kind", "[\u2028\u2029]"),
-        ("invisible characters", rf"\ufeff|[\ud800-\udfff]|{_PREFIXES}|{_UNSEEN}"),
-        ("blanks of another kind", "[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]"),
-        ("signs that look like others", f"(?<=[A-Za-z])[{signs}]|[{signs}](?=[A-Za-z])"),
-        ("lines through letters", _OVERLAID),
-        ("piles of accents", f"(?<={_MARK}{{4}}){_MARK}"),
-        ("blanks at the end of a line", r"(?m)(?<![ \t])[ \t]+$"),
-        (_LIKE_LATIN, f"[{letters}]"),
-        (_LIKE_LATIN, _LATIN),
-        (_LIKE_LATIN, _FOREIGN),
+        _Hidden("line breaks of another kind", "[\u2028\u2029]"),
+        _Hidden("invisible characters", rf"\ufeff|[\ud800-\udfff]|{_PREFIXES}|{_UNSEEN}"),
+        _Hidden("blanks of another kind", "[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]"),
+        _Hidden("signs that look like others", f"(?<=[A-Za-z])[{signs}]|[{signs}](?=[A-Za-z])"),
+        _Hidden("lines through letters", _OVERLAID),
+        _Hidden("piles of accents", f"(?<={_MARK}{{4}}){_MARK}"),
+        _Hidden("blanks at the end of a line", r"(?m)(?<![ \t])[ \t]+$", True),
+        _Hidden(_LIKE_LATIN, f"[{_ranges(letters)}]"),
+        _Hidden(_LIKE_LATIN, _LATIN),
+        _Hidden(_LIKE_LATIN, _FOREIGN),
     )
 
 
@@ -113,25 +124,41 @@ def _forms() -> tuple[str, str]:
     return letters, signs
 
 
+def _ranges(letters: str) -> str:
+    """Return a set of characters as ranges: `re` compares each of those beyond U+FFFF in turn."""
+    codes = dict.fromkeys(sorted(map(ord, letters)))
+    first = [code for code in codes if code - 1 not in codes]
+    last = [code for code in codes if code + 1 not in codes]
+    return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(first, last, strict=True))
+
+
 def marked(text: str) -> str:
     """Return the whole text, with a mark for each hidden character; line breaks and tabs stay."""
     if text.isascii() and text.isprintable() and not text.endswith(" "):
         return text
-    *patterns, lines = (pattern for _, pattern in _hidden())
-    for pattern in patterns:
-        text = re.sub(pattern, _mark, text)
-    return re.sub(lines, lambda line: re.sub(_ALIKE, _mark, line[0]), text)
+    for hidden in _hidden(text.isascii()):
+        if hidden.pattern == _FOREIGN:
+            text = re.sub(_FOREIGN, lambda line: re.sub(_ALIKE, _mark, line[0]), text)
+        else:
+            text = re.sub(hidden.pattern, _mark, text)
+    return text
 
 
 def warnings(text: str) -> tuple[str, ...]:
     """Return in words what is hidden in a text."""
-    return tuple(dict.fromkeys(name for name, p in _hidden() if re.search(p, text)))
+    found = (hidden for hidden in _hidden(text.isascii()) if re.search(hidden.pattern, text))
+    return tuple(dict.fromkeys(hidden.words for hidden in found))
 
 
 def _mark(found: re.Match[str]) -> str:
-    if found[0].isspace() and found[0].strip(" \t") == "":
-        return found[0].replace(" ", "\N{MIDDLE DOT}").replace("\t", "\N{RIGHTWARDS ARROW TO BAR}")
-    return "".join(f"<U+{ord(c):04X}>" for c in found[0])
+    return _mark_of(found[0])
+
+
+@lru_cache(1024)  # a hostile text has a million of them
+def _mark_of(hidden: str) -> str:
+    if hidden.isspace() and hidden.strip(" \t") == "":
+        return hidden.replace(" ", "\N{MIDDLE DOT}").replace("\t", "\N{RIGHTWARDS ARROW TO BAR}")
+    return "".join(f"<U+{ord(c):04X}>" for c in hidden)
 
 
 def as_json(encoded: bytes) -> str:

@@ -230,8 +230,9 @@ def place(p: Published) -> str:
     if pane:
         return f"{'' if nvim else 'tmux '}{server(p)}{pane}"
     if nvim:
-        named = re.search(r"nvim\.(\d+)\.|([^/]+?)(?:\.\w+)?$", nvim)
-        return f"nvim {cut(plain(named[1] or named[2]), SERVER_ROOM) if named else ''}".strip()
+        process, name = re.search(r"nvim\.(\d+)\.", nvim), nvim.rpartition("/")[2]
+        named = process[1] if process else re.sub(r"(?<=.)\.\w+$", "", name)
+        return f"nvim {cut(plain(named), SERVER_ROOM)}".strip()
     if p.get("job") and not p.get("tty"):
         return "job"
     if p.get("machine"):

@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from ..core.detail import ODD
+from ..core.lenient import decode
 from .mounts import Mounts
 
 LONGEST_PATH: Final = 4096  # characters: PATH_MAX
@@ -107,7 +106,7 @@ def put(path: Path, data: bytes) -> None:
 def decoded(raw: bytes) -> dict[str, object] | None:
     """Decode a JSON object; return None for anything else."""
     try:
-        value = msgspec.json.decode(raw)
+        value = decode(raw)
     except ODD:
         try:  # `json` accepts a lone surrogate too, which the CLI leaves when it cuts text
             value = json.loads(raw)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<comment>//[^\n]*|/\*.*?\*/)', re.S)
+_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<comment>//[^\n]*|/\*.*?\*/)|/\*.*', re.S)
 _INK: Final = re.compile(r"[^\r\n]")
 _LINE_END: Final = re.compile(r"[ \t]*(?=[\r\n]|\Z)")
 
@@ -44,7 +44,8 @@ def source_of(text: str, allowed: bool) -> Source:
     if not allowed:
         return Source(text, text)
     spans = tuple(found.span() for found in _PIECE.finditer(text) if found["comment"])
-    plain = text
-    for start, end in reversed(spans):
-        plain = plain[:start] + _INK.sub(" ", plain[start:end]) + plain[end:]
-    return Source(text, plain, spans)
+    return Source(text, _PIECE.sub(_blanked, text), spans)
+
+
+def _blanked(piece: re.Match[str]) -> str:
+    return _INK.sub(" ", piece[0]) if piece["comment"] else piece[0]

@@ -22,10 +22,10 @@ WRAPPED: Final = 3  # rows of a question
 
 #: With the CLI's arrow, if it is the selected one; a box, if several can be chosen; a text.
 _OPTION = re.compile(
-    r"[\s│|]*(?P<arrow>\u276f|>)?\s*(?P<key>[1-9])\.(?:\s+|(?=[A-Z]))"
-    r"(?:\[(?P<box>[ ✔])\]\s+)?(?P<text>\S.*?)[\s│|]*"
+    r"[\s│|]*(?:(?P<arrow>\u276f|>)\s*)?(?P<key>[1-9])\.(?:\s+|(?=[A-Z]))"
+    r"(?:\[(?P<box>[ ✔])\]\s+)?(?P<text>\S(?:.*[^\s│|])?)[\s│|]*"
 )
-_PLAIN = re.compile(r"\s*(?P<arrow>\u276f)?\s+(?P<text>Yes|No)")  # in auto mode
+_PLAIN = re.compile(r"(?:\s*(?P<arrow>\u276f))?\s+(?P<text>Yes|No)")  # in auto mode
 _TOP = re.compile(r"╭?─{8,}╮?")
 _BOX = re.compile(r"│(.*?)│?")
 _LINE = re.compile("╌{8,}")  # above and below the request, from 2.1.2xx on

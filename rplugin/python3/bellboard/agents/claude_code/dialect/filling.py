@@ -34,8 +34,10 @@ EMPTY: Final = frozenset({"Type something…", "not set"})
 _RULE: Final = re.compile(r"\s*─{20,}")
 _TABS: Final = re.compile(r"\s*(?:[←→]\s+)?[☐☒✔]\s.*")
 _SERVER: Final = re.compile(r"\s*MCP server .(.*). requests your input")
-_FIELD: Final = re.compile(r"\s*(?P<arrow>❯)?\s*[*✔]?\s*(?P<name>[^\s:*✔❯][^:]*): (?P<value>.+)")
-_BUTTONS: Final = re.compile(r"\s*(?P<accept>❯)?\s+Accept\s+(?P<decline>❯)?\s*Decline")
+_FIELD: Final = re.compile(
+    r"\s*(?:(?P<arrow>❯)\s*)?(?:[*✔]\s*)?(?P<name>[^\s:*✔❯][^:]*): (?P<value>.+)"
+)
+_BUTTONS: Final = re.compile(r"(?:\s*(?P<accept>❯))?\s+Accept\s+(?:(?P<decline>❯)\s*)?Decline")
 
 
 def write(shown: str, is_empty: bool, wanted: str, text: str, rows: tuple[str, ...]) -> Press:

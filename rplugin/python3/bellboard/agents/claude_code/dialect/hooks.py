@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 from zlib import crc32
 
 import msgspec
 from msgspec import Raw, Struct
 
+from ....core.bounds import MOST
 from ....core.detail import ODD, line, tool_detail, tool_file, whole
 from ....core.events import SPAWNS, Event, Origin, Task, is_id, junk
 from ....core.lenient import LARGEST, Facts, members, value_of
@@ -270,14 +272,15 @@ def _tasks(raw: Raw) -> tuple[Task, ...] | None:
     listed = value_of(raw) if raw else None
     if not isinstance(listed, list):
         return None
+    objects = (x for x in listed if isinstance(x, dict))
+    running = (x for x in objects if str(x.get("status", "running")) not in FINISHED)
     return tuple(
         Task(
             id=str(x.get("id") or ""),
             type=str(x.get("type") or ""),
             description=line(str(x.get("description") or x.get("command") or "")),
         )
-        for x in listed
-        if isinstance(x, dict) and str(x.get("status", "running")) not in FINISHED
+        for x in islice(running, MOST)
     )
 
 

@@ -50,7 +50,7 @@ class Asked(Struct):
     requested_schema: dict[str, Any] = {}
 
 
-_decode = msgspec.json.Decoder(Asked).decode
+_decode = msgspec.json.Decoder(Asked, float_hook=float).decode
 
 DENY: Final = Choice("deny", "No, and say why", "message?")
 EDIT: Final = Choice("edit", "Yes, but run another command", "input")

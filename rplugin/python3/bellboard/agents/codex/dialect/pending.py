@@ -29,6 +29,7 @@ REFUSALS: Final = ("decline", CANCEL)
 #: The programs, with their flags, that Codex runs a command in.
 SHELL: Final = re.compile(r"(?:/[\w./+-]*/)?(?:sh|bash|zsh|dash|ksh|fish)")
 SHELL_FLAGS: Final = ("-c", "-lc")
+LONGEST: Final = 1 << 16  # characters of a command line; the time to split it grows with the square
 RESOLVED: Final = "serverRequest/resolved"
 
 
@@ -107,7 +108,7 @@ def waits(given: Facts) -> bool:
 def runs(line: str, command: str) -> bool:
     """Return whether a command line runs exactly this command, as it is or in a shell."""
     try:
-        words = shlex.split(line)
+        words = shlex.split(line) if len(line) < LONGEST else []
     except ValueError:
         return False
     return line == command or (

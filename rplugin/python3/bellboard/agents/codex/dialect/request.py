@@ -67,7 +67,7 @@ class _Question(Struct):
     options: list[Offered] | None = None
 
 
-_decode = msgspec.json.Decoder(_Payload).decode
+_decode = msgspec.json.Decoder(_Payload, float_hook=float).decode
 
 
 def request(

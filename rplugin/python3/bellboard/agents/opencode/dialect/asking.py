@@ -72,7 +72,7 @@ class _Question(Struct):
     multiple: bool | None = None
 
 
-_decode = msgspec.json.Decoder(_Payload).decode
+_decode = msgspec.json.Decoder(_Payload, float_hook=float).decode
 
 
 class Id(NamedTuple):
