@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.claude_code.dialect.pressing import press
 from bellboard.agents.claude_code.dialect.request import request
 from bellboard.agents.dialect import About, Press
 from bellboard.core.events import Origin
-from bellboard.core.request import Answer, Request
+from bellboard.core.request import Answer, Choice, Request, check
+from bellboard.core.session import Block, Session
+from bellboard.hosting.standing import Asked, typed
 from walks import FOLDER, WALKS
 
 pytestmark = pytest.mark.pure
@@ -161,3 +164,32 @@ def test_of_two_noes_none_is_taken(answer: Answer) -> None:
     assert screen != given.steps[0][0]
     refused = press(screen, given.request, answer, given.about)
     assert refused.why == "its dialog does not offer that; go there to answer"
+
+
+def complete(asked: Request, choice: Choice) -> Answer:
+    """Return an answer with that choice and what it needs."""
+    given = Answer(choice.id)
+    if choice.needs == "message":
+        return replace(given, message="why")
+    if choice.needs == "answers":
+        answers: dict[str, list[str] | str]
+        answers = {q.text: [q.options[-1].label] for q in asked.questions}
+        return replace(given, answers=answers)
+    if choice.needs == "content":
+        return replace(given, content={f.name: "x" for f in asked.fields})
+    return given
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_is_offered_to_be_typed_can_be_typed(path: Path) -> None:
+    """The dialog of a question has no key for a no, and a plain no stops the turn."""
+    given = walk(path)
+    screen, block = given.steps[0][0], Block("permission", 1.0)
+    session = Session(session_id="s")
+    asked = Asked(session, session, block, given.request, b"", given.about)
+    offered = typed(screen, asked)
+    assert offered
+    for choice in offered:
+        assert check(given.request, complete(given.request, choice)) == ""
+        key = press(screen, given.request, complete(given.request, choice), given.about)
+        assert not key.why, choice.id

@@ -162,8 +162,9 @@ def typed(screen: Sequence[str], asked: Asked) -> tuple[Choice, ...]:
 
 def _sample(request: Request, choice: Choice) -> Answer:
     """Return an answer with that choice and no more than it needs."""
-    first: dict[str, list[str] | str]
-    first = {q.text: [o.label for o in q.options[:1]] for q in request.questions}
+    first: dict[str, list[str] | str] = {}
+    if choice.needs == "answers":
+        first = {q.text: [o.label for o in q.options[:1]] for q in request.questions}
     return Answer(choice.id, "x" if choice.needs == "message" else "", first)
 
 
