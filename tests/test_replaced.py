@@ -77,11 +77,26 @@ def with_an_emptied_log(path: Path) -> None:
     os.truncate(f"{path}-wal", 0)
 
 
+def with_a_short_log(path: Path) -> None:
+    os.truncate(f"{path}-wal", 10)
+
+
+def with_an_overwritten_log(path: Path) -> None:
+    log = Path(f"{path}-wal")
+    with log.open("r+b") as file:
+        file.write(bytes(log.stat().st_size))
+
+
+def emptied(path: Path) -> None:
+    os.truncate(path, 0)
+
+
 LOSSES = [removed, removed_with_its_log, replaced_by_another]
 LOG_LOSSES = [without_its_log, without_its_shared_memory, with_another_log]
+CUTS = [with_an_emptied_log, with_a_short_log, with_an_overwritten_log, emptied]
 
 
-@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES, with_an_emptied_log])
+@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES, *CUTS])
 def test_nothing_is_unlinked_unless_committed_to_the_current_file(
     make: Make, clock: Clock, lose: Lose
 ) -> None:
@@ -102,10 +117,10 @@ def test_nothing_is_unlinked_unless_committed_to_the_current_file(
         assert ["after"] == [
             r.event.session_id for r in from_files(late.store.log()) if r.file == name
         ]
-        assert ("before" in statuses(late.board)) == (lose in LOG_LOSSES)
+        assert ("before" in statuses(late.board)) == (lose in (*LOG_LOSSES, emptied))
 
 
-@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES, with_an_emptied_log])
+@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES, *CUTS])
 def test_hosts_continue_with_the_current_file(
     home: Home, start: Callable[..., RecordedHost], lose: Lose
 ) -> None:
@@ -160,6 +175,19 @@ def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
     assert {"kept", "fresh"} <= mended.board.sessions.keys()
 
 
+@pytest.mark.parametrize("size", [0, 100])
+def test_an_index_that_was_cut_is_made_again(make: Make, clock: Clock, size: int) -> None:
+    """It is mapped into the memory of all hosts: whoever reads beyond its end is killed."""
+    one, two = make(), make()
+    for n, clerk in enumerate([one, two, one, two]):
+        os.truncate(f"{clerk.store.path}-shm", size)
+        emit(clerk, clock, "UserPromptSubmit", f"s{n}")
+        clerk.step(clock())
+    two.catch_up()
+    assert statuses(two.board).keys() == {f"s{n}" for n in range(4)}
+    assert not one.store.is_replaced()
+
+
 @pytest.mark.parametrize("lose", LOG_LOSSES)
 def test_a_log_that_is_replaced_while_it_is_opened_is_noticed(tmp_path: Path, lose: Lose) -> None:
     """Otherwise a host would read an old log for good, which shows nothing of the others."""
@@ -167,9 +195,9 @@ def test_a_log_that_is_replaced_while_it_is_opened_is_noticed(tmp_path: Path, lo
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("CREATE TABLE t (x)")
-        assert Identity(str(path)).note_logs()
+        assert Identity(str(path), 1 << 20).note_logs()
         lose(path)
-        assert not Identity(str(path)).note_logs()
+        assert not Identity(str(path), 1 << 20).note_logs()
 
 
 @pytest.mark.parametrize("lose", LOG_LOSSES)

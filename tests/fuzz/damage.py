@@ -154,7 +154,7 @@ def replaced(target: Target, random: Random) -> None:
 
 
 def cut(target: Target, random: Random) -> None:
-    """Truncate it."""
+    """Truncate it, or its log."""
     path = target.board / random.choice(["board.db", "board.db-wal"])
     if path.is_file() and not path.is_symlink():
         os.truncate(path, random.randrange(path.stat().st_size + 1))
@@ -190,6 +190,39 @@ def database(random: Random) -> Case:
             target.up()
 
     return Case(f"{what} ({chance}), {'of a live host' if alive else 'before the start'}", do)
+
+
+def kept(random: Random) -> Case:
+    """Cut or overwrite a file of a live host in place: what comes later is in the file."""
+    suffix, blank = random.choice(["", "-wal", "-wal", "-shm"]), random.random() < 0.3
+    share = random.choice([0.0, random.random()])
+
+    def do(target: Target) -> None:
+        target.hook("UserPromptSubmit", "before")
+        target.canary()
+        rests = lambda: not [*(target.board / "spool/new").iterdir()]  # noqa: E731
+        eventually(rests, "its commit")  # SQLite reads its index in the middle of one
+        path = target.board / f"board.db{suffix}"
+        size = path.stat().st_size
+        if blank and suffix == "-wal":
+            with path.open("r+b") as file:
+                file.write(bytes(size))
+        else:
+            os.truncate(path, int(size * share) if suffix != "" else 0)
+        target.hook("UserPromptSubmit", "later")
+        target.canary()
+        eventually(rests, "its commit")
+        target.process.kill()
+        target.process.wait()
+        target.start()
+        target.up()
+        target.canary()
+        with contextlib.closing(_db(target)) as db:
+            if ("later",) not in db.execute("SELECT session_id FROM sessions").fetchall():
+                raise Fallen("an event that was folded is not in the database")
+
+    how = "overwritten" if blank and suffix == "-wal" else f"cut to {share:.2f}"
+    return Case(f"board.db{suffix} {how}", do)
 
 
 def hundred(random: Random) -> Case:
@@ -249,6 +282,7 @@ def newer(_: Random, version: int) -> Case:
 VERSIONS = tuple((number,) for number in (2, 99, 2**31 - 1, -1, -(2**31)))
 CATEGORIES = (
     Category("database", database, batch=1, within=HEAL),
+    Category("kept", kept, batch=1, within=HEAL),
     Category("hundred", hundred, batch=1),
     Category("newer", newer, batch=1, settle=0.5, each=VERSIONS),
 )

@@ -108,7 +108,7 @@ class Database:
             made = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             os.fchmod(made, 0o600)  # whatever the umask
             os.close(made)
-        self._identity = Identity(str(self.path))
+        self._identity = Identity(str(self.path), WAL_LIMIT)
         if what := odd(self.path):
             raise Damaged(what, self._identity.inode)
         if what := closed(self.path):
@@ -130,6 +130,7 @@ class Database:
                 raise Replaced(f"the log of {self.path} was replaced while it was opened")
         except BaseException:
             db.close()
+            self._identity.close()
             raise
         return db
 
@@ -176,9 +177,15 @@ class Database:
         if self._identity is not None and self._identity.is_log_readable():
             with contextlib.suppress(sqlite3.Error):
                 self.db.execute("PRAGMA wal_checkpoint")
+        if self._identity is not None:
+            self._identity.guard()
+            if self._identity.is_log_damaged():  # to close may copy it into the database
+                self._identity.forget_index()
         self.db.close()
-        if self._identity is not None and self._identity.is_file_lost():
-            self._identity.drop_logs()
+        if self._identity is not None:
+            if self._identity.is_file_lost():
+                self._identity.drop_logs()
+            self._identity.close()
         self._leave()
 
     @property
@@ -199,6 +206,16 @@ class Database:
     def is_log_lost(self) -> bool:
         """Return whether only its log was."""
         return self.is_replaced() and not (self._identity and self._identity.is_file_lost())
+
+    def guard(self) -> None:
+        """Call this before SQLite reads or writes: somebody may have cut the index of its log."""
+        if self._identity is not None:
+            self._identity.guard()
+
+    def note_commit(self) -> None:
+        """Note that the log has grown."""
+        if self._identity is not None:
+            self._identity.note_commit()
 
     def check_place(self) -> None:
         """Raise Replaced if the database was removed or replaced."""
@@ -225,6 +242,7 @@ class Database:
             raise Damaged(f"{self.path}: {e}", self.inode) from None
 
     def all(self, query: str, *values: object) -> list[Any]:
+        self.guard()
         with self.plainly():
             try:
                 return self.db.execute(query, values).fetchall()
@@ -252,6 +270,7 @@ class Database:
 
     def check_commits(self) -> None:
         """Check whether another connection has committed; needs no lock."""
+        self.guard()
         before, self._seen = self._seen, self.db.execute("PRAGMA data_version").fetchone()[0]
         if before != self._seen:
             self.is_changed = True
@@ -272,6 +291,7 @@ class Lock:
     def __enter__(self) -> None:
         base = self.base
         try:
+            base.guard()
             base.db.execute("BEGIN IMMEDIATE")
             base.check_place()  # others may have opened it with another log
             base.check_commits()
@@ -288,6 +308,7 @@ class Lock:
             try:
                 self.base.db.execute("COMMIT")
                 self.base.commits += 1
+                self.base.note_commit()
                 return
             except BaseException as e:
                 self._roll_back()

@@ -1,24 +1,36 @@
-"""Detect when the files of an open database have been removed or replaced.
+"""Detect when the files of an open database have been removed, replaced or cut.
 
-Commits to such a file are lost: other hosts, and this one after a restart, open the new file.
+Commits to such a file are lost: other hosts, and this one after a restart, open what is there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+from typing import Final
+
+from ..system.program import run
 
 File = tuple[int, int]  # device, inode
+
+#: With these bytes a log starts.
+MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+INDEX_HEADER: Final = 96  # bytes; empty, SQLite makes the index again
+PATIENCE: Final = 1.0  # seconds to empty it
+PAGE: Final = 512  # bytes; a database has at least one page, which is never smaller
 
 
 class Identity:
     """The files of an open database; those of SQLite's log are noted once they exist."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, log_limit: int) -> None:
         self._path = path
-        self._logs = (f"{path}-wal", f"{path}-shm")
+        self._log, self._index = f"{path}-wal", f"{path}-shm"
         self._known = {path: _file(path)}
-        self._is_written = False  # whether the log was seen with contents
+        self._limits = {path: PAGE, self._log: log_limit}  # SQLite cuts a file to no less
+        self._least = dict.fromkeys((path, self._log, self._index), 0)  # sizes from now on
+        self._descriptor: int | None = None  # of the log
 
     @property
     def inode(self) -> int:
@@ -28,23 +40,81 @@ class Identity:
 
     def note_logs(self) -> bool:
         """Note the log files; return whether SQLite has opened these, and not earlier ones."""
-        found = {path: _file(path) for path in self._logs}
+        found = {path: _file(path) for path in (self._log, self._index)}
         self._known |= found
+        self._least[self._index] = _size(self._index)
         opened = _opened()
-        return opened is None or opened >= {*found.values()}
+        if opened is not None and not opened >= {*found.values()}:
+            return False
+        with contextlib.suppress(OSError):
+            self._descriptor = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return True
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def is_lost(self) -> bool:
-        """Return whether any of the files is no longer there; takes a few microseconds.
+        """Return whether any of the files is no longer what it was; takes some microseconds.
 
-        A log that was emptied is lost too: only who has the database alone empties it.
+        One that was cut is lost, too: only who has the database alone empties its log.
         """
         for path, file in self._known.items():
-            if file is not None and _file(path) != file:
+            try:
+                status = os.stat(path)  # noqa: PTH116
+            except OSError:
+                if file is not None:
+                    return True
+                continue
+            if file is not None and (status.st_dev, status.st_ino) != file:
                 return True
-        if _size(self._logs[0]) > 0:
-            self._is_written = True
+            if path in self._limits:
+                if status.st_size < self._least[path]:
+                    return True
+                self._note_size(path, status.st_size)
+        return self._is_log_overwritten()
+
+    def note_commit(self) -> None:
+        """Note that the log has grown."""
+        self._note_size(self._log, _size(self._log))
+
+    def _note_size(self, path: str, size: int) -> None:
+        self._least[path] = min(size, self._limits[path])
+
+    def guard(self) -> None:
+        """Give the index of the log, which is mapped, its size back: to read beyond it kills us.
+
+        SQLite reads the log again, as its header is empty.
+        """
+        file, size = self._known.get(self._index), _size(self._index)
+        if file is None or size >= self._least[self._index]:
+            self._least[self._index] = size
+        elif _file(self._index) == file:
+            with contextlib.suppress(OSError):
+                os.truncate(self._index, 0)
+                os.truncate(self._index, self._least[self._index])
+
+    def forget_index(self) -> None:
+        """Let SQLite read the log again, which may not hold what the index says.
+
+        Another program empties its header: if this one closed the file, SQLite's locks were gone.
+        """
+        header = ("if=/dev/zero", f"of={self._index}", f"bs={INDEX_HEADER}", "count=1")
+        if _file(self._index) == self._known[self._index]:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                run(["dd", *header, "conv=notrunc"], PATIENCE)
+
+    def is_log_damaged(self) -> bool:
+        """Return whether the log is the same file, and yet was cut or overwritten."""
+        is_same = self._known.get(self._log) == _file(self._log) is not None
+        return is_same and (_size(self._log) < self._least[self._log] or self._is_log_overwritten())
+
+    def _is_log_overwritten(self) -> bool:
+        if self._descriptor is None:
             return False
-        return self._is_written
+        head = os.pread(self._descriptor, len(MAGIC[0]), 0)
+        return len(head) == len(MAGIC[0]) and head not in MAGIC
 
     def is_file_lost(self) -> bool:
         """Return whether the database file itself was, so that its log belongs to nothing."""
@@ -56,13 +126,12 @@ class Identity:
         Only this process and others that have it open can read it then.  But with another log in
         its place, which they index in the same shared memory, it would give the wrong pages.
         """
-        log = self._logs[0]
-        file = self._known.get(log)
-        return file is not None and _file(log) != file and _size(log) == 0
+        file = self._known.get(self._log)
+        return file is not None and _file(self._log) != file and _size(self._log) == 0
 
     def drop_logs(self) -> None:
         """Remove the log of the lost file: SQLite would apply it to the new one."""
-        for path in self._logs:
+        for path in (self._log, self._index):
             file = self._known.get(path)
             if file is not None and _file(path) == file:
                 with contextlib.suppress(OSError):
