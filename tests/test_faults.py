@@ -87,6 +87,21 @@ def test_a_full_disk_loses_nothing(
     eventually(lambda: not host.note, "no more complaint")
 
 
+def test_a_small_disk_is_not_filled_by_the_log(
+    home: Home, mount: Mounts, start: Callable[..., RecordedHost]
+) -> None:
+    """SQLite keeps each changed page in it once more, until all are copied: that needs room."""
+    home.bellboard.mkdir()
+    mount("-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", at=home.bellboard)
+    host = start()
+    spool = Spool(home.bellboard)
+    for n in range(300):
+        put(spool, "UserPromptSubmit", f"s{n % 5}", prompt="x" * 200, n=n)
+        eventually(lambda: not any(spool.new.iterdir()), "its commit", pause=0.002)
+    assert "database" not in host.notes
+    assert (home.bellboard / "board.db-wal").stat().st_size < 5 << 20
+
+
 def test_a_disk_that_is_full_at_the_start_is_waited_for(
     home: Home, mount: Mounts, start: Callable[..., RecordedHost]
 ) -> None:

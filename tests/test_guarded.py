@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ import pytest
 
 from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.commands import ALIKE, Commands
+from bellboard.hosting.health import MOST, Health
 from bellboard.storage import schema
 from bellboard.storage.spool import Spool
 from hosting import Mounts, RecordedHost, made, opened, put
@@ -382,3 +384,13 @@ class Standing:
         if seen != self.last:
             self.last, self.since = seen, now
         return bool(seen) and now > self.since + 1.0
+
+
+def test_thousands_of_notes_are_counted_and_not_listed() -> None:
+    """Whatever spoils one file may spoil all of a folder, and health is sent with each change."""
+    part = SimpleNamespace(notes={f"/f/{n}": "odd" for n in range(3000)})
+    whole = SimpleNamespace(clerk=None, home="/h", pid=1)
+    quiet = SimpleNamespace(watch=None, vanished=0, health=dict)
+    report = Health(whole, quiet, quiet, (part, part)).report({}, 0)  # type: ignore[arg-type]
+    assert len(report["notes"]) == MOST + 1
+    assert report["notes"]["more"] == f"{2 * (3000 - MOST)} more notes, not listed here"

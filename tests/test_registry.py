@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.witnesses.folders import Folders
-from bellboard.agents.claude_code.witnesses.registry import FIELDS, Registry, config_of
+from bellboard.agents.claude_code.witnesses.registry import (
+    FIELDS,
+    FileState,
+    Listing,
+    Registry,
+    config_of,
+)
 from bellboard.agents.cli import Means
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
@@ -298,6 +304,26 @@ def test_another_users_process_or_file_is_skipped_and_reported(
     assert [] == registry.check(1.0)
     assert "its process belongs to another user" == registry.notes[str(path)]
     assert "another user" in registry.notes[str(mine)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user_is_not_listed(home: Home, registry: Registry) -> None:
+    """Its owner would choose how many files are checked."""
+    (home.claude / "sessions").mkdir(exist_ok=True)
+    os.chown(home.claude / "sessions", 65534, 65534)
+    assert [] == registry.check(1.0)
+    assert [*registry.notes.values()] == ["belongs to another user"]
+
+
+def test_many_files_take_no_longer_each(home: Home, registry: Registry) -> None:
+    """2,000 of them took a second in one call."""
+    listing = Listing([*range(1, 2001)], "")
+    (directory,) = registry.paths()
+    for pid in listing.pids:
+        registry.take(1.0, directory, pid, FileState(None, "odd", False))
+    began = time.process_time()
+    assert len(registry.listed(directory, listing)) == 2000
+    assert time.process_time() - began < 0.2
 
 
 def test_other_files_are_not_opened(home: Home, registry: Registry) -> None:

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -259,12 +260,15 @@ def test_whatever_is_in_place_of_the_database_is_moved_away(
     """New events are folded, and nothing is thrown away."""
     spool = made(home.bellboard)
     if suffix:
-        Store(home.bellboard).close()
+        with opened(home.bellboard) as clerk:
+            put(spool, "UserPromptSubmit", "before")
+            clerk.step(time.time())
     make_odd(home.bellboard / f"board.db{suffix}")
     path = spool.new / put(spool, "UserPromptSubmit", "canary")
     host = start()
     eventually(lambda: not path.exists(), "a new event that is folded")
     eventually(lambda: "canary" in host.shown)
+    assert ("before" in host.shown) == bool(suffix)  # what is beside it is no damage
 
 
 def test_only_the_newest_damaged_ones_are_kept(tmp_path: Path) -> None:

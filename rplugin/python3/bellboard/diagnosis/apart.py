@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from ..system.failures import described, is_ours
 from .fact import Fact, error
 
 PATIENCE: Final = 6.0  # seconds for all checks; on a busy machine they take one
@@ -82,7 +83,9 @@ def _answer(check: Check, end: int) -> None:
         for fact in check():
             os.write(end, _encoded(fact))
     except Exception as e:  # the facts found so far still count
-        os.write(end, _encoded(error(f"the check failed: {e!r}"[:500], "please report this")))
+        is_known = isinstance(e, OSError) or is_ours(e)
+        advice = "check its owner and its permissions" if is_known else "please report this"
+        os.write(end, _encoded(error(f"the check failed: {described(e)}", advice)))
 
 
 def _encoded(fact: Fact) -> bytes:

@@ -36,6 +36,12 @@ SCARCE: Final = 0.9  # share of a system limit in use
 def claude_code(environ: Mapping[str, str]) -> Iterator[Fact]:
     """Check that Claude Code is installed and its session files can be read."""
     folder = config_of(environ)
+    if not folder.is_absolute():
+        yield warn(
+            f"CLAUDE_CONFIG_DIR is not an absolute path: {folder}",
+            "each program would take it for another folder; give the whole path",
+        )
+        return
     if not folder.is_dir():
         yield warn(
             f"Claude Code is not installed: there is no {folder}",

@@ -21,7 +21,7 @@ from ..core.version import VERSION
 from ..storage import ground
 from ..storage.database import Busy, Damaged
 from ..storage.schema import SCHEMA, version_of
-from ..storage.spool import Spool
+from ..storage.spool import ADDED, BELOW, Spool
 from ..storage.store import Store
 from ..system.failures import described
 from ..system.mounts import network_of
@@ -117,6 +117,11 @@ def state(home: Path) -> Iterator[Fact]:
             f"{home} is on {network}, a network file system: slower and less safe",
             "set BELLBOARD_HOME to a folder on a local disk",
         )
+    unusable = [*ground.unusable(home, BELOW + ADDED)]
+    for why in unusable:
+        yield error(why, "make it yours, or move it away")
+    if unusable:
+        return
     spool = Spool(home)
     if why := spool.obstacle():
         yield error(why, "until then, no event is read")

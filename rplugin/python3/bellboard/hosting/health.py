@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from ..core import words
@@ -13,6 +14,7 @@ from .bell import Bell
 from .connection import Connection
 from .senses import Senses
 
+MOST: Final = 20  # notes of one part: something that spoils one file may spoil thousands
 OFTEN: Final = 1.0  # seconds between two writes of the notes
 
 
@@ -38,9 +40,13 @@ class Health:
 
     def report(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
         """Return the health; `spool`: its counts, `sessions`: how many are listed."""
-        self._notes = {}
+        self._notes, more = {}, 0
         for part in self._parts:
-            self._notes |= {words.plain(name): words.plain(x) for name, x in part.notes.items()}
+            notes = part.notes
+            self._notes |= {words.plain(k): words.plain(x) for k, x in islice(notes.items(), MOST)}
+            more += max(0, len(notes) - MOST)
+        if more:
+            self._notes["more"] = f"{words.amount(more, 'more note')}, not listed here"
         clerk, watch = self._connection.clerk, self._senses.watch
         vanished = self._senses.vanished
         return {

@@ -50,14 +50,15 @@ def is_damage(error: BaseException, path: Path) -> bool:
     return not any(words in said for words in OF_MODES) or _can_be_written(path)
 
 
-def odd(path: Path) -> str:
-    """Return which of the database's files is not a regular file, or ""."""
+def odd(path: Path) -> list[Path]:
+    """Return which of the database's files are not regular files."""
+    found = []
     for suffix in SUFFIXES:
         with contextlib.suppress(FileNotFoundError):
             there = Path(f"{path}{suffix}")
             if not stat.S_ISREG(there.stat().st_mode):
-                return f"{there} is not a file"
-    return ""
+                found.append(there)
+    return found
 
 
 def closed(path: Path) -> str:

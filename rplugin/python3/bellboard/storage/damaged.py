@@ -27,8 +27,7 @@ def set_aside(home: Path, inode: int) -> Path | None:
     try:
         if path.stat().st_ino != inode:
             return path
-        date = time.strftime("%Y%m%d-%H%M%S")
-        there = home / f"board.db.damaged-{date}-{random.randrange(1000):03}"
+        there = _name(path)
         for suffix in reversed(SUFFIXES):  # the database last: until then this can be repeated
             with contextlib.suppress(FileNotFoundError):
                 Path(f"{path}{suffix}").rename(f"{there}{suffix}")
@@ -37,7 +36,17 @@ def set_aside(home: Path, inode: int) -> Path | None:
         return path
     finally:
         os.close(held)
-    return there
+    return Path(there)
+
+
+def move_away(odd: Path, path: Path) -> None:
+    """Rename what is in place of a file that SQLite keeps beside a database."""
+    with contextlib.suppress(FileNotFoundError):
+        odd.rename(f"{_name(path)}{odd.name.removeprefix(path.name)}")
+
+
+def _name(path: Path) -> str:
+    return f"{path}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{random.randrange(1000):03}"
 
 
 def _keep_newest(home: Path) -> None:

@@ -19,6 +19,7 @@ from ..system.failures import described
 from ..system.mounts import network_of
 from . import holders
 from .causes import closed, is_busy, is_damage, odd
+from .damaged import move_away
 from .identity import Identity
 from .schema import MIGRATIONS, SCHEMA, UNLIKELY, altered, migrate, version_of
 
@@ -109,8 +110,10 @@ class Database:
             os.fchmod(made, 0o600)  # whatever the umask
             os.close(made)
         self._identity = Identity(str(self.path), WAL_LIMIT)
-        if what := odd(self.path):
-            raise Damaged(what, self._identity.inode)
+        for there in odd(self.path):
+            if there == self.path:
+                raise Damaged(f"{there} is not a file", self._identity.inode)
+            move_away(there, self.path)
         if what := closed(self.path):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), what)
         db = sqlite3.connect(self.path, timeout=self.patience, isolation_level=None)
@@ -161,6 +164,8 @@ class Database:
 
     def _open_readonly(self) -> sqlite3.Connection:
         """Open it with its log, or without if no memory can be shared (such as on a full disk)."""
+        for there in odd(self.path):  # to open a pipe would hang
+            raise sqlite3.OperationalError(f"{there} is not a file; move it away")
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         db = sqlite3.connect(uri, uri=True, timeout=WAIT_MS / 1000, isolation_level=None)
         try:

@@ -53,15 +53,31 @@ def make(home: Path, below: tuple[str, ...]) -> None:
             with contextlib.suppress(FileExistsError):
                 path.mkdir(PRIVATE)
                 path.chmod(PRIVATE)  # the umask may have removed our own permissions
-    _judge_own(home, home.stat())
+    _make_private(home, home.stat())
     for name in below:
         path = home / name
         with contextlib.suppress(FileExistsError):
             path.mkdir(PRIVATE)
-        _judge_own(path, path.lstat())
+        _make_private(path, path.lstat())
     for name in FILES:
         with contextlib.suppress(FileNotFoundError):
-            _judge_file(home / name, (home / name).lstat())
+            _make_usable(home / name, (home / name).lstat())
+
+
+def unusable(home: Path, below: tuple[str, ...]) -> Iterator[str]:
+    """Yield what `make` would refuse, and what it cannot access; change nothing."""
+    for name in (*below, *FILES):
+        path = home / name
+        try:
+            (_judge_own if name in below else _judge_file)(path, path.lstat())
+            if name != DATABASE and not os.access(path, os.R_OK | os.W_OK):
+                yield f"cannot be read and written: {path}"
+        except FileNotFoundError:
+            continue  # it is made when it is needed
+        except Refused as e:
+            yield str(e)
+        except OSError as e:
+            yield f"cannot be accessed: {path}: {e.strerror}"
 
 
 @contextlib.contextmanager
@@ -165,11 +181,15 @@ def _is_alone(path: str, group: int) -> bool:
 
 
 def _judge_own(path: Path, status: os.stat_result) -> None:
-    """Check a folder of ours, and make it private."""
     if not stat.S_ISDIR(status.st_mode):
         raise Refused(f"not a directory: {path}")
     if status.st_uid != os.geteuid():
         raise Refused(f"belongs to another user: {path}")
+
+
+def _make_private(path: Path, status: os.stat_result) -> None:
+    """Check a folder of ours, and make it private."""
+    _judge_own(path, status)
     if stat.S_IMODE(status.st_mode) != PRIVATE:
         path.chmod(PRIVATE)
 
@@ -179,5 +199,10 @@ def _judge_file(path: Path, status: os.stat_result) -> None:
         raise Refused(f"a link where a file belongs: {path}")
     if status.st_uid != os.geteuid():
         raise Refused(f"belongs to another user: {path}")
+
+
+def _make_usable(path: Path, status: os.stat_result) -> None:
+    """Check a file of ours, and let us read and write it."""
+    _judge_file(path, status)
     if path.name != DATABASE and status.st_mode & OURS != OURS and stat.S_ISREG(status.st_mode):
         path.chmod(stat.S_IMODE(status.st_mode) | OURS)  # SQLite's are made like the database

@@ -7,6 +7,7 @@ the next one.  Work that waits for the disk runs in a thread with its own connec
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import sqlite3
 import threading
@@ -25,6 +26,7 @@ SPARE: Final = 64  # free pages to keep: the next events need them
 SLICE: Final = 0.02  # seconds to free pages in one step
 CHECK: Final = "PRAGMA integrity_check(1)"  # 100 MB take about a second
 OFTEN: Final = (250, 400)  # commits between two of our checkpoints; SQLite's come at about 500
+SOME: Final = 16  # commits between two checks of the room on the disk
 NUMBERED: Final = ("transitions", "events")
 
 
@@ -40,6 +42,7 @@ class Upkeep(Rows):
         self._logged = self.keep_bytes  # bytes since the last count; so the first write counts
         self.inspected = False
         self._due = random.randint(*OFTEN)
+        self._looked = 0  # commits when the room on the disk was last checked
         self._thread: threading.Thread | None = None
         self._shrunk = False  # pages were freed in the log, and not yet in the file
         self.checked = True  # set to False, `check` begins
@@ -155,9 +158,19 @@ class Upkeep(Rows):
 
     def keep_log_small(self) -> None:
         """Checkpoint SQLite's log in the background, before a COMMIT has to wait for that."""
-        if self.commits >= self._due:
+        is_due = self.commits >= self._due
+        if is_due or (self.commits >= self._looked + SOME and self._is_disk_small()):
             self.commits, self._due = 0, random.randint(*OFTEN)
             self._aside("PRAGMA wal_checkpoint")
+        self._looked = min(self._looked, self.commits)
+
+    def _is_disk_small(self) -> bool:
+        """Return whether the log could soon fill the disk, with no room left to copy it."""
+        self._looked = self.commits
+        with contextlib.suppress(OSError):
+            disk, log = os.statvfs(self.path), os.stat(f"{self.path}-wal")  # noqa: PTH116
+            return disk.f_bavail * disk.f_frsize < 2 * log.st_size
+        return False
 
     def _aside(self, *statements: str) -> bool:
         """Run statements in a thread, unless one still runs or hangs; return whether it began."""

@@ -35,9 +35,14 @@ def described(error: BaseException) -> str:
     return line(_known(error), ROOM) or _unexpected(error)
 
 
+def is_ours(error: BaseException) -> bool:
+    """Return whether it is one of our own, whose text is for the user."""
+    return type(error).__module__.partition(".")[0] == OURS
+
+
 def _known(error: BaseException) -> str:
     text, of = str(error), type(error).__module__.partition(".")[0]
-    if of == OURS:
+    if is_ours(error):
         return text
     if isinstance(error, OSError) and (error.strerror or text):
         about = "" if error.filename is None else f": {_path(error.filename)}"

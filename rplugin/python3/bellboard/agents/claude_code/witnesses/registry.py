@@ -130,11 +130,10 @@ class Registry:
             return []
         pids, why = listing
         self._note(str(directory), why)
-        there = set(pids)
+        there = {f"{directory}/{pid}.json" for pid in pids}
         pids += [p for p, known in self._reported.items() if known.directory == directory]
-        for path in [p for p in self.notes if p.startswith(f"{directory}/")]:
-            if path not in {f"{directory}/{pid}.json" for pid in there}:
-                del self.notes[path]
+        for path in [p for p in self.notes if p.startswith(f"{directory}/") and p not in there]:
+            del self.notes[path]
         return list(dict.fromkeys(pids))
 
     def take(self, now: float, directory: Path, pid: int, state: FileState) -> list[Finding]:
@@ -193,6 +192,8 @@ def list_files(directory: Path) -> Listing:
     """List the session files in a directory; never raises."""
     touch(directory)
     try:
+        if directory.stat().st_uid not in (0, os.getuid()):
+            return Listing([], "belongs to another user")
         names = [_NAME.fullmatch(name) for name in os.listdir(directory)]  # noqa: PTH208
     except FileNotFoundError:
         return Listing([], "")
