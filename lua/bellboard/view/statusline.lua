@@ -190,6 +190,9 @@ end
 local function work_out(layout)
   local before = texts[layout]
   local items, parts = layouts[layout](), {}
+  if #items > 0 and sessions.stale() then -- not everybody sees colours
+    items = vim.list_extend(vim.list_slice(items), { { ' outdated' } })
+  end
   for place, item in ipairs(items) do
     parts[place] = item[1]
   end
