@@ -159,16 +159,17 @@ def heard(editor: Editor) -> None:
     """Record jumps instead of making them."""
     editor.lua("""
       require('bellboard.action.jump').to = function(id) _G.went = id end
+      require('bellboard.action.answer').to = function(id) _G.answered = id end
       require('bellboard.command').run = function(verb) _G.went = verb end
       vim.o.mouse = 'a'
     """)
 
 
-def click(editor: Editor, text: str) -> None:
+def click(editor: Editor, text: str, button: str = "left", *actions: str) -> None:
     lines = editor.shows(text).lines
     row = next(n for n, line in enumerate(lines) if text in line)
-    for action in ("press", "release"):
-        editor.nvim.api.input_mouse("left", action, "", 0, row, lines[row].index(text))
+    for action in actions or ("press", "release"):
+        editor.nvim.api.input_mouse(button, action, "", 0, row, lines[row].index(text))
 
 
 def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
@@ -189,6 +190,100 @@ def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
     editor.lua("vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()")
     click(editor, "!2 · api")
     editor.shows("2 need you")
+
+
+@pytest.mark.parametrize("model", ["popup_setpos", "popup", "extend"])
+@pytest.mark.parametrize("actions", [("press",), ("press", "release")])
+def test_a_right_click_shows_what_is_asked(
+    nvim: Editors, version: str, model: str, actions: tuple[str, ...]
+) -> None:
+    """At the press: Neovim would open its menu or start a selection. The focus stays."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80)
+    host = Host(editor)
+    heard(editor)
+    editor.command(f"set mousemodel={model}")
+    before: Any = editor.lua("return vim.api.nvim_get_current_win()")
+    host.push(blocked(ago=300), blocked("web", "npm publish"))
+    for keys, mode in (("", "n"), ("v", "v"), ("<Esc>gh", "s"), ("<Esc>i", "i")):
+        editor.press(keys)
+        editor.lua("_G.answered = nil")
+        click(editor, "npm publish", "right", *actions)
+        eventually(lambda: editor.lua("return answered") == "web", f"its request, in {mode}")
+        assert mode == editor.lua("return vim.fn.mode()")
+        assert before == editor.lua("return vim.api.nvim_get_current_win()")
+        editor.hides("Select All")
+    editor.press("<Esc>")
+    editor.command("terminal cat")
+    editor.press("i")
+    editor.lua("_G.answered = nil")
+    click(editor, "npm publish", "right", *actions)
+    eventually(lambda: editor.lua("return answered") == "web", "its request, in a terminal")
+
+
+@pytest.mark.parametrize("keys", ["", "i", "v"])
+def test_a_right_click_leads_to_the_request(nvim: Editors, version: str, keys: str) -> None:
+    """The next key acts on it."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0}, "answer": {"ready": 0}}, columns=80)
+    host, asking = Host(editor), asks("edit", tool="Edit")
+    play(editor, edit(asking, "limits.py", "a\n", "b\n"))
+    editor.command("set mouse=a")
+    host.push(asking)
+    editor.shows("1 needs you")
+    editor.press(keys)
+    click(editor, "! edit", "right")
+    editor.shows("edit: Edit a file")
+    assert editor.lua("return vim.fn.mode()") == "n"
+    editor.press("q")
+    editor.hides("edit: Edit a file")
+    assert editor.messages() == ""
+
+
+OWN_MAPS = """
+vim.cmd('noremap <RightMouse> <Cmd>let g:own = "noremap"<CR>')
+vim.keymap.set('i', '<RightMouse>', function() vim.g.own = 'function' return '<Ignore>' end,
+  { expr = true })
+"""
+
+
+def test_a_right_click_elsewhere_does_what_it_did(nvim: Editors, version: str) -> None:
+    """The user's mappings, or Neovim's own; once the float is closed, nothing of ours is left."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=24)
+    host = Host(editor)
+    heard(editor)
+    editor.command("set mousetime=0")  # each is a single click
+    modes = "nxsoit"
+    maps = (
+        "local modes, found = ..., {} for mode in modes:gmatch('.') do "
+        "local one = vim.fn.maparg('<RightMouse>', mode, false, true) "
+        "found[mode] = { one.rhs or vim.NIL, one.callback ~= nil, one.noremap or vim.NIL } end "
+        "return found"
+    )
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'some words', 'below' })")
+    for own in (False, True):
+        if own:
+            editor.lua(OWN_MAPS)
+        before = editor.lua(maps, modes)
+        host.push(blocked())
+        editor.shows("1 needs you")
+        if own:
+            for keys, mapped in (("", "noremap"), ("i", "function"), ("<Esc>v", "noremap")):
+                editor.press(keys)
+                editor.lua("vim.g.own = vim.NIL")
+                click(editor, "below", "right")
+                eventually(lambda mapped=mapped: editor.lua("return vim.g.own") == mapped, mapped)
+            editor.press("<Esc>")
+        else:
+            click(editor, "below", "right")
+            editor.shows("Select All")
+            editor.press("<Esc>")
+            editor.hides("Select All")
+        click(editor, "rm -rf", "right")
+        eventually(lambda: editor.lua("return answered") == "api", "its request")
+        host.push()
+        editor.hides("1 needs you")
+        assert before == editor.lua(maps, modes)
+        editor.lua("_G.answered = nil")
+    assert editor.messages() == ""
 
 
 def test_stop_clears_it(nvim: Editors, version: str) -> None:

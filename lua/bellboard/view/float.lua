@@ -5,6 +5,7 @@ local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
 local corner = require('bellboard.view.corner')
 local ink = require('bellboard.view.ink')
+local press = require('bellboard.view.press')
 local sessions = require('bellboard.state.sessions')
 
 local M = {}
@@ -37,6 +38,7 @@ local function is_open()
 end
 
 local function hide()
+  press.give_back()
   if is_open() then
     api.nvim_win_close(win, true)
   end
@@ -79,10 +81,10 @@ end
 
 --- Go to the session of a line, or show what it asks; the one-line form opens the full float, "and
 --- 3 more" the picker.
+---@param form bellboard.Form|nil
 ---@param row integer
 ---@param answers? boolean
-local function choose(row, answers)
-  local form = shown
+local function choose(form, row, answers)
   leave(function()
     if not form then
       return
@@ -97,6 +99,18 @@ local function choose(row, answers)
   end)
 end
 
+---@return boolean
+local function pressed()
+  local mouse, form = vim.fn.getmousepos(), shown
+  if mouse.winid ~= win then
+    return false
+  end
+  vim.schedule(function()
+    choose(form, mouse.line, true)
+  end)
+  return true
+end
+
 ---@return integer
 local function create()
   local made = api.nvim_create_buf(false, true)
@@ -104,17 +118,15 @@ local function create()
   local function map(modes, key, act, desc)
     vim.keymap.set(modes, key, act, { buffer = made, desc = desc, nowait = true })
   end
-  for button, what in pairs({ Left = 'go to the session', Right = 'answer' }) do
-    map({ 'n', 'i', 'x' }, ('<%sRelease>'):format(button), function()
-      local mouse = vim.fn.getmousepos()
-      choose(mouse.winid == win and mouse.line or 0, button == 'Right')
-    end, what)
-  end
+  map({ 'n', 'i', 'x' }, '<LeftRelease>', function()
+    local mouse = vim.fn.getmousepos()
+    choose(shown, mouse.winid == win and mouse.line or 0)
+  end, 'go to the session')
   map('n', 'a', function()
-    choose(api.nvim_win_get_cursor(0)[1], true)
+    choose(shown, api.nvim_win_get_cursor(0)[1], true)
   end, 'answer')
   map('n', '<CR>', function()
-    choose(api.nvim_win_get_cursor(0)[1])
+    choose(shown, api.nvim_win_get_cursor(0)[1])
   end, 'go to the session')
   map('n', 'q', function()
     leave(function() end)
@@ -170,6 +182,7 @@ local function show(form, spot)
     win = api.nvim_open_win(buf, false, vim.tbl_extend('error', layout, { noautocmd = true }))
     ink.frame(win)
     vim.wo[win].wrap = false
+    press.take(pressed)
   end
   shown, present = form, spot
 end
