@@ -285,6 +285,36 @@ def test_nothing_to_resume_is_reported(nvim: Editors, home: Home, claude: Path) 
     assert not os.path.exists(home.root / "told")  # noqa: PTH110
 
 
+def test_the_board_keeps_the_focus_until_a_session_is_chosen(
+    nvim: Editors, home: Home, claude: Path
+) -> None:
+    """So that no key of the board acts on the user's text: nothing to resume, or none chosen."""
+    editor = nvim(config={**OPTIONS, "launch": {"layout": "current"}}, ui=False)
+    editor.lua("vim.ui.select = function(items, _, done) _G.choose = done _G.items = items end")
+    editor.command("ClaudeSessions board")
+    there = "return vim.api.nvim_buf_get_name(0) == 'bellboard://board'"
+    editor.press("o")
+    says(editor, "no session has ended in this directory")
+    assert editor.lua(there)
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    transcript = home.root / "old.jsonl"
+    transcript.write_text("")
+    common = {"session_id": "old", "cwd": str(home.project), "transcript_path": str(transcript)}
+    for back, event in enumerate(("SessionStart", "UserPromptSubmit", "SessionEnd")):
+        hook = {**common, "hook_event_name": event, "prompt": "do it"}
+        spool.write({"t": time.time() - 100 + back, "hook": hook})
+    editor.press("o")
+    eventually(lambda: editor.lua("return items ~= nil"), "the list")
+    assert editor.lua(there)
+    editor.lua("choose(nil)")
+    assert editor.lua(there)
+    editor.lua("choose(items[1])")
+    assert told(home)["argv"][2:] == ["--resume", "old"]
+    eventually(lambda: editor.lua("return vim.bo.buftype") == "terminal", "the terminal")
+    assert editor.lua("return vim.fn.bufwinid('bellboard://board')") > 0
+
+
 def test_arguments_of_install_are_completed(nvim: Editors) -> None:
     editor = nvim(config=OPTIONS, ui=False)
     offered = editor.lua("return vim.fn.getcompletion('ClaudeSessions install --', 'cmdline')")

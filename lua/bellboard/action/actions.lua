@@ -38,8 +38,11 @@ end
 
 --- Choose a session that ended in this directory and resume it in a terminal.
 local function resume()
-  board.leave()
-  require('bellboard.action.launch').resume()
+  require('bellboard.action.launch').resume({}, function()
+    if api.nvim_get_current_buf() == page.buffer() then
+      board.leave()
+    end
+  end)
 end
 
 --- Filter while the user types; <Esc> restores the previous filter.

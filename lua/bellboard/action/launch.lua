@@ -135,7 +135,8 @@ end
 
 --- Choose a session that ended in this directory and resume it.
 ---@param args? string[] passed to the CLI
-M.resume = function(args)
+---@param on_choice? fun() run once one is chosen
+M.resume = function(args, on_choice)
   local words = { 'list', '--ended', '--json', '--dir', vim.fn.getcwd() }
   program.run(words, function(printed, why)
     local ok, decoded = pcall(vim.json.decode, printed or '')
@@ -156,6 +157,9 @@ M.resume = function(args)
     end
     local opts = { prompt = 'Resume', kind = 'bellboard', format_item = format }
     vim.ui.select(sessions, opts, function(session)
+      if session and on_choice then
+        on_choice()
+      end
       if session and session.agent == 'claude' then
         M.new(vim.list_extend({ '--resume', session.session_id }, args or {}))
       elseif session then
