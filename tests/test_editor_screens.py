@@ -76,6 +76,34 @@ def test_the_board_groups_by_repository_and_unfolds(
     screen.matches(editor, f"board-{columns}-unfolded")
 
 
+COLUMNS = "vim.o.statuscolumn, vim.o.colorcolumn, vim.o.cursorcolumn = '%s%=%l │ ', '20', true"
+WIDEST = """
+local widest = 0
+for _, text in ipairs(vim.api.nvim_buf_get_lines(0, 0, -1, false)) do
+  widest = math.max(widest, vim.api.nvim_strwidth(text))
+end
+return widest
+"""
+
+
+def test_the_board_has_no_column_of_the_users_text(
+    nvim: Editors, screen: Screens, version: str
+) -> None:
+    """Its rows fit, also beside a column that the user sets for it alone."""
+    config = {**QUIET, "float": {"enabled": False}}
+    editor = nvim(version, config, columns=60, lines=24, lua=COLUMNS)
+    host = Host(editor)
+    host.push(*house())
+    editor.command("execute 'ClaudeSessions board' | only")
+    screen.matches(editor, "board-60")
+    assert editor.lua("return { vim.wo.colorcolumn, vim.wo.cursorcolumn }") == ["", False]
+    assert 50 < editor.lua(WIDEST) <= 60
+    editor.command("setlocal statuscolumn=12345678")
+    editor.shows("12345678")
+    host.push(*house())
+    assert editor.lua(WIDEST) <= 52
+
+
 def test_the_board_is_updated_in_place(nvim: Editors) -> None:
     """The cursor stays with its session; only changed lines are written."""
     editor = nvim(config=QUIET, columns=100)

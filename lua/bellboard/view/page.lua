@@ -70,7 +70,8 @@ M.update = function(free)
   end
   local still = here and free ~= true
   local held = still and spots.held(known[here]) or nil
-  local width = math.max(api.nvim_win_get_width(here or all[1]), LEAST)
+  local window = vim.fn.getwininfo(here or all[1])[1]
+  local width = math.max(window.width - window.textoff, LEAST)
   local composed = rows.compose(width, M.choice(), held)
   local lines = composed.lines
   local pad = still and spots.missing(known[here], lines) or 0
