@@ -152,6 +152,42 @@ def test_what_is_quoted_arrives_whole(nvim: Editors, version: str) -> None:
         assert editor.lua("return _G.got") == words
 
 
+def test_output_wraps_in_one_window_that_says_what_it_is(nvim: Editors, version: str) -> None:
+    """The window is used again, also from another tab page; a log starts at its end."""
+    options = {**QUIET, "python": [sys.executable]}
+    lua = "vim.o.number, vim.o.colorcolumn = true, '20'"
+    editor = nvim(version, options, columns=60, lines=24, lua=lua)
+    windows = "return #vim.api.nvim_list_wins()"
+    shown = "local name = vim.api.nvim_buf_get_name(0) return { name, vim.fn.line('.') }"
+
+    def opens(name: str) -> None:
+        before = editor.lua("return vim.fn.bufnr()")
+        editor.command(f"ClaudeSessions {name}")
+        eventually(lambda: editor.lua("return vim.fn.bufnr()") != before, f"the output of {name}")
+        assert editor.lua(shown) == [f"bellboard://{name}", 1]
+
+    opens("answers")
+    text = " ".join(line.strip() for line in editor.shows("typed into").lines)
+    whole = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), ' ')")
+    assert " ".join(whole.split()) in " ".join(text.split())
+    opens("answers")
+    opens("tmux")
+    assert editor.lua(windows) == 2
+    editor.command("wincmd p | tabnew")
+    opens("answers")
+    assert editor.lua(windows) == 3
+    editor.press("q")
+    eventually(lambda: editor.lua(windows) == 2, "its window is closed")
+    assert editor.lua(shown)[0] == ""
+    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' }, 'explain', true)")
+    assert editor.lua(shown) == ["bellboard://explain", 2]
+    editor.command("ClaudeSessions board")
+    for _ in range(3):  # opened, closed, opened
+        editor.lua("require('bellboard.view.beside').toggle()")
+    assert editor.lua("return vim.fn.bufwinid('bellboard://preview')") > 0
+    assert editor.messages() == ""
+
+
 def test_every_subcommand_has_a_mapping_in_every_mode(nvim: Editors, version: str) -> None:
     """Except those that need an argument; each with a description, and in the manual."""
     editor = nvim(version, QUIET, ui=False)

@@ -23,7 +23,7 @@ local api = vim.api
 ---@field all? fun(list: bellboard.Session[]) acts on the marked sessions together
 ---@field anywhere? fun()
 
---- Explain a session's status from the log, in a new window.
+--- Explain a session's status from the log, in a window.
 ---@param session bellboard.Session
 local function explain(session)
   require('bellboard.action.shell').run({ 'explain', session.session_id })

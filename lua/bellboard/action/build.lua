@@ -36,7 +36,7 @@ M.run = function()
         'l',
         'show the log',
         function()
-          require('bellboard.view.popup').window(vim.split(built.log, '\n'))
+          require('bellboard.view.popup').window(vim.split(built.log, '\n'), 'build', true)
         end,
       },
       { 'q', 'close' },

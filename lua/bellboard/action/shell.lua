@@ -23,22 +23,28 @@ M.commands = {
   'tmux',
 }
 
+--- Those that print what happened, newest last.
+local logs = { explain = true, history = true, replay = true }
+
 --- Run a command of the program.
 ---@param words string[]
 M.run = function(words)
-  program.run(words, function(printed, why)
-    if not printed then
-      return message.error(('%s: %s'):format(words[1], why))
+  program.run(
+    words,
+    function(printed, why)
+      if not printed then
+        return message.error(('%s: %s'):format(words[1], why))
+      end
+      local lines = vim.split((printed:gsub('%s+$', '')), '\n')
+      if #lines > 1 or #lines[1] + #'bellboard: ' >= vim.v.echospace then
+        popup.window(lines, words[1], logs[words[1]])
+      elseif lines[1] ~= '' then
+        message.info(cells.safe(vim.trim(lines[1])))
+      else
+        message.info(words[1] .. ': done')
+      end
     end
-    local lines = vim.split((printed:gsub('%s+$', '')), '\n')
-    if #lines > 1 or #lines[1] + #'bellboard: ' >= vim.v.echospace then
-      popup.window(lines)
-    elseif lines[1] ~= '' then
-      message.info(cells.safe(vim.trim(lines[1])))
-    else
-      message.info(words[1] .. ': done')
-    end
-  end)
+  )
 end
 
 return M

@@ -57,7 +57,9 @@ end
 
 ---@param board integer
 local function open(board)
-  win = api.nvim_open_win(canvas.buffer(), false, layout(board))
+  local buf = canvas.buffer()
+  win = api.nvim_open_win(buf, false, layout(board))
+  canvas.name(buf, 'bellboard://preview')
   canvas.bare(win)
 end
 

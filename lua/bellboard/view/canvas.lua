@@ -27,6 +27,17 @@ M.buffer = function(lines)
   return buf
 end
 
+--- Name a buffer; another one of that name is wiped out.
+---@param buf integer
+---@param name string
+M.name = function(buf, name)
+  local other = vim.fn.bufnr(('^%s$'):format(name))
+  if other > 0 and other ~= buf then
+    api.nvim_buf_delete(other, { force = true })
+  end
+  api.nvim_buf_set_name(buf, name)
+end
+
 --- Close a window and go back to another one. The last window shows another buffer instead.
 ---@param win integer
 ---@param before? integer

@@ -125,7 +125,7 @@ M.show = function(notice)
   end
 end
 
---- Show past notices in a new window, newest last.
+--- Show past notices in a window, newest last.
 ---@param rung bellboard.Rung[]
 M.history = function(rung)
   local lines = {}
@@ -136,7 +136,7 @@ M.history = function(rung)
     local when = os.date('%d %b %H:%M:%S', math.floor(one.t)) --[[@as string]]
     lines[place] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
   end
-  popup.window(#lines > 0 and lines or { 'No notifications yet.' })
+  popup.window(#lines > 0 and lines or { 'No notifications yet.' }, 'notices', true)
 end
 
 return M

@@ -8,6 +8,14 @@ local M = {}
 
 local api = vim.api
 
+---@class bellboard.Below the window below the others
+---@field win integer
+---@field buf? integer
+---@field before integer the window that it was opened from
+
+---@type bellboard.Below|nil
+local below
+
 --- Show lines in a float that closes when it is left.
 ---@param lines string[]
 ---@param title string
@@ -54,18 +62,46 @@ M.open = function(lines, title, at_end)
   return shown
 end
 
---- Show lines in a new window below the others, from the last one.
 ---@param lines string[]
-M.window = function(lines)
+---@param at_end? boolean
+---@return integer buf
+local function put_below(lines, at_end)
   local buf = canvas.buffer(vim.tbl_map(cells.safe_line, lines))
-  local height = math.max(3, math.min(#lines, math.floor(vim.o.lines / 2)))
-  local before = api.nvim_get_current_win()
-  local win = api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
-  api.nvim_set_option_value('wrap', false, { scope = 'local', win = win })
+  local shows = below and api.nvim_win_is_valid(below.win) and api.nvim_win_get_buf(below.win)
+  local is_there = shows and shows == below.buf
+  if is_there and api.nvim_win_get_tabpage(below.win) ~= api.nvim_get_current_tabpage() then
+    api.nvim_win_close(below.win, true)
+    is_there = false
+  end
+  local here = api.nvim_get_current_win()
+  if is_there then
+    vim.wo[below.win].winfixbuf = false
+    api.nvim_win_set_buf(below.win, buf)
+    below.before = here ~= below.win and here or below.before
+    api.nvim_set_current_win(below.win)
+  else
+    local win = api.nvim_open_win(buf, true, { split = 'below', win = -1 })
+    below = { win = win, before = here }
+  end
+  below.buf = buf
+  canvas.bare(below.win, { wrap = true, linebreak = true, breakindent = true })
+  local rows = api.nvim_win_text_height(below.win, {}).all
+  api.nvim_win_set_height(below.win, math.max(3, math.min(rows, math.floor(vim.o.lines / 2))))
+  api.nvim_win_set_cursor(below.win, { at_end and #lines or 1, 0 })
+  return buf
+end
+
+--- Show lines in the window below the others: the one that showed such lines before, or a new one.
+---@param lines string[]
+---@param name string what they are
+---@param at_end? boolean start at the last line
+M.window = function(lines, name, at_end)
+  local buf = put_below(lines, at_end)
+  canvas.name(buf, 'bellboard://' .. name)
+  local mine = assert(below)
   vim.keymap.set('n', 'q', function()
-    canvas.close(win, before)
+    canvas.close(mine.win, mine.before)
   end, { buffer = buf, desc = 'close' })
-  vim.cmd.normal({ 'G', bang = true })
 end
 
 return M
