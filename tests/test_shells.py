@@ -106,6 +106,21 @@ def test_the_manual_page_has_every_command_and_option(home: Home, bellboard: lis
         assert "BELLBOARD(1)" in output(home, ["groff", "-ww", "-man", "-Tascii", str(file)])
 
 
+def test_the_manual_page_is_read_without_man(home: Home, bellboard: list[str]) -> None:
+    """The same page, without any mark of roff."""
+    page = output(home, [*bellboard, "man", "--text"])
+    lines = page.splitlines()
+    assert not [line for line in lines if line.lstrip().startswith(".") or "\\" in line]
+    assert max(map(len, lines)) <= 100
+    assert "\nSYNOPSIS\n    bellboard COMMAND [options]\n" in page
+    assert (
+        "        List sessions, most urgent first.\n        --json\n            print ever" in page
+    )
+    for command in walked(command_of(parser())):
+        if command.path and not command.parts:
+            assert f"\n\n    {' '.join(command.path)} " in page
+
+
 def test_path_links_the_program_and_nothing_else(home: Home, tmp_path: Path) -> None:
     """It reports what is missing on PATH, and leaves files that are not ours."""
     program = Path(sys.executable).with_name("bellboard")

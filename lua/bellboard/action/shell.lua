@@ -26,11 +26,15 @@ M.commands = {
 --- Those that print what happened, newest last.
 local logs = { explain = true, history = true, replay = true }
 
+--- What they are given to print text to read.
+---@type table<string, string[]>
+local readable = { man = { '--text' } }
+
 --- Run a command of the program.
 ---@param words string[]
 M.run = function(words)
   program.run(
-    words,
+    vim.list_extend(vim.list_slice(words), readable[words[1]] or {}),
     function(printed, why)
       if not printed then
         return message.error(('%s: %s'):format(words[1], why))
