@@ -17,10 +17,15 @@ local KEYS = { '<RightMouse>', '<2-RightMouse>', '<3-RightMouse>', '<4-RightMous
 ---@type bellboard.Press[]
 local taken = {}
 
+--- The global mapping of a key.
 ---@param mode string
 ---@param key string
 ---@return table<string, any>|nil
 local function mapped(mode, key)
+  local found = vim.fn.maparg(key, mode, false, true)
+  if found.buffer ~= 1 then
+    return next(found) and found or nil
+  end
   for _, mapping in ipairs(api.nvim_get_keymap(mode)) do
     if mapping.lhs == key then
       return mapping
