@@ -481,8 +481,9 @@ def test_only_what_keys_can_give_is_offered_where_only_keys_can_answer(desk: Des
     without = desk.request(ways=False)["request"]["choices"]
     assert {c["id"]: c.get("needs", "") for c in without} == offered
     desk.terminal = Typewriter(desk, SCREEN)
-    by_keys = desk.request()["request"]["choices"]
-    assert {c["id"]: c.get("needs", "") for c in by_keys} == {
+    by_keys = desk.request()["request"]
+    assert by_keys["takes"] == "one line, at most 200 printable characters"
+    assert {c["id"]: c.get("needs", "") for c in by_keys["choices"]} == {
         "allow": "",
         "deny": "message",
         "stop": "",

@@ -138,7 +138,8 @@ def test_answers_without_numbers_are_moved_to(screen: str, choice: str, key: str
 def test_a_text_that_would_not_arrive_as_it_is_is_not_typed(text: str) -> None:
     given = walk(FOLDER / "2.1.330" / "deny.txt")
     refused = press(given.steps[0][0], given.request, Answer("deny", text), given.about)
-    assert refused.why == "this text cannot be typed into its dialog; go there to answer"
+    limits = "one line, at most 200 printable characters"
+    assert refused.why == f"its dialog takes only {limits}; go there to answer"
 
 
 def test_what_somebody_else_has_typed_is_left_alone() -> None:

@@ -109,6 +109,7 @@
 ---@field why? string what is missing
 ---@field ways? { name: string, words: string }[] in which it can be answered, the best first
 ---@field way? string
+---@field takes? string which texts that way takes, if not all
 
 --- A text that is asked about; hidden characters are marks.
 ---@class bellboard.Part

@@ -19,7 +19,15 @@ local function send(answer)
   window.enter()
   open.is_busy = true
   opened.say('Sending ...')
-  sending.send(open.session, open.request, answer, open.sent)
+  sending.send(open.session, open.request, answer, function(reply)
+    local text = draft.typed(answer)
+    if not reply.ok and vim.trim(text) ~= '' then
+      open.draft.refused[answer.choice] = answer.message or answer.input
+      input.keep(text)
+      reply.why = reply.why .. '; your text is in register 1'
+    end
+    open.sent(reply)
+  end)
   if open.sending then
     open.sending()
   end
@@ -29,7 +37,8 @@ end
 ---@param what bellboard.Input
 ---@param act fun(text: string)
 local function ask(what, act)
-  local open = opened.now()
+  local open = assert(opened.now())
+  what.takes = open.request.takes
   input.open(what, function(text)
     window.enter()
     if text and open == opened.now() and not open.is_over then
@@ -81,7 +90,7 @@ local function look_again(name)
     local is_same = request and request.digest == open.request.digest
     if is_same and request.way ~= 'go' then
       open.request.way, open.request.ways = request.way, request.ways
-      open.request.choices = request.choices
+      open.request.choices, open.request.takes = request.choices, request.takes
       M.answer(name)
     end
   end)
@@ -94,17 +103,18 @@ M.answer = function(name)
   if not choice then
     return
   end
-  local why = obstacle(choice)
+  local why, refused = obstacle(choice), open.draft.refused[choice.id]
   if why then
     return opened.say(why)
   elseif opened.is_only_there() then
     look_again(name)
   elseif name == 'reply' or choice.needs == 'message' then
-    ask({ title = choice.words }, function(text)
+    ask({ title = choice.words, text = refused }, function(text)
       send({ choice = choice.id, message = vim.trim(text) })
     end)
   elseif choice.needs == 'input' then
-    ask({ title = choice.words, text = command_of(open), filetype = 'sh' }, function(text)
+    local command = refused or command_of(open)
+    ask({ title = choice.words, text = command, filetype = 'sh' }, function(text)
       send({ choice = choice.id, input = text })
     end)
   elseif choice.needs == 'answers' then

@@ -7,7 +7,7 @@ local LARGEST = 2 ^ 53
 ---@param request bellboard.Request
 ---@return bellboard.Draft
 M.new = function(request)
-  local draft = { chosen = {}, typed = {}, values = {} }
+  local draft = { chosen = {}, typed = {}, values = {}, refused = {} }
   for nth, field in ipairs(request.fields or {}) do
     draft.values[nth] = field.default
   end
@@ -99,6 +99,19 @@ M.answers = function(draft, request)
     answers[question.text] = draft.typed[at] or #labels > 0 and labels or nil
   end
   return answers
+end
+
+--- What the user typed for an answer.
+---@param answer bellboard.Answer
+---@return string
+M.typed = function(answer)
+  local texts = { answer.message or answer.input }
+  for _, given in ipairs({ answer.answers or {}, answer.content or {} }) do
+    for _, value in vim.spairs(given) do
+      texts[#texts + 1] = type(value) == 'string' and value or nil
+    end
+  end
+  return table.concat(texts, '\n')
 end
 
 --- The values of a form by the name of their field.

@@ -16,6 +16,7 @@ local LEAST, MOST = 3, 12
 ---@field title string
 ---@field text? string to start with
 ---@field filetype? string
+---@field takes? string which texts can be sent, if not all
 
 ---@class bellboard.Input.Open
 ---@field win integer
@@ -47,14 +48,15 @@ M.warn = function(why, after)
   api.nvim_win_set_config(open.win, { footer = footer, footer_pos = 'right' })
 end
 
---- Cut the text, so that `p` puts it anywhere.
----@param buf integer
----@param why string
-local function keep(buf, why)
+--- Put a text that was not sent into register 1, as if it was cut, so that `p` puts it anywhere.
+---@param text string
+M.keep = function(text)
+  local buf = canvas.buffer()
+  api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
   api.nvim_buf_call(buf, function()
     vim.cmd('silent keepjumps %delete')
   end)
-  message.info(('%s Your text was not sent; it is in register 1.'):format(why))
+  api.nvim_buf_delete(buf, { force = true })
 end
 
 --- Let the user type a text; `done` gets it, or nil if the user cancelled.
@@ -62,6 +64,8 @@ end
 ---@param done fun(text: string|nil)
 M.open = function(input, done)
   local width = math.max(math.min(config.get().answer.width, vim.o.columns) - 8, 12)
+  local footer = '<C-s> send · <C-c> cancel'
+  footer = input.takes and ('%s · %s'):format(input.takes, footer) or footer
   local buf = canvas.buffer()
   local lines = vim.split(input.text or '', '\n', { plain = true })
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
@@ -76,7 +80,7 @@ M.open = function(input, done)
     style = 'minimal',
     border = ink.border(),
     title = { { (' %s '):format(input.title), ink.on('BellboardFloatTitle', 'BellboardFloat') } },
-    footer = edge_of('<C-s> send · <C-c> cancel'),
+    footer = edge_of(cells.cut(footer, width - 2)),
     footer_pos = 'right',
     zindex = config.get().float.zindex + 2,
   })
@@ -108,7 +112,8 @@ M.open = function(input, done)
   ---@param why string
   local function rescue(why)
     if now == mine and vim.trim(written()) ~= '' and written() ~= (input.text or '') then
-      keep(buf, why)
+      M.keep(written())
+      message.info(('%s Your text was not sent; it is in register 1.'):format(why))
     end
   end
   local function send()

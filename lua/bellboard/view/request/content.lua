@@ -10,6 +10,7 @@ local M = {}
 ---@field chosen table<integer, table<integer, true>> by question, its options
 ---@field typed table<integer, string> by question
 ---@field values table<integer, any> by field
+---@field refused table<string, string> by choice, the text of an answer that was refused
 
 ---@param rows bellboard.Row[]
 ---@param text string

@@ -148,6 +148,10 @@ class Dialect(ABC):
         """Return the next key for the dialog on a screen, which must ask exactly this."""
         return Press(why="its dialogs are not known; go there to answer")
 
+    def takes(self) -> str:
+        """Return which texts `press` can type, in words; it refuses others."""
+        return ""
+
 
 def tells(event: Event) -> bool:
     """Return whether an entry shows anything; a note does if it has a fact about the session."""

@@ -116,6 +116,8 @@ class Answering:
     async def request(self, given: Given) -> Reply:
         """Return what a session asks, in full, and the ways in which it can be answered.
 
+        `takes` says which texts the best way takes, if it does not take all.
+
         Of several requests, that is the one with `digest`.  Without a name, or if `shown` is true,
         another one counts if only that is shown by the terminal.  With `ways` false, do not look
         for ways: it takes a while to ask a terminal.
@@ -129,7 +131,8 @@ class Answering:
         asked, ways = await self._ways(asked, is_bound)
         shown = msgspec.to_builtins(asked.request)
         shown["ways"] = [{"name": name, "words": WORDS[name]} for name in ways]
-        return {"request": {**shown, "way": ways[0]}}
+        takes = dialect_of(asked.session.agent).takes() if ways[0] == "keys" else ""
+        return {"request": {**shown, "way": ways[0], **({"takes": takes} if takes else {})}}
 
     async def answer(self, given: Given) -> Reply:
         """Give an answer; log it with its outcome, or why it was refused."""

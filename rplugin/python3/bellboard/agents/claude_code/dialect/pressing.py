@@ -20,17 +20,18 @@ from .dialog import Dialog, Option, bottom_of, dialog_of, options_in
 from .filling import (
     DIFFERENT,
     DOWN,
+    ELSEWHERE,
     ENTER,
     IN_PART,
     NOT_OFFERED,
     NOT_SHOWN,
-    NOT_TYPED,
     form,
     question,
     write,
 )
 
 LONGEST_TYPED: Final = 200  # characters to type: the CLI folds a longer paste
+TAKES: Final = f"one line, at most {LONGEST_TYPED} printable characters"
 TAB: Final = "Tab"
 
 #: Answers of a plan's dialog, as seen in 2.1.76, 2.1.119, 2.1.328 and 2.1.330 (tests/captures).
@@ -57,7 +58,7 @@ def press(screen: Sequence[str], request: Request, answer: Answer, about: About)
     """Return the next key, or why there is none."""
     texts = [answer.message, *answer.answers.values(), *answer.content.values()]
     if not all(is_typeable(text) for text in texts if isinstance(text, str)):
-        return Press(why=NOT_TYPED)
+        return Press(why=f"its dialog takes only {TAKES}{ELSEWHERE}")
     rows = bottom_of(screen)
     if request.kind == "permission":
         return _permission(rows, answer, about)

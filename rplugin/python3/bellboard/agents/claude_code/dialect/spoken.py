@@ -45,5 +45,10 @@ class ClaudeDialect(Dialect):
 
         return press(screen, request, answer, about)
 
+    def takes(self) -> str:
+        from .pressing import TAKES
+
+        return TAKES
+
 
 DIALECT: Final = ClaudeDialect()
