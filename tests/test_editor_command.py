@@ -81,7 +81,7 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
         editor.command(f"Bellboard {verb} web")
         last_said(editor, '2 sessions match "web"; give the id of one')
         editor.command(f"Bellboard {verb} nobody")
-        last_said(editor, 'no session matches "nobody"; :ClaudeSessions lists them all')
+        last_said(editor, 'no session "nobody"; :ClaudeSessions lists all')
     editor.command("Bellboard answer api")
     last_said(editor, "api: it is not asking anything")
 
@@ -91,9 +91,9 @@ def test_a_command_that_is_wrong_says_what_it_takes(nvim: Editors) -> None:
     editor = nvim(config={"python": [sys.executable]}, ui=False)
     editor.lua(NOTED)
     for wrong, said in {
-        "goto": "which session? give its id, name or project",
-        "boards": 'no subcommand "boards"; <Tab> after :ClaudeSessions lists them',
-        "explain": "bellboard: explain: the following arguments are required: SESSION",
+        "goto": "which session? <Tab> completes names, projects and ids",
+        "boards": 'no subcommand "boards"; try :ClaudeSessions <Tab>',
+        "explain": "bellboard: explain: needs SESSION",
     }.items():
         editor.command(f"Bellboard {wrong}")
         last_said(editor, said)

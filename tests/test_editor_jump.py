@@ -81,7 +81,7 @@ def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
     editor.lua("require('bellboard').jump('api')")
     editor.shows("the background process is not running: pid 4711")
     editor.lua("require('bellboard').jump('nobody')")
-    editor.shows('no session matches "nobody"; :ClaudeSessions lists them all')
+    editor.shows('no session "nobody"; :ClaudeSessions lists all')
 
 
 @pytest.mark.parametrize(

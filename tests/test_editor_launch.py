@@ -214,7 +214,7 @@ def test_another_agent_is_started_and_resumed(nvim: Editors, home: Home, claude:
     editor.command("ClaudeSessions new --agent codex --model x")
     assert told(home)["argv"] == ["--model", "x"]
     editor.command("ClaudeSessions new --agent gpt")
-    says(editor, "--agent gpt: unknown agent; use one of claude, codex")
+    says(editor, 'no agent "gpt"; use claude, codex')
     (home.root / "told").unlink()
     spool = Spool(home.bellboard)
     for sid in ("t1", "--yolo"):

@@ -265,7 +265,7 @@ def test_a_vim_notify_that_is_a_table_gets_messages_whole(nvim: Editors, version
     editor.command("ClaudeSessions goto nobody")
     editor.command("ClaudeSessions pick")
     expected = ["api needs you: " + "x" * 300, "Agent sessions"]
-    expected += ['bellboard: no session matches "nobody"; :ClaudeSessions lists them all']
+    expected += ['bellboard: no session "nobody"; :ClaudeSessions lists all']
     eventually(lambda: sorted(editor.lua("return said")) == sorted(expected), "the messages")
 
 

@@ -117,9 +117,9 @@ def test_a_message_that_does_not_fit_is_whole_in_the_list(nvim: Editors, version
     short = editor.nvim.eval("&shortmess")
     verb = "nonsense" * 12 + "'|\"quoted"
     editor.lua(RUN, verb)
-    whole = f'bellboard: no subcommand "{verb}"; <Tab> after :ClaudeSessions lists them'
+    whole = f'bellboard: no subcommand "{verb}"; try :ClaudeSessions <Tab>'
     eventually(lambda: editor.messages() == whole, "the whole message")
-    assert ":ClaudeSessions lists them" in editor.shows("bellboard: no sub").lines[-1]
+    assert "try :ClaudeSessions <Tab>" in editor.shows("bellboard: no sub").lines[-1]
     notice = {"channel": "notify", "session_id": "x", "title": "api failed", "text": "why " * 40}
     editor.lua("require('bellboard.view.notices').show(...)", {**notice, "status": "error"})
     eventually(lambda: editor.messages().endswith("api failed: " + ("why " * 40).strip()), "all")

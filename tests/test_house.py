@@ -472,6 +472,28 @@ def test_no_file_is_too_long_to_read() -> None:
     assert {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n > LONG} == {}
 
 
+#: Cells for a message in a screen of 80 columns, beside 'showcmd' and the prefix `bellboard: `.
+ROOM = 80 - len("bellboard: ") - 12
+LITERAL = re.compile(r"'((?:[^'\\]|\\.)*)'")
+
+
+def test_every_message_fits_on_one_line() -> None:
+    """Otherwise its middle is cut out, which may be what matters."""
+    found = []
+    for path in tracked(".lua"):
+        text = path.read_text()
+        for call in re.finditer(r"\b(?:message\.(?:info|warn|error)|host\.instead|say)\(", text):
+            depth, at = 1, call.end()
+            while depth:
+                if literal := LITERAL.match(text, at):
+                    said = literal[1].replace(":%s", ":ClaudeSessions")
+                    found.append(said.replace("%s", "nobody").replace("%d", "10"))
+                depth += {"(": 1, ")": -1}.get(text[at], 0)
+                at = literal.end() if literal else at + 1
+    assert len(found) > 50
+    assert [said for said in found if len(said) > ROOM] == []
+
+
 def test_no_file_knows_this_machine() -> None:
     """Nothing published holds a path of the machine it was written on."""
     places = {str(ROOT), str(Path.home())} - {"/root"}

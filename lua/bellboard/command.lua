@@ -128,7 +128,7 @@ local windowless = {
 M.run = function(verb, count, rest)
   local action = verbs[verb]
   if not action then
-    message.error(('no subcommand "%s"; <Tab> after :%s lists them'):format(verb, config.command()))
+    message.error(('no subcommand "%s"; try :%s <Tab>'):format(verb, config.command()))
     return
   end
   if not without_host[verb] then

@@ -80,7 +80,7 @@ M.to = function(id)
   elseif session.status ~= 'blocked' then
     message.info(session.words.project .. ': it is not asking anything')
   elseif sessions.stale() then
-    message.info('the background process is not running, so this may be outdated')
+    message.info('may be outdated: the background process is not running')
   else
     show(session)
   end

@@ -51,9 +51,8 @@ end
 local function offer(session, reply)
   local is_off = sessions.health().answers == 'off' and not session.machine
   if reply.ok and reply.way == 'keys' and is_off and remembered.note('answers') then
-    local text = 'typed as keys; ":%s answers on" avoids that: :help bellboard-answer'
     vim.defer_fn(function()
-      message.info(text:format(config.command()))
+      message.info(('typed as keys; ":%s answers on" avoids that'):format(config.command()))
     end, READ)
   end
 end

@@ -223,7 +223,7 @@ M.run = function(only)
   end
   if sessions.stale() then
     run = nil
-    message.info('the background process is not running, so this may be outdated')
+    message.info('may be outdated: the background process is not running')
   elseif #waiting() == 0 then
     run = nil
     message.info(host.instead('no session is asking anything'))

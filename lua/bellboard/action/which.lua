@@ -25,7 +25,7 @@ M.one = function(called)
     return exact
   end
   if called == '' then
-    message.info('which session? give its id, name or project; <Tab> completes it')
+    message.info('which session? <Tab> completes names, projects and ids')
     return nil
   end
   local found = {}
@@ -37,10 +37,10 @@ M.one = function(called)
       found[#found + 1] = session
     end
   end
-  if #found ~= 1 then
-    local many = '%d sessions match "%s"; give the id of one'
-    local none = ('no session matches "%s"; :%s lists them all'):format(called, config.command())
-    message.info(#found > 1 and many:format(#found, called) or host.instead(none))
+  if #found > 1 then
+    message.info(('%d sessions match "%s"; give the id of one'):format(#found, called))
+  elseif #found == 0 then
+    message.info(host.instead(('no session "%s"; :%s lists all'):format(called, config.command())))
   end
   return #found == 1 and found[1] or nil
 end

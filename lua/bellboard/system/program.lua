@@ -55,6 +55,7 @@ end
 local function reason(done)
   local lines = vim.split(vim.trim(done.stderr or ''), '\n')
   local text = lines[#lines]:gsub('^bellboard: ', ''):gsub('^bellboard [^:]*: error: ', '')
+  text = text:gsub('^the following arguments are required:', 'needs') -- to fit on one line
   return text ~= '' and text or ('exit code %d'):format(done.code)
 end
 

@@ -49,7 +49,7 @@ local function tell()
   api.nvim_del_augroup_by_name('bellboard.indicator')
   vim.defer_fn(function()
     if not statusline.is_used() and remembered.note(TOLD) then
-      message.info('to see sessions in your statusline, :help bellboard-statusline')
+      message.info('sessions in your statusline: :help bellboard-statusline')
     end
   end, PATIENCE)
 end

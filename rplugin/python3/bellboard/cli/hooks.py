@@ -176,7 +176,7 @@ def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
 
     known = {cli.key: cli for cli in among or installable()}
     if agent is not None and agent not in known:
-        raise Problem(f"--agent {agent}: unknown agent; use one of {', '.join(known)}")
+        raise Problem(f'no agent "{agent}"; use {", ".join(known)}')
     return known[agent] if agent else installable()[0]
 
 
