@@ -43,8 +43,8 @@ def last_said(editor: Editor, text: str) -> None:
             for n in ("inf", "nan", -5)
         ),
         ("snooze 1e300 a", "a: not snoozed; give 0 to 525600 minutes"),
-        ("snooze 0 a", "a: is not snoozed"),
-        ("label '' a", "a: has no label"),
+        ("snooze 0 a", "a: not snoozed"),
+        ("label '' a", "a: no label to remove"),
     ],
 )
 def test_a_command_says_what_became_of_a_session(nvim: Editors, command: str, said: str) -> None:
@@ -55,6 +55,26 @@ def test_a_command_says_what_became_of_a_session(nvim: Editors, command: str, sa
     editor.lua(NOTED)
     editor.command(f"ClaudeSessions {command}")
     last_said(editor, said)
+
+
+def test_a_label_is_reported_once_it_is_written(nvim: Editors) -> None:
+    """Of all sessions that it was meant for; "" removes that of a named one."""
+    editor = nvim(config=QUIET, ui=False)
+    host, two = Host(editor), [blocked("api"), blocked("web")]
+    host.push(*two, float=["api", "web"])
+    editor.lua(NOTED)
+    editor.command("ClaudeSessions label 100%")
+    assert [line["label"]["session_id"] for line in noted(editor)] == ["api", "web"]
+    host.push(*two)
+    assert editor.lua("return said") == []
+    host.push(*({**each, "label": "100%"} for each in two))
+    last_said(editor, "bellboard: 2 sessions: labelled 100%")
+    editor.command('ClaudeSessions label "" web')
+    told = {"label": {"session_id": "web", "label": ""}}
+    assert noted(editor) == [told]
+    host.push(*two)
+    last_said(editor, "bellboard: web: label removed")
+    assert len(editor.lua("return said")) == 2
 
 
 def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: str) -> None:

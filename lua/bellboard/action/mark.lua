@@ -6,6 +6,8 @@ local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
+local api = vim.api
+
 --- Minutes of the longest snooze, a year; as in a shell.
 local LONGEST = 525600
 
@@ -55,7 +57,7 @@ M.snooze = function(id, minutes)
   if not (minutes >= 0 and minutes <= LONGEST) then
     return say(('%%s: not snoozed; give 0 to %d minutes'):format(LONGEST), id)
   elseif minutes == 0 and not is_snoozed then
-    return say('%s: is not snoozed', id)
+    return say('%s: not snoozed', id)
   end
   local till = minutes > 0 and now() + 60 * minutes or 0
   if host.tell({ snooze = { session_id = id, ['until'] = till } }) then
@@ -80,16 +82,56 @@ M.park = function(id, on)
   end
 end
 
---- Set or remove a session's label.
+---@param id string
+---@return string
+local function label_of(id)
+  local session = sessions.get(id)
+  return session and session.label or ''
+end
+
+---@param id string
+local function say_label(id)
+  local label = label_of(id):gsub('%%', '%%%%')
+  say(label == '' and '%s: label removed' or '%s: labelled ' .. label, id)
+end
+
+---@type table<string, string> session → its label until another one is written
+local unwritten = {}
+
+--- Report the labels that are written by now.
+---@return boolean all of them
+local function confirm()
+  for id, before in pairs(unwritten) do
+    local is_there = sessions.get(id) ~= nil
+    if not is_there or label_of(id) ~= before then
+      unwritten[id] = nil
+    end
+    if is_there and not unwritten[id] then
+      say_label(id)
+    end
+  end
+  return next(unwritten) == nil
+end
+
+--- Set or remove a session's label. It is reported once it is written.
 ---@param id string
 ---@param text? string
 M.label = function(id, text)
+  local before = label_of(id)
   text = text or ''
-  local session = sessions.get(id)
-  if text == '' and session and (session.label or '') == '' then
-    return say('%s: has no label', id)
+  if text == '' and before == '' then
+    return say('%s: no label to remove', id)
+  elseif text == before then
+    return say_label(id)
+  elseif not host.tell({ label = { session_id = id, label = text } }) then
+    return
   end
-  host.tell({ label = { session_id = id, label = text } })
+  unwritten[id] = before
+  api.nvim_create_autocmd('User', {
+    group = api.nvim_create_augroup('bellboard.label', {}),
+    pattern = 'BellboardUpdate',
+    callback = confirm,
+  })
 end
 
 --- Set the notification mode of every Neovim.
