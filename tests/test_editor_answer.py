@@ -467,6 +467,20 @@ def test_triage_asks_what_a_session_shows_first(nvim: Editors) -> None:
     assert editor.messages().strip() == ""
 
 
+def test_what_is_snoozed_or_parked_is_asked_about_last(nvim: Editors) -> None:
+    editor = nvim(config=CALM, columns=64, lines=30)
+    later, host = editor.lua("return os.time() + 600"), Host(editor)
+    snoozed, parked = asks("s", ago=9, snoozed_until=later), asks("p", ago=8, markers=["parked"])
+    shown = [snoozed, parked, asks("api", ago=1)]
+    play(editor, *[command(each, "make") for each in shown])
+    for some, first in ((shown, "api"), (shown[:2], "s")):
+        host.push(*some)
+        editor.command("ClaudeSessions answer")
+        editor.shows(f"{first}: Run a command")
+        editor.press("q")
+        editor.hides("Run a command")
+
+
 def test_how_to_avoid_typed_keys_is_said_once_the_outcome_was_read(nvim: Editors) -> None:
     """Only while answers are off, and once."""
     editor = nvim(config=CALM, columns=80, lines=30)

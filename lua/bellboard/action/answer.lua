@@ -1,6 +1,7 @@
 -- Answer what a session asks, from where you are: in its view, or from a function.
 local cmdwin = require('bellboard.system.cmdwin')
 local host = require('bellboard.host')
+local mark = require('bellboard.action.mark')
 local message = require('bellboard.message')
 local request_view = require('bellboard.action.request')
 local sending = require('bellboard.action.sending')
@@ -70,11 +71,22 @@ local function show(session)
   end)
 end
 
+--- The most urgent session; a muted one only if no other one is blocked.
+---@return bellboard.Session|nil
+local function first()
+  local list = sessions.list()
+  for _, session in ipairs(list) do
+    if session.status == 'blocked' and not mark.is_muted(session) then
+      return session
+    end
+  end
+  return list[1]
+end
+
 --- Show what a session asks, to answer it.
 ---@param id? string default: the most urgent one
 M.to = function(id)
-  local first = sessions.list()[1]
-  local session = id and sessions.get(id) or not id and first or nil
+  local session = not id and first() or id and sessions.get(id) or nil
   if not session or not id and session.status ~= 'blocked' then
     message.info(id and 'that session has ended' or host.instead('no session is asking anything'))
   elseif session.status ~= 'blocked' then

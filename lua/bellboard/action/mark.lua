@@ -48,6 +48,13 @@ M.is_parked = function(session)
   return session ~= nil and vim.list_contains(session.markers or {}, 'parked')
 end
 
+--- Whether the user does not want to be asked about a session now.
+---@param session bellboard.Session
+---@return boolean
+M.is_muted = function(session)
+  return M.is_snoozed(session) or M.is_parked(session)
+end
+
 --- Mute a session for some minutes; 0 unmutes it.
 ---@param id string
 ---@param minutes? number default: end its snooze, else the usual time

@@ -39,7 +39,7 @@ end
 ---@return bellboard.Session[]
 local function waiting()
   return vim.tbl_filter(function(session)
-    local muted = not run.only and (mark.is_snoozed(session) or mark.is_parked(session))
+    local muted = not run.only and mark.is_muted(session)
     return session.status == 'blocked'
       and not muted
       and not run.passed[key_of(session)]
