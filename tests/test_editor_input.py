@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from asked import asks, command, play, questions
+from asked import DENY, asks, command, play, questions
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
 from test_editor_answer import CALM, SAID, opened, sent, typed
 
 pytestmark = pytest.mark.editor
+
+DENIES = {**DENY, "needs": "message"}
+
+
+def test_no_with_a_message_has_its_own_key(nvim: Editors) -> None:
+    """Also where nothing but that can be typed; the key for a plain no does nothing then."""
+    editor = nvim(config=CALM, columns=80, lines=24)
+    host, api = Host(editor), asks("api")
+    shown = command(api, "make")
+    shown["choices"] = [each if each["id"] != "deny" else DENIES for each in shown["choices"]]
+    play(editor, shown)
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    editor.shows("R   No, and say why")
+    editor.hides("D   No")
+    editor.press("D")
+    editor.press("R")
+    typed(editor, "No", "later")
+    assert sent(editor) == {"choice": "deny", "message": "later"}
 
 
 def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:

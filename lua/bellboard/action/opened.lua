@@ -61,8 +61,9 @@ end
 M.choice_of = function(name)
   for _, id in ipairs(M.MEANS[name] or {}) do
     for _, choice in ipairs(open and open.request.choices or {}) do
-      local takes = name ~= 'reply' or (choice.needs or ''):find('^message')
-      if choice.id == id and takes then
+      local needs = choice.needs or ''
+      local takes = { reply = needs:find('^message') ~= nil, no = needs ~= 'message' }
+      if choice.id == id and takes[name] ~= false then
         return choice
       end
     end
