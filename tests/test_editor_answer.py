@@ -586,6 +586,8 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     part = {"kind": "diff", "old": "x", "new": "x\n", "warnings": ["a line break added"]}
     assert len(editor.lua(rows, part)) == 1
     assert "no difference" in editor.lua(rows, {**part, "new": "x"})[1]["text"]
+    for text, shown in {"x\n": ["x"], "x\n\n": ["x", ""]}.items():
+        assert [row["text"] for row in editor.lua(rows, {"kind": "file", "text": text})] == shown
     tabs = {"kind": "diff", "old": "\tx\n\ty\n", "new": "    x\n\ty\n"}
     assert [row["text"] for row in editor.lua(rows, tabs)] == ["⇥   x", "    x", "    y"]
     assert editor.lua(draft) == ['"many" is not a number', "", {"n": 2.5, "s": "x"}]

@@ -88,11 +88,12 @@ end
 ---@param width integer
 ---@param rows bellboard.Row[]
 local function text_of(part, width, rows)
-  local many = part.text:find('\n', 1, true) ~= nil
-  local figures = many and #tostring(select(2, part.text:gsub('\n', '')) + 1) or 0
+  local text = part.kind == 'file' and part.text:gsub('\n$', '') or part.text -- ends its last line
+  local many = text:find('\n', 1, true) ~= nil
+  local figures = many and #tostring(select(2, text:gsub('\n', '')) + 1) or 0
   local gutter = #M.INDENT + (many and figures + 1 or 0)
   local syntax = SYNTAX[part.kind] or part.kind == 'text' and syntax_of(part.path or '') or nil
-  for nth, row in ipairs(wrap.text(part.text, width - gutter - (many and 0 or 2))) do
+  for nth, row in ipairs(wrap.text(text, width - gutter - (many and 0 or 2))) do
     local number = row.line and tostring(row.line) or ''
     local before = many and (' '):rep(figures - #number) .. number .. ' '
       or row.line == nil and '  '
