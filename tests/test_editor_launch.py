@@ -97,7 +97,12 @@ def test_install_shows_the_change_and_makes_it(
     assert {"Stop", "StopFailure"} <= set(installed["hooks"])  # as that version knows them
     editor.command("messages clear | ClaudeSessions install")
     says(editor, "already")
-    editor.command("messages clear | ClaudeSessions uninstall")
+    editor.command("messages clear | ClaudeSessions uninstall --dry-run")
+    editor.shows("settings.json: this would be written; q closes it")
+    editor.press("y")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "")
+    assert json.loads(settings.read_text()) == installed
+    editor.command("ClaudeSessions uninstall")
     editor.shows("settings.json: press y to write this")
     editor.press("<CR>")
     says(editor, "written: ")

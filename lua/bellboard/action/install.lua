@@ -38,10 +38,12 @@ end
 
 ---@param diff string[]
 ---@param files string[]
----@param apply fun()
+---@param apply? fun() default: it is only shown
 local function preview(diff, files, apply)
   local what = #files == 1 and files[1] or ('%d files'):format(#files)
-  local head = ('# %s: press y to write this (a dated backup is kept), q to cancel'):format(what)
+  local keys = apply and 'press y to write this (a dated backup is kept), q to cancel'
+    or 'this would be written; q closes it'
+  local head = ('# %s: %s'):format(what, keys)
   local lines = { head }
   for _, note in ipairs(notes_of(diff)) do
     lines[#lines + 1] = '# ' .. note
@@ -61,7 +63,7 @@ local function preview(diff, files, apply)
         return -- typed before it was shown
       end
       canvas.close(win, before)
-      if lhs ~= 'q' then
+      if lhs ~= 'q' and apply then
         apply()
       end
     end, { buffer = buf, nowait = true })
@@ -72,6 +74,7 @@ end
 ---@param verb 'install'|'uninstall'
 ---@param rest string[] which file; default: the user's settings
 M.open = function(verb, rest)
+  local is_dry = vim.list_contains(rest, '--dry-run')
   local words = vim.list_extend({ 'hooks', verb }, rest)
   if verb == 'install' and not vim.list_contains(rest, '--cli') then
     local claude = config.claude()[1]
@@ -97,7 +100,7 @@ M.open = function(verb, rest)
       message.error(why) -- of one file; there may be others
     end
     if #files > 0 then
-      preview(diff, files, apply)
+      preview(diff, files, not is_dry and apply or nil)
     elseif printed then
       apply() -- nothing to change; it reports that
     end
