@@ -463,3 +463,22 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
         editor.shows(text)
     editor.press("q")
     editor.hides("this help")
+
+
+def test_a_prompt_names_the_session_and_does_not_stay(nvim: Editors, version: str) -> None:
+    """Its title is told apart from its project."""
+    editor = nvim(version, QUIET, columns=80, lines=24)
+    Host(editor).push(session("working", "a", project="text", title="please play", pid=4711))
+    editor.command("ClaudeSessions board")
+    editor.shows("* working")
+    editor.press("r")
+    editor.shows("Name: ")
+    editor.press("<C-u>my name<CR>")
+    editor.hides("Name: ")
+    for key, prompt in {
+        "s": 'Snooze text "please play" for',
+        "x": 'Stop process 4711 (text "please play")?',
+    }.items():
+        editor.press(key)
+        editor.shows(prompt)
+        editor.press("<CR>")

@@ -8,13 +8,17 @@ local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
+local api = vim.api
+
 --- The name of some sessions in messages and prompts.
 ---@param list bellboard.Session[]
 ---@return string
 local function name_of(list)
   local words = list[1].words
-  return #list == 1 and vim.trim(('%s %s'):format(words.project, words.title))
-    or ('%d sessions'):format(#list)
+  if #list > 1 then
+    return ('%d sessions'):format(#list)
+  end
+  return words.project .. (words.title ~= '' and (' "%s"'):format(words.title) or '')
 end
 
 --- Prompt for a word for some sessions; the default is the current one.
@@ -26,6 +30,7 @@ M.ask = function(what, field, act)
   return function(list)
     local prompt = #list == 1 and what .. ': ' or ('%s of %s: '):format(what, name_of(list))
     vim.ui.input({ prompt = prompt, default = list[1][field] }, function(word)
+      api.nvim_echo({ { '' } }, false, {}) -- or the prompt would stay on the command line
       for _, session in ipairs(word and list or {}) do
         act(session, word)
       end
