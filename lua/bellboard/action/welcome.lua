@@ -17,8 +17,8 @@ local function ask(names)
   local is_claude = #names == 1 and names[1] == 'Claude Code'
   question.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
     'Hooks report each change at once, with the tool in use, agents and progress.',
-    is_claude and 'Without them, it is listed all the same, with less detail.'
-      or 'Without them, only Claude Code is listed, with less detail.',
+    is_claude and 'Without them, its sessions are listed all the same, with less detail.'
+      or 'Without them, only sessions of Claude Code are listed, with less detail.',
   }, {
     {
       'y',

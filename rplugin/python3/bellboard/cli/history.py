@@ -116,7 +116,7 @@ def show_rules(args: Args) -> None:
             print_json(to_builtins(each))
         return
     if not found:
-        print(f" No permission in the log was granted {OFTEN} times.")
+        print(f" No permission in the log was granted {OFTEN} times or more.")
         return
     user_home = os.environ.get("HOME", "")
     for agent in dict.fromkeys(each.agent for each in found):
