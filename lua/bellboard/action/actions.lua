@@ -63,6 +63,7 @@ local function filter()
   local opts = { prompt = 'Filter: ', default = before, cancelreturn = vim.NIL }
   local ok, text = pcall(vim.fn.input, opts) -- <C-c> is an error
   api.nvim_del_augroup_by_id(group)
+  api.nvim_echo({ { '' } }, false, {}) -- the prompt would stay there
   show(ok and text ~= vim.NIL and vim.trim(text) or before)
   page.first()
 end
