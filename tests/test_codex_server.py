@@ -45,8 +45,15 @@ ASKS = {
         "threadId": THREAD,
         "turnId": TURN,
         "itemId": ITEM,
+        "kind": "command",
+        "startedAtMs": 1795292409851,
+        "environmentId": "local",
         "reason": "May it leave?",
         "command": """/bin/bash -lc "touch 'a b'\"""",
+        "cwd": "/srv",
+        "commandActions": [],
+        "availableDecisions": ["accept", "cancel"],
+        "additionalPermissions": None,
     },
 }
 QUESTION = {
@@ -282,6 +289,33 @@ def test_only_the_same_request_is_answered(home: Home) -> None:
         patch = {**PAYLOAD, "tool_name": "apply_patch"}
         assert "something else" in refused(codex.about(patch, ""))  # without its id: any patch
         assert "not known exactly" in refused(codex.about({"session_id": THREAD}))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"additionalPermissions": {"network": {"enabled": True}}},
+        {"networkApprovalContext": {"host": "example.org"}},
+        {"approvalId": "a"},
+        {"kind": "writeStdin"},
+        {"cwd": "/etc"},
+        {"of a next version": True},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+def test_more_than_was_shown_is_not_granted(home: Home, more: dict[str, Any]) -> None:
+    """The hook reports the command only."""
+    asks = {**ASKS, "params": {**ASKS["params"], **more}}  # type: ignore[dict-item]
+    with fake(home, asks=[asks]) as codex:
+        assert "something else" in refused(codex.about({**PAYLOAD, "cwd": "/srv"}, ITEM))
+
+
+def test_a_change_of_files_grants_no_folder(home: Home) -> None:
+    params = {"threadId": THREAD, "turnId": TURN, "itemId": ITEM, "grantRoot": "/"}
+    asks = {"method": "item/fileChange/requestApproval", "id": 0, "params": params}
+    patch = {**PAYLOAD, "tool_name": "apply_patch"}
+    with fake(home, asks=[asks]) as codex:
+        assert "something else" in refused(codex.about(patch, ITEM))
 
 
 def test_a_request_that_is_sent_twice_is_one(home: Home) -> None:

@@ -24,6 +24,16 @@ CHANGE: Final = "item/fileChange/requestApproval"
 INPUT: Final = "item/tool/requestUserInput"
 #: Tool of the hook → the server's method that asks.
 ASKS: Final = {PATCH: CHANGE, QUESTION: INPUT}
+#: Method → what a request may have that the hook reported as well, or that grants nothing.  With
+#: more, such as `additionalPermissions`, an answer would grant what nobody was shown.
+COMMON: Final = frozenset({"threadId", "turnId", "itemId", "startedAtMs", "reason"})
+KNOWN: Final = {
+    COMMAND: COMMON
+    | {"kind", "environmentId", "command", "cwd", "commandActions"}
+    | {"proposedExecpolicyAmendment", "availableDecisions"},
+    CHANGE: COMMON,
+    INPUT: COMMON | {"questions", "isBlocking", "autoResolutionMs"},
+}
 CANCEL: Final = "cancel"
 REFUSALS: Final = ("decline", CANCEL)
 #: The programs, with their flags, that Codex runs a command in.
@@ -44,6 +54,7 @@ class _Payload(Struct):
     turn_id: str | None = None
     agent_id: str | None = None
     tool_use_id: str | None = None
+    cwd: str | None = None
     tool_input: _Input = _Input()
 
 
@@ -58,6 +69,7 @@ class Wanted(NamedTuple):
     turn: str
     item: str  # the id of the tool; may be unknown for a command
     command: str
+    cwd: str
 
     def among(self, said: Iterable[Facts]) -> dict[str, Facts]:
         """Return those of these requests that wait, by their ids: each may be sent twice."""
@@ -78,9 +90,16 @@ class Wanted(NamedTuple):
             return None
         if (given.get("itemId") != self.item) if self.item else self.method != COMMAND:
             return None
-        if self.method == COMMAND and not runs(text_of(given, "command"), self.command):
+        if self.method == COMMAND and not self._is_command(given):
             return None
-        return {**given, "id": message.get("id")}
+        more = (value for name, value in given.items() if name not in KNOWN[self.method])
+        return None if any(x is not None for x in more) else {**given, "id": message.get("id")}
+
+    def _is_command(self, given: Facts) -> bool:
+        """Return whether a request is to run this command, in the folder of the session."""
+        is_here = not self.cwd or given.get("cwd") in (None, self.cwd)
+        is_run = given.get("kind") in (None, "command")
+        return is_run and is_here and runs(text_of(given, "command"), self.command)
 
 
 def wanted_of(payload: bytes, tool_id: str) -> Wanted | None:
@@ -94,7 +113,7 @@ def wanted_of(payload: bytes, tool_id: str) -> Wanted | None:
     if not p.turn_id or (method == COMMAND and not command):
         return None
     thread, item = p.agent_id or p.session_id, p.tool_use_id or tool_id
-    return Wanted(method, thread, p.turn_id, item, command)
+    return Wanted(method, thread, p.turn_id, item, command, p.cwd or "")
 
 
 def waits(given: Facts) -> bool:

@@ -55,6 +55,7 @@ class _Payload(Struct):
     tool_name: str
     turn_id: str = ""
     tool_use_id: str | None = None
+    cwd: str | None = None
     tool_input: dict[str, Any] = {}
     agent_id: str | None = None
     agent_type: str | None = None
