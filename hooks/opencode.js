@@ -8,11 +8,72 @@ const REPORTED =
 const ASKS = { "permission.asked": "permission", "question.asked": "question" }
 const ENDS = /^(permission\.replied|question\.(replied|rejected))$/
 
+// One process may serve several folders, each with a plugin of its own; they share a socket.
+const pending = {} // request → what it is, and the client that takes its answer
+let server, leaving
+
+const post = async (id, reply) => {
+  const { kind, client } = pending[id] ?? {}
+  if (!kind) return { status: 404 }
+  if (!reply) return { status: 200 }
+  if (!client._client?.post) return { status: 501 }
+  const verb = kind === "question" && !reply.answers ? "reject" : "reply"
+  const sent = await client._client.post({
+    url: `/${kind}/${encodeURIComponent(id)}/${verb}`,
+    body: reply,
+    headers: { "Content-Type": "application/json" },
+  })
+  return { status: sent.response?.status ?? 0 }
+}
+const serve = (connection) => {
+  let text = ""
+  connection.setTimeout(3000, () => connection.destroy())
+  connection.on("error", () => {})
+  connection.setEncoding("utf8")
+  connection.on("data", async (piece) => {
+    text += piece
+    if (text.length > LIMIT) return connection.destroy()
+    if (!text.includes("\n")) return
+    connection.pause()
+    let said = { status: 400 }
+    try {
+      const { request, reply } = JSON.parse(text.slice(0, text.indexOf("\n")))
+      said = await post(String(request), reply)
+    } catch (_) {}
+    connection.end(JSON.stringify(said) + "\n")
+  })
+}
+const isOurs = (path) => {
+  const found = fs.lstatSync(path)
+  return found.isDirectory() && found.uid === process.getuid()
+}
+const listen = () => {
+  clearTimeout(leaving)
+  if (server || !isOurs(state)) return
+  const folder = `${state}/opencode`
+  if (!fs.existsSync(folder)) fs.mkdirSync(folder, { mode: 0o700 })
+  if (!isOurs(folder) || fs.lstatSync(folder).mode & 0o077) return
+  const path = `${folder}/${process.pid}`
+  fs.rmSync(path, { force: true }) // of a dead process that had this id
+  server = net.createServer(serve)
+  server.on("error", () => (server = undefined))
+  server.listen(path)
+  server.unref()
+}
+const close = () => {
+  if (Object.keys(pending).length) return
+  server?.close() // removes the socket
+  server = undefined
+}
+const forget = (ids, linger) => {
+  for (const id of ids) delete pending[id]
+  clearTimeout(leaving)
+  leaving = linger ? setTimeout(close, linger).unref() : close()
+}
+
 export const Bellboard = async ({ client, directory }) => {
   const parents = {} // session of a subagent → the session that its terminal shows
-  const pending = {} // request → what it is
   const answered = {} // session → whether the model has answered its prompt to the end
-  let server, leaving
 
   const say = (type, properties) => {
     const parent = parents[properties.sessionID ?? properties.info?.id]
@@ -21,70 +82,14 @@ export const Bellboard = async ({ client, directory }) => {
     return report("opencode", process.pid, type, said, ASKS[type] ? null : cut)
   }
 
-  const post = async (id, reply) => {
-    const kind = pending[id]
-    if (!kind) return { status: 404 }
-    if (!reply) return { status: 200 }
-    if (!client._client?.post) return { status: 501 }
-    const verb = kind === "question" && !reply.answers ? "reject" : "reply"
-    const sent = await client._client.post({
-      url: `/${kind}/${encodeURIComponent(id)}/${verb}`,
-      body: reply,
-      headers: { "Content-Type": "application/json" },
-    })
-    return { status: sent.response?.status ?? 0 }
-  }
-  const serve = (connection) => {
-    let text = ""
-    connection.setTimeout(3000, () => connection.destroy())
-    connection.on("error", () => {})
-    connection.setEncoding("utf8")
-    connection.on("data", async (piece) => {
-      text += piece
-      if (text.length > LIMIT) return connection.destroy()
-      if (!text.includes("\n")) return
-      connection.pause()
-      let said = { status: 400 }
-      try {
-        const { request, reply } = JSON.parse(text.slice(0, text.indexOf("\n")))
-        said = await post(String(request), reply)
-      } catch (_) {}
-      connection.end(JSON.stringify(said) + "\n")
-    })
-  }
-  const isOurs = (path) => {
-    const found = fs.lstatSync(path)
-    return found.isDirectory() && found.uid === process.getuid()
-  }
-  const listen = () => {
-    clearTimeout(leaving)
-    if (server || !isOurs(state)) return
-    const folder = `${state}/opencode`
-    if (!fs.existsSync(folder)) fs.mkdirSync(folder, { mode: 0o700 })
-    if (!isOurs(folder) || fs.lstatSync(folder).mode & 0o077) return
-    const path = `${folder}/${process.pid}`
-    fs.rmSync(path, { force: true }) // of a dead process that had this id
-    server = net.createServer(serve)
-    server.on("error", () => (server = undefined))
-    server.listen(path)
-    server.unref()
-  }
-  const close = () => {
-    server?.close() // removes the socket
-    server = undefined
-  }
-
   const heard = ({ type, properties }) => {
     const id = properties.requestID ?? properties.id
     const parent = type === "session.created" && properties.info?.parentID
     if (parent) parents[properties.sessionID ?? properties.info.id] = parents[parent] ?? parent
     if (ASKS[type]) {
-      pending[id] = ASKS[type]
+      pending[id] = { kind: ASKS[type], client }
       listen()
-    } else if (ENDS.test(type)) {
-      delete pending[id]
-      if (!Object.keys(pending).length) leaving = setTimeout(close, LINGER).unref()
-    }
+    } else if (ENDS.test(type)) forget([id], LINGER)
     const said = (type === "message.updated" && properties.info) || {}
     if (said.role === "assistant" && said.time?.completed)
       // One that was stopped between two tries has neither an error nor a reason to finish.
@@ -114,7 +119,7 @@ export const Bellboard = async ({ client, directory }) => {
       say("tool.execute.after", { sessionID, tool, callID }),
     ),
     dispose: guarded(() => {
-      close()
+      forget(Object.keys(pending).filter((id) => pending[id].client === client))
       return say("dispose", {})
     }),
   }

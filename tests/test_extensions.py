@@ -55,7 +55,35 @@ import { Bellboard } from "./plugin.mjs"
 const plugin = await Bellboard({ client: {}, directory: "/home/u/proj" })
 for (const event of JSON.parse(process.argv[2])) await plugin.event({ event })
 """
-PLAYERS = {"pi": PI, "amp": AMP, "opencode": OPENCODE}
+#: Two of its folders ask in one process; what the socket says of each request is printed.
+FOLDERS = """
+import net from "node:net"
+import { Bellboard } from "./plugin.mjs"
+const path = `${process.env.BELLBOARD_HOME}/opencode/${process.pid}`
+const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds))
+const status = (request) =>
+  new Promise((done) => {
+    const socket = net.connect(path, () => socket.write(JSON.stringify({ request }) + "\\n"))
+    socket.on("data", (data) => done(JSON.parse(data).status))
+    socket.on("error", (error) => done(error.code))
+  })
+const [one, two] = [await Bellboard({ client: {} }), await Bellboard({ client: {} })]
+const tell = (plugin, type, id) =>
+  plugin.event({ event: { type, properties: { id, requestID: id, sessionID: "s" } } })
+await tell(one, "permission.asked", "a")
+await wait(0.2)
+await tell(two, "permission.asked", "b")
+await wait(0.2)
+console.log(await status("a"), await status("b"))
+await tell(one, "permission.replied", "a")
+await tell(one, "permission.replied", "a")
+console.log(await status("a"), await status("b"))
+await wait(3.3)
+console.log(await status("b"))
+await two.dispose()
+console.log(await status("b"))
+"""
+PLAYERS = {"folders": FOLDERS, "pi": PI, "amp": AMP, "opencode": OPENCODE}
 Plays = Callable[..., list[dict[str, Any]]]
 
 
@@ -71,7 +99,7 @@ def plays(home: Home) -> Iterator[Plays]:
         pytest.skip(str(missing))
 
     def play(agent: str, events: list[Any], *more: str) -> list[dict[str, Any]]:
-        text = cli_of(agent).reporting(lambda event: "")
+        text = cli_of("opencode" if agent == "folders" else agent).reporting(lambda event: "")
         (home.root / "plugin.mjs").write_text(text)
         (home.root / "play.mjs").write_text(PLAYERS[agent])
         done = subprocess.run(
@@ -81,7 +109,8 @@ def plays(home: Home) -> Iterator[Plays]:
             text=True,
             check=False,
         )
-        assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+        printed = "200 200\n404 200\n200\nENOENT\n" if agent == "folders" else ""
+        assert (done.stdout, done.stderr, done.returncode) == (printed, "", 0)
         files = [*spool.new.iterdir(), *spool.slot.iterdir()]
         found = sorted(files, key=lambda path: path.stat().st_mtime_ns)
         return [json.loads(path.read_bytes().rpartition(b"\0")[2]) for path in found]
@@ -171,3 +200,9 @@ def test_a_subagent_of_a_subagent_in_amp_is_no_session(plays: Plays) -> None:
     events = [["session.start", {}, *ids] for ids in (["T-1"], ["T-2", "T-1"], ["T-3", "T-2"])]
     found = [(each["thread"], each.get("agent")) for each in plays("amp", events)]
     assert found == [("T-1", None), ("T-1", "T-2"), ("T-1", "T-3")]
+
+
+def test_two_folders_of_one_opencode_can_both_be_answered(plays: Plays) -> None:
+    """Each has a plugin of its own, and they share the socket: while one waits, it stays."""
+    told = plays("folders", [])
+    assert [each["type"] for each in told].count("permission.asked") == 2
