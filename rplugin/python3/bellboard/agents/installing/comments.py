@@ -6,9 +6,10 @@ This file does no I/O.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
-_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<comment>//[^\n]*|/\*.*?\*/)|/\*.*', re.S)
+_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<comment>//[^\n]*?(?=\r?(?:\n|\Z))|/\*.*?\*/)|/\*.*', re.S)
 _INK: Final = re.compile(r"[^\r\n]")
 _LINE_END: Final = re.compile(r"[ \t]*(?=[\r\n]|\Z)")
 
@@ -23,7 +24,15 @@ class Source(NamedTuple):
     @property
     def comments(self) -> list[str]:
         """Return the comments, in order."""
-        return [self.raw[start:end].rstrip("\r") for start, end in self.spans]
+        return [self.raw[start:end] for start, end in self.spans]
+
+    def outside(self, start: int, end: int, inner: Collection[tuple[int, int]]) -> list[str]:
+        """Return the comments that begin between two positions, and in none of the inner spans."""
+        return [
+            self.raw[at:to]
+            for at, to in self.between(start, end)
+            if not any(first <= at < last for first, last in inner)
+        ]
 
     def between(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return the comments that begin between two positions."""
@@ -34,7 +43,6 @@ class Source(NamedTuple):
         for start, end in self.spans:
             if start >= at:
                 is_next = not self.plain[at:start].strip(" \t") and "\n" not in self.raw[start:end]
-                end -= self.raw[start:end].endswith("\r")
                 return end if is_next and _LINE_END.match(self.plain, end) else at
         return at
 

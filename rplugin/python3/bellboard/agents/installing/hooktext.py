@@ -167,12 +167,17 @@ def _taken_out(source: Source, gone: list[Entry], before: Before | None) -> str 
     handlers = {entry.handler.start for entry in gone}
     edits: list[Edit] = []
 
+    def is_noted(node: Node, inside: str | None) -> bool:
+        """Return whether it has other comments than before, which stay."""
+        inner = [(child.begin, child.end) for child in node.children]
+        return source.outside(node.start, node.end, inner) != source_of(inside or "", True).comments
+
     def emptied(node: Node, place: str, children: list[Node]) -> bool:
         """Remove the children; return whether the node itself has to go too."""
-        if len(children) < len(node.children):
+        inside = None if before is None else before.get(place, "")
+        if len(children) < len(node.children) or is_noted(node, inside):
             edits.extend(cut(source, node, children))
             return False
-        inside = None if before is None else before.get(place, "")
         if inside is not None:
             edits.append(Edit(node.start + 1, node.end - 1, inside))
         return inside is None
@@ -189,8 +194,9 @@ def _taken_out(source: Source, gone: list[Entry], before: Before | None) -> str 
         if groups and emptied(event, f"hooks.{event.key}", groups):
             events.append(event)
     if events and emptied(hooks, "hooks", events):
-        if len(root.children) == 1 and before is not None and "file" in before:
-            return before["file"]
+        file = (before or {}).get("file")
+        if len(root.children) == 1 and file is not None and not is_noted(root, file):
+            return file
         before = before or {}
         emptied(root, "", [hooks])
     return applied(text, edits)

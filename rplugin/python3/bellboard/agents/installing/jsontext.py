@@ -224,12 +224,12 @@ class Layout:
         if len(to.children) > 1:
             gap = gap.lstrip(" \t\r\n").removeprefix(",")
         margin = _LINE.split(gap)[-1] if _LINE.search(gap) else None
-        if margin is not None and self.source.between(begin, last.begin):
+        at = last.end if margin is None else self.source.after_remark(last.end)
+        if margin is not None and (at != last.end or self.source.between(begin, last.begin)):
             gap = self.line + margin
         if margin is None and not gap and self.comma == ", ":
             gap = " "
         added = ",".join(f"{gap}{self._item(to, key, item, margin)}" for key, item in items)
-        at = last.end if margin is None else self.source.after_remark(last.end)
         if at == last.end:
             return [Edit(at, at, f",{added}")]
         return [Edit(last.end, last.end, ","), Edit(at, at, added)]
@@ -274,6 +274,8 @@ def cut(source: Source, container: Node, children: list[Node]) -> list[Edit]:
             edits += _cut_before(source, nodes, after.begin)
         elif before is not None:
             edits += _cut_behind(source, before.end, nodes)
+        else:
+            edits.append(Edit(nodes[0].begin, nodes[-1].end, ""))
     return edits
 
 
