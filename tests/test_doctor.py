@@ -22,6 +22,7 @@ from bellboard.diagnosis import diagnose
 from bellboard.diagnosis.apart import DIED
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
+from bellboard.storage.store import Store
 from bellboard.system import inotify
 from hosting import RecordedHost, made, put, put_raw, start
 from rig import warm
@@ -176,7 +177,9 @@ def test_a_check_that_fails_hides_no_other(home: Home, monkeypatch: pytest.Monke
     monkeypatch.setattr("bellboard.diagnosis.own.database", broken)
     facts = diagnose(home.bellboard, home.env, home.project)
     [failed] = [fact for fact in facts if fact.section == "database"]
-    assert ("error", "the check failed: RuntimeError('broken')") == failed[:2]
+    assert failed.level == "error"
+    assert failed.text.startswith("the check failed: internal error: broken")
+    assert failed.advice == "please report this"
     assert "system" == facts[-1].section
 
 
@@ -259,3 +262,36 @@ def test_checkhealth_says_what_doctor_says(nvim: Editors, home: Home, version: s
     report = eventually(reported)
     for text in ("bellboard: hooks", "bellboard hooks install", "watch: inotify", "running: "):
         assert text in report
+
+
+@pytest.mark.files
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize(
+    "name", ["spool/new", "hosts", "links", "board.lock", "drain.lock", "board.db-wal"]
+)
+def test_what_belongs_to_another_user_is_named(home: Home, name: str) -> None:
+    """Every command refuses it."""
+    Spool(home.bellboard).prepare()
+    (path := home.bellboard / name).touch()
+    os.chown(path, 65534, 65534)
+    facts = diagnose(home.bellboard, home.env, home.project)
+    assert [name in fact.text for fact in facts if fact.level == "error"].count(True) == 1
+    assert not [fact for fact in facts if "please report" in fact.advice]
+
+
+@pytest.mark.files
+def test_a_folder_of_claude_that_is_relative_is_named(home: Home) -> None:
+    """Each program would take it for another one."""
+    home.env["CLAUDE_CONFIG_DIR"] = "."
+    facts = diagnose(home.bellboard, home.env, home.project)
+    assert [f for f in facts if "CLAUDE_CONFIG_DIR is not an absolute path" in f.text]
+
+
+@pytest.mark.files
+def test_a_pipe_beside_the_database_is_named(home: Home) -> None:
+    """SQLite would wait for it, though a database with a log has no journal."""
+    Spool(home.bellboard).prepare()
+    Store(home.bellboard).close()
+    os.mkfifo(home.bellboard / "board.db-journal")
+    facts = diagnose(home.bellboard, home.env, home.project)
+    assert [f for f in facts if "board.db-journal is not a file" in f.text]

@@ -196,35 +196,6 @@ def a_relative_home(place: Place) -> None:
 
 
 @trouble
-def a_relative_config_dir(place: Place) -> None:
-    place.env["CLAUDE_CONFIG_DIR"] = "."
-
-
-def of_another_user(name: str) -> Trouble:
-    """Give a file or folder of the state folder to another user, if root runs the tests."""
-
-    def make(place: Place) -> None:
-        if os.geteuid() != 0:
-            pytest.skip("only root can give a file away")
-        path = place.board / name
-        if not path.exists():
-            path.touch()
-        os.chown(path, 65534, 65534)
-
-    return make
-
-
-for _name in ("spool/new", "hosts", "links", "board.lock", "drain.lock", "board.db-wal"):
-    TROUBLES[f"{_name} of another user"] = of_another_user(_name)
-
-
-@trouble
-def a_journal_that_is_a_pipe(place: Place) -> None:
-    """SQLite would wait for it, though a database with a log has none."""
-    os.mkfifo(place.board / "board.db-journal")
-
-
-@trouble
 def an_empty_home(place: Place) -> None:
     place.env["BELLBOARD_HOME"] = ""
 
@@ -574,10 +545,6 @@ NAMED = {
     "settings that are a pipe": "settings.json",
     "a home that is no text": "does not exist yet",
     "a folder that was removed": "spool",
-    "a relative config dir": "CLAUDE_CONFIG_DIR is not an absolute path",
-    "a journal that is a pipe": "board.db-journal is not a file",
-    **{f"{name} of another user": name for name in ("links", "board.lock", "drain.lock")},
-    **{f"{name} of another user": name for name in ("spool/new", "hosts", "board.db-wal")},
 }
 
 
@@ -589,7 +556,6 @@ def test_doctor_names_it(place: Place, name: str) -> None:
     told = place.run(("doctor --json",))["doctor --json"]
     facts = json.loads(told["out"])["facts"]
     assert any(NAMED[name] in fact["text"] for fact in facts), facts
-    assert "please report" not in told["out"]
     assert {"versions", "state", "system"} <= {fact["section"] for fact in facts}
     assert time.monotonic() - began < LIMIT * leniency()
 

@@ -226,7 +226,7 @@ def test_tpm_waits_for_a_neovim_that_builds(tmux: Server, room: Room) -> None:
     eventually(waits, "the other builder")
     executable(program, f'echo bellboard "$@" >>{log}')
     os.close(lock)
-    eventually(log.exists, "the program")
+    eventually(lambda: log.exists() and log.read_text().endswith("\n"), "the program")
     assert log.read_text() == "bellboard tmux --apply --quiet\n"
 
 

@@ -194,14 +194,14 @@ def database(random: Random) -> Case:
 
 def kept(random: Random) -> Case:
     """Cut or overwrite a file of a live host in place: what comes later is in the file."""
-    suffix, blank = random.choice(["", "-wal", "-wal", "-shm"]), random.random() < 0.3
+    suffix, blank = random.choice(["", "-wal", "-wal"]), random.random() < 0.3
     share = random.choice([0.0, random.random()])
 
     def do(target: Target) -> None:
         target.hook("UserPromptSubmit", "before")
         target.canary()
         rests = lambda: not [*(target.board / "spool/new").iterdir()]  # noqa: E731
-        eventually(rests, "its commit")  # SQLite reads its index in the middle of one
+        eventually(rests, "its commit")
         path = target.board / f"board.db{suffix}"
         size = path.stat().st_size
         if blank and suffix == "-wal":

@@ -79,7 +79,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         neovim = os.environ.get("NVIM_APPNAME") or "nvim"
         ours |= dict.fromkeys(user_state(os.environ).glob(f"{neovim}/bellboard"))
     servers = wired()
-    if not (ours or copies or servers):
+    if not (ours or copies or servers or home.exists()):
         print("nothing of bellboard is left")
         return
     for path in (*ours, *copies):

@@ -151,10 +151,16 @@ def warnings(text: str) -> tuple[str, ...]:
 
 
 def _mark(found: re.Match[str]) -> str:
-    return _mark_of(found[0])
+    hidden = found[0]
+    return _mark_of_one(hidden) if len(hidden) == 1 else _mark_of(hidden)
 
 
-@lru_cache(1024)  # a hostile text has a million of them
+@lru_cache(1024)
+def _mark_of_one(hidden: str) -> str:
+    """Do the same for one character: a hostile text has a million of them."""
+    return _mark_of(hidden)
+
+
 def _mark_of(hidden: str) -> str:
     if hidden.isspace() and hidden.strip(" \t") == "":
         return hidden.replace(" ", "\N{MIDDLE DOT}").replace("\t", "\N{RIGHTWARDS ARROW TO BAR}")

@@ -83,8 +83,9 @@ def _answer(check: Check, end: int) -> None:
         for fact in check():
             os.write(end, _encoded(fact))
     except Exception as e:  # the facts found so far still count
-        is_known = isinstance(e, OSError) or is_ours(e)
-        advice = "check its owner and its permissions" if is_known else "please report this"
+        advice = "" if isinstance(e, OSError) or is_ours(e) else "please report this"
+        if isinstance(e, PermissionError):
+            advice = "check its owner and its permissions"
         os.write(end, _encoded(error(f"the check failed: {described(e)}", advice)))
 
 

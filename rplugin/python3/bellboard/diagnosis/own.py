@@ -117,14 +117,14 @@ def state(home: Path) -> Iterator[Fact]:
             f"{home} is on {network}, a network file system: slower and less safe",
             "set BELLBOARD_HOME to a folder on a local disk",
         )
+    spool = Spool(home)
+    if why := spool.obstacle():
+        yield error(why, "until then, no event is read")
+        return
     unusable = [*ground.unusable(home, BELOW + ADDED)]
     for why in unusable:
         yield error(why, "make it yours, or move it away")
     if unusable:
-        return
-    spool = Spool(home)
-    if why := spool.obstacle():
-        yield error(why, "until then, no event is read")
         return
     hosts = spool.hosts.alive()
     if hosts:

@@ -223,7 +223,8 @@ class Fleet:
         """Update what else this machine follows, what is asked, and who notifies."""
         if self._part is not None and self._deaths is not None:
             service, mates, outgoing = self._part
-            mates.linked = machines.known(self._host.home).all
+            with contextlib.suppress(OSError):  # then it stays as it was
+                mates.linked = machines.stored(self._host.home).all
             outgoing.listen(list(mates.followers))
             self._lease.settle(service, self._deaths)
 

@@ -33,7 +33,7 @@ class Mates:
 
     def __init__(self, spool: Spool, cursors: Mapping[str, str]) -> None:
         self.linked: Collection[str] = ()  # machines to which there is a link
-        self._spool, self._cursors = spool, cursors
+        self._spool, self._cursors = spool, dict(cursors)
         self.followers: dict[str, Follower] = {}
         self._lost: set[str] = set()
         self.why = ""  # why something could not be written
@@ -58,20 +58,18 @@ class Mates:
     def _fails(self, machine: str, what: Said) -> bool:
         """Return whether something could not be written; the fold refuses what is written twice."""
         try:
-            self._one(self._follower(machine), what)
+            self._one(machine, what)
         except (OSError, ValueError) as e:
             self.why = f"changes of {machine} cannot be written: {described(e)}"
             return True
         self.why = ""
         return False
 
-    def _one(self, follower: Follower, what: Said) -> None:
+    def _one(self, machine: str, what: Said) -> None:
         if isinstance(what, Gone):
-            follower.leave()
-            del self.followers[follower.machine]
-            self._lost.discard(follower.machine)
-            machines.forget(self._spool.home, follower.machine)
-        elif isinstance(what, Lost):
+            return self._forget(machine)
+        follower = self._follower(machine)
+        if isinstance(what, Lost):
             follower.lose(what.why)
             self._lost.add(follower.machine)
         elif isinstance(what, State):
@@ -80,6 +78,15 @@ class Mates:
             self._lost.discard(follower.machine)
         else:
             follower.take(what)
+        return None
+
+    def _forget(self, machine: str) -> None:
+        """Give up a machine's place; should it return, it goes on where it was."""
+        if (follower := self.followers.get(machine)) is not None:
+            follower.leave()
+            self._cursors[machine] = follower.cursor
+            del self.followers[machine]
+            self._lost.discard(machine)
 
     def _follower(self, machine: str) -> Follower:
         if machine not in self.followers:

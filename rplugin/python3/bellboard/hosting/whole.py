@@ -103,8 +103,8 @@ def _refused(request: Request, why: str) -> Request:
 
 def _path_of(disk: OnDisk, environ: Environ) -> str:
     """Return the whole path of a file; it does not start with a slash if that is not known."""
-    if disk.path.startswith("~/"):
-        return environ.get("HOME", "") + disk.path[1:]
+    if disk.path.startswith("~/") and (home := environ.get("HOME")):
+        return home + disk.path[1:]
     is_below = disk.folder and not disk.path.startswith(("/", "~"))
     return os.path.join(disk.folder, disk.path) if is_below else disk.path  # noqa: PTH118
 

@@ -182,10 +182,8 @@ class Database:
         if self._identity is not None and self._identity.is_log_readable():
             with contextlib.suppress(sqlite3.Error):
                 self.db.execute("PRAGMA wal_checkpoint")
-        if self._identity is not None:
-            self._identity.guard()
-            if self._identity.is_log_damaged():  # to close may copy it into the database
-                self._identity.forget_index()
+        if self._identity is not None:  # to close may copy the log into the database
+            self._identity.empty_overwritten_log()
         self.db.close()
         if self._identity is not None:
             if self._identity.is_file_lost():
@@ -211,11 +209,6 @@ class Database:
     def is_log_lost(self) -> bool:
         """Return whether only its log was."""
         return self.is_replaced() and not (self._identity and self._identity.is_file_lost())
-
-    def guard(self) -> None:
-        """Call this before SQLite reads or writes: somebody may have cut the index of its log."""
-        if self._identity is not None:
-            self._identity.guard()
 
     def note_commit(self) -> None:
         """Note that the log has grown."""
@@ -247,7 +240,6 @@ class Database:
             raise Damaged(f"{self.path}: {e}", self.inode) from None
 
     def all(self, query: str, *values: object) -> list[Any]:
-        self.guard()
         with self.plainly():
             try:
                 return self.db.execute(query, values).fetchall()
@@ -275,7 +267,6 @@ class Database:
 
     def check_commits(self) -> None:
         """Check whether another connection has committed; needs no lock."""
-        self.guard()
         before, self._seen = self._seen, self.db.execute("PRAGMA data_version").fetchone()[0]
         if before != self._seen:
             self.is_changed = True
@@ -296,7 +287,6 @@ class Lock:
     def __enter__(self) -> None:
         base = self.base
         try:
-            base.guard()
             base.db.execute("BEGIN IMMEDIATE")
             base.check_place()  # others may have opened it with another log
             base.check_commits()

@@ -65,13 +65,11 @@ def make(home: Path, below: tuple[str, ...]) -> None:
 
 
 def unusable(home: Path, below: tuple[str, ...]) -> Iterator[str]:
-    """Yield what `make` would refuse, and what it cannot access; change nothing."""
+    """Yield what `make` would refuse; change nothing."""
     for name in (*below, *FILES):
         path = home / name
         try:
             (_judge_own if name in below else _judge_file)(path, path.lstat())
-            if name != DATABASE and not os.access(path, os.R_OK | os.W_OK):
-                yield f"cannot be read and written: {path}"
         except FileNotFoundError:
             continue  # it is made when it is needed
         except Refused as e:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from typing import Final
-
-from ..system.program import run
 
 File = tuple[int, int]  # device, inode
 
 #: With these bytes a log starts.
 MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
-INDEX_HEADER: Final = 96  # bytes; empty, SQLite makes the index again
-PATIENCE: Final = 1.0  # seconds to empty it
+SALT: Final = 16  # where its salt is
+HEADER: Final = 20  # bytes of the log, with its salt
+RESTARTS: Final = 1 << 20  # of the log between two looks; each has hundreds of commits
 PAGE: Final = 512  # bytes; a database has at least one page, which is never smaller
 
 
@@ -29,7 +27,8 @@ class Identity:
         self._log, self._index = f"{path}-wal", f"{path}-shm"
         self._known = {path: _file(path)}
         self._limits = {path: PAGE, self._log: log_limit}  # SQLite cuts a file to no less
-        self._least = dict.fromkeys((path, self._log, self._index), 0)  # sizes from now on
+        self._least = dict.fromkeys(self._limits, 0)  # sizes from now on
+        self._salt: int | None = None  # of the log, once it was seen
         self._descriptor: int | None = None  # of the log
 
     @property
@@ -42,7 +41,6 @@ class Identity:
         """Note the log files; return whether SQLite has opened these, and not earlier ones."""
         found = {path: _file(path) for path in (self._log, self._index)}
         self._known |= found
-        self._least[self._index] = _size(self._index)
         opened = _opened()
         if opened is not None and not opened >= {*found.values()}:
             return False
@@ -73,48 +71,48 @@ class Identity:
                 if status.st_size < self._least[path]:
                     return True
                 self._note_size(path, status.st_size)
-        return self._is_log_overwritten()
+        return self._is_another()
 
     def note_commit(self) -> None:
         """Note that the log has grown."""
         self._note_size(self._log, _size(self._log))
 
     def _note_size(self, path: str, size: int) -> None:
-        self._least[path] = min(size, self._limits[path])
+        self._least[path] = max(self._least[path], min(size, self._limits[path]))
 
-    def guard(self) -> None:
-        """Give the index of the log, which is mapped, its size back: to read beyond it kills us.
+    def empty_overwritten_log(self) -> None:
+        """Empty the log if it is no longer one: what the index says of it would be copied.
 
-        SQLite reads the log again, as its header is empty.
+        SQLite reports an error instead, when it finds less than the index says.
         """
-        file, size = self._known.get(self._index), _size(self._index)
-        if file is None or size >= self._least[self._index]:
-            self._least[self._index] = size
-        elif _file(self._index) == file:
-            with contextlib.suppress(OSError):
-                os.truncate(self._index, 0)
-                os.truncate(self._index, self._least[self._index])
-
-    def forget_index(self) -> None:
-        """Let SQLite read the log again, which may not hold what the index says.
-
-        Another program empties its header: if this one closed the file, SQLite's locks were gone.
-        """
-        header = ("if=/dev/zero", f"of={self._index}", f"bs={INDEX_HEADER}", "count=1")
-        if _file(self._index) == self._known[self._index]:
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                run(["dd", *header, "conv=notrunc"], PATIENCE)
-
-    def is_log_damaged(self) -> bool:
-        """Return whether the log is the same file, and yet was cut or overwritten."""
         is_same = self._known.get(self._log) == _file(self._log) is not None
-        return is_same and (_size(self._log) < self._least[self._log] or self._is_log_overwritten())
+        if is_same and self._salt is not None and self._head() and self._salt_now() is None:
+            with contextlib.suppress(OSError):
+                os.truncate(self._log, 0)
 
-    def _is_log_overwritten(self) -> bool:
-        if self._descriptor is None:
+    def _is_another(self) -> bool:
+        """Return whether the log was overwritten, or begun anew by one that found no log.
+
+        Each time SQLite starts it from the beginning, it adds one to the salt.
+        """
+        known, now = self._salt, self._salt_now()
+        if known is None:
+            self._salt = now
             return False
-        head = os.pread(self._descriptor, len(MAGIC[0]), 0)
-        return len(head) == len(MAGIC[0]) and head not in MAGIC
+        if now is None:
+            return True
+        self._salt = now
+        return (now - known) % (1 << 32) > RESTARTS
+
+    def _salt_now(self) -> int | None:
+        """Return the salt of the log; None if it is none."""
+        head = self._head()
+        return int.from_bytes(head[SALT:], "big") if head.startswith(MAGIC) else None
+
+    def _head(self) -> bytes:
+        """Return the first bytes of the log; none of a shorter one."""
+        head = os.pread(self._descriptor, HEADER, 0) if self._descriptor is not None else b""
+        return head if len(head) == HEADER else b""
 
     def is_file_lost(self) -> bool:
         """Return whether the database file itself was, so that its log belongs to nothing."""

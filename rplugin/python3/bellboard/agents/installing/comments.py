@@ -9,7 +9,9 @@ import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|(?P<comment>//[^\n]*?(?=\r?(?:\n|\Z))|/\*.*?\*/)|/\*.*', re.S)
+_PIECE: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*"?|(?P<comment>//[^\n]*?(?=\r?(?:\n|\Z))|/\*.*?\*/)|/\*.*', re.S
+)
 _INK: Final = re.compile(r"[^\r\n]")
 _LINE_END: Final = re.compile(r"[ \t]*(?=[\r\n]|\Z)")
 

@@ -167,15 +167,16 @@ def _taken_out(source: Source, gone: list[Entry], before: Before | None) -> str 
     handlers = {entry.handler.start for entry in gone}
     edits: list[Edit] = []
 
-    def is_noted(node: Node, inside: str | None) -> bool:
-        """Return whether it has other comments than before, which stay."""
+    def is_noted(node: Node, start: int, end: int, before: str | None) -> bool:
+        """Return whether there are other comments around its children than before; they stay."""
         inner = [(child.begin, child.end) for child in node.children]
-        return source.outside(node.start, node.end, inner) != source_of(inside or "", True).comments
+        return source.outside(start, end, inner) != source_of(before or "", True).comments
 
     def emptied(node: Node, place: str, children: list[Node]) -> bool:
         """Remove the children; return whether the node itself has to go too."""
         inside = None if before is None else before.get(place, "")
-        if len(children) < len(node.children) or is_noted(node, inside):
+        is_shared = len(children) < len(node.children)
+        if is_shared or is_noted(node, node.start, node.end, inside):
             edits.extend(cut(source, node, children))
             return False
         if inside is not None:
@@ -194,10 +195,10 @@ def _taken_out(source: Source, gone: list[Entry], before: Before | None) -> str 
         if groups and emptied(event, f"hooks.{event.key}", groups):
             events.append(event)
     if events and emptied(hooks, "hooks", events):
-        file = (before or {}).get("file")
-        if len(root.children) == 1 and file is not None and not is_noted(root, file):
-            return file
         before = before or {}
+        is_all = len(root.children) == 1 and "file" in before
+        if is_all and not is_noted(root, 0, len(text), before["file"]):
+            return before["file"]
         emptied(root, "", [hooks])
     return applied(text, edits)
 

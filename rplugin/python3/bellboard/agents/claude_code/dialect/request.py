@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import members, object_of, text_of
+from ....core.lenient import finite, members, object_of, text_of
 from ....core.request import (
     Choice,
     Part,
@@ -50,7 +50,7 @@ class Asked(Struct):
     requested_schema: dict[str, Any] = {}
 
 
-_decode = msgspec.json.Decoder(Asked, float_hook=float).decode
+_decode = msgspec.json.Decoder(Asked, float_hook=finite).decode
 
 DENY: Final = Choice("deny", "No, and say why", "message?")
 EDIT: Final = Choice("edit", "Yes, but run another command", "input")

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts
+from ....core.lenient import Facts, finite
 from ....core.request import (
     Answer,
     Choice,
@@ -68,7 +68,7 @@ class _Question(Struct):
     options: list[Offered] | None = None
 
 
-_decode = msgspec.json.Decoder(_Payload, float_hook=float).decode
+_decode = msgspec.json.Decoder(_Payload, float_hook=finite).decode
 
 
 def request(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts
+from ....core.lenient import Facts, finite
 from ....core.request import (
     Answer,
     Choice,
@@ -72,7 +72,7 @@ class _Question(Struct):
     multiple: bool | None = None
 
 
-_decode = msgspec.json.Decoder(_Payload, float_hook=float).decode
+_decode = msgspec.json.Decoder(_Payload, float_hook=finite).decode
 
 
 class Id(NamedTuple):
