@@ -17,8 +17,10 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.agents.dialect import Press
+from bellboard.core.events import Event
 from bellboard.core.session import Process, Session
 from bellboard.hosting import aftermath, beside, keyboard, terminals
+from bellboard.hosting.aftermath import FIRST, by_whom
 from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
 from bellboard.system.processes import started_of
@@ -173,6 +175,20 @@ def test_what_ends_just_before_an_answer_is_sent_gets_none(
     refused(desk, desk.answer(digest=digest), TERMINAL)
     assert not claim.exists()
     assert hook.said == []
+
+
+def test_who_answered_is_not_whose_answer_was_refused_after_all() -> None:
+    """It is logged before it is sent; then the user was first, in the terminal."""
+
+    def logged(by: str, way: str, outcome: str = "") -> Event:
+        return Event("answer", "answer", 1.0, 1.0, "s", source=way, viewer=by, message=outcome)
+
+    sent, refused = logged("A", "keys"), logged("A", "none", "refused: it was answered meanwhile")
+    taken = logged("A", "keys", "it took this answer after 0.1 s")
+    assert by_whom([]) == by_whom([sent, refused]) == by_whom([logged("B", "none", "x")]) == ""
+    assert by_whom([sent]) == by_whom([sent, taken]) == "already answered by A"
+    assert by_whom([sent, taken, refused]) == by_whom([sent, logged("B", "none", "x")])
+    assert by_whom([sent, logged("A", "keys", FIRST["terminal"])]) == FIRST["terminal"]
 
 
 def test_a_crash_between_claim_and_answer_blocks_nobody_for_long(desk: Desk) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from ..core.events import Event
 from ..core.request import HOOK, OURS, STOPPED, TERMINAL, Sent, Went
 from .beside import Declined, beside, pause
 from .standing import Asked, first, went_on
@@ -59,3 +60,22 @@ async def _read(work: Callable[[], T]) -> T | None:
         return await beside(work)
     except (Declined, OSError):
         return None
+
+
+def by_whom(logged: Iterable[Event]) -> str:
+    """Return in words who has answered, by the log of one request; "" if nobody has.
+
+    An answer that was refused before its outcome was known does not count.
+    """
+    sent: dict[str, Event] = {}
+    for e in logged:
+        begun = sent.get(e.viewer)
+        if e.source != "none":
+            sent.pop(e.viewer, None)
+            sent[e.viewer] = e
+        elif begun is not None and not begun.message:
+            del sent[e.viewer]
+    if not sent:
+        return ""
+    last = [*sent.values()][-1]
+    return last.message if last.message in FIRST.values() else f"already answered by {last.viewer}"

@@ -33,7 +33,7 @@ from ..core.session import Block, Run, Session
 from ..storage.claims import Claim, Claims
 from ..storage.item import NAME
 from ..storage.spool import Spool
-from .aftermath import DID, FIRST, goes_on, whose
+from .aftermath import DID, FIRST, by_whom, goes_on, whose
 from .beside import Declined, Given, Reply, Unheard, beside, pause
 from .keyboard import Terminal, enter
 from .standing import (
@@ -214,11 +214,7 @@ class Answering:
             return f"already answered by {other.by}"
         given = [x.event for x in self._desk.answers(sid)] if sid else []
         known = [e for e in given if (e.request == name if name else digest and e.digest == digest)]
-        sent = [e for e in known if e.source != "none"]
-        if not sent:
-            return otherwise
-        is_late = sent[-1].message in FIRST.values()
-        return sent[-1].message if is_late else f"already answered by {sent[-1].viewer}"
+        return by_whom(known) or otherwise
 
     # ------------------------------------------------------------ ways
 
