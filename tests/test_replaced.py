@@ -193,6 +193,20 @@ def test_a_log_without_contents_is_used_again(make: Make, clock: Clock, contents
     other.close()
 
 
+def test_a_log_that_was_begun_anew_stays_lost(make: Make, clock: Clock) -> None:
+    """Whoever asks again must hear the same: the first to ask restores what is known."""
+    store = make().store
+    with store.lock():
+        store.set_option("x", 1, 1, clock())
+    assert not store.is_replaced()
+    with Path(f"{store.path}-wal").open("r+b") as log:
+        log.seek(16)
+        salt = int.from_bytes(log.read(4), "big")
+        log.seek(16)
+        log.write(((salt + (1 << 31)) % (1 << 32)).to_bytes(4, "big"))
+    assert [store.is_replaced(), store.is_log_lost(), store.is_replaced()] == [True] * 3
+
+
 @pytest.mark.parametrize("lose", LOG_LOSSES)
 def test_a_log_that_is_replaced_while_it_is_opened_is_noticed(tmp_path: Path, lose: Lose) -> None:
     """Otherwise a host would read an old log for good, which shows nothing of the others."""

@@ -99,10 +99,10 @@ class Identity:
         if known is None:
             self._salt = now
             return False
-        if now is None:
+        if now is None or (now - known) % (1 << 32) > RESTARTS:
             return True
         self._salt = now
-        return (now - known) % (1 << 32) > RESTARTS
+        return False
 
     def _salt_now(self) -> int | None:
         """Return the salt of the log; None if it is none."""
