@@ -30,6 +30,9 @@ end
 ---@param picker table
 ---@param id string|nil
 local function stay_on(picker, id)
+  if picker.closed then
+    return
+  end
   for item, place in picker:iter() do
     if item.session.session_id == id then
       return picker.list:view(place)
