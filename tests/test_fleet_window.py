@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from bellboard.core.feed import Change, Hello, State
 from bellboard.core.published import needs_somebody
 from bellboard.core.row import Row
-from bellboard.fleet.far import Gone
+from bellboard.fleet.far import Gone, Said
 from bellboard.fleet.followed import Followed
 from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import Shelf, Update, written
@@ -20,7 +22,9 @@ from bellboard.fleet.streams import TTL
 from bellboard.fleet.subjects import Key
 from bellboard.fleet.tail import Item
 from bellboard.fleet.window import Window
+from bellboard.hosting.mates import Mates
 from fleets import a_row
+from hosting import made
 
 pytestmark = pytest.mark.pure
 
@@ -167,3 +171,25 @@ def test_a_machine_that_is_gone_for_long_gives_its_place_to_another(
     reader.followed.row(Key("m3"), reader.item(b""), 0.0)
     assert [("m0", Gone())] == [x for x in reader.followed.take(0.0) if isinstance(x[1], Gone)]
     assert ["m1", "m2", "m3"] == [*reader.followed.machines]
+
+
+@pytest.mark.files
+def test_a_machine_that_is_forgotten_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Otherwise what was told of it would be told again; of one that is unknown nothing is said."""
+    spool = made(tmp_path)
+    mates = Mates(spool, {"dev": "abc.5"})
+
+    def take(machine: str, what: Said) -> None:
+        asyncio.run(mates.take([(machine, what)]))
+
+    take("dev", Change(1.0, "abc.90", (), (), ()))
+    assert mates.followers["dev"].cursor == "abc.90"
+    take("dev", Gone())
+    take("other", Gone())
+    assert mates.followers == {}
+    said = [path.read_text() for path in spool.new.iterdir() if '"gone"' in path.read_text()]
+    assert ["dev" in text for text in said] == [True]
+    take("dev", Change(2.0, "abc.91", (), (), ()))
+    assert mates.followers["dev"].cursor == "abc.91"
+    take("dev", Gone())
+    assert mates._follower("dev").cursor == "abc.91"
