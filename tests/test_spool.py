@@ -20,7 +20,7 @@ import pytest
 from bellboard.agents.installing.backups import backups
 from bellboard.storage import aside, ground
 from bellboard.storage.aside import AT_ONCE, BYTES, FILES, SLACK
-from bellboard.storage.damaged import MOST_ASIDE, _keep_newest
+from bellboard.storage.damaged import MOST_ASIDE, _keep_newest, kept
 from bellboard.storage.ground import Refused, listing
 from bellboard.storage.header import MAGIC
 from bellboard.storage.item import LIMIT, Item
@@ -161,6 +161,8 @@ def test_every_listing_names_a_file_once(spool: Spool) -> None:
     damaged = [spool.home / f"board.db.damaged-2026{n}" for n in range(MOST_ASIDE + 1)]
     for path in damaged:
         path.touch()
+    (spool.home / "board.db.damaged-20260-journal").touch()
+    assert kept(spool.home) == damaged
     _keep_newest(spool.home)
     assert sorted({*spool.home.glob("board.db.damaged-*")}) == damaged[1:]
 

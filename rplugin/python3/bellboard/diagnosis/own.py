@@ -19,6 +19,7 @@ from ..core import words
 from ..core.options import Options, options_of
 from ..core.version import VERSION
 from ..storage import ground
+from ..storage.damaged import kept
 from ..storage.database import Busy, Damaged
 from ..storage.schema import SCHEMA, version_of
 from ..storage.spool import ADDED, BELOW, Spool
@@ -198,7 +199,7 @@ def database(home: Path) -> Iterator[Fact]:
         yield warn(f"cannot read {path}: {described(e)}", "try again")
     finally:
         store.close()
-    for damaged in sorted({*home.glob("board.db.damaged-*[0-9]")}):
+    for damaged in kept(home):
         yield info(f"damaged database kept: {damaged}", "delete it when you no longer need it")
 
 

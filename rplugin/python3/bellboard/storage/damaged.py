@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import time
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,8 @@ from . import holders
 from .causes import SUFFIXES
 
 MOST_ASIDE: Final = 5  # damaged databases to keep
+
+_BESIDE: Final = re.compile(f"({'|'.join(filter(None, SUFFIXES))})$")
 
 
 def set_aside(home: Path, inode: int) -> Path | None:
@@ -43,14 +46,21 @@ def move_away(odd: Path, path: Path) -> None:
     """Rename what is in place of a file that SQLite keeps beside a database."""
     with contextlib.suppress(FileNotFoundError):
         odd.rename(f"{_name(path)}{odd.name.removeprefix(path.name)}")
+        _keep_newest(path.parent)
 
 
 def _name(path: Path) -> str:
     return f"{path}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{random.randrange(1000):03}"
 
 
+def kept(home: Path) -> list[Path]:
+    """Return what was set aside, oldest first; each may have files of SQLite beside it."""
+    found = home.glob("board.db.damaged-*")
+    return sorted({path.with_name(_BESIDE.sub("", path.name)) for path in found})
+
+
 def _keep_newest(home: Path) -> None:
-    for old in sorted({*home.glob("board.db.damaged-*[0-9]")})[:-MOST_ASIDE]:
+    for old in kept(home)[:-MOST_ASIDE]:
         for suffix in SUFFIXES:
             with contextlib.suppress(OSError):
                 Path(f"{old}{suffix}").unlink()
