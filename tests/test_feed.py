@@ -154,7 +154,7 @@ def test_a_reply_that_is_too_long_says_so() -> None:
     [
         (2, "it speaks protocol 2, this one 1: update bellboard here"),
         (0, "it speaks protocol 0, this one 1: update bellboard there"),
-        (10**30, "it speaks protocol of an odd number, this one 1: update bellboard here"),
+        (10**30, "it speaks protocol (an invalid number), this one 1: update bellboard here"),
         ("1", "it does not say which protocol it speaks: update bellboard there"),
         (True, "it does not say which protocol it speaks: update bellboard there"),
     ],

@@ -4,7 +4,7 @@
 records that `take_dirty` returns for the database and `load` restores.  It is atomic: if a rule
 raises, the board is unchanged.
 
-This file does no I/O, knows no clock, and raises on no event.
+This file does no I/O, knows no clock, and tolerates any event.
 """
 
 from __future__ import annotations
@@ -219,10 +219,10 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
 
 
 def _is_another(s: Session, e: Event, before: float) -> bool:
-    """Return whether it only looks like a copy of an event before, as no id tells the two apart.
+    """Return whether it only looks like a copy of an earlier event, as no id tells them apart.
 
-    It repeats a question already answered, or ends a turn that began since: a CLI starts no turn
-    while the hooks of the last one's end still run.
+    It repeats a question already answered, or ends a turn that began later: a CLI starts no turn
+    while the hooks at the end of the last one still run.
     """
     if e.kind in ENDS_OF_TURNS:
         return before < s.began

@@ -1,6 +1,6 @@
 """Limit the size of what is stored: truncate text, and replace numbers that no database takes by 0.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

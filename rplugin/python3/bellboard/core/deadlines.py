@@ -101,7 +101,7 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
 def _contradicts(run: Run, status: str, says: str) -> float:
     """Return the time of the newest evidence against a session file, or 0.
 
-    If another hook decides, the CLI does not wait for ours, so that its stamp may be too late.
+    If another hook decides, the CLI does not wait for ours, so our hook may be stamped too late.
     """
     if says == "busy" and status in AT_REST:
         return max(run.over, run.began)
@@ -112,7 +112,7 @@ def _contradicts(run: Run, status: str, says: str) -> float:
 
 
 def asks_unheard(s: Session, run: Run) -> bool:
-    """Return whether it may ask unnoticed: auto mode cannot check, and it has no session file."""
+    """Return whether it may ask unnoticed: auto mode cannot check, and there is no session file."""
     p = s.processes.get(run.pid)
     return run.unchecked and s.mode == "auto" and not (p is not None and p.says)
 
@@ -211,7 +211,7 @@ def question_due(s: Session, t: float, o: Options) -> Block | None:
 
 
 def registry_event(s: Session, p: Process, now: float) -> Event:
-    """Return the event for a registry value that has stood for the settle time."""
+    """Return the event for a registry value that has lasted for the settle time."""
     kind = {
         "busy": "registry busy",
         "idle": "registry idle",

@@ -18,7 +18,7 @@ AGENT: Final = "claude"  # the agent of events that name none
 SPAWNS: Final = frozenset({"Agent", "Task"})  # tools that run a subagent
 #: Kinds of hook events whose payload holds all that is asked.
 ASKING: Final = frozenset({"request", "question", "form", "agent request", "agent question"})
-#: Sources that say at once what a CLI does, as its session file does a moment later.
+#: Sources that say at once what a CLI does; its session file says so a moment later.
 LIVE: Final = ("title", "server")
 AHEAD: Final = 5.0  # a stamp further in the future counts as now
 

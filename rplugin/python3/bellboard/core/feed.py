@@ -7,7 +7,7 @@ fit into its line follow as changes.
 
 Readers trust nothing: `read` takes any bytes, skips what it does not know, and gives the reason if
 a line cannot be used.  `feedlines.py` writes the lines.  This file does no I/O, knows no clock, and
-raises on no input.
+tolerates any input.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ MOST_JUNK: Final = 1 << 20  # bytes that are not of a feed: what a login shell p
 LEAST_JUNK: Final = 64  # bytes that a line counts as: even short ones take time to read
 FOREIGN: Final = "its command prints something other than a feed, such as: {}"
 GREETING: Final = b'{"type":"hello"'  # how a feed begins
-SILENT: Final = 25.0  # seconds without a line after which whoever sent it is gone
-QUIET: Final = 21.0  # seconds until its rows are stale: a busy machine shows that before SILENT
+SILENT: Final = 25.0  # seconds without a line after which the other side is gone
+QUIET: Final = 21.0  # seconds until its rows are stale: before SILENT even on a busy machine
 
 MOST_TEXTS: Final = 10_000  # values in what is asked; a request has dozens
 
@@ -203,7 +203,7 @@ def asked(raw: bytes) -> Ask | None:
 
 
 def _greeting(raw: bytes) -> Line | None:
-    """Return the hello behind what a login shell printed without ending the line."""
+    """Return a hello that follows what a login shell printed on the same line."""
     given = value_of(raw[at:]) if (at := raw.find(GREETING)) > 0 else None
     return _hello(given) if isinstance(given, dict) else None
 
@@ -214,7 +214,7 @@ def _hello(given: dict[str, Any]) -> Line:
         return Problem("it does not say which protocol it speaks: update bellboard there")
     if spoken != PROTOCOL:
         where = "here" if spoken > PROTOCOL else "there"
-        said = str(spoken) if abs(spoken) < LARGEST else "of an odd number"
+        said = str(spoken) if abs(spoken) < LARGEST else "(an invalid number)"
         return Problem(f"it speaks protocol {said}, this one {PROTOCOL}: update bellboard {where}")
     agents = (agent_of(x) for x in list_of(given.get("agents"))[:MOST_AGENTS])
     return Hello(

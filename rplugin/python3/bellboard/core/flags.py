@@ -81,7 +81,7 @@ SCHEMES: Final = frozenset(
     )
 )
 
-#: In lower case; a text with none of these names no secret.
+#: In lower case; a text without any of these has no name of a secret.
 NAMED: Final = ("pass", "secret", "token", "key", "auth", "cookie", "pwd", "pw", "sig", "sudo")
 #: A text with none of these has no command that takes a secret as an option.
 COMMANDS: Final = (*(command for command in FLAGS if command != LOGIN), *REGISTRIES)

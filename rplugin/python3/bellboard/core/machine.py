@@ -16,9 +16,9 @@ Hooks report at once what happens, but they miss Esc, denials, approvals and kil
 (the CLI's own session file) reports the state of the CLI a moment later, and the transcript reports
 what was said.  So each rule ignores evidence that is older than what contradicts it:
 
-* a registry value counts once it has stood for the settle time without a newer hook against it, or
-  for some seconds against hooks that are newer by no more than that: they may run late; a hook that
-  is read late is as old as its stamp;
+* a registry value counts once it has lasted for the settle time without a newer hook against it, or
+  for a few seconds against hooks that are newer by no more than that: they may run late; a hook
+  that is read late is as old as its stamp;
 * a transcript entry counts once, by its own time, and never against a newer hook or another turn;
 * an end that is older than the prompt ends nothing, and nothing older than an end starts a turn;
 * a Stop ends the turn once the CLI is at rest, and a question shows once the CLI shows its dialog.

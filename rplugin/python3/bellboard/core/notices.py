@@ -8,9 +8,9 @@ Everything is checked again when it falls due, so a question answered meanwhile 
   ladder starts again when it no longer is.  It also starts again after a snooze, and never while
   the session is parked.
 * What was due before a host was running, or before the mode changed, is skipped.
-* A session is announced at most once per `gap` on a channel, a channel notifies at most `cap` times
-  a minute.  What these limits hold back is sent later, if it still applies.
-* While somebody follows this machine, the channels that reach a person away from the editor as well
+* A channel announces a session at most once per `gap`, and notifies at most `cap` times a minute.
+  What these limits hold back is sent later, if it still applies.
+* While somebody follows this machine, the channels that also reach a person away from the editor
   are left to that reader, except for sessions of machines that this one follows itself.
 * In quiet hours and in the mode `quiet` only the float appears: only somebody present sees it.
 
@@ -61,7 +61,7 @@ class Standing(Struct):
 
 
 class Notices:
-    """Tracks the standing statuses and what is due for them; the same in every host."""
+    """Tracks the statuses that need attention, and what is due for them; the same in every host."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -177,9 +177,9 @@ class Notices:
         return self._delays[about]
 
     def _ready(self, sid: str, s: Standing, channel: str) -> float:
-        """Return when a status has stood long enough."""
+        """Return when a status has lasted long enough."""
         delay = self._delay(s, channel)
-        if delay == NEVER:  # true of most, while many sessions wait
+        if delay == NEVER:  # true of most sessions, while many wait
             return NEVER
         again = self._last.get((sid, channel), -NEVER) + self.policy.gap
         return max(s.begins + delay, s.snoozed_until, again)

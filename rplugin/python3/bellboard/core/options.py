@@ -16,8 +16,8 @@ class Options(Struct, frozen=True):
     """Options of the rules, in seconds; shared by all hosts."""
 
     hold: float = 0.25  # a question is held back: auto-allowed ones resolve within milliseconds
-    settle: float = 0.25  # a registry value must stand; the CLI's own blips last up to 120 ms
-    outweigh: float = 3.0  # the registry counts after that against hooks newer by up to that
+    settle: float = 0.25  # a registry value must last; the CLI's own blips take up to 120 ms
+    outweigh: float = 3.0  # a value that lasts this long outweighs hooks newer by up to that
     swap: float = 0.05  # hooks of one moment may be stamped in either order
     dwell: float = 1.0  # a look shorter than this is a passing glance
     grace: float = 15.0  # a turn that ends while you look stays unseen that long

@@ -10,7 +10,7 @@ from .deadlines import NEVER
 from .machine import read_table
 
 #: What notifies of which status in which mode: nothing (.), the ladder, or only one channel of it.
-#: The label of a session adds to that, except where only the float may show.
+#: A session's label adds to that, except where only the float may show.
 MODES_TEXT: Final = """
 mode   | blocked | error  | completed | background
 -------|---------|--------|-----------|-----------
@@ -18,7 +18,7 @@ quiet  | float   | .      | .         | .
 normal | ladder  | ladder | notify    | notify
 all    | ladder  | ladder | ladder    | ladder
 """
-#: Seconds until a channel notifies, if the status still stands; a dot: never.
+#: Seconds until a channel notifies, if the status still lasts; a dot: never.
 LADDERS_TEXT: Final = """
 status     | float | notify | bell | desktop | sound | command
 -----------|-------|--------|------|---------|-------|--------
@@ -56,7 +56,7 @@ for _row, _own in _delays(LABELS_TEXT).items():
     _label, _status = _row.split()
     LABELS.setdefault(_label, {})[_status] = _own
 CHANNELS: Final = tuple(LADDERS["blocked"])
-#: Channels that reach a person away from the editor as well.
+#: Channels that also reach a person away from the editor.
 AWAY: Final = frozenset({"desktop", "sound", "command"})
 
 
@@ -72,7 +72,7 @@ class Policy(NamedTuple):
     quiet: tuple[int, int] | None = None  # start and end in minutes of the day
 
     def delay(self, status: str, label: str, short: bool, channel: str) -> float:
-        """Return how long a status must stand before a channel notifies."""
+        """Return how long a status must last before a channel notifies."""
         cell = MODES[self.mode].get(status, ".")
         if cell == "." or (cell == "float" and channel != "float"):
             return NEVER

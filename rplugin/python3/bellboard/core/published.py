@@ -1,4 +1,4 @@
-"""The published form of sessions: a plain record each, and their order.
+"""The published form of sessions, a plain record each, and their order.
 
 Lua, `bellboard list --json` and every other reader gets this form.  No status is decided here.
 """

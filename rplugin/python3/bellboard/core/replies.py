@@ -1,9 +1,9 @@
-"""What another machine replies, as whoever asked uses it.
+"""The reply of another machine, in the form that the asker uses.
 
 A machine may be older, newer or hostile: its reply has the fields that are known here, of the types
 that are used here, or it cannot be used.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTHING: Final = "nothing"  # followed an answer, as far as is known
 
 
 class Way(Struct, frozen=True):
-    """One in which a request can be answered."""
+    """A way in which a request can be answered."""
 
     name: str
     words: str
@@ -61,8 +61,8 @@ class Previewed(Struct, frozen=True):
     rows: tuple[str, ...]
 
 
-#: What was asked → the reply that is understood.  Of the others no field is used, or whoever asked
-#: checks the one that is.
+#: What was asked → the reply that is understood.  Other replies have no field that is used, or one
+#: that the asker checks.
 KNOWN: Final[Mapping[str, type[Struct]]] = {
     "request": Shown,
     "answer": Answered,
@@ -72,7 +72,7 @@ KNOWN: Final[Mapping[str, type[Struct]]] = {
 
 
 def understood(do: str, reply: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a reply with what is known here; None if it lacks what is needed."""
+    """Return a reply with only the fields known here; None if it lacks a needed one."""
     kind = KNOWN.get(do)
     if kind is None:
         return dict(reply)

@@ -3,9 +3,9 @@
 A *request* is made by the dialect of its CLI from the evidence of a question.  It has every text
 that is asked about, with hidden characters shown as marks, the *choices*, and a digest of exactly
 that.  An *answer* is one of these choices with what it needs; `check` says why
-one is refused.  Words are derived here and in the dialects, and every screen shows the same.
+an answer is refused.  Words are derived here and in the dialects, and every screen shows the same.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JOINER: Final = ", "  # between several labels in one answer
 LONGEST_LIST: Final = 4096  # characters of these, if it is unclear where one ends
 
 #: Whose answer counted: the one sent, the user's in the terminal, or another hook's; or the user
-#: stopped it there, before an answer counted or after it.
+#: stopped the turn there, before or after an answer counted.
 OURS: Final = "ours"
 TERMINAL: Final = "terminal"
 STOPPED: Final = "stopped"
@@ -127,7 +127,7 @@ class Sent(NamedTuple):
     answer: Answer
     t: float  # when; it was read later
     hook: bool  # to a hook that waited, and not as keys
-    went: Went | None = None  # what the CLI itself showed first after it
+    went: Went | None = None  # what the CLI itself showed first after the answer
 
 
 #: What a choice may need → the field of an answer that has it.

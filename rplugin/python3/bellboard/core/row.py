@@ -4,7 +4,7 @@ What is not named here stays on its machine: prompts, messages, transcripts, fol
 terminals.  A row is made in the same way from the published form and from the line of a feed, so
 a machine cannot send what it would not be allowed to show.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Row(Struct, frozen=True, omit_defaults=True, gc=False):
 def row(p: Published) -> Row | None:
     """Return the row of a published session; None if its id cannot be sent to other machines.
 
-    Also None if it is of another machine: two machines that follow each other send no circles.
+    Also None if it is of another machine: no row circles between machines that follow each other.
     """
     if p.get("machine"):
         return None

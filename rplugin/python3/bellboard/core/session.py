@@ -34,7 +34,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     tool_id: str = ""
     detail: str = ""
     shown_digest: str = ""  # digest of what its dialog shows; see shown.py
-    request: str = ""  # the file with all that it asks, kept while the question stands
+    request: str = ""  # the file with all that it asks, kept while it is open
     pipe: str = ""  # the pipe on which its hook waits for an answer
     shown: bool = False  # False during the hold time, as it may resolve at once
     early: bool = False  # hooks run before it asks; another event follows once it does

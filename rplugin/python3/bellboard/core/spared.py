@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from .events import Event
 
-OFTEN: Final = 3  # equal questions; below that, a rule saves too little
+OFTEN: Final = 3  # equal questions; with fewer, a rule saves too little
 REQUESTS: Final = frozenset({"request", "agent request"})
 #: Events that report a denial of the open questions of their session.
 REFUSALS: Final = frozenset({"said denial", "interrupt", "said stop"})

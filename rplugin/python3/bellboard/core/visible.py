@@ -38,8 +38,8 @@ _ALIKE: Final = (
     "\u041a\u041c-\u041e\u0420-\u0423\u0425\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458"
     "\u04ae\u04af\u04bb\u04c0\u04cf\u0501\u051b\u051d\u0570\u0578\u057d\u0581\u0585]"
 )
-#: No word has letters of both.  A word of nothing else is judged by what it is joined to, as a host
-#: is, and by its line: one in such a language has other letters of it, too.
+#: No word mixes these with Latin letters.  A word of these alone is judged by what it is joined to,
+#: as in a host name, and by its line: a line in such a language has other letters of it, too.
 _JOINT: Final = "[./:@=_-]"
 _LATIN: Final = (
     f"(?<=[A-Za-z]){_ALIKE}+|(?<!{_ALIKE}){_ALIKE}+(?=[A-Za-z])"

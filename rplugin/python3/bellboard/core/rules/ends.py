@@ -133,7 +133,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     ask_no_more(s)
     p = own(s)
     if p is not None and p.says == "busy" and not s.inferred:
-        hold(s, "fail")  # its hooks run beside the CLI
+        hold(s, "fail")  # the CLI goes on while its hooks run
         s.error = e.error
     else:
         die(s, e.t, e.error)

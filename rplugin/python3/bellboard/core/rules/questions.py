@@ -116,7 +116,7 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
 
 
 def remind(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI notified of a question that no hook had reported."""
+    """The CLI sent a reminder of a question that no hook had reported."""
     if s.blocks and min(b.since for b in s.blocks.values()) < e.t - UNANSWERED:
         return confirm(s, e, o)
     if e.asks == "permission" and s.answered and e.t - s.answered < o.late:
@@ -140,7 +140,7 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     by_time, by_file = e.kind == "question stood", e.kind in BY_FILE
     hold = o.hold if by_time else -o.hold if by_file else 0.0
     hidden = {k: b for k, b in s.blocks.items() if not b.shown}
-    # What has waited for longer than the hold time may only have waited for the file to be read.
+    # After more than the hold time, it may only have waited for the file to be read.
     ready = {k for k, b in hidden.items() if b.since + hold <= e.t or (by_file and b.waits)}
     if by_file and not ready and not any(b.shown for b in s.blocks.values()):
         ready = {min(s.blocks, key=lambda k: s.blocks[k].since)}  # what else would it wait for

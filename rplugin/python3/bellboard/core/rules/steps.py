@@ -118,7 +118,7 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
 
 
 def take_back(s: Session) -> None:
-    """Make what it left running its own again."""
+    """Give the session back what it left running."""
     crew, s.crew = s.crew, Crew()
     s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
 
@@ -239,7 +239,7 @@ def break_crew(s: Session, t: float) -> None:
 
 
 def drop_tools(s: Session, kept: dict[str, Tool], t: float) -> None:
-    """End all tools but those: their own ends, which may come late, are no news."""
+    """End all tools but those; that they ended, which may be reported late, is then no news."""
     for tool_id, tool in s.tools.items():
         if tool_id not in kept:
             finish(s, Finished(t, tool.agent, tool.name, tool_id, tool.key))
