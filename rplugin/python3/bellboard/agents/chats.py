@@ -1,6 +1,6 @@
-"""Decode what Lua reports of a chat inside Neovim: `evidence/chats.lua` has the same words for all.
+"""Decode what Lua reports of a chat inside Neovim, whose words `evidence/chats.lua` defines.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Witness(ABC):
 
 
 class Waiting(NamedTuple):
-    """A request that stands on the board, for a CLI to find it again on its own side."""
+    """A request that is open on the board, for a CLI to find on its own side."""
 
     session_id: str
     pid: int  # the process that asks: alive, and the session's
@@ -121,7 +121,7 @@ class Cli(Hooked):
         return [self.hooks.program, *self.resuming, session_id]
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
-        """Return the session that a process says it runs, or "" if it says nothing. May hang."""
+        """Return the session that a process claims to run, or "" if it claims none. May hang."""
         return ""
 
     def went_on(
@@ -133,7 +133,7 @@ class Cli(Hooked):
     def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
         """Return what a hook would report of what the main thread asks, or b"".  May hang.
 
-        It is known only if the CLI itself has written it down in full.
+        It is known only if the CLI itself has recorded it in full.
         """
         return b""
 
@@ -152,7 +152,7 @@ class Cli(Hooked):
         raise Unreachable("it has no server that takes answers")
 
     def answer(self, waiting: Waiting, reply: bytes) -> None:
-        """Do the same, and give it what `Dialect.reply` wrote; return once that was taken.
+        """Find it and deliver what `Dialect.reply` wrote; return once that was accepted.
 
         Raise `Unanswered` if it was not: somebody else answered, or something else is asked now.
         """

@@ -1,7 +1,7 @@
 """The dialect of a CLI: it decodes what the CLI reports into events.
 
 Each CLI has a folder of its own here; `dialects.py` and `clis.py` list them, and nothing else
-outside that folder names it.  A dialect does no I/O, knows no clock, and raises on no input.
+outside that folder names it.  A dialect does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
 
 
 class Seen(NamedTuple):
-    """What a screen, a title or a server shows, with the values of a session file."""
+    """What a screen, a title or a server shows, in the values of a session file."""
 
     says: str  # idle, busy or waiting
     asks: str = ""
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     ) -> Finding:
         """Report what the screen, the title or the server (`where`) of a session means.
 
-        `found`: it may have shown it for long.
+        `found`: it may have been shown for a long time already.
         """
         facts = {"session_id": sid, "pid": pid, **self._asdict()}
         return Finding({"t": now, where: facts | ({"found": True} if found else {})}, "")
@@ -53,11 +53,11 @@ class About(NamedTuple):
 
 
 class OnDisk(NamedTuple):
-    """The file that a request is about, and what becomes of it."""
+    """The file that a request is about, and what would happen to it."""
 
     path: str
     how: str  # read | changed | replaced, by what the request shows
-    holds: str | None = None  # what it must hold, as the CLI reads it again once it is answered
+    holds: str | None = None  # what it must still hold when the CLI reads it after the answer
     folder: str = ""  # that the path is relative to
 
 
@@ -95,11 +95,11 @@ class Dialect(ABC):
         """
 
     def account(self, record: Facts, about: Event) -> Event:
-        """Return the event with what the CLI's session file says of the session it is about."""
+        """Return the event, completed with what the CLI's session file says of its session."""
         raise ValueError("this CLI has no session files")
 
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
-        """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is none."""
+        """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is invalid."""
         return Event("note", "transcript", t, now, session_id)
 
     def is_noise(self, raw: bytes) -> bool:
@@ -107,7 +107,7 @@ class Dialect(ABC):
         return False
 
     def log_of(self, name: str, latest: str) -> str:
-        """Return the session of a recorded log that no hook named; `latest` is the latest one."""
+        """Return the session of a recorded log that no hook named; `latest`: the newest session."""
         return ""
 
     def titled(self, text: str) -> Seen | None:
@@ -139,7 +139,7 @@ class Dialect(ABC):
     def reply(self, payload: bytes, answer: Answer) -> bytes:
         """Return an answer that `check` found nothing against, in the form that the CLI takes.
 
-        A hook prints it, as one line, or `Cli.answer` delivers it.  It is empty if the CLI takes no
+        A hook prints it as one line, or `Cli.answer` delivers it.  It is empty if the CLI takes no
         answer of this kind.
         """
         return b""

@@ -5,7 +5,7 @@ A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `tr
 both read it, so a replay decodes exactly what the host decoded.  `decoded` carries an
 `events.Event` as it is; the line's `t` is then when it became known.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

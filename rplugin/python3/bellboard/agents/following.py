@@ -23,8 +23,8 @@ AWAITS = "its folder"
 def known_until(s: Session) -> float:
     """Return until when it is known what a session did.
 
-    Of one that was found at work only the transcript says it; what is older than its process was
-    done by another one.  Without hooks, the session file says when a turn ended, and not how.
+    For a session found at work, only the transcript shows it; what is older than its process was
+    done by another one.  Without hooks, the session file says when a turn ended, but not how.
     """
     if is_alone(s):
         return max(s.over, processes.began_at(s.pid) or s.last)

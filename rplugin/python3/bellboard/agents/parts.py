@@ -1,6 +1,6 @@
-"""Make the parts of a request from what a CLI says: whole, with what is hidden shown as marks.
+"""Make the parts of a request from what a CLI says: in full, with hidden characters as marks.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class Input:
         self.left: Facts = dict(given)
 
     def text(self, name: str) -> str:
-        """Take a text; leave what is none."""
+        """Take a text; leave anything else."""
         return self.left.pop(name) if isinstance(self.left.get(name), str) else ""
 
     def flag(self, name: str) -> bool:
-        """Take a boolean; leave what is none."""
+        """Take a boolean; leave anything else."""
         return isinstance(self.left.get(name), bool) and bool(self.left.pop(name))
 
     def rest(self, label: str = "Also") -> tuple[Part, ...]:
@@ -89,7 +89,7 @@ def as_json(value: object, label: str = "") -> Part:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Return whether a value has more levels: each member in them would be indented as far."""
+    """Return whether a value is nested more deeply: each member there would be indented as far."""
     if isinstance(value, Mapping):
         value = [*value.values()]
     return isinstance(value, list) and (not levels or any(_is_deeper(x, levels - 1) for x in value))

@@ -1,7 +1,7 @@
 """Decode the payloads of hooks by a table of what a CLI calls things.
 
 Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line is
-kept.  This file does no I/O, knows no clock, and raises on no input.
+kept.  This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ class Words(NamedTuple):
     )
     given: str = "tool_input"  # where it has the input of a tool
     tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
-    once: bool = False  # a plugin of ours reports it, so that nothing comes twice
+    once: bool = False  # a plugin of ours reports it, so nothing is reported twice
 
 
 class Worded(Dialect):
-    """A dialect that is nothing but its words, of a CLI that cannot be answered."""
+    """A dialect that is only a table of words, for a CLI that cannot be answered."""
 
     words: ClassVar[Words]
 
@@ -168,7 +168,7 @@ def event_of(
 
 
 def key_of_one(payload: bytes, t: float) -> int:
-    """Return the key of an event that cannot come twice: equal ones are two."""
+    """Return a unique key, for an event that is never reported twice: equal ones are two events."""
     return crc32(repr(t).encode(), crc32(payload)) or 1
 
 

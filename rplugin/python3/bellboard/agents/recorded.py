@@ -1,4 +1,4 @@
-"""Turn the lines of a recording of a real CLI into the evidence that its witnesses give a host.
+"""Turn the lines of a recording of a real CLI into the evidence that its witnesses report.
 
 A recording is made from outside, while a CLI is driven in a terminal.  Its lines name a log, a
 title or a process, but not the session, so this remembers which session is in the terminal.  They
@@ -10,7 +10,7 @@ are decoded by the same dialects as for a host.  Lines of an ordinary trace pass
     rpc                              what the CLI's server told a client
     process                          the process that the terminal was opened for
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Recorded:
         return dialect_of(self._agent).log_of(name, latest) if self._agent else ""
 
     def _ended(self, t: float, process: Facts) -> Iterator[Event]:
-        """Take the end of the terminal's process, which takes the terminal from the others."""
+        """Handle the end of the terminal's process: the others lose their terminal."""
         pid = pid_of(process.get("pid")) or 0
         if process.get("alive"):
             self._terminal = pid

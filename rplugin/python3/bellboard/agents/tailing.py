@@ -24,7 +24,7 @@ from .dialect import Dialect, tells
 TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
 WIDER: Final = 2 << 20  # bytes to read if those contain only the large result of a tool
 LINE: Final = 1 << 20  # bytes; a longer line is a pasted file or image
-CHUNK: Final = LINE  # so that few lines are put together from two
+CHUNK: Final = LINE  # so that few lines are split between two reads
 BEHIND: Final = 4 << 20  # bytes; a reader further behind starts again near the end
 LINGER: Final = 10.0  # seconds after the end of a turn: title, usage and errors are still written
 NEEDED: Final = frozenset({"working", "blocked", "unknown"})
@@ -62,7 +62,7 @@ class Transcripts:
         return {t.path: note for t in self._followed.values() if (note := t.note)}
 
     def follow(self, session_id: str, path: str | Path, since: float = 0.0) -> bool:
-        """Follow a transcript from where it was left, or its end; return whether that is new.
+        """Follow a transcript from where it was left, or from its end; return whether that is new.
 
         `since`: the newest evidence of the session; older entries only give facts.
         """

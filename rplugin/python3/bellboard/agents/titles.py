@@ -1,9 +1,9 @@
 """Read the titles of a terminal one after the other, and report only changes of meaning.
 
 A title shows at once what its CLI does, and that a question was answered, which no hook reports.  A
-spinner or a blinking mark changes it many times a second and means the same.  A user may switch
-that off, and then every title looks like one at rest; so “at rest” counts only for a terminal
-whose title has said that it works or waits.
+spinner or a blinking mark changes it many times a second without changing its meaning.  A user may
+switch titles off, and then every title looks like one at rest; so “at rest” counts only for a
+terminal whose title has said that it works or waits.
 
 This file does no I/O and knows no clock.
 """

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Lookout:
-    """Observes beside the event loop, and calls `report` in it with each finding."""
+    """Observes outside the event loop, and calls `report` in it with each finding."""
 
     def __init__(
         self,

@@ -118,7 +118,7 @@ def _tree_of(directory: str) -> _Tree | None:
         if git is not None:
             text = _text(git / "commondir").strip()
             return _Tree(Path(root), git, Path(os.path.normpath(git / text)) if text else git)
-        below, root = root, os.path.dirname(root)  # noqa: PTH120 - a Path costs more than the look
+        below, root = root, os.path.dirname(root)  # noqa: PTH120 - a Path costs more than the check
         if root == below:
             break
     return None

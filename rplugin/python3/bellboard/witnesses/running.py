@@ -34,7 +34,7 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
 def is_another(process: Process, heard: float) -> bool:
     """Return whether its pid belongs to a process that began after the last hook of the session.
 
-    One that began before it is the session's own, started again, whatever was known of the first.
+    A process that began before that hook is the session's own, restarted, whatever was known of it.
     """
     if not process.started or processes.runs(process.pid, process.started):
         return False

@@ -1,6 +1,6 @@
 """Read the screens of sessions that have no better witness, whenever they change.
 
-A tmux pane is read here.  A terminal in Neovim is read by that Neovim, which hands in its contents.
+A tmux pane is read here.  A terminal in Neovim is read by that Neovim, which sends its contents.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read terminal titles in which a CLI shows its state, whenever the terminal changes.
 
-In a terminal of Neovim, that Neovim notices each change and hands in the title.  In tmux, titles
-are read here, after such a terminal was written to, and never otherwise: nothing happens at rest.
+In a terminal of Neovim, that Neovim notices each change and sends the title.  In tmux, titles are
+read here after such a terminal was written to, and never otherwise: nothing happens at rest.
 One command reads those of all panes of a server.  While a session is at work its title decides when
 a question shows and when it is answered, so it is read within `SOON`, or within `LATER` if it last
 meant the same: a spinner changes it all the time.  At rest a hook reports what begins, so titles

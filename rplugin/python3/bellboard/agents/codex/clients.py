@@ -1,9 +1,9 @@
 """Find the terminal of a thread that a shared server runs: it is that of one of its clients.
 
 Hooks then run in the server, which has no terminal, or that of whoever happened to start it.  A
-client holds nothing that names its thread, but it works in the same folder and is connected with
-the server.  If there are several, it is the one that was started last before the thread: a terminal
-opens a thread when it starts.  Otherwise it is not known which, and nothing is said.
+client holds nothing that names its thread, but it works in the same folder and is connected to the
+server.  If there are several, it is the one that was started last before the thread: a terminal
+opens a thread when it starts.  Otherwise it is unknown which, and nothing is reported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Client(NamedTuple):
 
 
 def clients_of(server: int) -> list[Client] | None:
-    """Return the terminals that are connected with a server; None if that is not known.
+    """Return the terminals that are connected to a server; None if that is not known.
 
     May hang.
     """

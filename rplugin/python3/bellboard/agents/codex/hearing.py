@@ -1,8 +1,8 @@
-"""Hear what a shared server of Codex says of its threads: one connection, and nothing is asked.
+"""Listen to what a shared server of Codex says of its threads, over one connection; ask nothing.
 
-Every client is told when the state of a thread changes, of all threads; nothing more is subscribed
-to, and no thread is resumed.  A thread of Python's waits for the next message, so a server at rest
-costs nothing.
+The server tells every client when the state of any thread changes; nothing more is subscribed to,
+and no thread is resumed.  A Python thread waits for the next message, so a server at rest costs
+nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .talking import Refused, Talk, conversation
 
 PATIENCE: Final = 2.5  # seconds until it takes part in a conversation; it takes 5 ms
 SILENCE: Final = 86400.0  # seconds after which a silent server is greeted again
-LIMIT: Final = 8 << 20  # bytes of a message, with those that nobody waits for
+LIMIT: Final = 8 << 20  # bytes of a message, including those that nobody waits for
 
 
 class Hearing:

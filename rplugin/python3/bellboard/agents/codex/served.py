@@ -1,7 +1,7 @@
 """Observe the sessions of Codex that a shared server runs: what it says of each counts at once.
 
 A terminal of such a session is only a client (`shown.py`), and no hook says that a permission was
-granted; the server does, within some milliseconds.  There is one connection for each server that
+granted; the server does, within a few milliseconds.  There is one connection for each server that
 runs a session on the board.
 """
 
@@ -22,14 +22,14 @@ PROGRAM: Final = "program"
 
 
 class Served:
-    """Calls `report` with what servers say of the sessions that are attended to."""
+    """Calls `report` with what servers say of the sessions passed to `attend`."""
 
     def __init__(self, means: Means) -> None:
         self._means = means
         self._sessions: dict[int, dict[str, Session]] = {}  # by server, by id
         self._hearings: dict[int, Hearing] = {}  # by server
         self._shown = Shown(means)
-        self._failed: dict[int, str] = {}  # servers that are not heard until the next rescan → why
+        self._failed: dict[int, str] = {}  # servers left alone until the next rescan → why
 
     @property
     def notes(self) -> dict[str, str]:
@@ -37,7 +37,7 @@ class Served:
         return {f"codex server {pid}": why for pid, why in self._failed.items() if why}
 
     def attend(self, s: Session) -> None:
-        """Hear the servers of a session."""
+        """Listen to the servers of a session."""
         now = {pid for pid, p in s.processes.items() if p.shared}
         self._leave(s.session_id, {*self._sessions} - now)
         for pid in now:

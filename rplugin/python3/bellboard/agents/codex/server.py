@@ -61,7 +61,7 @@ def _found(talk: Talk, asked: Waiting) -> Facts:
 
 
 def _answer(talk: Talk, request: Facts, result: object) -> None:
-    """Answer it; as the first answer counts, what follows may show that it was another."""
+    """Answer it; only the first answer counts, and what follows may show that another was first."""
     talk.said.clear()
     talk.send({"id": request["id"], "result": result})
     while not any(is_resolved(message, request) for message in talk.said):

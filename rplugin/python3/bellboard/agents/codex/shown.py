@@ -1,8 +1,8 @@
 """Observe in which terminals the sessions of shared servers of Codex are shown.
 
-A terminal that ends is no end of its thread for the server: no hook says that somebody has quit.
-So a session ends with its terminal, once it is at rest: the server goes on with a turn that is at
-work.  One that a terminal leaves with /new or /clear ends when the next one is prompted there.
+For the server, a thread does not end with its terminal: no hook says that somebody has quit.  So
+here a session ends with its terminal, once it is at rest: the server goes on with a running turn.
+A session that is left with /new or /clear ends when the next one is prompted in that terminal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Shown:
         self._left: set[str] = set()  # sessions at work whose terminal has ended
 
     def attend(self, s: Session, server: int) -> None:
-        """Find the terminal of a session that a server runs; or end it after that."""
+        """Find the terminal of a session that a server runs, or end it after its terminal."""
         sid = s.session_id
         before = self._sessions.get(sid)
         self._sessions[sid] = s, server
@@ -94,7 +94,7 @@ class Shown:
         for sid in [sid for sid, known in self._clients.items() if known == client]:
             other, its = self._sessions[sid]
             if status_of(other) in AT_WORK:
-                return  # a terminal leaves no turn, so this is a thread of something else
+                return  # a terminal leaves no running turn, so this thread is not the terminal's
             if other.last > s.last:
                 return  # it was used later
             self._end(other, its, CLEARED)
@@ -123,7 +123,7 @@ class Shown:
         self._report({"client": where}, f"{s.session_id} in {client.pid} {s.hook_at}")
 
     def _end(self, s: Session, server: int, reason: str) -> None:
-        """Report what a Codex without a server reports then."""
+        """Report the end that a Codex without a server would report."""
         self._clients.pop(s.session_id, None)
         name = "SessionEnd"
         hook = {"session_id": s.session_id, "hook_event_name": name, "reason": reason}

@@ -37,7 +37,7 @@ def home_of(pid: int) -> str:
 
 @contextmanager
 def conversation(pid: int, patience: float, limit: int) -> Iterator[Talk]:
-    """Talk with the server that this process is; raise `Unanswered`.  It may take `patience`."""
+    """Talk for `patience` seconds with the server that is this process; raise `Unanswered`."""
     try:
         connection = gate.connected(f"{home_of(pid)}/{SOCKET}", patience, pid)
     except FileNotFoundError:

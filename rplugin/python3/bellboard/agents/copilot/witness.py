@@ -1,7 +1,7 @@
 """Observe GitHub Copilot CLI: the logs of its sessions, and which of them are open, and work.
 
 Only the list of open sessions shows that Esc stopped it between two tries of a failed call: then it
-no longer works.  That counts once it has stood, as its log may say what it ended with.
+no longer works.  That counts only after a while, as its log may still say how the turn ended.
 """
 
 from __future__ import annotations

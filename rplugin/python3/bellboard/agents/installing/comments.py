@@ -1,4 +1,4 @@
-"""Comments in JSON: where they are, and the text without them, in which every position is the same.
+"""Comments in JSON: where they are, and the text without them, with every position unchanged.
 
 This file does no I/O.
 """

@@ -1,4 +1,4 @@
-"""How a file holds our hooks: beside those of others, or as a file of our own.
+"""How a file holds our hooks: among those of others, or as a file of our own.
 
 This file does no I/O.
 """

@@ -1,8 +1,8 @@
 """Our hooks among others in the text of a JSON file: add, find and remove them.
 
-The file lists them as `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`, which most CLIs have taken from
-the first.  This file does no I/O.  Texts are edited in place, so everything else keeps its bytes,
-and `Before` records what was there, so that removing restores it.  A text that is not fully
+The file lists them as `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`, a form that most CLIs copied
+from Claude Code.  This file does no I/O.  Texts are edited in place, so everything else keeps its
+bytes, and `Before` records what was there, so that removing restores it.  A text that is not fully
 understood is refused, with the place.
 """
 
@@ -23,12 +23,12 @@ from .jsontext import (
 )
 
 Ours = Callable[[str], bool]  # whether a command is ours
-#: What was at a place before, if it was empty: None if it did not exist, else the text inside the
+#: What was at a place that was empty or missing: None if it did not exist, else the text inside the
 #: empty object or list.  Places are "hooks", "hooks.EVENT", "" for the top object, and "file" for
 #: the whole text if there was no top object.
 Before = dict[str, "str | None"]
 
-#: What runs one of our commands: its members, as the CLI wants them.
+#: The members of a handler that runs one of our commands, as the CLI wants them.
 Handler = Mapping[str, Any]
 
 NAMES: Final = {

@@ -48,7 +48,7 @@ class Installer:
         self._environ = environ
         self._user_home = environ.get("HOME", "")
 
-    # ------------------------------------------------------------ what a CLI may have otherwise
+    # ------------------------------------------------------------ what a CLI may override
 
     @property
     def hooks(self) -> HooksFile:
@@ -95,7 +95,7 @@ class Installer:
         return Beside(handlers, self.is_ours, self.hooks.comments)
 
     def state(self, state: State, text: str) -> State:
-        """Return the state of a file with what else is known from its text."""
+        """Return the state of a file, completed with what else its text shows."""
         if not state.events or state.path != self.user_file():
             return state
         plain = source_of(text, self.hooks.comments).plain.removeprefix(MARK)

@@ -1,6 +1,6 @@
-"""Complete what Claude Code asks by its transcript, if no hook reported it, and by files.
+"""Complete what Claude Code asks, from its transcript if no hook reported it, and from files.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...dialect import OnDisk
 from .request import asked_in
 from .said import blocks_of
 
-#: Tool → the member of its input that names its file, and what becomes of that.
+#: Tool → the member of its input that names its file, and what it does to that file.
 FILES: Final = {
     "Read": ("file_path", "read"),
     "Write": ("file_path", "replaced"),
@@ -29,7 +29,7 @@ PLAN: Final = "ExitPlanMode"
 def asking(session_id: str, entries: Sequence[Facts]) -> bytes:
     """Return what a hook would report of the tool that asks, by the end of a transcript.
 
-    That is the only one of the main thread without a result; return b"" if there are several.
+    That is the main thread's only tool without a result; return b"" if there are several.
     """
     open_tools: dict[str, tuple[Facts, str]] = {}
     for entry in entries:

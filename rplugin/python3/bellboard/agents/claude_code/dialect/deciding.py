@@ -2,11 +2,11 @@
 
 Seen on 2.1.76 to 2.1.330.  From 2.1.119 on, an entry says that a hook decided, and it is written
 together with the result of the tool, before it; older versions show only the result.  A tool that
-is interrupted looks as if the user had refused it, whoever allowed it before: but then the CLI has
-worked in between.  A turn that a hook stopped looks as if the user had refused the tool, too; the
-entry that follows names the message only if it was the user (2.1.328, .330).
+is interrupted looks as if the user had refused it, even if it was allowed before; but in that case
+the CLI has worked in between.  A turn that a hook stopped looks as if the user had refused the
+tool, too; the entry that follows names the message only if it was the user (2.1.328, .330).
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _is_interruption(entry: Facts) -> bool:
 
 
 def _can_follow(result: Result, answer: Answer) -> bool:
-    """Return whether an answer can have led to that."""
+    """Return whether an answer can have led to that outcome."""
     is_no = result.is_error and (answer.message or DENIED) in result.text
     return answer.choice not in NOES or is_no
 

@@ -1,6 +1,6 @@
 """Read the questions and forms that Claude Code asks, as they are shown.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ....core.request import Field, Option, Question
 from ....core.visible import marked
 from ...parts import Offered, question
 
-#: What the CLI knows of a field.  Of others nobody can say what they ask, such as `oneOf`.
+#: What the CLI knows of a field.  What others ask, such as `oneOf`, cannot be known.
 KEYWORDS: Final = frozenset(
     {
         *("type", "title", "description", "default", "enum", "enumNames", "format", "pattern"),
@@ -32,7 +32,7 @@ class _Question(Struct):
 
 
 def questions_of(given: Facts) -> tuple[Question, ...]:
-    """Return the questions of a tool's input as they are shown; none if they are no such list."""
+    """Return the questions of a tool's input as they are shown; none if the list is invalid."""
     try:
         asked = msgspec.convert(given.get("questions"), list[_Question])
     except msgspec.ValidationError:
@@ -41,7 +41,7 @@ def questions_of(given: Facts) -> tuple[Question, ...]:
 
 
 def rest_of(given: Facts) -> Facts:
-    """Return what of a tool's input the questions do not show, such as previews of options."""
+    """Return the part of a tool's input that the questions do not show, such as previews."""
     rest = {name: value for name, value in given.items() if name != "questions"}
     is_all = all(
         {*raw} <= {*_Question.__struct_fields__}

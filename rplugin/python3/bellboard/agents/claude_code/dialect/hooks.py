@@ -1,7 +1,7 @@
 """Decode the hook events of Claude Code, and of CLIs with hooks of the same form.
 
 Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line
-is kept.  This file does no I/O, knows no clock, and raises on no input.
+is kept.  This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decode what Claude Code asks, in full, from the payload of the hook that reported the question.
 
-Everything that the tool would get is shown: what no part of its own shows is in the last one.  A
+Everything that the tool would get is shown: whatever has no part of its own is in the last part.  A
 payload that is truncated, or cannot be decoded exactly, is not complete, and cannot be answered
-here.  This file does no I/O, knows no clock, and raises on no input.
+here.  This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dialect of Claude Code, whose parts are each decoded in a file of their own.
 
-Those about screens are loaded when one is read: hooks and files tell the rest.
+The parts about screens are loaded when one is read: hooks and files report everything else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Show what a tool of Claude Code would do: each member of its input, in full.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class Registry:
             return []
         self._reported[pid] = _Reported(directory, record)
         line = {"t": now, "registry": {"pid": pid, "record": record}}
-        # 2.1.119 gives no status time: a status that returns differs by its time of writing.
+        # 2.1.119 gives no status time: a repeated status differs only in its time of writing.
         since = "" if "statusUpdatedAt" in record else record.get("updatedAt", "")
         return [Finding(line, f"registry {_value(record)} {since} {self._generation}")]
 

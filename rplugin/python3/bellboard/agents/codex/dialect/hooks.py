@@ -1,7 +1,7 @@
 """Decode the hook events of Codex.
 
 Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line is
-kept.  This file does no I/O, knows no clock, and raises on no input.
+kept.  This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _facts(p: Payload) -> dict[str, Any]:
     if tool:
         given = object_of(value_of(p.tool_input) if p.tool_input else None)
         command = text_of(given, "command")
-        # Of the input, a request has more than the tool that it is about.
+        # A request's input has more than that of the tool that it is about.
         facts["tool_key"] = crc32(command.encode("utf-8", "replace") if command else p.tool_input)
         facts["detail"] = tool_detail(tool, p.tool_input)
         facts["asks"] = QUESTIONS.get(tool, "")

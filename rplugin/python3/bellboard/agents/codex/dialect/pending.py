@@ -1,8 +1,8 @@
 """Recognise, among what Codex's server sends, the request that a hook reported.
 
-A hook's payload has no id of the server's request.  It has the turn and the command, and the tool
-that asks has the id of the item that waits.  This file does no I/O, knows no clock, and raises on
-no input.
+A hook's payload lacks the id of the server's request.  It has the turn and the command, and the
+tool that asks has the id of the item that waits.  This file does no I/O, knows no clock, and
+tolerates any input.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CHANGE: Final = "item/fileChange/requestApproval"
 INPUT: Final = "item/tool/requestUserInput"
 #: Tool of the hook → the server's method that asks.
 ASKS: Final = {PATCH: CHANGE, QUESTION: INPUT}
-#: Method → what a request may have that the hook reported as well, or that grants nothing.  With
-#: more, such as `additionalPermissions`, an answer would grant what nobody was shown.
+#: Method → the members that a request may have: those that the hook reported, too, and those that
+#: grant nothing.  Any other, such as `additionalPermissions`, would grant what nobody was shown.
 COMMON: Final = frozenset({"threadId", "turnId", "itemId", "startedAtMs", "reason"})
 KNOWN: Final = {
     COMMAND: COMMON

@@ -1,6 +1,6 @@
 """Show what GitHub Copilot CLI asks: its hooks run before the dialog, so only keys answer one.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dialect of Crush, whose newer versions report everything; older ones know PreToolUse only.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dialect of Cursor CLI: no hook says that it waits for somebody, so it is never blocked.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

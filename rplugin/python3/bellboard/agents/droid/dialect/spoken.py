@@ -1,6 +1,6 @@
 """The dialect of Droid: notifications say that it asks, and nothing says that it was interrupted.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Show what Gemini CLI asks: it waits for its hooks, so nothing but its keys answers.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dialect of Goose: no hook says that it waits, was interrupted or failed.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dialect of Kimi Code, whose hooks report everything (seen on 2.1.0; older ones know fewer).
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decode what OpenCode asks, in full, and write what it takes as the answer.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

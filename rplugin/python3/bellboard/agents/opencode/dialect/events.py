@@ -1,7 +1,7 @@
 """Decode the events of OpenCode, as our plugin reports them.
 
 An event of a subagent's session names, in `parent`, the session whose terminal shows it.  This file
-does no I/O, knows no clock, and raises on no input.
+does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The dialect of Pi, as our extension reports its events.  Pi asks for no permission.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A tool's PreToolUse comes once it may run, so after its question was answered.  PermissionRequest
 comes before the dialog, which its hooks hold back; a notification says that the dialog is open.
 Another says that Qwen is at rest, without a Stop or a StopFailure if somebody refused or
-interrupted.  This file does no I/O, knows no clock, and raises on no input.
+interrupted.  This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOTIFICATIONS: Final = {"permission_prompt": "nudge", "idle_prompt": "interrupt"
 QUESTIONS: Final = {"ask_user_question": "question", "exit_plan_mode": "plan"}
 ABOUT: Final = " to use "  # in the message of a notification, before the name of the tool
 SPAWNS: Final = {"agent": "Agent", "task": "Task"}
-#: Hooks that a process beside Qwen's own runs, which has no terminal.
+#: Hooks that are run by a process other than Qwen's own, without a terminal.
 DETACHED: Final = frozenset({"StopFailure"})
 OVER: Final = frozenset({"completed", "failed", "cancelled", "killed", "stopped"})
 

@@ -1,6 +1,6 @@
 """Show what Qwen Code asks: its hooks run before the dialog, so nothing but its keys answers one.
 
-This file does no I/O, knows no clock, and raises on no input.
+This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations
