@@ -25,7 +25,7 @@ _plugins: list[Bellboard] = []  # the one of this process, once it is loaded
 
 #: Evidence that the editor sends by itself; the user need not know of a delay.
 AUTOMATIC: Final = frozenset({"view", "goto"})
-#: What may stand beside the kind of evidence, in any order.
+#: Keys allowed besides the kind of evidence, in any order.
 BESIDE: Final = frozenset({"viewer"})
 
 

@@ -1,7 +1,7 @@
 """Claim a notification for this machine: the team grants each once.
 
-What is claimed is the status of a session as its machine shows it, with the time of that machine's
-clock, so all who claim it name the same.
+A claim names the status of a session as its machine shows it, with the time by that machine's
+clock, so everybody who claims it names the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A machine of a fleet as we know it, and what of it is still to be passed on."""
+"""A machine of a fleet as we know it, and what is still to be passed on about it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .subjects import Key
 from .window import Window
 
 TWICE: Final = (
-    256  # transitions to remember of a machine: each comes twice, with its row and as news
+    256  # transitions of a machine to remember: each comes twice, with its row and on its own
 )
 
 
@@ -48,7 +48,7 @@ class Far:
         self._noted: dict[Cursor, None] = {}  # where these transitions are
         self.found: set[Key] = set()  # while all rows are read again
         self.told: set[Key] = set()  # the sessions that the host knows
-        self.says: dict[str, None] = {}  # what to say besides changes: hello, state, beat
+        self.says: dict[str, None] = {}  # what to pass on besides changes: hello, state, beat
 
     def note(self, moved: Moved, cursor: object) -> None:
         """Keep a transition until it is passed on, once; `cursor`: any of the same database."""
@@ -77,7 +77,7 @@ class Far:
         return self.rows.pop(key, None) is not None
 
     def take(self, window: Window, now: float) -> list[Said]:
-        """Return what is new of it, and forget that it is."""
+        """Return what is new about it, and mark that as passed on."""
         said: list[Said] = []
         says, changed, moved = self.says, self.changed, tuple(self.moved.values())
         self.says, self.changed, self.moved = {}, {}, {}

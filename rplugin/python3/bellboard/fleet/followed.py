@@ -1,4 +1,4 @@
-"""The machines of a fleet as we know them: what is stored and sent becomes what a feed says.
+"""The machines of a fleet as we know them: rows and transitions become the messages of a feed.
 
 A machine is identified by the name that the server lets it write under, not by what it claims.
 Changes wait here, one for each session, until the host has taken those before them: a host that is
@@ -23,7 +23,7 @@ from .tail import Item
 from .window import Window
 
 MACHINES: Final = 256  # to follow
-NAMED: Final = 5  # of those that send what cannot be used
+NAMED: Final = 5  # machines to name of those that send what cannot be used
 COUNT: Final = 30.0  # seconds between two counts of what is not shown
 SILENCE: Final = "it publishes nothing: no background process runs there, or it has no network"
 
@@ -35,7 +35,7 @@ class Followed:
         self.wanted = wanted
         self.window = Window()
         self.machines: dict[str, Far] = {}
-        self._gone: dict[str, None] = {}  # machines that were forgotten; to be said
+        self._gone: dict[str, None] = {}  # machines that were forgotten, to be reported
         self.last_news = 0  # its number in the stream
         self.refused: dict[str, int] = {}  # machine → how much of it could not be used
         self.unread: dict[str, str] = {}  # machine → why its beat could not be read
@@ -106,7 +106,7 @@ class Followed:
         self.woken.set()
 
     def row(self, key: Key, item: Item, age: float) -> None:
-        """Take a row, a beat, or that one is gone; `age`: for how long it has been stored."""
+        """Take a row, a beat, or the removal of one; `age`: for how long it has been stored."""
         far = self._far(key.machine)
         if far is None:
             return
@@ -167,7 +167,7 @@ class Followed:
     # ------------------------------------------------------------ parts
 
     def _show(self, key: Key, row: Row) -> None:
-        """Report a row to the host, if it is one to show."""
+        """Report a row to the host, if it is to be shown."""
         gone = self.window.put(key, row, by_turns=not self.is_read)
         for each in (key, gone):
             if each is not None and (each == gone or each in self.window):

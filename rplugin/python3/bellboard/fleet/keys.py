@@ -13,7 +13,7 @@ from .permits import Grant
 def key_of(folder: Path, grant: Grant, team: str) -> str:
     """Return the public key of a member; its file is written unless it is there and still right.
 
-    The file also says what its member may do, so that `bellboard fleet join` need not be told.
+    The file also says what its member may do, so `bellboard fleet join` needs no options for it.
     """
     import nkeys
 

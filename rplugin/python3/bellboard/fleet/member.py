@@ -45,14 +45,14 @@ class Joined(Struct, frozen=True, omit_defaults=True):
 
 
 class Credentials(Struct, frozen=True):
-    """A member's name and secret, and what its file says that it is for."""
+    """A member's name and secret, and what its file permits."""
 
     member: str
     seed: str = ""
     jwt: str = ""
     team: str = ""
     machine: str = ""
-    may: tuple[str, ...] = ()  # its roles; empty: not said
+    may: tuple[str, ...] = ()  # its roles; empty: not stated
 
 
 def joined(value: object) -> Joined | None:

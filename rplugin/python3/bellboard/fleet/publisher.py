@@ -30,7 +30,7 @@ BEAT: Final = 10.0  # seconds between two beats
 WINDOW: Final = 16  # writes under way: more only wait in line on a busy server
 KEPT: Final = 1000  # transitions that wait for a server
 TRIES: Final = 3
-SOONEST, LATEST = 0.25, 0.4  # a row is written again after such a part of its lifetime
+SOONEST, LATEST = 0.25, 0.4  # a row is written again after this part of its lifetime
 AGAIN: Final = 60.0  # seconds until a publisher that may not publish tries again
 
 ROW: Final = b'"row":'
@@ -43,7 +43,7 @@ class Taken(Exception):
 
 
 class Update(NamedTuple):
-    """What changed on this machine; `full`: these rows are all."""
+    """What changed on this machine; `full`: there are no other rows."""
 
     rows: Sequence[Row] = ()
     removed: Sequence[str] = ()
@@ -219,7 +219,7 @@ class Publisher:
                 raise e
 
     def _is_to_write(self, key: Key) -> bool:
-        """Return whether the server has another row: after an outage most are the same."""
+        """Return whether the server has a different row: after an outage most are the same."""
         made = written(self._shelf.rows[key], None, "").partition(ROW)[2]
         return self._stored.get(key, b"").partition(ROW)[2] != made
 

@@ -1,4 +1,4 @@
-"""Follow the machines of a fleet: read their rows and news, and hand on what they say."""
+"""Follow the machines of a fleet: read their rows and transitions, and pass them on."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ LOOK: Final = 1.0  # seconds between two checks for silent machines
 
 #: Takes an item of a stream; with the seconds that it had been stored when we began to read.
 Take = Callable[[Key, Item, float], None]
-#: Takes what was said of machines; returns when that is processed.
+#: Takes the messages about machines; returns when they are processed.
 Deliver = Callable[[list[tuple[str, Said]]], Awaitable[None]]
 
 
 class Reader:
-    """Reads rows and news over one connection."""
+    """Reads rows and transitions (on the wire: news) over one connection."""
 
     def __init__(self, wire: Wire, subjects: Subjects, followed: Followed) -> None:
         self._wire, self._subjects, self._followed = wire, subjects, followed
-        self._reading = 0  # streams of which not everything that was there has come
+        self._reading = 0  # streams whose earlier messages have not all come
 
     async def run(self, ready: Callable[[], object]) -> None:
         """Follow until the connection breaks."""
@@ -51,7 +51,7 @@ class Reader:
         await together([asyncio.ensure_future(task) for task in tasks])
 
     async def _gap(self) -> dict[str, Any]:
-        """Return where to go on in the news."""
+        """Return where to continue in the transitions."""
         last = self._followed.last_news
         told = await self._wire.call(f"$JS.API.STREAM.INFO.{self._subjects.news}")
         newest = told["state"]["last_seq"]

@@ -48,7 +48,7 @@ def reason(e: BaseException, joined: Joined) -> str:
 def _advice(e: BaseException, joined: Joined) -> str:
     """Return what to do if the server cannot be used: one that wants credentials hangs up."""
     if not (isinstance(e, HUNG_UP) or "eof" in str(e).lower()):
-        return "does the server run?"
+        return "is the server running?"
     if creds := joined.creds:
-        return f"does the server run, and are the credentials in {creds} still valid?"
+        return f"is the server running, and are the credentials in {creds} still valid?"
     return "does it ask for credentials? --creds FILE"

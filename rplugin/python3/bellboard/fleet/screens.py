@@ -1,4 +1,4 @@
-"""Which members sit in front of a screen: these notify, and machines without one stay silent.
+"""Which members have somebody at a screen: these notify, and machines without one stay silent.
 
 A member with a screen says so every few seconds, to those whose sessions it follows.  The server
 stores nothing of this: a machine that hears of no screen for a while, or that one has left,
@@ -32,10 +32,10 @@ class Screens:
         """`changed` is called when `is_followed` has changed."""
         self.is_ours = False  # whether somebody sits here
         self.is_followed = False  # whether another screen shows the sessions of this machine
-        self.woken = asyncio.Event()  # set when the first of these has changed
+        self.woken = asyncio.Event()  # set when `is_ours` has changed
         self._machine, self._by, self._changed = machine, by, changed
         self._heard: dict[tuple[str, str], float] = {}  # whose sessions it shows, who → when
-        self._listens = 0.0  # until then, some may not have reported yet
+        self._listens = 0.0  # until then, some members may not have reported yet
 
     def show(self, machine: str) -> bool:
         """Return whether another screen shows the sessions of a machine."""

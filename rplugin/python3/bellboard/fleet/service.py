@@ -34,7 +34,7 @@ from .waiting import together
 from .wire import NOBODY, Denied, Down, Refused, Wire
 
 SHARE: Final = 30.0  # part of an outage from one try to connect to the next
-BEHIND: Final = 1.0  # seconds by which a host may learn of a change later than another
+BEHIND: Final = 1.0  # seconds by which one host may learn of a change later than another
 GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
 
 
@@ -197,7 +197,7 @@ class Service:
             await wire.close()
 
     def _deaf(self, subject: str) -> None:
-        """Note that we may not listen to something: replies are permitted to all."""
+        """Note that we may not subscribe to something; everybody may subscribe to replies."""
         if self._subjects.is_screen(subject):
             self.notes["fleet screens"] = (
                 f"{self._member} may not read who else notifies ({subject}), so a notification "

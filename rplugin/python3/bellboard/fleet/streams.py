@@ -7,9 +7,9 @@ from typing import Any, Final
 from .subjects import Subjects
 from .wire import NO_STREAM, Denied, Down, Refused, Wire
 
-TTL: Final = 900.0  # seconds that the row of a machine stays which no longer writes it
+TTL: Final = 900.0  # seconds that a row stays after its machine has stopped writing it
 NEWS: Final = 86400.0  # seconds that a transition stays
-TWICE: Final = 600.0  # seconds in which the server knows a message by its id
+TWICE: Final = 600.0  # seconds in which the server recognizes a message by its id
 CLAIMED: Final = 2 * 86400.0  # seconds that a claim stays: longer than anything is escalated
 LARGEST: Final = 16 << 10  # bytes of a row
 MOST_ROWS: Final = 256 << 20  # bytes of all rows: 10,000 take 8 MB

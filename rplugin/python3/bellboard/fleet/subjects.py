@@ -22,13 +22,13 @@ _TOKEN: Final = re.compile(r"(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+")
 
 
 def token(text: str) -> str:
-    """Return a token that holds any text, and no other text has."""
+    """Return a token that can hold any text; no other text has the same one."""
     raw = text.encode("utf-8", "replace")
     return "".join(chr(b) if b in _PLAIN else f"={b:02X}" for b in raw) or "="
 
 
 def text_of(token: str) -> str | None:
-    """Return the text that a token holds, or None if nobody of us wrote it."""
+    """Return the text that a token holds, or None if bellboard did not write it."""
     if token == "=":
         return ""
     if not _TOKEN.fullmatch(token):

@@ -1,7 +1,7 @@
 """Follow a stream: what it holds first, then each new message, in order and without gaps.
 
-We fetch, so what is not processed yet stays on the server: our memory is bounded however slow we
-are.  After a gap, or when the server forgot us, it raises `Ended`.
+We fetch messages, so those not processed yet stay on the server: our memory is bounded however slow
+we are.  After a gap, or if the server has forgotten us, `Ended` is raised.
 
 A fetch that waits for nothing ends when everything that was there has come.  The server's count of
 messages left is of no use: nats-server 2.9 miscounts when a key is written at that moment, so the
@@ -22,7 +22,7 @@ import msgspec
 
 from .wire import Down, Message, Wire
 
-BATCH: Final = 256  # messages that may be under way to us
+BATCH: Final = 256  # messages that may be on their way to us
 EXPIRES: Final = 30.0  # seconds until an unused fetch ends
 BEAT: Final = 5.0  # seconds in which the server says that it is still there
 IDLE: Final = 0.5  # seconds in which it says that it has nothing more, while we read what is there
@@ -62,8 +62,8 @@ class Tail:
         self._take, self._caught_up = take, caught_up
         self._name = f"bb-{secrets.token_hex(8)}"
         self._next = 1  # the number of the next message to us
-        self._open = 0  # messages that are asked for and did not come
-        self._is_new = False  # whether what comes now was not there when we began
+        self._open = 0  # messages that were requested and have not come
+        self._is_new = False  # whether the messages that come now are newer than our start
         self._heard = 0.0
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.created = 0.0  # by the server's clock

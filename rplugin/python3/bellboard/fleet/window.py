@@ -31,7 +31,7 @@ class Window:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Return how many that are not shown have which status."""
+        """Return how many of those not shown have each status."""
         return dict(Counter(self._others.values()))
 
     def put(self, key: Key, row: Row, by_turns: bool = False) -> Key | None:
@@ -56,7 +56,7 @@ class Window:
             part.pop(key, None)
 
     def vacancies(self) -> list[Key]:
-        """Return sessions that are not shown, and that there is room for now."""
+        """Return sessions that are not shown, but for which there is room now."""
         return list(islice(self._others, max(self._room(), 0)))
 
     def _room(self) -> int:

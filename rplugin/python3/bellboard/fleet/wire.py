@@ -41,11 +41,11 @@ class Down(Exception):
 
 
 class Denied(Exception):
-    """The server does not permit it to us."""
+    """The server does not permit us to do it."""
 
 
 class Refused(Exception):
-    """JetStream does not do it; `code` is its own."""
+    """JetStream refused; `code` is its error code."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)

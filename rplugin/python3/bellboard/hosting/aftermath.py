@@ -14,7 +14,7 @@ from .beside import Declined, beside, pause
 from .standing import Asked, first, went_on
 
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
-LOOKS: Final = 50  # looks at least: where they are slow, so is the agent
+LOOKS: Final = 50  # checks at least: where they are slow, so is the agent
 LATEST: Final = 6.0  # seconds, however slow
 SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
 GLANCE: Final = 0.02
@@ -55,7 +55,7 @@ async def whose(asked: Asked, sent: Sent, home: Path) -> str:
 
 
 async def _read(work: Callable[[], T]) -> T | None:
-    """Read what came of an answer; one whose outcome cannot be read was sent all the same."""
+    """Read the outcome of an answer; one whose outcome cannot be read was sent all the same."""
     try:
         return await beside(work)
     except (Declined, OSError):
@@ -63,7 +63,7 @@ async def _read(work: Callable[[], T]) -> T | None:
 
 
 def by_whom(logged: Iterable[Event]) -> str:
-    """Return in words who has answered, by the log of one request; "" if nobody has.
+    """Return in words who has answered, from the log of one request; "" if nobody has.
 
     An answer that was refused before its outcome was known does not count.
     """

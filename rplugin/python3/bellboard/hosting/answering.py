@@ -118,9 +118,9 @@ class Answering:
 
         `takes` says which texts the best way takes, if it does not take all.
 
-        Of several requests, that is the one with `digest`.  Without a name, or if `shown` is true,
-        another one counts if only that is shown by the terminal.  With `ways` false, do not look
-        for ways: it takes a while to ask a terminal.
+        `digest` selects one of several requests.  Without a name, or if `shown` is true, another
+        one is returned if the terminal shows only that.  With `ways` false, do not look for ways:
+        it takes a while to ask a terminal.
         """
         asked = await self._asked(given)
         if digest := given.get("digest"):
@@ -168,14 +168,14 @@ class Answering:
             way = await self._send(given, asked, answer, claim)
             return await self._outcome(given, asked, claim, way, Sent(answer, begun, way == "hook"))
         except BaseException:
-            with suppress(OSError, Declined):  # then nobody can answer for some seconds
+            with suppress(OSError, Declined):  # then nobody can answer for a few seconds
                 await beside(partial(self._claims.release, name, claim))
             raise
 
     # ------------------------------------------------------------ what is asked
 
     async def _asked(self, given: Given) -> Asked:
-        """Return the request, if it stands and its process is proven to be the session's."""
+        """Return the request, if it is open and its process is proven to be the session's."""
         s = named(self._desk, given)
         name = _name(given)
         found = standing(s, name)
@@ -189,7 +189,7 @@ class Answering:
         return asked
 
     def _read(self, s: Session, run: Run, block: Block) -> Asked:
-        """Return what a question asks, with all that it is about.  May hang."""
+        """Return what a question asks, with everything that it is about.  May hang."""
         return completed(asked_of(s, run, block, self._desk.spool), self._environ)
 
     async def _with_digest(self, asked: Asked, digest: str) -> Asked:
@@ -221,7 +221,7 @@ class Answering:
     async def _ways(self, asked: Asked, is_bound: bool) -> tuple[Asked, list[str]]:
         """Return the ways that are open for any choice, best first.
 
-        If there is none, return another request that its terminal shows, and the ways of that,
+        If there is none, return another request that its terminal shows, and that one's ways,
         unless only this one is wanted.
         """
         ways = ["hook"] if self._listens(asked) else []
@@ -239,7 +239,7 @@ class Answering:
         return asked, [*ways, "go"]
 
     async def _shown(self, terminal: Terminal, asked: list[Asked], patient: bool) -> Asked | None:
-        """Return the one that keys can answer, with the choices that they can give.
+        """Return the request that keys can answer, with the choices that they can give.
 
         A dialog may be drawn a moment after its hook.
         """

@@ -1,4 +1,4 @@
-"""What the watch reported and is not folded yet: events in the spool, or anything else."""
+"""What the watch has reported and no fold has handled: events in the spool, or anything else."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class Arrivals:
         return {path for path in others if not path.startswith(self._slot)}
 
     def clear(self) -> None:
-        """Note that all was folded."""
+        """Note that everything was folded."""
         self._came, self._is_partial = set(), True

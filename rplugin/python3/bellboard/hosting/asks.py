@@ -1,4 +1,4 @@
-"""Carry out what the reader of a feed asks: answer, stop, label, preview, claim a notification.
+"""Carry out the requests of a feed's reader: answer, stop, label, preview, claim a notification.
 
 A reader may do what the user of this machine may do, as only that user can start a feed.  Still,
 its requests are checked like any other input.

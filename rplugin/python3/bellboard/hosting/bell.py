@@ -1,7 +1,7 @@
 """Send this host's notifications.
 
-`notices.py` decides what is due and `channels.py` knows how to send it.  Here both meet what all
-hosts share: claims, so that only one host sends a notification, the open editors, and the mode.
+`notices.py` decides what is due and `channels.py` knows how to send it.  This file connects
+both with what all hosts share: claims, so that only one sends a notification, open editors, mode.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Bell:
         return able - full, self._commands.patience() if full else NEVER
 
     def _send_granted(self, store: Store, board: Board) -> bool:
-        """Send what our machine was granted, unless another host did; False: it has to wait."""
+        """Send what our machine was granted, unless another host has; return False if it waits."""
         wishes = self._grants.take(board.sessions)
         while wishes:
             ours = claimed(store, _claim(wishes[0].notice), self.pid)

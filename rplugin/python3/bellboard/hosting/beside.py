@@ -1,4 +1,4 @@
-"""Run the blocking part of an errand, which must neither hang its program nor delay its exit.
+"""Run the blocking part of an errand without hanging the program or delaying its exit.
 
 In a program with an event loop it runs beside the loop.  A command has nothing to do meanwhile: it
 runs its errand with `at_once`, as loading asyncio takes longer than most errands.
@@ -17,7 +17,7 @@ from ..system.mounts import MOUNTS
 from ..system.threads import Thread
 
 DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
-MOST: Final = 32  # threads at a time; there are only so many if what they read hangs
+MOST: Final = 32  # threads at a time: what they read may hang
 _alone: Final = ContextVar("whether no event loop runs the errand", default=False)
 
 _threads: Final[list[Thread]] = []  # that may still run

@@ -55,7 +55,7 @@ class Connection:
         self._owner, self._open_store = owner, open
         self._arriving = 0.0  # since when
         self._lost: Clerk | None = None  # of a database that was damaged, or lost its log
-        self._closed = False  # whether a database was of no use, perhaps because its log was lost
+        self._closed = False  # whether a database was unusable, perhaps because its log was lost
 
     @property
     def is_open(self) -> bool:

@@ -28,7 +28,7 @@ from .beside import Declined, Given, Reply, beside
 PATIENCE: Final = 15.0  # seconds for a reply: an answer there takes up to 11
 TAKEN: Final = 3.0  # seconds until somebody takes a request: a host is starting, or taking over
 LOOK: Final = 0.05  # seconds between two checks where the system does not report new files
-#: A program in a container would take the tmux or the Neovim around it for its own.
+#: A program in a container would mistake the tmux or the Neovim around it for its own.
 APART: Final = ("env", "-u", "TMUX", "-u", "TMUX_PANE", "-u", "NVIM")
 #: Evidence of what a user did to a session → what its machine calls that.
 MARKS: Final = {
@@ -38,7 +38,7 @@ MARKS: Final = {
 
 
 class Elsewhere:
-    """Mailbox other machines; `home` is our state folder."""
+    """Sends errands to other machines; `home` is our state folder."""
 
     def __init__(self, home: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._home, self._environ = home, environ
@@ -78,7 +78,7 @@ class Elsewhere:
         return float(round(now - (began + time.time()) / 2))
 
     async def _goto(self, s: Session, attach: bool) -> Reply:
-        """Show it on the terminal here that shows its machine, or return a command that opens one.
+        """Show it in the terminal here that shows its machine, or return a command that opens one.
 
         `attach`: open one in any case.  The reply has `place`, where its terminal is shown here,
         `shown`, if its window has been raised already, or `command`.

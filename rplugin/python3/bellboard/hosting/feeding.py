@@ -24,7 +24,7 @@ from .unsent import Unsent, position
 if TYPE_CHECKING:
     from .host import Host
 
-MOST: Final = 16  # requests in hand
+MOST: Final = 16  # requests being carried out
 GONE: Final = 60.0  # seconds without a line after which a reader that has sent some is gone
 WELL: Final = 3.0  # seconds between two checks whether the board can be used
 LAST: Final = 0.2  # seconds to write what is left
@@ -41,7 +41,7 @@ class Feeding:
     def __init__(self, since: Cursor | None, quiet: bool, ask: int, tell: int) -> None:
         self.why = ""  # why it ended, if that is a problem
         self._quiet, self._ask, self._tell = quiet, ask, tell
-        self._alone = False  # nobody is at the reader, as it said last
+        self._alone = False  # the reader last said that nobody is there
         self._unsent = Unsent(since)
         self._replies: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,7 +76,7 @@ class Feeding:
             self._outlet.finish(LAST)
 
     def _check(self, before: str) -> None:
-        """End if the board could not be used `before` either: what its reader shows gets old."""
+        """End if the board could not be used `before` either: what its reader shows is outdated."""
         assert self._host is not None
         of = self._host.connection
         why = "" if of.is_well else of.notes.get("database") or of.notes.get("home", "")

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from .mates import Mates
 
 OFTEN: Final = 1.0  # seconds between two checks of the option
-RECENT: Final = 200  # transitions that a new host publishes again: the server knows which it has
-GREETING: Final = 300.0  # seconds that what a hello says of this machine is kept
+RECENT: Final = 200  # transitions that a new host publishes again; the server drops known ones
+GREETING: Final = 300.0  # seconds to cache what a hello says of this machine
 NARROW: Final = "join again with --follow, --agent or --repository to choose"
 NAMED: Final = 5  # machines to name in health
 LAST: Final = 1.0  # seconds to disconnect
@@ -118,7 +118,7 @@ class Fleet:
         return notes
 
     def open(self, watch: Watch) -> None:
-        """Begin: from now on this host may be the one."""
+        """Begin: from now on this host may be the one that takes part."""
         self._watch = watch
         self._deaths = Deaths(lambda pid, started: self._expect())
 
@@ -213,7 +213,7 @@ class Fleet:
             self._claim.leave()
 
     def _regain(self) -> None:
-        """Let the links end what a fleet followed: it may have been left while no host ran."""
+        """Let the links end what a fleet followed: we may have left it while no host ran."""
         if not self._is_regained:
             with contextlib.suppress(OSError):
                 machines.regain(self._host.home)

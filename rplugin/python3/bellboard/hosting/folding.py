@@ -246,7 +246,7 @@ class Clerk:
             self._share_options(folded, now)
             spool.settle()
             changed |= self.board.dirty
-            # names of hooks are never reused; those of evidence may be, and are kept for a while
+            # hooks' names are never reused; those of evidence may be, and are kept for a while
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))
             store.write(self.board, fresh, folded, self._live_since(), now, len(self._backlog))
         self._ahead, self._committed = False, None

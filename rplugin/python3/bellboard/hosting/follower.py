@@ -1,8 +1,8 @@
 """Turn a machine's feed into evidence, in an order that survives a crash at any line.
 
 Each line of evidence carries its cursor; the last line of a message says that everything up to
-there was reported.  Whoever follows next asks from that cursor, and what it gets twice is
-refused by the fold (`core/rules/far.py`).
+there was reported.  Whoever follows next starts from that cursor, and the fold refuses what it
+gets twice (`core/rules/far.py`).
 
 This file runs nothing and reads nothing: links and the fleet give it decoded messages.
 """

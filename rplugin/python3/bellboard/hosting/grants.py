@@ -1,8 +1,8 @@
 """Ask the machines of sessions for the right to send notifications; each is granted once.
 
-In a fleet its server is asked, of our own sessions too; of these we notify if nobody replies, as
-then nobody else can.  Another machine that cannot be asked is asked again once it is followed
-again, if the notification is still due: nobody there may have sent it meanwhile.
+In a fleet its server is asked, even about our own sessions; about these we notify if nobody
+replies, as nobody else can then.  Another machine that cannot be asked is asked once it is followed
+again, if the notification is still due: perhaps nobody there has sent it meanwhile.
 
 The right is granted to this machine: all of its hosts ask with one token, so repeating a request is
 harmless.  Once granted, they claim the notification here, and whichever gets it sends it at once.
@@ -49,7 +49,7 @@ class Grants:
         self._granted: list[Wish] = []
 
     def ask(self, notice: Notice, s: Session, token: str, send: Callable[[], object]) -> None:
-        """Ask the machine of a session for a notification, in the name of ours."""
+        """Ask the machine of a session to grant a notification to our machine."""
         self._start(Wish(notice, s, token, send))
 
     def take(self, sessions: Mapping[str, Session]) -> list[Wish]:

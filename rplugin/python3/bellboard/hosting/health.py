@@ -14,7 +14,7 @@ from .bell import Bell
 from .connection import Connection
 from .senses import Senses
 
-MOST: Final = 20  # notes of one part: something that spoils one file may spoil thousands
+MOST: Final = 20  # notes of one part: what damages one file may damage thousands
 OFTEN: Final = 1.0  # seconds between two writes of the notes
 
 

@@ -42,7 +42,7 @@ BURST, STEADY = 4 << 20, 256 << 10
 #: The same for lines, and for what they list: each row becomes a file in the spool.
 LINES, STEADY_LINES = 4096, 256
 CALM: Final = 10.0  # seconds for which a machine that was read slowly is reported
-MOST_UNSENT: Final = 4 << 20  # bytes of requests that it does not take
+MOST_UNSENT: Final = 4 << 20  # bytes of requests that it does not read
 
 
 class Owner(Protocol):
@@ -81,18 +81,18 @@ class Ended(Exception):
 
 
 class Silent(Ended):
-    """It has ended because nothing came any more."""
+    """It has ended because nothing more came."""
 
 
 class Budget:
-    """What may be spent: `burst` at once, and `steady` in each second."""
+    """An allowance: `burst` at once, and `steady` in each second."""
 
     def __init__(self, burst: float, steady: float) -> None:
         self._burst, self._steady = burst, steady
         self._left, self._at = burst, time.monotonic()
 
     def spend(self, cost: float) -> float:
-        """Spend it; return the seconds to wait before more is spent."""
+        """Spend some of it; return the seconds to wait before spending more."""
         now = time.monotonic()
         self._left = min(self._burst, self._left + (now - self._at) * self._steady) - cost
         self._at = now
@@ -114,7 +114,7 @@ class Hearing:
         self._bytes, self._lines = Budget(BURST, STEADY), Budget(LINES, STEADY_LINES)
         self._slow_until = 0.0
         self._begun = self._heard = clock()
-        self._shown = -BEAT  # when we were last heard
+        self._shown = -BEAT  # when we last sent a sign of life
         self._ready = selectors.DefaultSelector()
 
     def run(self) -> str:
@@ -241,7 +241,7 @@ class Hearing:
     def _show_up(self) -> float:
         """Report now and then that somebody follows; return the seconds until the next time.
 
-        It then leaves notifications to us, and ends when it hears nothing any more.
+        It then leaves notifications to us, and ends when it no longer hears from us.
         """
         if not self._greeted:
             return BEAT

@@ -80,9 +80,9 @@ def attach(p: Published) -> list[str]:
 
 
 def arrive(p: Published, ends: Collection[str]) -> str:
-    """Show a session on the terminal that comes in over one of these ssh connections.
+    """Show a session in the terminal behind one of these ssh connections.
 
-    Return that connection; "" if none of them shows its terminal: then nothing was moved.
+    Return that connection; "" if none of them shows its terminal: then nothing has changed.
     """
     nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
     if not (pane and socket.startswith("/")):

@@ -40,9 +40,9 @@ async def enter(
 ) -> None:
     """Type the keys of an answer; `following` returns the next key for what the terminal shows.
 
-    Again and again, `ours` says whether it still asks, and we are still those who answer; it is
-    told whether a key comes next.  The first key waits until the terminal has shown its rows for
-    `rests` seconds.
+    Before each key, `ours` says whether the session still asks and we still hold the claim; its
+    argument says whether a key comes next.  The first key waits until the terminal has shown its
+    rows for `rests` seconds.
     """
     before, until, typed = Press(), time.monotonic() + TAKES, 0
     seen, since = before, time.monotonic()

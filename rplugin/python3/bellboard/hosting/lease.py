@@ -46,7 +46,7 @@ class Lease:
         self._note(service.is_followed and not here)
 
     def end(self) -> None:
-        """Note that the fleet was left, or that another host has it from now on."""
+        """Note that this machine left the fleet, or that another host now takes part."""
         self._note(False)
 
     def _note(self, is_left: bool) -> None:

@@ -29,7 +29,7 @@ SHARE: Final = 60.0
 LOGIN: Final = 4.0  # seconds of a login; a slower machine is given more time
 ALONE: Final = 600.0  # seconds not to share a connection, after one went silent
 MOST_PENDING: Final = 100  # requests without a reply
-BRIEF: Final = 10.0  # seconds: what is up for less may fail each time, and each try is a login
+BRIEF: Final = 10.0  # seconds: a link up for less may fail each time, and each try is a login
 FAILING: Final = 600.0  # seconds of outage that a brief connection counts as, at most
 
 
@@ -47,7 +47,7 @@ class Link:
         it take long; `changed` is called, in a thread, when health or its sessions change."""
         self.follower = follower
         self.why = "it is being connected"  # while it is not up
-        self.is_slow = False  # it sends more than is read
+        self.is_slow = False  # it sends more than we read
         self.own = ""  # the id of our own board
         self.is_greeted = True  # whether the machine knows who sits here
         self._alone = False  # nobody is at this machine
@@ -90,7 +90,7 @@ class Link:
 
     @property
     def _may_share(self) -> bool:
-        """Return whether to share a connection: not if one hangs, which nobody may ever end."""
+        """Return whether to share a connection: not if one hangs, perhaps forever."""
         return time.monotonic() >= self._silent + ALONE
 
     def _run(self) -> None:

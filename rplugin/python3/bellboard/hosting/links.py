@@ -145,7 +145,7 @@ class Links:
     # ------------------------------------------------------------ one machine
 
     def _tell(self, own: str, screens: Mapping[int, str], deaths: Deaths) -> None:
-        """Tell the links which board is ours, and whether a host here can notify somebody here."""
+        """Tell the links which board is ours, and whether somebody here can be notified."""
         for pid, started in screens.items():
             deaths.watch(pid, started)
         for link in self._links.values():
@@ -207,7 +207,7 @@ class Links:
                 claim.leave()
 
     def _drop(self, name: str) -> None:
-        """Report that a machine that nobody wants to follow is no longer followed."""
+        """Report that a machine that is on no list any more is no longer followed."""
         if not machines.was_followed(self._home, name):
             return
         with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The other machines of a fleet, as this host follows them: what they say becomes evidence.
+"""Follow the other machines of a fleet: their messages become evidence.
 
 All of this runs in the thread of the service, like a link in its own.
 """
@@ -32,7 +32,7 @@ class Mates:
     """Follows the machines that are followed in no other way."""
 
     def __init__(self, spool: Spool, cursors: Mapping[str, str]) -> None:
-        self.linked: Collection[str] = ()  # machines to which there is a link
+        self.linked: Collection[str] = ()  # machines that a link follows
         self._spool, self._cursors = spool, dict(cursors)
         self.followers: dict[str, Follower] = {}
         self._lost: set[str] = set()
@@ -81,7 +81,7 @@ class Mates:
         return None
 
     def _forget(self, machine: str) -> None:
-        """Give up a machine's place; should it return, it goes on where it was."""
+        """Give up a machine's place; if it returns, it goes on where it was."""
         if (follower := self.followers.get(machine)) is not None:
             follower.leave()
             self._cursors[machine] = follower.cursor

@@ -1,6 +1,6 @@
-"""What an agent asks now: a question that stands, of a process that is proven to ask it.
+"""What an agent asks now: an open question, of a process that is proven to ask it.
 
-The event that asked is read again each time, so that what is answered is what it says now.
+The event that asked is read again each time, so that its present contents are answered.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ANSWERED: Final = "it has already been answered"
 
 
 class Asked(NamedTuple):
-    """A request that stands, and what it was read from."""
+    """An open request, and what it was read from."""
 
     session: Session
     run: Run
@@ -91,7 +91,7 @@ def went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
     s, pid = asked.session, asked.request.pid
     known = s.processes.get(pid)
     if known is not None and known.says == "busy" and known.at < asked.block.since:
-        return None  # a slow CLI: its file shows what was before, and is yet to say that it waits
+        return None  # a slow CLI: its file is older, and does not say yet that it waits
     return cli_of(s.agent).went_on(pid, s, asked.block.since, environ)
 
 
@@ -125,7 +125,7 @@ def standing(s: Session, name: str) -> tuple[Run, Block] | None:
 
 
 def others(asked: Asked, spool: Spool) -> list[Asked]:
-    """Return the other requests that stand, as far as they can be read."""
+    """Return the other open requests, as far as they can be read."""
     found = []
     for run in runs_of(asked.session):
         for block in run.blocks.values():
@@ -136,10 +136,10 @@ def others(asked: Asked, spool: Spool) -> list[Asked]:
 
 
 def in_its_terminal(asked: Asked, spool: Spool) -> list[Asked]:
-    """Return the others of its terminal, such as those of other subagents.
+    """Return the other requests of its terminal, such as those of other subagents.
 
-    Their dialogs are shown one after the other, in an order that only the screen tells: the hooks
-    of two that ask at the same moment run side by side.
+    Their dialogs are shown one after the other, in an order that only the screen reveals: if two
+    ask at the same moment, their hooks run in parallel.
     """
     return [each for each in others(asked, spool) if each.run is asked.run]
 

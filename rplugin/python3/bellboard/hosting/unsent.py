@@ -22,7 +22,7 @@ NOWHERE: Final = Cursor("", 0)
 
 
 class Position(NamedTuple):
-    """Where a reader stands that has the board as it is now."""
+    """The position of a reader that has the board as it is now."""
 
     at: Cursor
     moved: list[Moved]  # since its cursor
@@ -61,7 +61,7 @@ def _renamed(store: Store, pid: int, now: float) -> str:
 
 
 def token_of(store: Store, transition: int, pid: int, now: float) -> str:
-    """Return in whose name our machine asks for the notification of a transition: all its hosts."""
+    """Return the token with which every host of our machine asks to notify of a transition."""
     return str(Cursor(known_as(store, pid, now), transition))
 
 

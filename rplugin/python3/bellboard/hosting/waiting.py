@@ -1,8 +1,8 @@
 """Offer pipes to the hooks of permissions, and release hooks that wait for nothing.
 
 While answers are on, each host offers a few pipes: they promise that a host is there to answer.
-Every host holds the pipes of all questions that stand, so that any host may end, and sends a hook
-away once its question has ended.  A subagent's hook is sent away at once: the CLI may show no
+Every host holds the pipes of all open questions, so that any host may end, and sends a hook away
+once its question has ended.  A subagent's hook is sent away at once: the CLI may show no
 dialog while it waits.
 """
 
@@ -38,7 +38,7 @@ class Waiting:
         self._pipes, self._hosts = spool.pipes, spool.hosts
         self._pid = os.getpid()
         self._changed: set[str] = set()  # sessions
-        self._blind = 0.0  # since when questions may come that are not known here
+        self._blind = 0.0  # since when questions may have come that are not known here
         self._asking: dict[str, frozenset[str]] = {}  # session → the pipes of its questions
         self._unheard: dict[str, float] = {}  # pipe that is taken for no question → since when
 
@@ -60,7 +60,7 @@ class Waiting:
         return NEVER
 
     def go_blind(self) -> float:
-        """Handle that nothing can be folded now: if that lasts, nobody shall wait for this host."""
+        """Handle that nothing can be folded now: if that lasts, no hook may wait for this host."""
         now = time.monotonic()
         self._blind = self._blind or now
         if (left := self._blind + UNHEARD - now) > 0:
@@ -133,7 +133,7 @@ class Waiting:
         return NEVER
 
     def _asked(self) -> frozenset[str]:
-        """Return the pipes of all questions that stand."""
+        """Return the pipes of all open questions."""
         return NONE.union(*self._asking.values())
 
 

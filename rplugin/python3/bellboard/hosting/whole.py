@@ -1,7 +1,7 @@
 """Complete a request: by the transcript if no hook reported it, and by the file that it is about.
 
-The file may be another one than its path says, hold what would be lost, or change after somebody
-has read the request.  So the request shows that, and its digest covers what the file holds.
+The file may not be the one that its path suggests, may hold what would be lost, or may change after
+somebody has read the request.  So the request shows that, and its digest covers the contents.
 
 All of this reads foreign files, so it may hang.
 """
@@ -38,14 +38,14 @@ UNREADABLE: Final = "In place of what it holds now, which cannot be read"
 
 
 class Unshown(NamedTuple):
-    """What a file holds, if that cannot be shown."""
+    """The contents of a file that cannot be shown."""
 
     label: str
     changed: int  # when, in nanoseconds
 
 
 def completed(asked: Asked, environ: Environ) -> Asked:
-    """Return the request with all that it is about."""
+    """Return the request with everything that it is about."""
     payload = asked.payload
     if not asked.block.request:
         asked, payload = _by_transcript(asked, environ)
