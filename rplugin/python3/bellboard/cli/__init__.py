@@ -47,14 +47,14 @@ PARTS: Final = {
     "completion": ("completion",),
     "manual": ("man",),
 }
-OBJECTS: Final = 20_000  # new ones before garbage is looked for: those of modules all stay
+OBJECTS: Final = 20_000  # new objects before a collection: those of modules all stay
 
 
 def program() -> NoReturn:
     """Run the command line of this process, and end it.
 
-    Nothing is left to do then: threads are daemons, and finalising the interpreter takes as long
-    as many a command.
+    Nothing is left to do then: threads are daemons, and finalising the interpreter takes as
+    long as many commands do.
     """
     gc.set_threshold(OBJECTS)
     os._exit(main())
@@ -167,7 +167,7 @@ def internal_error(error: Exception) -> str:
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of a command and its like, or of all if none has that name."""
+    """Return the parser of a command's module, or of all commands if none has that name."""
     top = argparse.ArgumentParser(
         prog="bellboard",
         description=DESCRIPTION,

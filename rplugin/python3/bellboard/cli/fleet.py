@@ -264,7 +264,7 @@ def setup(args: Args) -> None:
 
 
 def _next(args: Args, folder: Path) -> None:
-    """Print what is left to do, beside the configuration."""
+    """Print what is left to do, on standard error."""
     has_own = (folder / "server.pem").exists()
     steps = [
         f"send each MEMBER.creds in {folder} to its member over a secure channel",

@@ -91,7 +91,7 @@ def opened() -> Iterator[Clerk]:
 def _msgspec() -> ModuleType:
     """Load msgspec without `typing_extensions`, which takes as long as the rest of it.
 
-    It needs nothing of that from Python 3.11 on, and does without if it is not installed.
+    From Python 3.11 on it needs nothing from there, and works if that is not installed.
     """
     name = "typing_extensions"
     is_spared = sys.version_info >= (3, 11) and name not in sys.modules

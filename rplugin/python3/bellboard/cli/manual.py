@@ -41,7 +41,7 @@ def page(top: Command, about: str, after: str, version: str) -> str:
 
 
 def as_text(roff: str) -> str:
-    """Return a page as text: terms are indented, and what they mean further."""
+    """Return a page as text: terms are indented, and their descriptions more deeply."""
     import textwrap
 
     made: list[str] = []

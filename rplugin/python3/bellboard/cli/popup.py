@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..core.published import Published
     from ..hosting.folding import Clerk
 
-EVERY: Final = 1.0  # seconds between checks that a request still stands
+EVERY: Final = 1.0  # seconds between checks that a request is still open
 Asks = tuple[str, str, float]  # session, request, since when
 
 
@@ -78,7 +78,7 @@ class Flow:
             self._asks = self._prompt = None
 
     def lines(self, now: float, columns: int, height: int) -> list[Text]:
-        """Return the screen; replace a request that no longer stands by the next one."""
+        """Return the screen; replace a request that is no longer open by the next one."""
         self._look(now)
         notes = [row for note in self._notes[-3:] for row in wrapped(note, columns, " ", "dim")]
         if self._prompt is not None:

@@ -26,7 +26,7 @@ OF_SSH: Final = {
 AGAIN: Final = "remove .venv in the folder of bellboard.nvim there, and run in it: " + INSTALL
 HINTS: Final = {
     "docker daemon": "start docker here, or let your user run it",
-    "identification has changed": "find out why; if that is right, ssh-keygen -R its name,"
+    "identification has changed": "find out why; if that is expected, ssh-keygen -R its name,"
     " and log in once by hand",
     "host key verification failed": "log in once by hand to check and accept the key",
     "could not resolve": "check the name of the machine",

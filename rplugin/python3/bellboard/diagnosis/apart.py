@@ -20,7 +20,7 @@ from .fact import Fact, error
 
 PATIENCE: Final = 6.0  # seconds for all checks; on a busy machine they take one
 
-DIED: Final = "this check ended before it was done: it may lack memory, or the database is cut"
+DIED: Final = "this check died before it was done: no memory left, or a truncated database"
 
 Check = Callable[[], Iterable[Fact]]
 
@@ -55,7 +55,7 @@ def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[F
 
 
 def _cut_short(answer: bytearray, why: Fact) -> None:
-    """Put the reason in place of a line that a check has not finished."""
+    """Replace a line that a check has not finished by the reason."""
     del answer[answer.rfind(b"\n") + 1 :]
     answer += _encoded(why)
 

@@ -1,11 +1,11 @@
 """The folder answers/: what is asked, who answers it, and the pipes on which hooks wait.
 
-    answers/NAME                the event that asked, while its question stands (`spool.py`)
+    answers/NAME                the event that asked, while its question is open (`spool.py`)
     answers/NAME.answer         who answers it (`claims.py`)
     answers/PID.SERIAL          a pipe on which the hook that asked waits (`pipes.py`)
     answers/PID.SERIAL.taken    the hook that waits on it took it by creating this file
 
-Only we may write to it, and nothing in it is used that is not ours, or is not what its name says.
+Only we may write to it.  A file in it that is not ours, or not what its name says, is not used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_pipe(name: str) -> bool:
 
 
 def belongs_to_pipe(name: str) -> bool:
-    """Return whether a file is a pipe, or what takes one."""
+    """Return whether a file is a pipe, or marks one as taken."""
     return is_pipe(name.removesuffix(TAKEN))
 
 

@@ -148,7 +148,7 @@ class Database:
             raise Unmigrated(f"{self.path} cannot be migrated: {described(e)}") from None
 
     def _check_room(self, db: sqlite3.Connection) -> None:
-        """Raise Damaged if the file is far too large: to find a cell in it can take seconds."""
+        """Raise Damaged if the file is far too large: finding a cell in it can take seconds."""
         pages, size = (int(db.execute(f"PRAGMA page_{x}").fetchone()[0]) for x in ("count", "size"))
         if pages * size > LARGEST:
             raise Damaged(f"{self.path} is far too large: {pages * size >> 20} MB", self.inode)
@@ -164,7 +164,7 @@ class Database:
 
     def _open_readonly(self) -> sqlite3.Connection:
         """Open it with its log, or without if no memory can be shared (such as on a full disk)."""
-        for there in odd(self.path):  # to open a pipe would hang
+        for there in odd(self.path):  # opening a pipe would hang
             raise sqlite3.OperationalError(f"{there} is not a file; move it away")
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         db = sqlite3.connect(uri, uri=True, timeout=WAIT_MS / 1000, isolation_level=None)
@@ -182,7 +182,7 @@ class Database:
         if self._identity is not None and self._identity.is_log_readable():
             with contextlib.suppress(sqlite3.Error):
                 self.db.execute("PRAGMA wal_checkpoint")
-        if self._identity is not None:  # to close may copy the log into the database
+        if self._identity is not None:  # closing may copy the log into the database
             self._identity.empty_overwritten_log()
         self.db.close()
         if self._identity is not None:
@@ -230,7 +230,7 @@ class Database:
             raise
 
     def complain(self, e: BaseException) -> None:
-        """Raise Busy, Replaced or Damaged if the error means that."""
+        """Raise Busy, Replaced or Damaged if that is what the error means."""
         if is_busy(e):
             raise Busy from None
         if not isinstance(e, DAMAGE) or isinstance(e, Damaged | Unmigrated):

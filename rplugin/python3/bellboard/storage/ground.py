@@ -71,7 +71,7 @@ def unusable(home: Path, below: tuple[str, ...]) -> Iterator[str]:
         try:
             (_judge_own if name in below else _judge_file)(path, path.lstat())
         except FileNotFoundError:
-            continue  # it is made when it is needed
+            continue  # it is created when needed
         except Refused as e:
             yield str(e)
         except OSError as e:
@@ -129,7 +129,7 @@ def judge(home: Path) -> None:
 def obstacle(home: Path, below: tuple[str, ...] = ()) -> str:
     """Return what is wrong inside the state folder, or ""; cheap enough for each turn of the loop.
 
-    A mount may hang, and of a link the target would be tidied up.
+    A mount may hang, and cleaning up would reach through a link to its target.
     """
     if mount := MOUNTS.inside(str(home)):
         return f"{mount.place} is a mount ({mount.kind}) that may hang: unmount it"

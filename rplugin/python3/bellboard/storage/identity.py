@@ -11,11 +11,11 @@ from typing import Final
 
 File = tuple[int, int]  # device, inode
 
-#: With these bytes a log starts.
+#: The first bytes of a log.
 MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 SALT: Final = 16  # where its salt is
 HEADER: Final = 20  # bytes of the log, with its salt
-RESTARTS: Final = 1 << 20  # of the log between two looks; each has hundreds of commits
+RESTARTS: Final = 1 << 20  # of the log between two checks; each comes after hundreds of commits
 PAGE: Final = 512  # bytes; a database has at least one page, which is never smaller
 
 
@@ -26,7 +26,7 @@ class Identity:
         self._path = path
         self._log, self._index = f"{path}-wal", f"{path}-shm"
         self._known = {path: _file(path)}
-        self._limits = {path: PAGE, self._log: log_limit}  # SQLite cuts a file to no less
+        self._limits = {path: PAGE, self._log: log_limit}  # SQLite never cuts a file to less
         self._least = dict.fromkeys(self._limits, 0)  # sizes from now on
         self._salt: int | None = None  # of the log, once it was seen
         self._descriptor: int | None = None  # of the log
@@ -56,7 +56,7 @@ class Identity:
     def is_lost(self) -> bool:
         """Return whether any of the files is no longer what it was; takes some microseconds.
 
-        One that was cut is lost, too: only who has the database alone empties its log.
+        One that was cut is lost, too: only a process that is alone in the database empties its log.
         """
         for path, file in self._known.items():
             try:
@@ -81,7 +81,7 @@ class Identity:
         self._least[path] = max(self._least[path], min(size, self._limits[path]))
 
     def empty_overwritten_log(self) -> None:
-        """Empty the log if it is no longer one: what the index says of it would be copied.
+        """Empty the log if it is no longer valid: what the index says of it would be copied.
 
         SQLite reports an error instead, when it finds less than the index says.
         """
@@ -91,7 +91,7 @@ class Identity:
                 os.truncate(self._log, 0)
 
     def _is_another(self) -> bool:
-        """Return whether the log was overwritten, or begun anew by one that found no log.
+        """Return whether the log was overwritten, or started again by a process that found none.
 
         Each time SQLite starts it from the beginning, it adds one to the salt.
         """
@@ -105,12 +105,12 @@ class Identity:
         return False
 
     def _salt_now(self) -> int | None:
-        """Return the salt of the log; None if it is none."""
+        """Return the salt of the log; None if it is not a valid log."""
         head = self._head()
         return int.from_bytes(head[SALT:], "big") if head.startswith(MAGIC) else None
 
     def _head(self) -> bytes:
-        """Return the first bytes of the log; none of a shorter one."""
+        """Return the header of the log; empty if the log is shorter."""
         head = os.pread(self._descriptor, HEADER, 0) if self._descriptor is not None else b""
         return head if len(head) == HEADER else b""
 
@@ -121,8 +121,8 @@ class Identity:
     def is_log_readable(self) -> bool:
         """Return whether the log was removed, and nobody has written another since.
 
-        Only this process and others that have it open can read it then.  But with another log in
-        its place, which they index in the same shared memory, it would give the wrong pages.
+        Only this process and others that have it open can read it then.  But if another log has
+        its place, they index that in the same shared memory, and reading gives the wrong pages.
         """
         file = self._known.get(self._log)
         return file is not None and _file(self._log) != file and _size(self._log) == 0

@@ -1,4 +1,4 @@
-"""The machines that a user follows, and the folder in which hosts share the work of that.
+"""The machines that a user follows, and the folder through which hosts share that work.
 
     links/machines.json          name → command: `added` by the shell, `nvim` by the last Neovim
     links/MACHINE/lock           held by the host that keeps the link; its process id is inside
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FOLDER: Final = "links"
 FILE: Final = "machines.json"
 FLEET: Final = "fleet"
-OURS: Final = ".fleet"  # the folder of the host that is in a fleet: no machine is called so
+OURS: Final = ".fleet"  # the folder of the fleet itself: no machine can have this name
 OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fleet join`
 LARGEST: Final = 1 << 20  # bytes of the file
 MOST: Final = 64  # machines
@@ -49,7 +49,7 @@ Commands = dict[str, list[str]]
 
 
 class Machines(msgspec.Struct, frozen=True):
-    """The machines, by who named them; Neovim's count where both name one."""
+    """The machines, by who named them; if both name one, Neovim's counts."""
 
     added: Commands = {}
     nvim: Commands = {}
@@ -109,7 +109,7 @@ def change(home: Path, added: Commands | None = None, nvim: Commands | None = No
 
 
 def edit(home: Path, edited: Callable[[Machines], Machines]) -> bool:
-    """Do the same with what is stored at that moment."""
+    """Do the same, based on what is stored at that moment."""
     folder = prepare(home)
     with locked(folder / "machines.lock"):
         before = stored(home)
@@ -131,7 +131,7 @@ def prepare(home: Path, machine: str = "") -> Path:
 
 
 def was_followed(home: Path, machine: str) -> bool:
-    """Return whether a link was kept to a machine, or a fleet that was left followed it."""
+    """Return whether a link to a machine was kept, or a fleet followed it before we left that."""
     folder = home / FOLDER / machine
     return (folder / "ask").is_dir() and not (folder / FLEET).exists()
 

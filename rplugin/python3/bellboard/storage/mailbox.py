@@ -1,7 +1,7 @@
 """Requests to another machine: a file for each, and one for its reply.
 
 Any program of ours may ask; the host that keeps the link passes it on (`machines.py` names the
-files).  A file appears by rename, so it is whole; who reads it removes it, or it gets old.
+files).  A file appears by rename, so it is whole; its reader removes it, or it expires.
 """
 
 from __future__ import annotations

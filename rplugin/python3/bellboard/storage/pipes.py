@@ -2,7 +2,7 @@
 
 A host offers pipes in answers/ (`answers.py`), and a hook takes one.  The header of the hook's
 event names it, its `pipe`.  A host holds the write end of those it offers, and of those whose
-question it shows, so that reading ends once the last of them is gone.
+question it shows, so that reading ends once the last such host is gone.
 An answer is one line, then `end`; an empty line sends the hook away.
 
 Nothing here waits for a hook: no open and no write blocks.
@@ -50,7 +50,7 @@ class Pipes:
         path = self._path(name)
         os.mkfifo(path, 0o600)
         try:
-            both = os.open(path, _BOTH)  # without a reader, there is no opening it to write only
+            both = os.open(path, _BOTH)  # without a reader, it cannot be opened for writing only
             try:
                 self._held[name] = os.open(path, _WRITE)
             finally:

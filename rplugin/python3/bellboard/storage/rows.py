@@ -2,8 +2,8 @@
 
 A cell may hold anything, whatever its column says: SQLite stores text in a numeric column, and a
 byte on disk may have changed.  So every value is checked.  A row that fails is noted, and the next
-host that holds the lock moves it to the table `damaged`.  A huge cell is never read: to move or
-delete 300 MB takes seconds, so the whole file is set aside instead.
+host that holds the lock moves it to the table `damaged`.  A huge cell is never read: moving or
+deleting 300 MB takes seconds, so the whole file is set aside instead.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "followers": dict[str, str],
 }
 
-ICONS: Final = "icons"  # the option with the icons of the user who set them last
+ICONS: Final = "icons"  # the option with the icons that were set last
 
 _encode = msgspec.msgpack.Encoder().encode
 

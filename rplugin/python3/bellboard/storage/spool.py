@@ -44,9 +44,9 @@ from .pipes import Pipes
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
 ADDED = (FOLDER, "links")  # optional: without them, no request is kept or machine followed
-TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
+TMP_AGE = 3600.0  # seconds; no hook writes for that long: the CLI's usual timeout is 600 s
 KEPT_FILES, KEPT_BYTES = 1000, 64 << 20  # of questions; people answer a few, of some kB
-KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
+KEPT_AGE = 10.0  # seconds after which a file that no question needs was left by a killed host
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
@@ -164,7 +164,7 @@ class Spool:
         return read_item(self._new, name)
 
     def unlink(self, names: Iterable[str], standing: Collection[str] = ()) -> list[str]:
-        """Remove folded files, or keep them in answers/ while their question is `standing`.
+        """Remove folded files, or keep them in answers/ while their question is in `standing`.
 
         Return the names that could not be removed.
         """
@@ -201,7 +201,7 @@ class Spool:
         return sum(not one for one in kept)
 
     def drop(self, names: Iterable[str]) -> None:
-        """Remove the events of questions that no longer stand."""
+        """Remove the events of questions that are no longer open."""
         for name in names:
             if NAME.fullmatch(name) is not None:
                 with contextlib.suppress(OSError):  # `drop_all_but` tries again

@@ -49,7 +49,7 @@ from .schema import SCHEMA
 from .shared import Claim, Editor, Shared
 from .upkeep import KEEP
 
-#: Kinds of events that say since when something has been so, which may be before it was noticed.
+#: Kinds of events with the time since which something is true, maybe before it was noticed.
 DATED: Final = frozenset(
     {"registry", "process gone", "screen idle", "screen busy", "screen waiting", "far"}
 )
@@ -217,7 +217,7 @@ def _is_live(e: Event, c: Transition, since: float) -> bool:
 
 
 def _index(board: Board, sid: str) -> tuple[bool, float]:
-    """Return the columns beside a record: whether it is listed, and its newest evidence."""
+    """Return the other columns of a record: whether it is listed, and its newest evidence."""
     s = board.sessions.get(sid)
     if s is None:
         return False, board.ledger.clock

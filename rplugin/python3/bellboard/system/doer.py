@@ -1,4 +1,4 @@
-"""How to run work that may hang: in threads beside the event loop (`reach.py`), or at once."""
+"""How to run work that may hang: in threads outside the event loop (`reach.py`), or at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failure is called where users read it: never by a Python class."""
+"""Describe failures in words for users, never by a Python class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from ..core.detail import line
 
 ROOM: Final = 300  # characters of a reason
-OURS: Final = __name__.partition(".")[0]  # the package whose exceptions say it in words
+OURS: Final = __name__.partition(".")[0]  # the package whose exceptions have a text for users
 
 #: How messages of SQLite begin, in lower case.
 DATABASE: Final = {

@@ -47,7 +47,7 @@ def opened(path: str | Path, ours: bool = True) -> Iterator[tuple[int, os.stat_r
     """Open a regular file, by default only our own, without blocking; raise OSError otherwise."""
     touch(path)
     try:
-        # to open a pipe or a device does something: to who writes to it, or to what it stands for
+        # opening a pipe or a device has effects: on its writer, or on the hardware
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a string, or a path
             raise OSError(f"not a file: {path}")
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)

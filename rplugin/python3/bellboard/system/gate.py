@@ -98,7 +98,7 @@ def looped(port: int, pid: int, patience: float) -> Connection:
     if port not in processes.own_ports(pid):
         raise Denied(f"process {pid} does not listen on port {port}")
     connection = sockets.create_connection((HERE, port), patience)
-    if port in processes.own_ports(pid):  # still: a port that it left could be another's by now
+    if port in processes.own_ports(pid):  # still: another process may have taken it
         return connection
     connection.close()
     raise Denied(f"process {pid} no longer listens on port {port}")

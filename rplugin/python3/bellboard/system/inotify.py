@@ -72,7 +72,7 @@ class Inotify:
             self.remove(directory)
         self._directories.setdefault(token, set()).add(directory)
         self._watches[directory] = token
-        if strays := self._strays.pop(token, None):  # it was armed in another thread
+        if strays := self._strays.pop(token, None):  # added in another thread before this
             self._loop.call_soon(self._take_in, token, strays)
         return before is not None and before != token
 
@@ -147,7 +147,7 @@ class Inotify:
 
 
 def arm(descriptor: int, directory: str, arrivals: bool) -> int:
-    """Watch a directory; doing it again only changes the mask.  It may hang, in any thread."""
+    """Watch a directory; doing so again only changes the mask.  May hang; works in any thread."""
     return _add(descriptor, directory, Inotify.ARRIVALS if arrivals else Inotify.ALL)
 
 

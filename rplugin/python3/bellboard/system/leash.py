@@ -15,12 +15,12 @@ from typing import Final
 
 from ..core.detail import line
 
-LAST: Final = 160  # characters of its last words
+LAST: Final = 160  # characters of its last line of errors
 
-#: A shell in the background waits until descriptor $0 ends, and then ends the group, itself
-#: included.  The program is started through it: one on a dead mount hangs there, not here.  A path
-#: that is no program is found here: shells word that in many ways.
-#: By the name of the descriptor, as shells know no numbers above 9.
+#: A shell in the background waits for the end of descriptor $0, and then ends the group, including
+#: itself.  The program is started through a shell: one on a dead mount hangs there, not here.  It
+#: reports a path that is not a program itself, because each shell words that differently.
+#: The descriptor is opened by name, because shells know no numbers above 9.
 LEASH: Final = """\
 case $1 in */*) [ -f "$1" ] && [ -x "$1" ];; *) command -v -- "$1" >/dev/null;; esac ||
 { echo "$1: no such program here" >&2; exit 127; }
@@ -80,7 +80,7 @@ class Leashed:
         if self._is_over:
             return
         self._is_over = True
-        for number in (signal.SIGTERM, signal.SIGCONT):  # one that was stopped must go on to end
+        for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process must continue to end
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, number)
         os.close(self._hold)

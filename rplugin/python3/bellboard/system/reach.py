@@ -1,4 +1,4 @@
-"""Run work that may hang beside the event loop: foreign files, /proc, programs.
+"""Run work that may hang outside the event loop: foreign files, /proc, programs.
 
 A stat of a dead mount never returns, and cannot be cancelled.  So everything that touches foreign
 files is a job in a thread, or, where even that thread could not be killed (FUSE), in a process of

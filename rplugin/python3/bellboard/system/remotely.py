@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-#: For ssh, unless the command says otherwise.  What a user's settings add for their own terminals
-#: stays theirs: a command, and ports, which only one connection can have.
+#: For ssh, unless the command says otherwise: drop what a user's settings add for terminals: a
+#: command, and forwarded ports, which only one connection can have.
 PLAIN: Final = {"RemoteCommand": "none", "ClearAllForwardings": "yes"}
-#: It never prompts, notices a dead connection within 20 s, lends nobody the keys of an agent, and a
-#: second one to the same machine costs no login.
+#: ssh never prompts, notices a dead connection within 20 s, and does not forward an agent.  (With
+#: SHARED, a second connection to the same machine needs no login.)
 OPTIONS: Final = {
     "BatchMode": "yes",
     "ConnectTimeout": "5",
@@ -20,30 +20,30 @@ OPTIONS: Final = {
     "ServerAliveCountMax": "3",
     "ForwardAgent": "no",
 }
-#: For a machine that was reached, but logged in too slowly; or it is behind another one.
+#: For a machine that was reached, but logs in slowly, perhaps because it is behind another one.
 SLOW: Final = {"ConnectTimeout": "20"}
 SHARED: Final = {"ControlMaster": "auto", "ControlPersist": "60"}
 ROOM: Final = 50  # characters of the folder of a ControlPath: a socket's path has 107 at most
 MISSING: Final = 127  # exit code: bellboard was not found there
 
-#: Programs that run the words behind theirs, of which the first may be ssh.
+#: Programs that run the command after their own words, which may be ssh.
 RUNNERS: Final = frozenset(
     {"env", "nice", "ionice", "stdbuf", "setsid", "timeout", "sudo", "doas", "sshpass", "torsocks"}
     | {"proxychains", "proxychains4"}
 )
-TAILSCALE: Final = "tailscale"  # its ssh takes options of ssh only behind the name of the machine
-GCLOUD: Final = "gcloud"  # its ssh takes a command as an option, and those of ssh behind --
+TAILSCALE: Final = "tailscale"  # its ssh takes options of ssh only after the name of the machine
+GCLOUD: Final = "gcloud"  # its ssh takes a command as an option, and options of ssh after --
 
-#: Programs whose `exec` passes on standard input, and gives a terminal, only if it is asked to.
+#: Programs whose `exec` passes on standard input, or allocates a terminal, only if asked to.
 CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
-PODS: Final = frozenset({"kubectl", "oc"})  # these take options up to --, wherever they stand
+PODS: Final = frozenset({"kubectl", "oc"})  # these take options anywhere before --
 INTERACTIVE: Final = frozenset({"-i", "-it", "-ti", "--interactive"})
 
 #: Programs that draw a terminal and pass on nothing else.
 DRAWING: Final = frozenset({"mosh", "et"})
 WSL: Final = frozenset({"wsl", "wsl.exe"})  # through a shell of its own, except with -e
 
-#: Where a shell that is no login shell may not look, and where plugin managers build it.
+#: Folders that a shell that is not a login shell may not search, or where plugin managers build.
 FOLDERS: Final = (
     '"$HOME/.local/bin" "$HOME/bin" /usr/local/bin /opt/homebrew/bin'
     ' "$HOME"/.local/share/nvim/lazy/bellboard.nvim/.venv/bin'
@@ -142,7 +142,7 @@ def _in_container(machine: Sequence[str], terminal: bool) -> list[str]:
 
 
 def _split(words: Sequence[str], at: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the words before the first that is `at`, that word, and those behind it."""
+    """Return the words before the first `at`, that word, and those after it."""
     index = words.index(at) if at in words else len(words)
     return list(words[:index]), list(words[index : index + 1]), list(words[index + 1 :])
 

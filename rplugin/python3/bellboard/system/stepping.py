@@ -70,10 +70,10 @@ class Watchfiles:
         if self._directories.get(directory) != token:
             self._directories[directory] = token
             self._restart(directory)
-        return False  # armed after this iteration of the loop, and reported then
+        return False  # watched after this iteration of the loop, and reported then
 
     def drop(self, token: tuple[int, int]) -> None:
-        pass  # nothing was armed yet
+        pass  # nothing is watched yet
 
     def remove(self, directory: str) -> None:
         if self._directories.pop(directory, None):
@@ -95,7 +95,7 @@ class Watchfiles:
         before = self._end
         if self._names:
             try:
-                # The new one is armed before the old one ends, so that nothing is missed.
+                # The new watcher starts before the old one ends, so that nothing is missed.
                 notify = self._rust(list(self._names), False, False, 0, False, True)
             except FileNotFoundError:
                 fresh = set(self._directories)  # one has just disappeared: add all again

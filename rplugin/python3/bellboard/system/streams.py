@@ -60,7 +60,7 @@ class Outlet:
 
 
 class Inlet:
-    """Calls `came` in the event loop with each line; reads no further while `most` are in hand.
+    """Calls `came` in the event loop with each line; reads no further while `most` are in progress.
 
     Of a line that is longer than `longest` bytes, only the beginning arrives, with one byte more
     than that.
@@ -75,7 +75,7 @@ class Inlet:
         Thread(target=self._run, name="bellboard inlet").start()
 
     def done(self) -> None:
-        """Note that a line is no longer in hand."""
+        """Note that a line is done."""
         self._room.release()
 
     def _run(self) -> None:

@@ -96,8 +96,8 @@ class Tmux:
     def jump(self, pane: str, client: str = "") -> bool:
         """Show a pane on a client, by default the last used one; on failure set `why`.
 
-        A client whose session contains that window too stays in its session.  The pane is told
-        where the client came from, for the key that goes back.
+        A client whose session contains that window too stays in its session.  An option of
+        the pane stores where the client came from, for the key that goes back.
         """
         if not PANE.fullmatch(pane):
             self.why = f"not a pane: {line(pane, 40)}"

@@ -1,6 +1,6 @@
-"""Ask the kernel which two Unix sockets are connected with each other; /proc does not say.
+"""Ask the kernel which two Unix sockets are connected to each other; /proc does not say.
 
-Linux answers over netlink (sock_diag), where it has been built with that.
+Linux answers over netlink (sock_diag), if it was built with that.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Watch files, and report changes in the event loop.
 
 A directory is watched for its entries, a file through its directory, so that it may be replaced or
-not exist yet. A report only says that something may have changed. So a host arms first, then scans,
-then waits. A path that could only be armed later (beside the event loop, or because its directory
-appeared or was replaced, a backend restarted, events were lost) is reported at that moment. Every
-30 s the host calls `rearm` and checks everything, because no system promises more. There are two
-backends, and a third for what they cannot watch; from rename to callback (p50, measured):
+not exist yet. A report only says that something may have changed. So a host first arms (starts
+watching), then scans, then waits. A path that could only be armed later (in a thread, or because
+its directory appeared or was replaced, a backend restarted, events were lost) is reported then.
+Every 30 s the host calls `rearm` and checks everything, because no system promises more. There are
+two backends, and a third for what they cannot watch; from rename to callback (p50, measured):
 
     inotify     Linux: 0.03 ms; no cost at rest; paths can be added and removed
     watchfiles  elsewhere: one or two steps late; its paths are fixed, so it is restarted for a

@@ -1,7 +1,7 @@
-"""A connection to a program that may be slow, silent or endless: it ends in time, and in size.
+"""A connection to a program that may be slow, silent or endless, limited in time and in size.
 
-The limits are of the whole conversation, not of each read: otherwise a byte per second would keep
-a thread for hours.
+The limits apply to the whole conversation, not to each read: otherwise a byte per second would
+occupy a thread for hours.
 """
 
 from __future__ import annotations
