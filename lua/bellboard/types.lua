@@ -26,7 +26,7 @@
 ---@field notes string markers that the line shows
 ---@field model string model, mode and context in use
 ---@field pull_request string `#12`
----@field server string what stands before the readable name of its pane, if anything
+---@field server string prefix of the readable name of its pane, if any
 
 --- An agent session as published. Times are seconds since the epoch.
 ---@class bellboard.Session
@@ -53,7 +53,7 @@
 ---@field far_ssh? string SSH_CONNECTION there
 ---@field terminal? 'nvim'|'tmux'|'kitty'|'tty' what shows it there
 ---@field link_since? number since when that machine cannot be followed, while it cannot
----@field link_why? string why not
+---@field link_why? string why it cannot be followed
 ---@field cwd? string
 ---@field project_dir? string
 ---@field agent? string

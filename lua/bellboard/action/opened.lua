@@ -16,19 +16,19 @@ local M = {}
 ---@field session bellboard.Session
 ---@field request bellboard.Request
 ---@field prefix? fun(): string start of the title
----@field status? string what is to be said about it
+---@field status? string a message about it
 ---@field skip? fun() shows the next one instead
----@field failed? fun(): bellboard.Session|nil whose last answer did not do what it should
----@field sent? fun(reply: bellboard.Reply) gets what came of an answer
+---@field failed? fun(): bellboard.Session|nil the session whose last answer failed
+---@field sent? fun(reply: bellboard.Reply) gets the outcome of an answer
 ---@field sending? fun() an answer is on its way
----@field over fun(how: 'closed'|'gone'|'snoozed', told?: string) nothing more is to be answered
+---@field over fun(how: 'closed'|'gone'|'snoozed', told?: string) nothing is left to answer
 
 ---@class bellboard.Open: bellboard.Shown
 ---@field draft bellboard.Draft
 ---@field is_over? boolean its keys no longer answer
 ---@field is_busy? boolean an answer is on its way
 ---@field is_done? boolean nothing is left but to close it
----@field leaves? string what is said once it has closed by itself
+---@field leaves? string message once it has closed by itself
 ---@field warned? boolean that not all questions are answered
 
 local api = vim.api
@@ -40,7 +40,7 @@ local open
 --- When keys start to count, in nanoseconds.
 local ready = 0
 
---- The choices that a key stands for, the first one that exists counts.
+--- The choices that a key stands for; the first one that exists counts.
 M.MEANS = {
   yes = { 'allow', 'approve', 'choose', 'fill' },
   always = { 'always', 'approve-edits' },

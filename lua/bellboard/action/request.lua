@@ -50,7 +50,7 @@ local function gone(why)
   opened.say(why)
 end
 
---- Check that it still stands. The background process also knows requests that another one hides.
+--- Check that it is still open. The background process also knows requests that another one hides.
 local function check()
   local open = opened.now()
   if not open or open.is_over or open.is_busy then
@@ -74,7 +74,7 @@ end
 --- Show the outcome of an answer, if the view still shows its request.
 ---@param shown bellboard.Shown
 ---@param reply bellboard.Reply
----@param taken string|nil what to say if the agent did what the answer says
+---@param taken string|nil message if the agent did what the answer says
 ---@return boolean whether it does
 M.heard = function(shown, reply, taken)
   local open = opened.now()

@@ -1,4 +1,4 @@
--- What the shell program does, from Neovim: its output in a message, or in a window.
+-- Runs commands of the shell program from Neovim: shows output in a message, or in a window.
 local cells = require('bellboard.view.cells')
 local message = require('bellboard.message')
 local popup = require('bellboard.view.popup')
@@ -26,7 +26,7 @@ M.commands = {
 --- Those that print what happened, newest last.
 local logs = { explain = true, history = true, replay = true }
 
---- What they are given to print text to read.
+--- Arguments that make them print text to read.
 ---@type table<string, string[]>
 local readable = { man = { '--text' } }
 

@@ -15,14 +15,14 @@ local AHEAD = 2
 
 ---@class bellboard.Triage
 ---@field only table<string, true>|nil the sessions that were chosen; nil: all
----@field passed table<string, true> what was asked and is dealt with
+---@field passed table<string, true> requests that are dealt with
 ---@field ready table<string, bellboard.Request> by what is asked
 ---@field counts table<string, integer> how many were answered, skipped, snoozed, …
 ---@field wrong string[] answers that did not do what they should
----@field failed? bellboard.Session where the last one of them was to go
+---@field failed? bellboard.Session the session of the last one of them
 ---@field pending integer answers on their way
 ---@field note? string what has just happened
----@field is_done? boolean nothing is left but to see what follows
+---@field is_done? boolean only the last outcomes are still to come
 ---@field is_over? boolean
 
 ---@type bellboard.Triage|nil

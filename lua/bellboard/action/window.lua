@@ -1,4 +1,4 @@
--- The window that shows a terminal after a jump, and what is shown in a window instead of another.
+-- The window that shows a terminal after a jump; shows buffers in place of others.
 local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local keeper = require('bellboard.action.keeper')

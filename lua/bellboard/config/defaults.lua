@@ -12,7 +12,7 @@
 ---@alias bellboard.IconName bellboard.Status|'question'
 
 ---@class (exact) bellboard.Config
----@field command string name of a second command, beside :Bellboard
+---@field command string name of a second command, besides :Bellboard
 ---@field auto_start boolean|fun(): boolean start the background process with Neovim
 ---@field python? string|string[] interpreter of the background process, or a command
 ---@field restarts integer give up after this many crashes in a row

@@ -12,7 +12,7 @@ M.states = {
   failed = 'fails',
 }
 
---- Whether it asks: with buttons in the chat, or in a popup beside its input.
+--- Whether it asks: with buttons in the chat, or in a popup next to its input.
 ---@param tab integer
 ---@param sidebar table
 ---@return boolean

@@ -9,7 +9,7 @@ local api = vim.api
 ---@field filetype string of the buffer that shows a chat
 ---@field read bellboard.ReadChat
 
---- Says what a chat does; its last turn begins at that line.
+--- Says what a chat does; `from` is the line where its last turn begins.
 ---@alias bellboard.ReadChat
 ---| fun(buf: integer, from: integer): bellboard.ChatSays|nil, { tool?: any, error?: any }|nil
 

@@ -103,7 +103,7 @@ local function alone(root, report, build)
 end
 
 --- The last error that a program printed, else its last line, without colors. After the errors of
---- a program that it runs, pip goes on about itself.
+--- a program that it ran, pip adds lines about itself.
 ---@param log string
 ---@return string
 local function reason(log)

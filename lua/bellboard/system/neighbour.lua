@@ -39,8 +39,8 @@ M.ask = function(address, code, arguments, done)
     pipe:write(vim.mpack.encode({ REQUEST, 0, method, given }))
   end
 
-  --- Even a Neovim that waits for a key responds to nvim_get_mode. Only send the code if it does
-  --- not, or it would run unexpectedly later.
+  --- Even a Neovim that waits for a key responds to nvim_get_mode. Send the code only to
+  --- one that does not wait, or it would run later, unexpectedly.
   local asked = false
   local function answered(message)
     local problem, result = message[3], message[4]

@@ -1,4 +1,4 @@
--- What of a value can be sent to another process.
+-- The part of a value that can be sent to another process.
 local M = {}
 
 --- Levels of nesting to send; deeper means a table that contains itself.

@@ -201,7 +201,7 @@ local function asking(socket, clients)
 end
 
 --- Show a pane on the user's client, without leaving its session if that has the window too. A
---- zoomed window stays zoomed. The pane is told where the client came from, for tmux's key back.
+--- zoomed window stays zoomed. An option of the pane keeps where the client came from.
 ---@param socket string
 ---@param pane bellboard.Pane
 ---@param panes bellboard.Pane[]

@@ -82,7 +82,7 @@ end
 
 --- The full form, with a border.
 ---@param calling bellboard.Session[]
----@param newest bellboard.Session the one that called last
+---@param newest bellboard.Session the one that was blocked last
 ---@return bellboard.Form
 M.in_full = function(calling, newest)
   local options = config.get()

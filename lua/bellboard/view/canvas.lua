@@ -1,5 +1,5 @@
--- Buffers to show text in. Of lines with coloured chunks, only those are written that differ from
--- what is there.
+-- Buffers to show text in. Of lines with coloured chunks, only those that have changed are
+-- written.
 local M = {}
 
 local api = vim.api
@@ -210,7 +210,7 @@ M.write = function(buf, before, after)
   if #before == 0 then -- a new buffer has a line
     hunks[1].last = 1
   end
-  for nth = #hunks, 1, -1 do -- upwards, so that the rows of the others still count
+  for nth = #hunks, 1, -1 do -- upwards, so that the rows of the others stay right
     put(buf, hunks[nth], after)
   end
   vim.bo[buf].modifiable = false

@@ -25,7 +25,7 @@ local forms = {}
 local shown
 ---@type bellboard.Corner|nil
 local present
----@type table<string, true> the calls that are known, by session and time
+---@type table<string, true> the blocks that are known, by session and time
 local known = {}
 --- Whether it has shrunk to one line.
 local short = false

@@ -20,7 +20,7 @@ local LEAST, MOST = 3, 12
 
 ---@class bellboard.Input.Open
 ---@field win integer
----@field why? string nobody takes the text any more
+---@field why? string why the text can no longer be sent
 ---@field after? fun() once it is closed
 
 ---@type bellboard.Input.Open|nil

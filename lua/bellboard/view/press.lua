@@ -1,5 +1,5 @@
--- The press of the right mouse button: at that, Neovim opens its menu or starts a selection. While
--- it is taken, the user's own mappings stay, under other names.
+-- Takes presses of the right mouse button, at which Neovim opens its menu or starts a selection.
+-- Meanwhile, the user's own mappings are kept under other names.
 local M = {}
 
 local api = vim.api

@@ -1,5 +1,5 @@
 -- A question in a float that does not block: its keys answer, any other key closes it and has its
--- usual effect. So does one that was typed before the user can have read the question.
+-- usual effect. So does any key that was typed before the user can have read the question.
 local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')

@@ -5,7 +5,7 @@ local M = {}
 
 local api = vim.api
 
---- Columns that two windows beside each other need.
+--- Columns that two windows side by side need.
 local WIDE = 120
 --- Bytes of a file to read; of a larger one, only what changes is shown.
 local LARGEST = 2 * 1024 * 1024

@@ -21,7 +21,7 @@ M.INERT = {
 ---@field is_done boolean whether nothing is left but to close it
 ---@field is_diff boolean whether it is below a diff
 ---@field is_only_there boolean whether no choice can be given from here
----@field failed? string whose answer did not do what it should
+---@field failed? string name of the session whose answer failed
 ---@field skips boolean whether there is a next one
 ---@field asks boolean whether there is something else to show
 ---@field keys table<string, string> choice → the name of its key

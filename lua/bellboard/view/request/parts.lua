@@ -6,7 +6,7 @@ local M = {}
 ---@class bellboard.Row a row of a request
 ---@field text string
 ---@field chunks? bellboard.Chunk[] how it is coloured; without, as its syntax says
----@field gutter? bellboard.Chunk stands before it and is no part of the text
+---@field gutter? bellboard.Chunk shown before it, not part of the text
 ---@field group? string of the whole row
 ---@field spot? bellboard.Spot
 ---@field syntax? string
@@ -37,8 +37,7 @@ M.row = function(text, group)
   return { text = text, chunks = { { text, group } } }
 end
 
---- Colour the marks that stand for hidden characters. Their text is all that there is without
---- colours.
+--- Colour the marks that stand for hidden characters. Without colours, only their text shows them.
 ---@param row bellboard.Row
 local function mark(row)
   local chunks, at = {}, 1
@@ -125,7 +124,7 @@ local function diff_of(part, width, rows)
     for nth, row in ipairs(sign:find('[ +-]') and wrap.text(text, width - 4) or {}) do
       local made = { text = row.text, group = DIFFERENT[sign] }
       made.gutter = { M.INDENT .. (nth == 1 and sign or ' ') .. ' ', DIFFERENT[sign] }
-      -- few colours: those of a syntax cannot be read on that of a change
+      -- few colours: syntax colours cannot be read on the background of a change
       local is_readable = vim.o.termguicolors or sign == ' '
       made.syntax = is_readable and #rows <= COLOURED and syntax or nil
       add(made, part, rows)

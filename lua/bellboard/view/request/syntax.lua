@@ -8,7 +8,7 @@ local api = vim.api
 ---@field first integer
 ---@field last integer
 
---- The rows that stand together.
+--- Adjacent rows with the same syntax.
 ---@param rows bellboard.Row[]
 ---@return bellboard.Range[]
 local function ranges_of(rows)

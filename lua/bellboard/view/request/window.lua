@@ -145,7 +145,7 @@ M.close = function()
 end
 
 --- Open both, without text.
----@param on { close: fun(), changed: fun() } told what happens to them
+---@param on { close: fun(), changed: fun() } called on events of the windows
 M.open = function(on)
   local made = {
     rows = {},
