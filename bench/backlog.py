@@ -1,6 +1,6 @@
 """Measure a backlog of 100,000 events: `bench/backlog.py [--events N] [--hosts N]`.
 
-Folding is compared with the least that must be done: list, read, decode and unlink the same files.
+Folding is compared with the minimum of work: list, read, decode and unlink the same files.
 Each runs in a process of its own, whose memory is printed too.  With `--hosts`, that many hosts
 that start together are compared with one.
 """
@@ -111,7 +111,7 @@ def compare(events: int, hosts: int) -> int:
 
 
 def child(what: str, home: Path) -> tuple[float, float]:
-    """Run one of the two; return its seconds of wall time and its megabytes."""
+    """Run one of the two; return its wall time in seconds and its memory in megabytes."""
     run = [sys.executable, __file__, "--child", what, "--home", str(home)]
     out = subprocess.run(run, check=True, capture_output=True, text=True)
     cpu, wall, memory = map(float, out.stdout.split())

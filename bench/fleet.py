@@ -1,8 +1,8 @@
 """Measure a fleet: lag, messages and bytes for each change, processor and memory.
 
-`python bench/fleet.py [MINUTES [SESSIONS MACHINES CHANGES]]`: that many simulated sessions over so
-many machines, with so many changes a second, on a real NATS server.  The machines are in a process
-of their own; the reader is what a host runs in a thread, and there is a whole host as well.
+`python bench/fleet.py [MINUTES [SESSIONS MACHINES CHANGES]]`: that many simulated sessions on that
+many machines, with that many changes a second, over a real NATS server.  The machines are in a
+process of their own; the reader is what a host runs in a thread, and there is a whole host as well.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from rig.waiting import leniency
 TEAM = "bench"
 PROGRAM = ("-m", "bellboard")
 STEP = 0.02  # seconds between two rounds of changes
-LIMIT = 1.0  # seconds of lag at p99 with which this fails: the machine is shared
+LIMIT = 1.0  # seconds of lag at p99 above which this fails: the machine is shared
 STATUSES = (*("working",) * 47, "blocked", "completed", "idle")
 
 
 def shown(n: int, status: str, detail: str) -> Row:
-    """Return a row as large as a usual one."""
+    """Return a row of the usual size."""
     more = {
         "title": f"Mend the parser of the configuration, part {n}",
         "project": "bellboard",
@@ -131,7 +131,7 @@ class Reader:
 
 
 def read(url: str, follow: str) -> None:
-    """Read until told to stop; report."""
+    """Read until told to stop, then report."""
     begun = time.monotonic()
     reader = Reader(url, tuple(follow.split(",")) if follow else ())
     wanted = int(sys.stdin.readline())

@@ -1,4 +1,4 @@
-"""Do the least that updates a statusline when a file arrives; `latency.py` compares with it.
+"""Do the minimum that updates a statusline when a file arrives: the baseline of `latency.py`.
 
 It is a pynvim host that Neovim started, like ours, with bare inotify on one directory and one
 asynchronous exec_lua per file: no reading, no folding, no database.

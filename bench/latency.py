@@ -3,7 +3,7 @@
 With `--hosts 8`, seven more hosts share the spool, and any of them may fold an event.
 
 Two real Neovims draw in terminals of their own: one runs bellboard, the other the floor (see
-`floor.py`).  They get files by turns, 50 ms apart.  The latency is the time from the rename until
+`floor.py`).  They get files in turn, 50 ms apart.  The latency is the time from the rename until
 the statusline is evaluated with the change.
 """
 
@@ -73,7 +73,7 @@ def floor(home: Path) -> Editor:
 
 
 def event(n: int) -> bytes:
-    """Return a prompt or a Stop by turns, each of which changes the status at once."""
+    """Return prompts and Stops in turn, each of which changes the status at once."""
     name = "Stop" if n % 2 else "UserPromptSubmit"
     header = ["bellboard 1", "agent=claude", f"event={name}", "pid=0", "", ""]
     payload = {"session_id": "bench", "hook_event_name": name, "cwd": "/tmp/api", "n": n}

@@ -4,7 +4,7 @@
 
 A host starts with 50 idle sessions known from hooks, without any transcript, and again with all of
 them, 50 of which belong to the sessions.  The files are sparse except for their ends, but reading
-one would still take time and memory.  Then one session goes to work, and only its transcript is
+one still takes time and memory.  Then one session goes to work, and only its transcript is
 opened.
 
 The two cases alternate, each in a process of its own, and their ratio is compared with a limit.

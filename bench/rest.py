@@ -24,7 +24,7 @@ import psutil
 from editors import ROOT, Editor, environment, nvim_path
 
 SESSIONS = 50
-#: How agents report a turn: the names of their events, and where those and the session stand.
+#: How agents report a turn: the names of their events.
 CLAUDE = ("claude", ("SessionStart", "UserPromptSubmit", "Stop"))
 OTHERS = (
     ("codex", ("SessionStart", "UserPromptSubmit", "Stop")),

@@ -1,6 +1,6 @@
 """Run 8 hosts, 1,000 sessions and 500 events/s: `.venv/bin/python bench/soak.py [--seconds N]`.
 
-Each host is a process, and prints at its end how often it published, and how long after each event.
+Each host is a process, and finally prints how often it published, and how long after each event.
 The event log shows whether an event was lost or folded twice.
 """
 

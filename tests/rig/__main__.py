@@ -1,4 +1,4 @@
-"""The rig's commands, each a line of shell beside this file: `python3 tests/rig nvim 0.10`."""
+"""The rig's commands, each a line of shell next to this file: `python3 tests/rig nvim 0.10`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ QUIET = {
     "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    # Not covered by the one above in 2.1.328: it asks downloads.claude.ai and github.com.
+    # In 2.1.328 the one above does not cover this: it asks downloads.claude.ai and github.com.
     "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
 }
 # Hook events by the version that brought them: an older CLI skips a settings file that names one.
@@ -273,7 +273,7 @@ class Agent:
         eventually(gone, f"the end of the dialog {dialog!r}")
 
     def exit(self) -> None:
-        """Exit as a user does, who looks at the input and at the menu of commands beside it.
+        """Exit as a user does, who looks at the input and at the menu of commands next to it.
 
         Before the menu opens, older CLIs take the command for a prompt.  On a busy machine, they
         put an interrupted prompt back into the input seconds later.

@@ -1,6 +1,6 @@
-"""Where the processes of a machine run: beside ours, or in namespaces of their own.
+"""Where the processes of a machine run: next to ours, or in namespaces of their own.
 
-All that is started ends by its process id, also if the test itself is killed.
+Everything that is started is ended by its process id, even if the test itself is killed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def unable() -> str:
 
 
 class Here:
-    """Beside ours, on loopback."""
+    """Next to ours, on loopback."""
 
     within: tuple[str, ...] = ()
     address = "127.0.0.1"

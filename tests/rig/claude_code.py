@@ -31,7 +31,7 @@ VERSIONS: Final = tuple(version for version in PINNED if version not in BY_HAND)
 def executable(version: str = VERSION) -> Path:
     """Return the program of a version: a native binary, or a script for node (older)."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        raise Missing(f"{version!r} is no version; say it whole, as {VERSION}")
+        raise Missing(f"{version!r} is not a full version, such as {VERSION}")
 
     def verify(folder: Path) -> None:
         if version in PINNED and (found := digest(folder)) != PINNED[version]:

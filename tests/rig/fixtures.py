@@ -223,7 +223,7 @@ def dealt(slow: Sequence[T], rest: Sequence[T], workers: int) -> list[T]:
     """Return an order in which each worker begins with its share of the slow ones.
 
     Workers get equal parts of it, one after the other, and those that are done take from the ends
-    of the others; only who began with the slow ones lets nobody wait at the end.
+    of the others; only if each begins with the slow ones does nobody wait at the end.
     """
     order: list[T] = []
     count = len(slow) + len(rest)

@@ -53,7 +53,7 @@ class Home:
     def shown(self) -> str:
         """The ends of what programs wrote to their standard error, for the report of a failure.
 
-        And of what hosts published, which tests keep in `*.told`.
+        Also of what hosts published, which tests keep in `*.told`.
         """
         files = sorted([*self.root.glob("*.stderr"), *self.root.glob("*.told")])
         texts = {path.name: path.read_text(errors="replace") for path in files}

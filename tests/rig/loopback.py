@@ -24,7 +24,7 @@ ANYWAY = 1.0  # the longest between two looks at where sockets lead
 
 
 def sockets_of(process: psutil.Process) -> set[str]:
-    """The sockets that it has, by their numbers; `some` where the system does not list them."""
+    """The sockets of a process, by number; `some` where the system does not list them."""
     found, folder = set(), f"/proc/{process.pid}/fd"
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):  # noqa: PTH208, thirty times a second
@@ -54,7 +54,7 @@ class Watch(Beside):
         self.outside: set[str] = set()
         self.caught: set[str] = set()
         self.old = False
-        self.sockets = 0  # how many were seen: none would prove nothing
+        self.sockets = 0  # how many were seen: seeing none proves nothing
         self._pids: set[int] = set()
         self._trap = socket.create_server(("127.0.0.1", 0))
         self._trap.settimeout(EVERY)

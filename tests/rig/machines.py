@@ -25,7 +25,7 @@ from rig.waiting import PATIENCE, eventually
 
 PROGRAM: Final = Path(sys.executable).parent / "bellboard"
 SEARCHED: Final = os.pathsep.join(("/usr/sbin", "/usr/local/sbin", os.defpath, "/usr/bin"))
-#: sshd, as root, wants a folder that its service makes.
+#: As root, sshd needs a folder that its service usually makes.
 SEPARATED: Final = Path("/run/sshd")
 
 

@@ -17,7 +17,7 @@ from rig import script
 from rig.script import Call, Json
 
 KINDS: Final = {400: "invalid_request_error", 401: "invalid_api_key", 429: "rate_limit_exceeded"}
-#: What Gemini CLI asks a model beside the turn: is it the user's turn, which model to take.
+#: What Gemini CLI asks a model besides the turn: whether it is the user's turn, which model to use.
 CHOICE: Final = {"reasoning": "fake", "next_speaker": "user", "model_choice": "flash"}
 
 

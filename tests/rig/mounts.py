@@ -18,7 +18,7 @@ class Mounts:
         self.made: list[Path] = []
 
     def __call__(self, *arguments: str, at: Path, again: bool = False) -> None:
-        """Mount something; `again`: it is there already, and only changes."""
+        """Mount something; `again`: it is mounted already, and only its options change."""
         done = subprocess.run(
             [tools.executable("mount"), *arguments, str(at)], capture_output=True, text=True
         )

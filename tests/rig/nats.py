@@ -72,7 +72,7 @@ jetstream {{ store_dir: "{self.folder}/data", max_mem: 64MB, max_file: 1GB }}
         )
 
     def reload(self, accounts: str) -> None:
-        """Read other users."""
+        """Reload the configuration with other users."""
         self.accounts = accounts
         self.configure()
         self.signal(signal.SIGHUP)

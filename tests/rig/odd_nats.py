@@ -1,4 +1,4 @@
-"""A server that speaks as much NATS as a client needs to ask for something, and answers oddly."""
+"""A server that speaks just enough NATS for a client to send a request, and answers oddly."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OddServer:
 
 
 def replying(body: bytes) -> Talk:
-    """Return how to reply to each request with the same."""
+    """Return a function that replies to every request with the same bytes."""
 
     def talk(client: socket.socket) -> None:
         client.sendall(INFO)

@@ -78,7 +78,7 @@ def next_step(
 
 
 def call(step: str, tools: Mapping[str, str], serial: int) -> Call:
-    """Return the name of a tool and its arguments, in the words of the CLI that has these tools."""
+    """Return the name of a tool and its arguments, as the CLI that has these tools names them."""
     word, _, rest = step.partition(" ")
     if tools.get("exec") == "custom" and word in ("run", "esc", "edit"):  # Codex's code mode
         inner = {"exec_command": "function", "apply_patch": "custom"}

@@ -1,4 +1,4 @@
-"""What `nsc` makes, by hand: an operator, accounts and users who prove themselves with a JWT."""
+"""What `nsc` makes, by hand: an operator, accounts, and users who log in with a JWT."""
 
 from __future__ import annotations
 
