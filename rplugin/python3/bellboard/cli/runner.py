@@ -75,7 +75,7 @@ class Runner:
         return ""
 
     def do(self, what: str, given: Mapping[str, Any]) -> Reply:
-        """Run an errand; that of another machine waits for its link, in an event loop."""
+        """Run an errand; one for another machine waits for its link, in an event loop."""
         from ..hosting.beside import at_once
 
         errand = self._errands.do(what, given)

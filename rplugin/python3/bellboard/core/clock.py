@@ -21,7 +21,7 @@ MEANT = ("snoozed_until", "facts", "row")  # meant to be in the future; not time
 def set_back(records: Records, e: Event) -> list[Folded]:
     """Limit every known time to now."""
     for s in list(records.sessions.values()):
-        # what happened on the wrong clock is no copy of what happens now
+        # an event on the wrong clock must not count as a copy of a later one
         recent = {key: t for key, t in s.recent.items() if t <= e.t}
         records.keep(_until(replace(s, recent=recent), e.t))
     records.ledger = _until(records.ledger, e.t)

@@ -74,7 +74,7 @@ def process(records: Records, e: Event) -> Iterator[Step]:
         children = known.children if e.children == UNCOUNTED else e.children
         seen = msgspec.structs.replace(known, started=e.started or known.started, children=children)
         s.processes = {**s.processes, pid: seen}
-        if not known.shared:  # a server's terminal is not that of its sessions
+        if not known.shared:  # a server's terminal is not its sessions' terminal
             set_terminal(s, e.origin, tty_alone=s.hooked)  # its hooks inherit the rest
         s.pane_tty = pane_tty(records, s)
         verdict = noted("Its terminal and child processes were noted.")
@@ -84,7 +84,7 @@ def process(records: Records, e: Event) -> Iterator[Step]:
 
 
 def client(records: Records, e: Event) -> Iterator[Step]:
-    """Note the terminal of a session that a server runs: that of its client."""
+    """Note the terminal of a session that a server runs: its client's terminal."""
     old = records.sessions.get(e.session_id)
     if old is None or old.turn == ABSENT or e.pid not in old.processes:
         yield Folded(e, e.session_id, UNKNOWN)

@@ -140,7 +140,7 @@ def machine(p: Published) -> str:
 
 
 def on_machine(p: Published, name: str) -> str:
-    """Return a name after that of another machine: `dev:api`."""
+    """Return a name with its machine in front, if that is another one: `dev:api`."""
     where = machine(p)
     return f"{where}:{name}" if where else name
 

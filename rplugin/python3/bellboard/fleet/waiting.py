@@ -11,7 +11,7 @@ from typing import Any
 
 
 async def is_set(event: asyncio.Event, within: float) -> None:
-    """Wait until an event is set, for so many seconds at most."""
+    """Wait until an event is set, at most this many seconds."""
     waiting = asyncio.ensure_future(event.wait())
     try:
         await asyncio.wait((waiting,), timeout=within)

@@ -66,7 +66,7 @@ class Decoder:
 
 
 def _placed(origin: Origin, pid: int) -> Origin:
-    """Drop the place of a server: it is that of whoever happened to start it."""
+    """Drop the place of a server: it belongs to whoever happened to start it."""
     if not dialect_of(origin.agent).serves(argv_of(pid)):
         return origin
     return Origin(origin.agent, pid, shared=True, env=origin.env)

@@ -118,7 +118,7 @@ class Feeding:
         self._timer = self._loop.call_later(BEAT, self._beat)
 
     def _beat(self) -> None:
-        """Write a beat, or what was not worth a line until now."""
+        """Write a beat, or changes too small for a line of their own until now."""
         self._timer = self._loop.call_later(BEAT, self._beat)
         if self._outlet.is_free:
             now, at = time.time(), self._unsent.at

@@ -92,7 +92,7 @@ def _rows(line: str, room: int) -> Iterator[str]:
 
 
 def _head(text: str, room: int) -> str:
-    """Return as much of a text as any terminal draws in so many cells."""
+    """Return as much of a text as every terminal draws in this many cells."""
     ends = accumulate(1 if c < WIDE else 2 for c in text)
     return text if text.isascii() else text[: sum(end <= room for end in ends)]
 

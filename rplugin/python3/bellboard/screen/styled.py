@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 class Text:
-    """A line; a style is words of the tables above, and those of parts add to that of the whole."""
+    """A line; a style is words of the tables above, and parts add theirs to the line's."""
 
     def __init__(self, plain: str = "", style: str = "") -> None:
         self.plain, self.style = plain, style

@@ -103,7 +103,7 @@ def listing(folder: str | Path) -> list[str]:
 
 
 def briefly(found: Iterable[T]) -> Iterator[T]:
-    """Yield for some milliseconds: there may be any number, and the event loop is blocked."""
+    """Yield for a few milliseconds: there may be any number, and the event loop is blocked."""
     until = time.monotonic() + SLICE
     for each in found:
         yield each

@@ -54,7 +54,7 @@ class Identity:
             self._descriptor = None
 
     def is_lost(self) -> bool:
-        """Return whether any of the files is no longer what it was; takes some microseconds.
+        """Return whether any of the files is no longer what it was; takes a few microseconds.
 
         One that was cut is lost, too: only a process that is alone in the database empties its log.
         """

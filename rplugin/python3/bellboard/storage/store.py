@@ -103,7 +103,7 @@ class Store(Shared):
         return {r[0] for r in found} - {LEDGER}
 
     def _known(self, row: Cells) -> tuple[str, int, bytes | None]:
-        """Validate a row of sessions; a damaged one is to be written again."""
+        """Validate a row of sessions; note a damaged one, to be written again."""
         sid = text(row[0])
         try:
             return sid, number(row[1]), None if row[2] is None else blob(row[2])

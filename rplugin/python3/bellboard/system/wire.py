@@ -41,7 +41,7 @@ class Wire:
         self._connection.close()
 
     def renew(self, patience: float, limit: int) -> None:
-        """Let it go on for so many seconds and bytes from now on."""
+        """Allow this many seconds and bytes from now on."""
         self._until, self._left = time.monotonic() + patience, limit
 
     def hang_up(self) -> None:

@@ -1,4 +1,4 @@
-"""Find the terminal of a thread that a shared server runs: it is that of one of its clients.
+"""Find the terminal of a thread that a shared server runs: the terminal of one of its clients.
 
 Hooks then run in the server, which has no terminal, or that of whoever happened to start it.  A
 client holds nothing that names its thread, but it works in the same folder and is connected to the

@@ -135,7 +135,7 @@ def dequeue(s: Session, e: Event, o: Options) -> str | None:
     taken = [t for t in s.queue if t <= e.t + o.swap]
     is_prompt = taken or s.began > s.stopped  # and no command, which is queued as well
     if e.status == "dequeue" and is_prompt and e.t > s.stopped:
-        # The next turn starts, so older ends are no news.
+        # The next turn starts, so older ends no longer matter.
         s.began = max(s.began, e.t)
         s.rested = ""
         if s.held in ("stop", "fail"):

@@ -66,7 +66,7 @@ def leave(s: Session, e: Event, o: Options) -> str | None:
         s.processes, s.aside = {}, {}
     end(s, e.t, e.source or e.kind, e.origin.pid or s.pid)
     if s.turn == ABSENT and s.end_reason in MOVES_ON and p is not None and p.says == "busy":
-        # Its hooks may run for long before the next session of its process begins.
+        # Its hooks may run for a long time before the next session of its process begins.
         s.processes = {p.pid: replace(p, at=max(p.at, e.t), stood=False)}
     return None
 

@@ -38,7 +38,7 @@ def turn_to_work(s: Session, t: float, held: str = "") -> None:
 
 
 def hold(s: Session, held: str) -> None:
-    """Hold back an end, which is no evidence of work."""
+    """Hold back an end, which is not evidence of work."""
     turn_to_work(s, s.active, held)
 
 

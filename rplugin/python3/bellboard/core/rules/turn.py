@@ -1,4 +1,4 @@
-"""Rules for the turn: how it starts and goes on; compaction, which is no turn, and silence."""
+"""Rules for the turn: how it starts and goes on; compaction, which is not a turn, and silence."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _facts(p: Payload) -> dict[str, Any]:
     if tool:
         given = object_of(value_of(p.tool_input) if p.tool_input else None)
         command = text_of(given, "command")
-        # A request's input has more than that of the tool that it is about.
+        # The input of a request has more than the input of its tool.
         facts["tool_key"] = crc32(command.encode("utf-8", "replace") if command else p.tool_input)
         facts["detail"] = tool_detail(tool, p.tool_input)
         facts["asks"] = QUESTIONS.get(tool, "")

@@ -15,7 +15,7 @@ _ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
 
 
 def titled(text: str) -> Seen | None:
-    """Return what a title says; one without either mark is that of a thread at rest."""
+    """Return what a title says; without either mark, the thread is at rest."""
     if _SPINS.match(text):
         return Seen("busy")
     return Seen("waiting", "choice") if _ASKS.match(text) else Seen("idle")

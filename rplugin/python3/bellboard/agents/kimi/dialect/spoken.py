@@ -35,7 +35,7 @@ KINDS: Final[dict[str, str]] = {
     "Notification": "note",
 }
 FIELDS: Final = {**MOST, "tool_id": "tool_call_id", "title": "session_title"}
-MAIN: Final = "main"  # the agent that is no subagent
+MAIN: Final = "main"  # the agent that is not a subagent
 QUESTION: Final = "AskUserQuestion"  # the tool that asks one
 
 

@@ -118,7 +118,7 @@ def _tool(given: Facts, facts: dict[str, Any]) -> None:
 
 
 def _permission(given: Facts, facts: dict[str, Any]) -> None:
-    """Take the id of the request for that of the tool: the reply names nothing else."""
+    """Use the id of the request as the id of the tool: the reply names nothing else."""
     facts["asks"], facts["tool_id"] = "permission", text_of(given, "id")
     facts["tool"] = text_of(given, "permission")
     about = given.get("metadata")
