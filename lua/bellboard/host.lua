@@ -107,7 +107,7 @@ local function await_build(why)
   on_unbuilt(why)
 end
 
---- Cancel a launch that is to follow a pause.
+--- Cancel a launch that waits for a pause to end.
 local function end_pause()
   if pause and not pause:is_closing() then
     pause:close()

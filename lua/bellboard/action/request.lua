@@ -31,7 +31,7 @@ local function is_here()
   return window.is_of(api.nvim_get_current_win()) or diff.is_open()
 end
 
---- It is no longer asked: say so, or leave it if the user is elsewhere.
+--- The request is no longer asked: say so, or move on, in a triage or if the user is elsewhere.
 ---@param why string
 local function gone(why)
   local open = assert(opened.now())

@@ -3,8 +3,8 @@ local M = {}
 
 local api = vim.api
 
---- Control characters, bidirectional marks and invisible characters, as in `core/visible.py`; in
---- UTF-8.
+--- Control characters, bidirectional marks and most of the invisible characters that
+--- `core/visible.py` lists, in UTF-8.
 ---@type { [1]: string, [2]: string }[] pattern and replacement
 local unseen = {
   { '[%z\1-\31\127]', ' ' },
@@ -55,7 +55,7 @@ local function width_of(text)
 end
 M.width = width_of
 
---- Cut the text to at most so many cells.
+--- Cut the text to at most this many cells.
 ---@param text string
 ---@param cells integer
 ---@return string
@@ -72,7 +72,7 @@ M.cut = function(text, cells)
   return kept .. '…'
 end
 
---- Cut or pad the text to exactly so many cells.
+--- Cut or pad the text to exactly this many cells.
 ---@param text string
 ---@param cells integer
 ---@param right? boolean align right

@@ -81,7 +81,7 @@ local function legible_number(fg, bg)
   end
 end
 
---- The ground's face with the group's colour as that of its text. What is reversed stays so, as the
+--- The ground's face, with the text in the group's colour. A reversed face stays reversed, as the
 --- colours of a terminal may be unknown.
 ---@param face bellboard.Face of the group
 ---@param ground bellboard.Face
@@ -147,8 +147,8 @@ M.on = function(group, ground)
   return name
 end
 
---- The border of a float: that of 'winborder', else rounded. Titles need one, so that without a
---- border there are blanks.
+--- The border of a float: as 'winborder' says, else rounded. Titles need a border, so 'none' gives
+--- one of blanks.
 ---@return string|string[]
 M.border = function()
   local own = vim.fn.exists('+winborder') == 1 and vim.o.winborder or ''
