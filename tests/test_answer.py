@@ -80,6 +80,8 @@ def asks(editor: Editor) -> dict[str, Any]:
         # The session file may say first that it waits, without what it asks.
         known = [found.get(key) for key in ("tty", "detail", "request")]
         assert found.get("status") == "blocked" and all(known), found
+        # A question is reported once more when it is shown; until then an answer may be too early.
+        assert not found["request"].endswith("PreToolUse"), found
         return found
 
     return dict(eventually(look))
@@ -111,7 +113,13 @@ def is_answered(editor: Editor) -> None:
 def answered(editor: Editor, text: str, keys: str, named: str = "") -> None:
     """Press keys in the view of a request, once it shows that text."""
     editor.command(f"ClaudeSessions answer {named}")
-    editor.shows(text)
+
+    def look() -> bool:
+        picture = editor.screen.text
+        assert text in picture, f"no {text!r}; {editor.lua('return _G.noted')}\n{picture}"
+        return True
+
+    eventually(look)
     editor.press(keys)
 
 

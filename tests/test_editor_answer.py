@@ -276,6 +276,23 @@ def test_nothing_is_allowed_unread_or_by_accident(
     play(editor, long)
     host.push(api)
 
+    # Reported once more as it is shown: the view goes on with that, and with what was typed.
+    twice = {**api, "request": "api-1b"}
+    shown = {**long, "id": "api-1b", "digest": "abababababababab"}
+    opened(editor, "api", "Run a command")
+    editor.press("G")
+    play(editor, shown)
+    host.push(twice)
+    eventually(lambda: editor.lua("return #asked == 2"), "the other one")
+    counts(editor)
+    editor.press("A")
+    eventually(lambda: editor.lua("return #answers == 1"), "an answer")
+    (answer,) = editor.lua("return answers")
+    assert (answer["request"], answer["digest"]) == ("api-1b", "abababababababab")
+    editor.hides("Run a command")
+    play(editor, long)
+    host.push(api)
+
     # Answered elsewhere: said, and its keys no longer answer; `u` shows what it asks now.
     opened(editor, "api", "Run a command")
     editor.press("G")

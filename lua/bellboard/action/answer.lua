@@ -47,6 +47,10 @@ end
 local function show(session)
   sending.get(session, nil, function(request, why)
     if not request and not sending.stands(session) then
+      local now = sessions.get(session.session_id)
+      if now and now.status == 'blocked' then
+        return show(now)
+      end
       return message.info(session.words.project .. ': it no longer asks that')
     end
     ---@type bellboard.Shown

@@ -199,11 +199,21 @@ M.finish = function(text, stays)
   M.guard()
 end
 
+--- Replace the request by another one that asks the same; what was chosen stays.
+---@param session bellboard.Session
+---@param request bellboard.Request
+M.replace = function(session, request)
+  open.session, open.request, open.status = session, request, nil
+  M.guard()
+  M.draw()
+end
+
 --- Show another request, or none.
 ---@param shown bellboard.Shown|nil
 M.set = function(shown)
-  open = shown and vim.tbl_extend('force', { draft = draft.new(shown.request) }, shown) or nil
+  open = shown
   if shown then
+    open.draft = draft.new(shown.request)
     M.guard()
     vim.on_key(function(_, typed)
       if typed ~= '' and not M.is_ready() then

@@ -50,6 +50,35 @@ local function gone(why)
   opened.say(why)
 end
 
+--- What a request shows of what is asked.
+---@type string[]
+local SHOWN = { 'kind', 'title', 'thread', 'parts', 'questions', 'fields' }
+
+--- Go on with the request that has replaced it, if that asks the same: some CLIs report a question
+--- when it comes and once more when they show it.
+---@param open bellboard.Open
+---@param why string
+local function follow(open, why)
+  local session = sessions.get(open.session.session_id)
+  if not session or session.status ~= 'blocked' or session.asked_at ~= open.session.asked_at then
+    return gone(why)
+  end
+  sending.get(session, { id = session.request or '' }, function(request)
+    if open ~= opened.now() or open.is_over or open.is_busy then
+      return
+    end
+    local is_same = request ~= nil
+    for _, key in ipairs(open.request.digest ~= '' and is_same and SHOWN or {}) do
+      is_same = is_same and vim.deep_equal(open.request[key], request[key])
+    end
+    if request and is_same then
+      opened.replace(session, request)
+    else
+      gone(why)
+    end
+  end)
+end
+
 --- Check that it is still open. The background process also knows requests that another one hides.
 local function check()
   local open = opened.now()
@@ -64,7 +93,7 @@ local function check()
     if open ~= opened.now() or open.is_over or open.is_busy then
       return
     elseif not request then
-      gone(('No longer asked: %s.'):format(why))
+      follow(open, ('No longer asked: %s.'):format(why))
     elseif request.digest ~= open.request.digest then
       gone('It asks something else now.')
     end
@@ -78,7 +107,7 @@ end
 ---@return boolean whether it does
 M.heard = function(shown, reply, taken)
   local open = opened.now()
-  if not open or open.request ~= shown.request then
+  if not open or open ~= shown then
     return false
   end
   open.is_busy = false

@@ -140,9 +140,11 @@ end
 ---@param session bellboard.Session
 ---@param request bellboard.Request
 local function show(session, request)
-  local of, key = run, key_of(session)
+  local of = run
+  local shown ---@type bellboard.Shown
   --- Go on with the next one.
   local function pass(what)
+    local key = key_of(shown.session)
     if of == run and not run.is_over and not run.passed[key] then
       run.passed[key] = true
       if what then
@@ -151,7 +153,7 @@ local function show(session, request)
       step()
     end
   end
-  request_view.show({
+  shown = {
     session = session,
     request = request,
     status = run.note,
@@ -182,7 +184,8 @@ local function show(session, request)
         pass('answered elsewhere')
       end
     end,
-  })
+  }
+  request_view.show(shown)
   run.note = nil
 end
 
