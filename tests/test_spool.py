@@ -290,8 +290,8 @@ def test_what_killed_writers_left_is_swept(spool: Spool) -> None:
 def test_nothing_is_removed_behind_a_link(spool: Spool, tmp_path: Path, name: str) -> None:
     """Its owner replaced one of our folders while a host was running."""
     others = tmp_path / "others"
-    for kept in ("12.34.Stop", "999999", "some.txt"):
-        path = others / kept
+    for file in ("12.34.Stop", "999999", "some.txt"):
+        path = others / file
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x")
         os.utime(path, (1, 1))
