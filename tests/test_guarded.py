@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import asyncio
 import contextlib
 import fcntl
 import os
@@ -27,6 +28,7 @@ import pytest
 from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.commands import ALIKE, Commands
 from bellboard.hosting.health import MOST, Health
+from bellboard.hosting.loop import Loop
 from bellboard.storage import schema
 from bellboard.storage.spool import Spool
 from hosting import Mounts, RecordedHost, made, opened, put
@@ -94,6 +96,24 @@ def test_what_fails_for_hours_is_still_retried() -> None:
     for _ in range(5000):
         wait = attempt.failed("write", "", OSError(28, "No space left on device"))
     assert 0 < wait <= 5.0
+
+
+def test_an_obstacle_that_cannot_be_looked_for_stops_no_round() -> None:
+    """The jobs run all the same, and health says why."""
+    done: list[str] = []
+    attempt = Attempts()
+
+    def job() -> float:
+        done.append("fold")
+        loop.stop()
+        return 1.0
+
+    def look() -> str:
+        raise ValueError("odd")
+
+    loop = Loop(attempt, look)
+    asyncio.run(loop.run((("fold", job),), begin=list))
+    assert (["fold"], {"home"}) == (done, attempt.notes.keys())
 
 
 def test_health_names_few_of_many_failures() -> None:

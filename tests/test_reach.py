@@ -240,6 +240,22 @@ def test_a_path_is_resolved_without_touching_it(tmp_path: Path) -> None:
     assert mounts.hanging(str(far)) is None
 
 
+def test_a_mount_may_have_any_name(tmp_path: Path) -> None:
+    """Whoever may mount chooses them; the kernel escapes no more than blanks and line feeds."""
+    table = tmp_path / "mountinfo"
+    places = b"/srv/\xff", b"/srv/a\rb", b"/srv/a\x0bb\x0c"
+    for kind in (b"fuse.\xff", b"fuse.a\rb", b"fuse", b"fuse.\\040"):
+        rows = [
+            b"36 25 0:%d / %s rw,nosuid - %s x rw\n" % (n, p, kind) for n, p in enumerate(places)
+        ]
+        table.write_bytes(b"1 1 8:1 / / rw - ext4 x rw\n" + b"".join(rows))
+        for n, place in enumerate(places):
+            found = Mounts(str(table)).hanging(f"{os.fsdecode(place)}/x")
+            assert found is not None, (kind, place)
+            assert (os.fsdecode(place), n) == (found.place, found.device)
+            assert found.kind.encode().startswith(b"fuse")  # fit to be shown
+
+
 def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
     """Whoever waits to write to it would take that for a reader, and break."""
     os.mkfifo(pipe := tmp_path / "pipe")

@@ -93,12 +93,17 @@ class Loop:
         """Run the jobs; return the seconds until the first is due again."""
         wait, jobs = LONGEST_WAIT, self._jobs
         self.notes.clear()
-        if why := self._obstacle():
-            self.notes["home"] = why
+        self._attempt.once("home", "", self._look)
+        if "home" in self.notes:
             wait, jobs = AGAIN, tuple(job for job in jobs if job[0] in SHOWING)
         for name, job in jobs:
             wait = min(wait, self._attempt(name, "", job))
         return wait
+
+    def _look(self) -> None:
+        """Note the obstacle; if looking for one fails, there is none."""
+        if why := self._obstacle():
+            self.notes["home"] = why
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Note that a callback of the event loop failed: a watch, a timer, a task."""

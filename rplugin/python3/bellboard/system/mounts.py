@@ -127,14 +127,15 @@ def near(path: str) -> str:
 def read(table: str = TABLE) -> list[Mount]:
     """Read the table; raise OSError if the system has none."""
     found: list[Mount] = []
-    for row in Path(table).read_bytes().splitlines():
+    for row in Path(table).read_bytes().split(b"\n"):  # a name may hold any other end of line
         head, _, tail = row.partition(b" - ")
         fields = head.split(b" ")
         if len(fields) > 4 and fields[2].count(b":") == 1:
             major, minor = fields[2].split(b":")
             place = _ESCAPED.sub(lambda m: bytes([int(m[1], 8) & 0xFF]), fields[4])
+            kind = tail.split(b" ")[0].decode("utf-8", "replace")  # who mounts it may choose it
             device = os.makedev(int(major), int(minor))
-            found.append(Mount(os.fsdecode(place), tail.split(b" ")[0].decode(), device))
+            found.append(Mount(os.fsdecode(place), kind, device))
     return found
 
 
