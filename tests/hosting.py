@@ -23,12 +23,21 @@ from bellboard.storage.header import MAGIC
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
+from bellboard.system.threads import Thread
 from playback import encoded
 from rig import warm
 from rig.clock import Clock
 from rig.home import Home
 from rig.mounts import Mounts
 from rig.waiting import PATIENCE, eventually
+
+
+class NoThread(Thread):
+    """A thread that the system refuses to start."""
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
 
 Change = tuple[float, str, str | None, str | None, str]
 

@@ -23,10 +23,21 @@ from bellboard.hosting import folding
 from bellboard.hosting.commands import Commands
 from bellboard.hosting.effects import PAUSE, Effects
 from bellboard.hosting.folding import Clerk
+from bellboard.storage import upkeep
 from bellboard.storage.history import Change
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Store
-from hosting import Make, agrees_with_its_log, emit, from_files, put, statuses, watched_since, work
+from hosting import (
+    Make,
+    NoThread,
+    agrees_with_its_log,
+    emit,
+    from_files,
+    put,
+    statuses,
+    watched_since,
+    work,
+)
 from rig.clock import Clock
 from rig.waiting import eventually
 
@@ -193,6 +204,62 @@ def test_uncommitted_events_are_not_kept_and_are_folded_again(make: Make, clock:
     assert statuses(clerk.board)["s1100"] == "completed"
     assert [r.file for r in from_files(store.log())][:-1] == names
     agrees_with_its_log(clerk)
+
+
+class Overtaken(Store):
+    """Another program takes the whole file, as on NFS, just before a method with this name."""
+
+    before = ""
+
+    def taken(self, name: str) -> None:
+        if self.before == name:
+            self.before, self.by = "", sqlite3.connect(self.path, isolation_level=None)
+            self.by.execute("BEGIN EXCLUSIVE")
+
+    def option(self, key: str) -> Any:
+        self.taken("option")
+        return super().option(key)
+
+    def remember_applied(self) -> None:
+        self.taken("remember_applied")
+        super().remember_applied()
+
+
+@pytest.mark.parametrize("before", ["option", "remember_applied"])
+def test_what_changed_is_returned_although_a_step_fails_afterwards(
+    make: Make, clock: Clock, before: str
+) -> None:
+    """In the middle of a refresh, and after COMMIT; otherwise the old status stays on display."""
+    one, two = make(network="nfs"), make(network="nfs")
+    two.store.close()
+    two.store = store = Overtaken(two.spool.home, network="nfs", patience=0.01)
+    work(one, clock)
+    two.step(clock())
+    emit(one, clock, "UserPromptSubmit", "other")
+    one.step(clock.advance(1))
+    emit(one, clock, "Stop")
+    store.before = before
+    with pytest.raises(Busy):
+        two.step(clock.advance(1))
+    store.by.close()
+    assert {"s", "other"} == two.step(clock()).changed
+    assert {"s": "completed", "other": "working"} == statuses(two.board)
+    assert set() == two.step(clock()).changed
+    agrees_with_its_log(two)
+
+
+def test_without_a_thread_for_it_the_log_is_copied_later(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was folded is shown, and no file is to blame."""
+    monkeypatch.setattr(upkeep, "Thread", NoThread)
+    clerk = make()
+    work(clerk, clock)
+    clerk.store.commits = 10_000
+    emit(clerk, clock, "Stop")
+    step = clerk.step(clock())
+    assert (False, {"s"}, 0) == step
+    assert "completed" == statuses(clerk.board)["s"]
 
 
 def test_an_event_that_raises_is_set_aside(

@@ -65,6 +65,7 @@ class Clerk:
         self._watched_since: float | None = None
         self._backlog: list[str] = []  # what was listed, newest first
         self._unlinked: list[str] = []
+        self._changed: set[str] = set()  # sessions, since they were last returned
         self._ahead = False  # whether the board in memory has uncommitted changes
         self._committed: dict[str, Session] | None = None  # the sessions before these
         self._most = BATCH  # files in the next transaction
@@ -109,14 +110,13 @@ class Clerk:
         is_due = due is not None and due <= now
         if is_due or self._backlog or self._is_set_back(now) or self.spool.holds_any():
             return self._fold(now)
-        changed = self.catch_up()
-        return self._fold(now) if self.store.unsound else Step(False, changed)
+        self._catch_up()
+        return self._fold(now) if self.store.unsound else Step(False, self._take_changed())
 
     def catch_up(self) -> set[str]:
         """Read what others committed; return the sessions that may have changed."""
-        self.store.check_place()
-        self.store.check_commits()
-        return self._refresh()
+        self._catch_up()
+        return self._take_changed()
 
     @property
     def notes(self) -> dict[str, str]:
@@ -136,7 +136,7 @@ class Clerk:
         """
         known = before.board.sessions if before._committed is None else before._committed
         with self.store.lock():
-            changed = self._refresh()
+            self._refresh()
             self._ahead = True  # until COMMIT
             rows = self.store.all("SELECT session_id FROM sessions WHERE record IS NULL")
             gone = {row[0] for row in rows}
@@ -144,12 +144,12 @@ class Clerk:
                 there = self.board.sessions.get(sid)
                 if sid not in gone if there is None else there.last < s.last:
                     self.board.keep(s)
-            changed |= self.board.dirty
+            self._changed |= self.board.dirty
             self.store.write(self.board, (), (), 0.0, now)
             if self._watched_since is None:
                 self.store.set_option("watched_since", before._watched_since, os.getpid(), now)
         self._ahead = False
-        return changed
+        return self._take_changed()
 
     def sweep(self, now: float) -> bool:
         """Forget the names of files that are gone, whoever folded them; give back free pages.
@@ -164,31 +164,39 @@ class Clerk:
         self.store.shrink()
         return self.store.check()
 
-    def _refresh(self) -> set[str]:
-        changed: set[str] = set()
+    def _take_changed(self) -> set[str]:
+        """Return the sessions that changed since the last call, also if a step failed meanwhile."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def _catch_up(self) -> None:
+        self.store.check_place()
+        self.store.check_commits()
+        self._refresh()
+
+    def _refresh(self) -> None:
         known, self._known = self._known, time.monotonic()
         if not (self.store.is_changed or self._ahead):
-            return changed
+            return
         if self._known > known + GONE / 2:  # suspended: deleted sessions may have left no row
             self._ahead = True
         self.store.check_version()
         board, options = self.board, self._options
         if self._ahead:  # the board was not committed: read everything again
-            changed = set(board.sessions)
+            self._changed |= board.sessions.keys()
             board, options, self.store.revision, self._backlog = Board(), None, 0, []
-        changed |= self.store.refresh(board)
+        self._changed |= self.store.refresh(board)
         stored = self.store.option("config")
         if stored != options:
             board.configure(options_of(stored or {}, Options()))
         self.board, self._options, self._ahead, self._committed = board, stored, False, None
         self._watched_since = self.store.option("watched_since")
         self.store.caught_up()
-        self._follow(changed)
-        return changed
+        self._follow()
 
-    def _follow(self, changed: Collection[str]) -> None:
+    def _follow(self) -> None:
         """Remove the files of questions that have ended in changed sessions."""
-        if ended := self._requests.follow(self.board.sessions, changed):
+        if ended := self._requests.follow(self.board.sessions, self._changed):
             self.spool.drop(ended)
 
     def _fold(self, now: float, arrived: Collection[str] = ()) -> Step:
@@ -223,14 +231,14 @@ class Clerk:
                 if not self.store.applied(failed):
                     self._refuse(failed[0], "it cannot be written", _traceback())
                     self.spool.settle()
-        return Step(True, set())
+        return Step(True, set())  # the next one returns what changed
 
     def _transact(self, now: float, arrived: Collection[str]) -> Step:
         spool, store = self.spool, self.store
         self._batch = []
         with store.lock():
             self.others.check_again(store)
-            changed = self._refresh()
+            self._refresh()
             self._ahead, self._committed = True, dict(self.board.sessions)  # until COMMIT
             self.board.dirty |= self.damaged.set_aside(store, now)
             if not arrived:
@@ -245,13 +253,13 @@ class Clerk:
             folded += [("", f) for f in self.board.advance(now)]
             self._share_options(folded, now)
             spool.settle()
-            changed |= self.board.dirty
+            self._changed |= self.board.dirty
             # hooks' names are never reused; those of evidence may be, and are kept for a while
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))
             store.write(self.board, fresh, folded, self._live_since(), now, len(self._backlog))
-        self._ahead, self._committed = False, None
+        self._ahead, self._committed, self._batch = False, None, []  # no file is to blame any more
         store.check_place()
-        self._follow(changed)
+        self._follow()
         standing = self._requests.standing()
         left = set(spool.unlink(names, standing))
         if self.unkept or not standing.isdisjoint(names):
@@ -262,7 +270,7 @@ class Clerk:
             store.drain.leave()
         if self.watching:
             store.keep_log_small()
-        return Step(old or bool(self._backlog) or spool.is_behind, changed, len(left))
+        return Step(old or bool(self._backlog) or spool.is_behind, self._take_changed(), len(left))
 
     def _fold_files(
         self, folded: list[tuple[str, Folded]], now: float

@@ -177,7 +177,10 @@ class Upkeep(Rows):
         if (self._thread is not None and self._thread.is_alive()) or self.is_replaced():
             return False
         self._thread = Thread(target=self._run, args=statements)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # the system has none to spare
+            return False
         return True
 
     def _run(self, *statements: str) -> None:
