@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from bellboard.core.feed import Change, Hello
@@ -24,7 +26,7 @@ from bellboard.storage.spool import Spool
 from bellboard.system.retrying import apart
 from far_feed import FarFeed
 from fleets import a_row
-from hosting import RecordedHost, made, opened, put
+from hosting import NoThread, RecordedHost, made, opened, put
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -123,6 +125,45 @@ def test_after_a_sleep_the_link_is_made_again(
     finally:
         link.stop()
         link.join(5)
+
+
+class NoneLeft(Mailbox):
+    """As if no descriptors were left to look for requests."""
+
+    left = False
+
+    def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        if not self.left:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().take()
+
+
+def test_a_link_goes_on_once_there_are_descriptors_again(dev: FarFeed, home: Home) -> None:
+    """Its thread never ends before the link does: nobody else follows that machine meanwhile."""
+    follower = Follower("dev", lambda line: None, time.time)
+    mailbox = NoneLeft(home.bellboard, "dev")
+    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
+    try:
+        eventually(lambda: os.strerror(errno.EMFILE) in link.why)
+        mailbox.left = True
+        eventually(lambda: follower.is_up)
+        assert "" == link.why
+    finally:
+        link.stop()
+        link.join(5)
+
+
+def test_a_link_without_a_thread_leaves_nothing_open(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bellboard.hosting.link.Thread", NoThread)
+    made(home.bellboard)
+    follower, mailbox = Follower("dev", lambda _: None, time.time), Mailbox(home.bellboard, "dev")
+    before = psutil.Process().num_fds()
+    for _ in range(3):
+        with pytest.raises(RuntimeError):
+            Link(lambda *_: [], follower, mailbox, lambda: None)
+    assert before == psutil.Process().num_fds()
 
 
 def test_a_machine_that_is_back_is_tried_soon() -> None:

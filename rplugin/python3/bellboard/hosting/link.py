@@ -17,7 +17,7 @@ from ..system.computer import boot_id
 from ..system.failures import described
 from ..system.leash import Leashed
 from ..system.remotely import is_slow
-from ..system.retrying import pause
+from ..system.retrying import SHORTEST, pause
 from ..system.threads import Thread
 from .follower import Follower
 from .hearing import Ended, Hearing, Silent
@@ -68,7 +68,11 @@ class Link:
         self._pending: dict[int, tuple[str, float]] = {}
         self._count = 0
         self._thread = Thread(target=self._run, name="bellboard link")
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._close()
+            raise
 
     def wake(self) -> None:
         """Look for requests, and try again at once if it is down."""
@@ -96,24 +100,36 @@ class Link:
     def _run(self) -> None:
         try:
             while not self._is_stopped.is_set():
-                self._begun = time.monotonic()
-                self._follow()
-                self._pause(self._begun)
+                self._try()
             if self._leaves:
                 with contextlib.suppress(OSError, ValueError):
                     self.follower.leave()
         finally:
             self._refuse("the link has ended")
-            with self._lock:
-                os.close(self._wakes)
-                os.close(self._wake)
-                self._wake = -1
+            self._close()
+
+    def _close(self) -> None:
+        with self._lock:
+            os.close(self._wakes)
+            os.close(self._wake)
+            self._wake = -1
+
+    def _try(self) -> None:
+        """Follow the feed, and wait until the next try; whatever fails, there is a next one."""
+        self._begun = time.monotonic()
+        try:
+            self._follow()
+            self._pause(self._begun)
+        except Exception as e:  # no descriptors or memory are left, for example
+            self.why = described(e)
+            self._changed()
+            self._is_stopped.wait(SHORTEST)
 
     def _follow(self) -> None:
         """Follow the feed until it ends, and report why it did before its program is ended."""
         try:
             feed = Leashed(self._command(self.follower.cursor, self._may_share, self._takes_long))
-        except (OSError, ValueError) as e:
+        except Exception as e:
             self._lose(f"cannot run its command: {described(e)}")
             return
         try:
