@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from bellboard.hosting import jump
-from bellboard.hosting.addresses import Addresses
+from bellboard.hosting.addresses import MOST_CHECKS, Addresses
 from bellboard.hosting.bars import ASKED, OPTION
 from bellboard.storage.header import MAGIC
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux
-from hosting import RecordedHost, put_raw
+from hosting import NoThread, RecordedHost, put_raw
 from rig import warm
 from rig.fixtures import Editors
 from rig.home import Home
@@ -219,6 +219,21 @@ def test_a_check_that_hangs_is_not_waited_for(home: Home, monkeypatch: pytest.Mo
         eventually(lambda: "it does not answer" in str(addresses.notes), "its note")
     finally:
         mount.close()
+
+
+def test_an_address_is_judged_once_there_are_threads_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that could not be started is no check that hangs."""
+    addresses = Addresses(lambda: None, glance=0.1)
+    given = {"session_id": "s", "nvim": str(home.project / "s")}
+    with monkeypatch.context() as without:
+        without.setattr("bellboard.hosting.addresses.Thread", NoThread)
+        for _ in range(MOST_CHECKS + 1):
+            with pytest.raises(RuntimeError):
+                addresses.shown(given)
+    assert {} == addresses.notes
+    eventually(lambda: addresses.shown(given) == given)
 
 
 def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None:

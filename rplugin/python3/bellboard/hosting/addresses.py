@@ -121,7 +121,12 @@ class Addresses:
                 return
             thread = Thread(target=self._check, name="bellboard addresses")
             self._checks[thread] = "", time.monotonic()
-        thread.start()
+        try:
+            thread.start()
+        except BaseException:  # the next address tries again
+            with self._lock:
+                self._checks.pop(thread, None)
+            raise
 
     def _check(self) -> None:
         me = threading.current_thread()
