@@ -285,6 +285,32 @@ def test_a_death_is_reported_once(how: Any, start: Callable[..., subprocess.Pope
     run(test)
 
 
+def test_a_report_that_fails_keeps_no_other_back(
+    how: Any, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """Neither one at the same moment, nor a later one."""
+
+    async def test(queue: asyncio.Queue[tuple[int, str]]) -> None:
+        def died(pid: int, started: str) -> None:
+            queue.put_nowait((pid, started))
+            raise MemoryError
+
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        watch = Deaths(died, how)
+        all_of = [start() for _ in range(3)]
+        for each in all_of:
+            watch.watch(each.pid)
+        for some in (all_of[:2], all_of[2:]):
+            for each in some:
+                each.kill()
+            for each in some:
+                each.wait()
+            assert {each.pid for each in some} == {(await told(queue))[0] for _ in some}
+        watch.close()
+
+    run(test)
+
+
 def test_a_process_that_is_already_dead_is_reported_too(
     how: Any, start: Callable[..., subprocess.Popen[bytes]]
 ) -> None:

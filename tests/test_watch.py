@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.system.doer import AtOnce, Job
 from bellboard.system.mounts import MOUNTS, Mounts
+from bellboard.system.polling import Polling
 from bellboard.system.watch import How, Watch
 from rig import tools
 from rig.waiting import PATIENCE, at_best
@@ -398,6 +400,39 @@ def test_when_inotify_runs_out(tmp_path: Path, limit: str, how: str, note: str) 
 
 
 @linux
+class Refuses(AtOnce):
+    """As if no thread could be started for a while."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def take(self, job: Job) -> None:
+        self.times += 1
+        if self.times in (1, 3):
+            raise RuntimeError("can't start new thread")
+        super().take(job)
+
+
+def test_polling_goes_on_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the first look at a path fails, or a later one."""
+    monkeypatch.setattr("bellboard.system.polling.POLL", 0.05)
+    path = tmp_path / "file"
+
+    async def scene() -> None:
+        changed = asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        polling, doer = Polling(lambda _: changed.set()), Refuses()
+        with pytest.raises(RuntimeError):
+            polling.add(str(path), doer)
+        while doer.times < 4:
+            await asyncio.sleep(0.01)
+        path.write_text("x")
+        await changed.wait()
+        polling.close()
+
+    asyncio.run(asyncio.wait_for(scene(), PATIENCE))
+
+
 def test_a_network_file_system_is_polled_as_well(tmp_path: Path) -> None:
     """inotify sees only this machine's changes; the kernel's table of mounts says what it is."""
     status = tmp_path.stat()

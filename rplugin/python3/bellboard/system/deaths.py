@@ -113,9 +113,9 @@ class Deaths:
             self._report(pid)
 
     def _poll(self) -> None:
-        for pid in list(self._polled):
-            self._check(pid)
         self._timer = self._loop.call_later(POLL, self._poll) if self._polled else None
+        for pid in list(self._polled):  # each on its own, as one may fail
+            self._loop.call_soon(self._check, pid)
 
 
 _pidfd_open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)

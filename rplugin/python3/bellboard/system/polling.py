@@ -30,10 +30,10 @@ class Polling:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, path: str, doer: Doer) -> None:
+        self._timer = self._timer or self._loop.call_later(POLL, self._poll)
         if path not in self._doers:
             self._doers[path], self._states[path] = doer, None
             self._ask(path)
-        self._timer = self._timer or self._loop.call_later(POLL, self._poll)
 
     def remove(self, path: str) -> None:
         self._doers.pop(path, None)
@@ -45,9 +45,9 @@ class Polling:
             self._timer.cancel()
 
     def _poll(self) -> None:
-        for path in list(self._doers):
-            self._ask(path)
         self._timer = self._loop.call_later(POLL, self._poll) if self._doers else None
+        for path in list(self._doers):  # if this fails, the timer goes on
+            self._ask(path)
 
     def _ask(self, path: str) -> None:
         then = partial(self._compare, path)
