@@ -20,6 +20,7 @@ from bellboard.core.feed import Change, Hello
 from bellboard.hosting.follower import Follower
 from bellboard.hosting.host import RESCAN
 from bellboard.hosting.link import SHARE, Link
+from bellboard.hosting.links import Links
 from bellboard.storage import machines
 from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
@@ -324,6 +325,22 @@ def test_a_machine_can_be_added_and_removed_at_any_time(start: Start, dev: FarFe
     machines.change(home, added={})
     shows(host, {})
     assert not (home / "links" / "dev").exists() or not host.notes
+
+
+def test_a_machine_removed_while_the_disk_is_full_can_be_followed_again(home: Home) -> None:
+    """Reporting that fails; its lock must be free for whoever tries next."""
+
+    class Full(Spool):
+        def write(self, *_: Any) -> str:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    made(home.bellboard)
+    machines.prepare(home.bellboard, "dev")
+    links = Links(Full(home.bellboard), {}, os.environ, lambda: None, lambda _: None)
+    links._drop("dev")
+    claim = machines.Claim(home.bellboard, "dev")
+    assert claim.take()
+    claim.leave()
 
 
 def test_a_neovim_names_machines_for_all_hosts(start: Start, dev: FarFeed, home: Home) -> None:

@@ -212,10 +212,12 @@ class Links:
             return
         with contextlib.suppress(OSError, ValueError):
             claim = Claim(self._home, name)
-            if claim.take():
-                Follower(name, self._spool.write, time.time).leave()
-                machines.forget(self._home, name)
-            claim.leave()
+            try:
+                if claim.take():
+                    Follower(name, self._spool.write, time.time).leave()
+                    machines.forget(self._home, name)
+            finally:
+                claim.leave()
 
 
 def _command(words: list[str], sockets: str, cursor: str, shared: bool, slow: bool) -> list[str]:
