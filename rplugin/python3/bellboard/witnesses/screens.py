@@ -105,7 +105,7 @@ class Screens:
         self._written.add(screen.tty)  # first, so that later changes are read again
         work = partial(rows_of, screen.socket, screen.pane, DEPTH)
         then = partial(self._took, sid)
-        self._reach.do(screen.socket, work, then, key=f"screen {screen.pane}")
+        self._reach.do(screen.socket, work, then, key=f"screen {screen.pane} of {screen.socket}")
 
     def _took(self, sid: str, rows: list[str]) -> None:
         screen = self._screens.get(sid)

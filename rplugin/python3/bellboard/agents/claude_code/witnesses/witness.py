@@ -150,7 +150,8 @@ class ClaudeWitness(Witness):
             if found.tmux and found.pane:
                 work = partial(rows_of, found.tmux, found.pane, DEPTH)
                 then = partial(self._seen_new, found)
-                self._slow.do(found.tmux, work, then, key=f"screen {found.pane} at its start")
+                key = f"screen {found.pane} of {found.tmux} at its start"
+                self._slow.do(found.tmux, work, then, key=key)
 
     def _seen_new(self, found: Found, rows: list[str]) -> None:
         """Report an agent that asks something at its start, such as whether to trust a folder."""
