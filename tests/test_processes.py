@@ -442,6 +442,8 @@ def test_an_agent_in_a_terminal_is_found(
     mine = [found for found in search(discovery, now + 8.0) if found.pid in (pid, hidden.pid)]
     assert [Found(pid, started_of(pid), name, str(tmp_path), "", config, False)] == mine
     assert [] == search(discovery, now + 37.0)
+    assert search(discovery, now + 7.0)  # the clock was set back
+    assert search(discovery, now + 38.0)
     assert pid not in [found.pid for found in search(discovery, now + 39.0, {pid})]
     event = from_line(mine[0].finding(1.0).line)
     assert ("registry", f"process-{pid}-{started_of(pid)}", pid, "") == (
@@ -450,6 +452,28 @@ def test_an_agent_in_a_terminal_is_found(
         event.pid,
         event.status,
     )
+
+
+@linux
+def test_an_agent_with_an_odd_environment_hides_no_other(
+    start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """Its own folder cannot even be looked for."""
+    program = tmp_path / "claude"
+    program.symlink_to("/bin/sleep")
+    setup = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    setup += "os.execv(sys.argv[1], sys.argv[1:])"
+    env = {"HOME": str(tmp_path)}
+    with contextlib.ExitStack() as both:
+        pids = set()
+        for config in (f"/{'x' * 300}", str(tmp_path)):
+            fd, _ = both.enter_context(opened())
+            how: dict[str, Any] = {"stdin": fd, "env": {**env, "CLAUDE_CONFIG_DIR": config}}
+            argv = (sys.executable, "-c", setup, str(program), "60")
+            pids.add(pid := start(*argv, start_new_session=True, **how).pid)
+            eventually(lambda pid=pid: processes.argv_of(pid)[:1] == [str(program)])
+        found = search(Discovery(env), time.time())
+        assert pids == {it.pid for it in found}
 
 
 @pytest.mark.claude

@@ -8,6 +8,8 @@ An agent whose environment points to another board, such as one in a sandbox, be
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -21,7 +23,7 @@ from ....storage.spool import Refused, default_home
 from ....system import processes
 from ....system.tmux import socket_in
 from .registry import CONFIG
-from .transcript import begun_in
+from .transcript import begun_in, is_file
 
 EVERY: Final = 30.0  # seconds; a search takes 10 µs for each process of ours
 GRACE: Final = 5.0  # seconds for a new agent to report itself, with its session id
@@ -68,13 +70,13 @@ class Discovery:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._board = _board_of(environ)
-        self._due = 0.0
+        self._begun = -math.inf  # when the last search did
         self._search: Search | None = None  # the one running now
         self._passed: set[int] = set()  # processes on which a search hung
 
     def hasten(self) -> None:
         """Allow a search at once: an agent may have started."""
-        self._due = 0.0
+        self._begun = -math.inf
 
     def begin(
         self, now: float, known: Collection[int] = (), taken: Collection[str] = ()
@@ -83,9 +85,9 @@ class Discovery:
 
         `taken`: sessions that are known to run in other processes.
         """
-        if now < self._due:
+        if self._begun <= now < self._begun + EVERY:  # not if the clock was set back
             return None
-        self._due = now + EVERY
+        self._begun = now
         if self._search is not None:
             self._passed.add(self._search.at)
         self._search = Search(now, frozenset(known) | self._passed, frozenset(taken), self._board)
@@ -113,7 +115,12 @@ class Search:
 
     def __call__(self) -> list[Found]:
         """Return the agents that are not known."""
-        return [f for pid in _mine() if pid not in self._known and (f := self._agent(pid))]
+        found = []
+        for pid in _mine():
+            with contextlib.suppress(OSError, ValueError):  # its environment may name anything
+                if pid not in self._known and (agent := self._agent(pid)):
+                    found.append(agent)
+        return found
 
     def _agent(self, pid: int) -> Found | None:
         self.at = pid
@@ -132,7 +139,7 @@ class Search:
         sid = session_in(argv) or begun_in(kept, cwd, began, self._taken)
         socket = socket_in(env)
         is_new = began > self._now - GRACE
-        has_file = bool(kept) and Path(kept, "sessions", f"{pid}.json").exists()
+        has_file = bool(kept) and is_file(Path(kept, "sessions", f"{pid}.json"))
         pane = env.get("TMUX_PANE", "")
         return Found(pid, started, tty, cwd, sid, config, is_new, has_file, socket, pane)
 

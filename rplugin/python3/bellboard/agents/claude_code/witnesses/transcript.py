@@ -19,7 +19,7 @@ def path_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
         return ""
     projects, name = Path(config_dir) / "projects", f"{session_id}.jsonl"
     likely = Path(folder_of(str(config_dir), cwd)) / name
-    if cwd and _is_file(likely):
+    if cwd and is_file(likely):
         return str(likely)
     # The folder name is lossy, truncated if long, and may be overridden: search them all.
     try:
@@ -28,7 +28,7 @@ def path_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
             paths = [Path(folder.path) / name for folder in folders]
     except (OSError, ValueError):
         paths = []
-    return next((str(path) for path in paths if _is_file(path)), str(likely) if cwd else "")
+    return next((str(path) for path in paths if is_file(path)), str(likely) if cwd else "")
 
 
 def folder_of(config_dir: str, cwd: str) -> str:
@@ -53,6 +53,7 @@ def begun_in(config_dir: str, cwd: str, since: float, taken: Collection[str]) ->
     return found.pop() if len(found) == 1 else ""
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Return whether this is a file; never raises for an odd path."""
     touch(path)
     return os.path.isfile(path)  # noqa: PTH113 - never raises, however odd the path
