@@ -9,6 +9,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from bellboard.hosting.effects import PAUSE, Effects
 from bellboard.hosting.folding import Clerk
 from bellboard.storage import upkeep
 from bellboard.storage.history import Change
+from bellboard.storage.item import Item
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Store
 from hosting import (
@@ -33,6 +35,7 @@ from hosting import (
     agrees_with_its_log,
     emit,
     from_files,
+    made,
     put,
     statuses,
     watched_since,
@@ -260,6 +263,28 @@ def test_without_a_thread_for_it_the_log_is_copied_later(
     step = clerk.step(clock())
     assert (False, {"s"}, 0) == step
     assert "completed" == statuses(clerk.board)["s"]
+
+
+def test_an_event_for_which_memory_runs_out_is_read_again(tmp_path: Path, clock: Clock) -> None:
+    """It is not to blame, so it is not set aside."""
+
+    class Large(Spool):
+        times = 0
+
+        def read(self, name: str) -> Item | None:
+            self.times += 1
+            if self.times == 1:
+                raise MemoryError
+            return super().read(name)
+
+    made(tmp_path)
+    clerk = Clerk(spool := Large(tmp_path), Store(tmp_path))
+    put(spool, "UserPromptSubmit", t=clock())
+    with pytest.raises(MemoryError):
+        clerk.step(clock())
+    clerk.step(clock())
+    assert ({"s": "working"}, 0) == (statuses(clerk.board), clerk.refused)
+    clerk.store.close()
 
 
 def test_an_event_that_raises_is_set_aside(

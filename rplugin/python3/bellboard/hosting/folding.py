@@ -311,6 +311,8 @@ class Clerk:
             if e.errno in OF_THE_SYSTEM:
                 raise
             self._refuse(name, "it cannot be read", _traceback())
+        except MemoryError:
+            raise
         except Exception:
             # one poisoned event must not crash-loop every Neovim
             self._refuse(name, "it cannot be folded", _traceback())
