@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import socket
 import stat
@@ -26,6 +27,7 @@ from bellboard.storage.header import MAGIC
 from bellboard.storage.item import LIMIT, Item
 from bellboard.storage.spool import Spool
 from bellboard.system.files import entries
+from bellboard.system.processes import began_at
 from fuzz.volumes import nest
 from rig.mounts import Mounts
 
@@ -251,6 +253,31 @@ def test_junk_in_slots_is_claimed_as_well(spool: Spool) -> None:
     assert spool.claim_slots() == 2
     assert take(spool) == []
     assert spool.counts()["refused"] == {"a directory": 1, "unknown format": 1}
+
+
+def test_after_a_sleep_of_the_machine_a_host_still_runs(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could not announce itself meanwhile; a record from before it began is another one's."""
+    monkeypatch.setattr("bellboard.storage.hosts.HOST_AGE", -1.0)
+    spool.hosts.announce(os.getpid())
+    assert [os.getpid()] == spool.hosts.alive()
+    began = began_at(os.getpid()) or 0.0
+    os.utime(spool.home / "hosts" / str(os.getpid()), (began - 60, began - 60))
+    assert [] == spool.hosts.alive()
+
+
+def test_without_descriptors_a_host_stays_announced(spool: Spool) -> None:
+    """Its record is its own: it is not removed as what somebody else put there."""
+    spool.hosts.announce(os.getpid())
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            spool.hosts.announce(os.getpid())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert [os.getpid()] == spool.hosts.alive()
 
 
 def test_dead_hosts_are_forgotten(spool: Spool) -> None:

@@ -13,10 +13,13 @@ from pathlib import Path
 import msgspec
 
 from ..core.lenient import decimal
+from ..system.processes import began_at
 from .aside import remove
 from .ground import briefly, listing
+from .item import OF_THE_SYSTEM
 
-HOST_AGE = 600.0  # seconds; a host announces itself every 30 s
+HOST_AGE = 600.0  # seconds; a host announces itself every 30 s, except while the machine sleeps
+ROUNDING = 2.0  # seconds; when a process began is known to within a second
 LARGEST_NOTES = 1 << 20  # bytes to read
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -36,8 +39,8 @@ class Hosts:
         path = f"{self._folder}/{pid}"
         try:
             fd = os.open(path, _ANNOUNCE, 0o600)
-        except OSError:  # a link or a pipe: not ours
-            if not remove(path):
+        except OSError as e:  # a link or a pipe: not ours
+            if e.errno in OF_THE_SYSTEM or not remove(path):
                 raise
             fd = os.open(path, _ANNOUNCE, 0o600)
         try:
@@ -65,11 +68,12 @@ class Hosts:
         """Return the running hosts, and remove the records of dead ones."""
         alive: list[str] = []
         dead: list[str] = []
-        old = time.time() - HOST_AGE  # older: the pid belongs to another process by now
+        old = time.time() - HOST_AGE
         for name in listing(self._folder):
             path = f"{self._folder}/{name}"
             with contextlib.suppress(OSError):
-                is_alive = _alive(name) and os.lstat(path).st_mtime > old
+                written = os.lstat(path).st_mtime
+                is_alive = _alive(name) and (written > old or _ran(name, written))
                 (alive if is_alive else dead).append(name)
         for name in briefly(dead):
             with contextlib.suppress(OSError):
@@ -79,6 +83,12 @@ class Hosts:
 
 def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | _OPEN)
+
+
+def _ran(pid: str, t: float) -> bool:
+    """Return whether this process ran then; otherwise the pid was that of another one."""
+    began = began_at(int(pid))
+    return began is not None and began <= t + ROUNDING
 
 
 def _alive(pid: str) -> bool:
