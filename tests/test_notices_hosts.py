@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -10,8 +11,13 @@ from typing import Any
 
 import pytest
 
+from bellboard.core.board import Board
+from bellboard.hosting.attempts import Attempts
+from bellboard.hosting.bell import Bell
+from bellboard.hosting.commands import Commands
 from bellboard.storage import machines
 from bellboard.storage.spool import Spool
+from bellboard.storage.store import Editor, Store
 from far_feed import FarFeed
 from hosting import RecordedHost, made, opened, put
 from rig.home import Home
@@ -146,6 +152,36 @@ def test_a_host_that_dies_before_a_machine_replies_leaves_its_notification_to_th
     desktop.shows("dev:api needs you", "dev:api needs you")
     asked = {x["token"] for x in dev.asked if x["do"] == "claim"}
     assert len(asked) == 2, "one right for each question"
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
+    spool: Spool, is_ours: bool
+) -> None:
+    """Neither that of our editor nor that of another one, until the clock gets there again."""
+    store, later = Store(spool.home), time.time() + 7200
+    other = Editor(os.getppid(), "/nowhere/other", "", "", time.time() - 1 if is_ours else later)
+    with store.lock():
+        store.set_editor(other)
+
+    async def test() -> None:
+        ours = {"server": "/nowhere/ours", "notices": {}}
+        pid = os.getpid()
+        bell = Bell(spool.home, ours, {}, pid, Commands(), Attempts(), lambda *_: None)
+        if is_ours:
+            assert bell._editor is not None
+            bell._editor = bell._editor._replace(focused=later)
+        bell.focus(time.time())
+        bell.act(store, Board())
+        assert bell.shown()["front"]
+        with store.lock():
+            store.set_editor(other._replace(focused=time.time()))
+        bell.act(store, Board())
+        assert not bell.shown()["front"]
+        bell.close()
+
+    asyncio.run(test())
+    store.close()
 
 
 def test_the_float_moves_to_the_previous_editor_when_one_is_closed(

@@ -60,6 +60,8 @@ def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
         (e.kind, e.origin.pane) for e in events
     }
     assert [] == panes.check(122.0, socket, asked)
+    assert not panes.is_due(125.0, socket)
+    assert panes.is_due(85.0, socket)  # the clock was set back
     other = Panes("g1")
     assert {found[0].key} == {f.key for f in other.check(1.0, socket, {keep.id})}
     panes.renew("g2")

@@ -84,8 +84,9 @@ class Bell:
 
     def focus(self, t: float) -> None:
         """Note that our editor has had the focus since `t`."""
-        t = min(t, time.time())
-        if self._editor is not None and t > self._editor.focused:
+        now = time.time()
+        t = min(t, now)
+        if self._editor is not None and not t <= self._editor.focused <= now:
             self._editor = self._editor._replace(focused=t)
             self._is_noted = False
 
@@ -236,13 +237,13 @@ class Bell:
             self._deaths.watch(pid, started)
         if self._editor is None:
             return
-        last = self._editor
+        last, recent = self._editor, partial(_recent, time.time())
         for editor in store.editors():
             if editor.pid == self.pid:
                 continue
             if is_alive(editor.pid):
                 self._deaths.watch(editor.pid)
-                last = max(last, editor, key=_recent)
+                last = max(last, editor, key=recent)
             else:
                 with store.lock():
                     store.drop_editor(editor.pid)
@@ -267,8 +268,10 @@ def _is_shared(session: Session, store: Store) -> bool:
     return bool(session.machine) or is_published(store)
 
 
-def _recent(editor: Editor) -> tuple[float, int]:
-    return editor.focused, editor.pid
+def _recent(now: float, editor: Editor) -> tuple[float, int]:
+    """Return what is greatest for the editor in front; a time to come is from before the clock
+    was set back, and says nothing."""
+    return editor.focused if editor.focused <= now else 0.0, editor.pid
 
 
 def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) -> Editor | None:

@@ -68,7 +68,8 @@ class Grants:
             if not _is_due(wish, sessions):
                 continue
             s = sessions[wish.notice.session_id]
-            if now >= wish.again and not s.stale:
+            is_early = now < wish.again <= now + LONGEST_PAUSE  # not if the clock was set back
+            if not (is_early or s.stale):
                 self._start(wish)
                 continue
             self._unasked.append(wish)

@@ -9,6 +9,7 @@ from ..core.finding import Finding
 from ..system.tmux import DEAF, PANE, Pane, Tmux
 
 EVERY: Final = 10.0  # seconds between two queries of a server
+LONGEST: Final = max(EVERY, DEAF)  # seconds; one that is due later was set before the clock was
 
 
 class Panes:
@@ -29,7 +30,8 @@ class Panes:
 
     def is_due(self, now: float, socket: str) -> bool:
         """Return whether the server is due for a query."""
-        return socket.startswith("/") and now >= self._due.get(socket, 0.0)
+        due = self._due.get(socket, now)
+        return socket.startswith("/") and not now < due <= now + LONGEST
 
     def is_deaf(self, socket: str) -> bool:
         """Return whether the server did not answer last time."""

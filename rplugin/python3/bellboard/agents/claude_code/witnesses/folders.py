@@ -159,6 +159,7 @@ class Folders:
         if directory in self._asking:
             return
         early = max(WRITTEN, self._asked.get(directory, 0.0) + PAUSE - self._clock())
+        early = min(early, PAUSE)  # the clock may have been set back
         self._asking[directory] = self._loop.call_later(early, self._ask_now, directory, pid)
 
     def _ask_now(self, directory: Path, pid: int) -> None:
