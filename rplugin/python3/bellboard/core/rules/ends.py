@@ -14,6 +14,7 @@ from .steps import (
     has_ended,
     hold,
     is_busy,
+    is_waiting,
     newest_question,
     of_agents,
     own,
@@ -44,7 +45,8 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     if e.tasks is not None:
         before = s.agents
         s.agents, s.shells = roll_call(s, e.tasks, e.t)
-        if not any(x.type in NO_WORK for x in e.tasks):  # teammates are listed by other ids
+        # It lists teammates by other ids, and no agents of agents.
+        if not (is_waiting(s) or any(x.type in NO_WORK for x in e.tasks)):
             gone = before.keys() - s.agents.keys()
             s.blocks = {k: b for k, b in s.blocks.items() if b.agent not in gone}
     if s.agents:

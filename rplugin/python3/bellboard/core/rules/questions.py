@@ -2,8 +2,9 @@
 
 A question belongs to a thread (the main one, or a subagent) and to a tool.  It ends when that tool
 or thread moves on; never by time alone, nor because somebody looked, nor because another thread
-moved on.  It shows once the session file says that a dialog is open or, without a session file,
-after the hold time.
+moved on.  One that only the session file reports, without who asks, ends when the file says so; and
+while the file reports one, a list of the running agents ends none.  A question shows once the
+session file says that a dialog is open or, without a session file, after the hold time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .steps import (
     end_tools,
     has_finished,
     is_busy,
+    is_of_file,
     newest_question,
     own,
     prove_questions,
@@ -235,7 +237,7 @@ def suspect(s: Session, e: Event, o: Options) -> str | None:
 
 def is_answer(s: Session, b: Block, e: Event) -> bool:
     """Return whether an event shows that the tool or thread that asked moved on."""
-    if b.agent != e.agent or e.t < b.since:
+    if b.agent != e.agent or e.t < b.since or is_of_file(s, b):
         return False
     if e.kind in ("batch", "agent batch"):
         return True

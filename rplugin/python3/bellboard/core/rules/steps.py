@@ -136,9 +136,9 @@ def end_questions(s: Session, ended: set[str], t: float) -> None:
 
 
 def ask_no_more(s: Session) -> None:
-    """End the questions of the main thread; those of subagents stay open."""
+    """End the questions of the main thread; others stay open."""
     if s.blocks:
-        s.blocks = of_agents(s.blocks)
+        s.blocks = {k: b for k, b in s.blocks.items() if b.agent or is_of_file(s, b)}
 
 
 def newest_question(s: Session, agents: bool = True) -> float:
@@ -147,10 +147,21 @@ def newest_question(s: Session, agents: bool = True) -> float:
     return max(asked, default=0.0)
 
 
+def is_waiting(s: Session) -> bool:
+    """Return whether the session file says that something waits for an answer."""
+    p = s.processes.get(s.pid)
+    return p is not None and p.says == "waiting" and bool(p.asks)
+
+
+def is_of_file(s: Session, b: Block) -> bool:
+    """Return whether only the session file reports a question: nothing says who asks it."""
+    return not (b.agent or b.tool or b.key or b.inferred) and is_waiting(s)
+
+
 def ask_on(s: Session) -> bool:
     """Without hooks, keep asking while the session file says so: another thread is asking."""
     p = own(s)
-    if s.hooked or p is None or p.says != "waiting" or not p.asks:
+    if s.hooked or p is None or not is_waiting(s):
         return False
     s.blocks = {**s.blocks, ":": Block(p.asks, p.at, tool=p.tool, shown=True)}
     return True
