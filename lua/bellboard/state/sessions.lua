@@ -67,7 +67,8 @@ local function reorder()
       mixed = mixed or session.agent ~= ordered[1].agent
       counts[session.status] = (counts[session.status] or 0) + 1
     end
-    if session.tty then
+    local there = by_tty[session.tty or '']
+    if session.tty and not (there and more_urgent(there, session)) then
       by_tty[session.tty] = session
     end
   end

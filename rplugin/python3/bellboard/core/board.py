@@ -20,7 +20,16 @@ from .deadlines import expire
 from .events import AHEAD, Event
 from .far import OF_LINKS
 from .front import bring_forward, displace, take_up, whose
-from .identity import absorb, inherit, resume, runs_in, set_origin, settle, update_viewers
+from .identity import (
+    absorb,
+    inherit,
+    is_refuted,
+    resume,
+    runs_in,
+    set_origin,
+    settle,
+    update_viewers,
+)
 from .ledger import TOMBSTONE, Changed, Folded, Step, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .records import Records
@@ -197,6 +206,7 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
         same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
         # A process with several threads may go back to an earlier one.
         returns = e.kind == "prompt" and s.end_reason == "rekeyed" and e.t > s.ended
+        returns = returns or is_refuted(s, e.t)
         if not (e.kind in STARTS or returns) and same and e.t < s.ended + TOMBSTONE:
             return refused("the session has ended")
     if from_hook and s.turn != ABSENT and s.hook and e.origin.agent != s.agent:

@@ -1,8 +1,11 @@
 """The identity of a session: where it runs, its name, which session it replaces, who sees it.
 
 A session is known by its id.  It runs in one or more processes and has at most one terminal.  A
-process, unless it is a server, and a terminal each hold one session: the one that started there
-last.  Names and labels move on with the process or, if no process is known, with the terminal.
+process, unless it is a server, holds one session: the one that started there last.  So does a
+terminal, except that a process that is seen to run shares it (CTRL-Z and another agent, an agent
+without a screen that another one runs): its own end ends it.  That a session lost its terminal is
+only inferred, so any newer word of its process refutes it.  Names and labels move on with the
+process or, if no process is known, with the terminal.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from .session import (
 )
 
 REKEYED: Final = 10.0  # seconds after its end in which a session can continue under a new id
+TAKEN_OVER: Final = "taken over"  # the end of a session whose terminal another one has now
 MOST_PREVIOUS: Final = 20
 MOST_EDITED: Final = 8
 RESUMED: Final = frozenset({"resume", "fork"})  # how a start says that it continues another
@@ -205,19 +209,36 @@ def _yield(
             gone.processes = {p: x for p, x in other.processes.items() if p not in shared}
             records.keep(gone)
         return []
+    if terminal:
+        there = [run.pid for run in runs_of(other) if terminal_of(run) == terminal]
+        given_up = [pid for pid in there if not stays(other, pid)]
+    else:
+        given_up = sorted(shared)
+    if not given_up:
+        return []
     gone = copy(other)
     was = published_status(gone)
-    places = [run.pid for run in runs_of(other) if terminal and terminal_of(run) == terminal]
-    for pid in places if terminal else sorted(shared):
+    for pid in given_up:
         take_up(gone, pid)
-        end(gone, now, "taken over" if terminal else "rekeyed", pid)
+        end(gone, now, TAKEN_OVER if terminal else "rekeyed", pid)
         bring_forward(gone)
     records.keep(gone)
     if was == published_status(gone):
         return []
     why = f"{s.session_id} has its {'terminal' if terminal else 'process'} now"
-    rule = "taken over" if terminal else "moved on"
+    rule = TAKEN_OVER if terminal else "moved on"
     return [Transition(now, gone.session_id, was, published_status(gone), rule, why)]
+
+
+def stays(s: Session, pid: int) -> bool:
+    """Return whether a process that runs a session is seen to run in its terminal."""
+    p = s.processes.get(pid)
+    return p is not None and bool(p.started) and not p.shared
+
+
+def is_refuted(s: Session, t: float) -> bool:
+    """Return whether a session that was said to have ended has not, as it reports something."""
+    return s.end_reason == TAKEN_OVER and t > s.ended
 
 
 def _go_on(s: Session, other: Session) -> None:

@@ -11,7 +11,7 @@ from . import machine
 from .deadlines import registry_event
 from .events import AHEAD, LIVE, Event
 from .front import runs_of, take_up
-from .identity import absorb, inherit, set_place
+from .identity import absorb, inherit, is_refuted, set_place
 from .ledger import TOMBSTONE, UNKNOWN, Changed, Folded, Step, noted, refused
 from .records import Records
 from .rules.steps import MOVES_ON
@@ -39,6 +39,7 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     # After its end, hooks may run before the next session of its process begins.
     is_new = e.at > s.ended - records.options.settle  # our hook of the end may be stamped later
     lingers = e.status == "busy" and s.end_reason in MOVES_ON and is_new
+    lingers = lingers or is_refuted(s, e.at)
     is_over = s.turn == ABSENT and s.ended and pid == s.ended_pid and e.t < s.ended + TOMBSTONE
     if is_over and not lingers:
         yield Folded(e, sid, refused("the session has ended"))
