@@ -22,6 +22,8 @@ from sample import QUIET, Host, blocked, dated, session
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(120)]
 
 PUSH = "require('bellboard')._push(...)"
+#: As the background process does.
+HOST_PUSH = "require('bellboard.host')._pushed(...)"
 BEGIN = """
 vim.cmd('enew!')
 vim.o.shortmess = vim.o.shortmess .. 'I'
@@ -248,6 +250,27 @@ def test_a_running_macro_is_not_disturbed(nvim: Editors, version: str) -> None:
     eventually(lambda: editor.lua("return vim.fn.getline(1)") == "hello wide one two three")
     assert editor.lua("return vim.fn.getline(2)") == "four five six"
     assert editor.lua("return vim.fn.getreg('q')").startswith("ihello")
+
+
+def test_an_expression_mapping_is_not_disturbed(nvim: Editors, version: str) -> None:
+    """What arrives while it waits for a key, with buffers locked, is shown once it has it."""
+    editor, host = opened(nvim, version)
+    editor.lua(BEGIN)
+    editor.lua(
+        "vim.keymap.set('n', 'gz', function() vim.g.at = 'waits'"
+        " local key = vim.fn.getcharstr() vim.g.at = key return 'x' end, { expr = true })"
+    )
+    editor.nvim.exec_lua(HOST_PUSH, message(host, ONE))
+    editor.shows("1 needs you")
+    editor.press("gz")
+    eventually(lambda: editor.lua("return vim.g.at") == "waits")
+    editor.nvim.exec_lua(HOST_PUSH, message(host, ONE, TWO), async_=True)
+    editor.nvim.request("nvim_get_mode")  # it has arrived once this returns
+    editor.press("w")
+    eventually(lambda: editor.lua("return vim.g.at") == "w")
+    editor.shows("2 need you")
+    assert editor.lua("return vim.fn.getline(1)") == "ne two three"
+    assert editor.lua("return { vim.v.errmsg, vim.fn.execute('messages') }") == ["", ""]
 
 
 def test_a_terminal_is_not_disturbed(nvim: Editors, version: str) -> None:

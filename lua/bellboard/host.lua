@@ -4,6 +4,7 @@ local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
 local sendable = require('bellboard.system.sendable')
+local textlock = require('bellboard.system.textlock')
 
 local M = {}
 
@@ -150,7 +151,9 @@ M._reply = function(number, reply)
   local asker = waiting[number]
   waiting[number] = nil
   if asker then
-    asker.done(reply)
+    textlock.after(function()
+      asker.done(reply)
+    end)
   end
 end
 
@@ -160,9 +163,9 @@ M._complain = function(text)
   message.warn(text)
 end
 
---- Receive a push; an error here must not prompt at every change. Called by the background process.
+--- An error here must not prompt at every change.
 ---@param push string
-M._pushed = function(push)
+local function receive(push)
   local ok, problem = pcall(require('bellboard')._push, push)
   if not ok then
     keep(nil, { tostring(problem), '' })
@@ -171,6 +174,14 @@ M._pushed = function(push)
       message.warn('cannot show the sessions. See :checkhealth bellboard')
     end
   end
+end
+
+--- Receive a push. Called by the background process.
+---@param push string
+M._pushed = function(push)
+  textlock.after(function()
+    receive(push)
+  end)
 end
 
 ended = function(channel, code)

@@ -4,6 +4,7 @@ local host = require('bellboard.host')
 local message = require('bellboard.message')
 local redraw = require('bellboard.view.redraw')
 local sessions = require('bellboard.state.sessions')
+local textlock = require('bellboard.system.textlock')
 
 local M = {}
 
@@ -133,7 +134,7 @@ M.stopped = function(for_good)
   last = nil
   vim.defer_fn(function()
     if sessions.stale() then
-      redraw.all()
+      textlock.after(redraw.all)
     end
   end, for_good and 0 or 1000) -- a restart takes less
 end

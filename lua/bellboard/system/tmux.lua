@@ -1,6 +1,7 @@
 -- Asks a tmux server where a pane is and what it shows, and goes there. Always with a socket and a
 -- target, because otherwise tmux uses whatever is active. Nothing here blocks.
 local gate = require('bellboard.system.gate')
+local textlock = require('bellboard.system.textlock')
 
 local M = {}
 
@@ -147,7 +148,7 @@ M.learn = function(sessions, changed, again)
       looked[socket] = now + AGAIN
       M.look(socket, function()
         if not vim.deep_equal(known, targets[socket]) then
-          changed()
+          textlock.after(changed)
         end
       end)
     end

@@ -1,4 +1,6 @@
 -- How long ago something was, in one short word.
+local textlock = require('bellboard.system.textlock')
+
 local M = {}
 
 ---@type uv.uv_timer_t|nil
@@ -21,7 +23,7 @@ local function rearm()
     0,
     vim.schedule_wrap(function()
       due = math.huge
-      require('bellboard.view.redraw').all()
+      textlock.after(require('bellboard.view.redraw').all)
     end)
   )
 end

@@ -7,6 +7,7 @@ local corner = require('bellboard.view.corner')
 local ink = require('bellboard.view.ink')
 local press = require('bellboard.view.press')
 local sessions = require('bellboard.state.sessions')
+local textlock = require('bellboard.system.textlock')
 
 local M = {}
 
@@ -55,8 +56,8 @@ local function draw(lines)
   if vim.deep_equal(wanted, texts) then
     return
   end
+  canvas.replace(buf, wanted)
   texts = wanted
-  canvas.replace(buf, texts)
   for row, chunks in ipairs(lines) do
     local from = 0
     for _, chunk in ipairs(chunks) do
@@ -252,7 +253,7 @@ M.unfold = function()
     timer = timer or assert(vim.uv.new_timer())
     local function shrink()
       short = true
-      M.update()
+      textlock.after(M.update)
     end
     timer:start(seconds * 1000, 0, vim.schedule_wrap(shrink))
   end
