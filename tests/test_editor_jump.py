@@ -204,6 +204,21 @@ def test_a_jump_from_a_float_lands_in_a_normal_window(nvim: Editors, version: st
     assert editor.lua(BUFFER) == buf
 
 
+@pytest.mark.parametrize("keys", ["<CR>", ":ClaudeSessions next<CR>"], ids=["enter", "next"])
+def test_a_board_in_a_float_closes_at_a_jump(nvim: Editors, version: str, keys: str) -> None:
+    """It would cover the terminal."""
+    editor = nvim(version, {**CALM, "board": {"layout": "float"}})
+    buf, tty = editor.lua(TERMINAL)
+    editor.command(f"split | buffer {buf} | wincmd p")
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command("ClaudeSessions board")
+    editor.shows("Agent sessions")
+    editor.press(keys)
+    eventually(lambda: editor.lua(BUFFER) == buf, "the terminal")
+    editor.hides("Agent sessions")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 2
+
+
 def test_back_returns_to_where_the_last_jumps_started(nvim: Editors) -> None:
     """Not to where one started that is over: the user has gone on from there."""
     editor = nvim(config=CALM, ui=False)

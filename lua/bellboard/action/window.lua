@@ -1,4 +1,5 @@
 -- The window that shows a terminal after a jump; shows buffers in place of others.
+local board = require('bellboard.view.board')
 local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local keeper = require('bellboard.action.keeper')
@@ -73,6 +74,7 @@ end
 
 ---@param buf integer
 local function show(buf)
+  board.leave_float()
   local win = window_of(buf)
   if win then
     api.nvim_set_current_win(win)

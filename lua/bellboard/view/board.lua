@@ -14,7 +14,16 @@ local NAME = 'bellboard://board'
 ---@type integer|nil the window that it was opened from
 local before
 
---- Go to another window, so that a jump does not replace the board.
+--- Close it where it is a float: it would cover what is shown next.
+local function close_float()
+  for _, win in ipairs(page.windows()) do
+    if api.nvim_win_get_config(win).relative ~= '' then
+      api.nvim_win_close(win, true)
+    end
+  end
+end
+
+--- Go to another window, so that a jump does not replace the board. A float closes.
 M.leave = function()
   beside.close()
   local last = vim.fn.win_getid(vim.fn.winnr('#')) -- the board itself, after a popup
@@ -22,8 +31,17 @@ M.leave = function()
     local is_normal = api.nvim_win_is_valid(win) and api.nvim_win_get_config(win).relative == ''
     if win ~= 0 and is_normal and api.nvim_win_get_buf(win) ~= page.buffer() then
       api.nvim_set_current_win(win)
-      return
+      break
     end
+  end
+  close_float()
+end
+
+--- Leave the board if it is a float.
+M.leave_float = function()
+  local is_float = api.nvim_win_get_config(0).relative ~= ''
+  if is_float and api.nvim_get_current_buf() == page.buffer() then
+    M.leave()
   end
 end
 
