@@ -70,7 +70,7 @@ local function show(session)
       end
     end
     cmdwin.after(function()
-      request_view.show(shown)
+      request_view.open(shown)
     end)
   end)
 end

@@ -283,4 +283,14 @@ M.show = function(shown)
   end
 end
 
+--- Show a request that the user has asked for, where the user is. A view that is open elsewhere,
+--- perhaps in another tab page, is closed.
+---@param shown bellboard.Shown
+M.open = function(shown)
+  if not window.is_of(api.nvim_get_current_win()) then
+    M.close()
+  end
+  M.show(shown)
+end
+
 return M

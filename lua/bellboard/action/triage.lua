@@ -22,6 +22,7 @@ local AHEAD = 2
 ---@field failed? bellboard.Session the session of the last one of them
 ---@field pending integer answers on their way
 ---@field note? string what has just happened
+---@field is_shown? boolean the view has shown one of them
 ---@field is_done? boolean only the last outcomes are still to come
 ---@field is_over? boolean
 
@@ -185,7 +186,9 @@ local function show(session, request)
       end
     end,
   }
-  request_view.show(shown)
+  local display = run.is_shown and request_view.show or request_view.open
+  run.is_shown = true
+  display(shown)
   run.note = nil
 end
 
