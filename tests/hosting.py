@@ -19,11 +19,13 @@ from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from bellboard.hosting import folding
 from bellboard.hosting.folding import Clerk
+from bellboard.storage import machines
 from bellboard.storage.header import MAGIC
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system.threads import Thread
+from far_feed import FarFeed
 from playback import encoded
 from rig import warm
 from rig.clock import Clock
@@ -31,15 +33,14 @@ from rig.home import Home
 from rig.mounts import Mounts
 from rig.waiting import PATIENCE, eventually
 
+Change = tuple[float, str, str | None, str | None, str]
+
 
 class NoThread(Thread):
     """A thread that the system refuses to start."""
 
     def start(self) -> None:
         raise RuntimeError("can't start new thread")
-
-
-Change = tuple[float, str, str | None, str | None, str]
 
 
 def put(spool: Spool, event: str, session: str = "s", t: float | None = None, **fields: Any) -> str:
@@ -240,3 +241,14 @@ def mount(home: Home) -> Iterator[Mounts]:
     made = Mounts()
     yield made
     made.close()
+
+
+@pytest.fixture
+def dev(home: Home) -> FarFeed:
+    """A machine called dev, with one session at work, that is to be followed."""
+    feed = FarFeed(home.root / "dev")
+    feed.moved("s1", "working")
+    feed.say(feed.hello(), feed.state())
+    made(home.bellboard)
+    machines.change(home.bellboard, added={"dev": feed.command})
+    return feed

@@ -9,25 +9,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from bellboard.core.feed import Change, Hello
 from bellboard.hosting.follower import Follower
 from bellboard.hosting.host import RESCAN
-from bellboard.hosting.link import SHARE, Link
+from bellboard.hosting.link import Link
 from bellboard.hosting.links import Links
 from bellboard.storage import machines
 from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
-from bellboard.system.retrying import apart
 from far_feed import FarFeed
-from fleets import a_row
-from hosting import NoThread, RecordedHost, made, opened, put
+from hosting import RecordedHost, made, opened, put
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -35,17 +31,6 @@ pytestmark = [pytest.mark.files]
 
 Start = Callable[..., RecordedHost]
 S1 = "dev/claude/s1"
-
-
-@pytest.fixture
-def dev(home: Home) -> FarFeed:
-    """A machine called dev, with one session at work, that is to be followed."""
-    feed = FarFeed(home.root / "dev")
-    feed.moved("s1", "working")
-    feed.say(feed.hello(), feed.state())
-    made(home.bellboard)
-    machines.change(home.bellboard, added={"dev": feed.command})
-    return feed
 
 
 def is_running(pid: int) -> bool:
@@ -61,160 +46,6 @@ def shows(host: RecordedHost, wanted: dict[str, str]) -> None:
 
 def is_stale(host: RecordedHost, sid: str = S1) -> bool:
     return "stale" in host.sessions.get(sid, {}).get("markers", ())
-
-
-def test_a_shared_connection_that_hangs_is_left_alone(
-    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next try makes its own, and at once."""
-    monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.3)
-    tried: list[bool] = []
-
-    def command(cursor: str, shared: bool, slow: bool) -> list[str]:
-        tried.append(shared)
-        return ["sleep", "60"] if shared else dev.command
-
-    follower = Follower("dev", lambda line: None, time.time)
-    link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
-    try:
-        eventually(lambda: follower.is_up)
-        assert tried[0] and True not in tried[1:]
-    finally:
-        link.stop()
-        link.join(5)
-
-
-def test_a_machine_that_logs_in_slowly_gets_more_time(dev: FarFeed, home: Home) -> None:
-    """As one behind another, or under load; one that cannot be reached is tried often."""
-    tried: list[bool] = []
-
-    def command(cursor: str, shared: bool, slow: bool) -> list[str]:
-        tried.append(slow)
-        why = "Connection to dev port 22" if len(tried) > 1 else "ssh: connect to host dev port 22:"
-        return dev.command if slow else ["sh", "-c", f"echo {why} timed out >&2; exit 255"]
-
-    follower = Follower("dev", lambda line: None, time.time)
-    link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
-    try:
-        eventually(lambda: follower.is_up)
-        assert tried == [False, False, True]
-    finally:
-        link.stop()
-        link.join(5)
-
-
-def test_after_a_sleep_the_link_is_made_again(
-    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its connection may be dead, which nobody reports, and what is shown is old."""
-    slept = 0.0
-    monkeypatch.setattr("bellboard.hosting.hearing.clock", lambda: time.monotonic() + slept)
-    monkeypatch.setattr("bellboard.hosting.hearing.QUIET", 600.0)
-    follower = Follower("dev", lambda line: None, time.time)
-    mailbox = Mailbox(home.bellboard, "dev")
-    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
-
-    def sleeps() -> bool:  # again, for something may have come right after that
-        nonlocal slept
-        slept += 3600
-        return len(dev.pids) > 1
-
-    try:
-        eventually(lambda: follower.is_up)
-        eventually(sleeps, "another connection")
-        eventually(lambda: follower.is_up)
-    finally:
-        link.stop()
-        link.join(5)
-
-
-class NoneLeft(Mailbox):
-    """As if no descriptors were left to look for requests."""
-
-    left = False
-
-    def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        if not self.left:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        return super().take()
-
-
-def test_a_link_goes_on_once_there_are_descriptors_again(dev: FarFeed, home: Home) -> None:
-    """Its thread never ends before the link does: nobody else follows that machine meanwhile."""
-    follower = Follower("dev", lambda line: None, time.time)
-    mailbox = NoneLeft(home.bellboard, "dev")
-    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
-    try:
-        eventually(lambda: os.strerror(errno.EMFILE) in link.why)
-        mailbox.left = True
-        eventually(lambda: follower.is_up)
-        assert "" == link.why
-    finally:
-        link.stop()
-        link.join(5)
-
-
-def test_a_link_without_a_thread_leaves_nothing_open(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bellboard.hosting.link.Thread", NoThread)
-    made(home.bellboard)
-    follower, mailbox = Follower("dev", lambda _: None, time.time), Mailbox(home.bellboard, "dev")
-    before = psutil.Process().num_fds()
-    for _ in range(3):
-        with pytest.raises(RuntimeError):
-            Link(lambda *_: [], follower, mailbox, lambda: None)
-    assert before == psutil.Process().num_fds()
-
-
-def test_a_machine_that_is_back_is_tried_soon() -> None:
-    """Its start may take two minutes; one that is away for long costs a try a minute."""
-    for down, longest in ((0, 1.25), (60, 1.25), (120, 2.5), (86400, 75)):
-        assert max(apart(down, SHARE) for _ in range(100)) <= longest
-    assert min(apart(86400, SHARE) for _ in range(100)) >= 45
-
-
-def test_a_feed_that_ends_again_and_again_is_tried_less_often(
-    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As one that fails right after its state: each try is a login."""
-    monkeypatch.setattr("bellboard.system.retrying.SHORTEST", 0.1)
-    monkeypatch.setattr("bellboard.hosting.link.SHARE", 0.5)
-    says = str(dev.folder / "says")
-    tried: list[float] = []
-
-    def command(cursor: str, shared: bool, slow: bool) -> list[str]:
-        tried.append(time.monotonic())
-        return ["sh", "-c", 'cat "$0"; sleep 0.05', says]
-
-    follower = Follower("dev", lambda line: None, time.time)
-    link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
-    try:
-        eventually(lambda: len(tried) > 5, "six tries")
-        assert tried[5] - tried[4] > 4 * (tried[1] - tried[0])
-    finally:
-        link.stop()
-        link.join(5)
-
-
-@pytest.mark.parametrize("jump", [-7200, 7200])
-def test_a_clock_that_jumps_during_a_connection_is_measured_again(jump: int) -> None:
-    """There or here, forward or back; a message that is only late changes nothing."""
-    lines: list[Any] = []
-    ahead = 3600.0
-    follower = Follower("dev", lines.append, lambda: 1e9)
-    follower.take(Hello(now=1e9 + ahead))
-
-    def since(late: float) -> float:
-        t = 1e9 + ahead - late
-        row = a_row(f"s{len(lines)}", "blocked", since=t, updated=t)
-        follower.take(Change(t, "d.1", (row,), (), ()))
-        return float(lines[-1]["far"]["row"]["since"])
-
-    assert since(late=0) == 1e9
-    assert since(late=20) == 1e9 - 20
-    ahead += jump
-    assert since(late=0) == 1e9
 
 
 def test_the_sessions_of_a_machine_are_shown_as_it_shows_them(start: Start, dev: FarFeed) -> None:

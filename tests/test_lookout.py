@@ -24,13 +24,11 @@ from bellboard.agents.claude_code.witnesses.witness import ClaudeWitness
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.finding import Finding
-from bellboard.core.session import Session, is_listed, status_of
-from bellboard.system.doer import AtOnce, Job
+from bellboard.core.session import is_listed, status_of
 from bellboard.system.processes import started_of
 from bellboard.system.reach import Reach
 from bellboard.system.watch import Watch
 from bellboard.witnesses.lookout import Lookout
-from bellboard.witnesses.screens import Screens
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.tmux import Server
@@ -563,31 +561,6 @@ def test_the_title_of_a_pane_in_which_neovim_runs_says_nothing(
         assert {SID} == {given["session_id"] for given in said}  # type: ignore[index]
 
     run(home, test)
-
-
-@pytest.mark.files
-def test_panes_with_one_name_in_two_servers_are_both_read() -> None:
-    """Each server has a %0; of jobs with one key only the newest is run."""
-    read: dict[str, str] = {}
-
-    class Last(AtOnce):
-        def take(self, job: Job) -> None:
-            read[job.key] = job.path
-
-    async def test() -> None:
-        screens = Screens(Last(), lambda _: None, time.time)
-        for sid in ("a", "b"):
-            where: dict[str, Any] = {
-                "tty": "/dev/null",
-                "tmux": f"/tmp/{sid}",
-                "pane": "%0",
-                "pid": 1,
-            }
-            screens.attend(Session(sid, agent="codex", turn="idle", **where))
-        screens.close()
-
-    asyncio.run(test())
-    assert ["/tmp/a", "/tmp/b"] == sorted(read.values())
 
 
 @pytest.mark.files

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections import deque
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,11 @@ from bellboard.core.session import Process, Session
 from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.senses import OBSERVE, Senses
 from bellboard.system import tmux
+from bellboard.system.doer import AtOnce, Job
 from bellboard.system.processes import started_of
 from bellboard.system.reach import Reach
 from bellboard.system.watch import Watch
+from bellboard.witnesses.screens import Screens
 from hosting import made
 from rig.home import Home
 from rig.waiting import PATIENCE
@@ -77,3 +80,28 @@ def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None
         reach.close()
 
     asyncio.run(test())
+
+
+@pytest.mark.files
+def test_panes_with_one_name_in_two_servers_are_both_read() -> None:
+    """Each server has a %0; of jobs with one key only the newest is run."""
+    read: dict[str, str] = {}
+
+    class Last(AtOnce):
+        def take(self, job: Job) -> None:
+            read[job.key] = job.path
+
+    async def test() -> None:
+        screens = Screens(Last(), lambda _: None, time.time)
+        for sid in ("a", "b"):
+            where: dict[str, Any] = {
+                "tty": "/dev/null",
+                "tmux": f"/tmp/{sid}",
+                "pane": "%0",
+                "pid": 1,
+            }
+            screens.attend(Session(sid, agent="codex", turn="idle", **where))
+        screens.close()
+
+    asyncio.run(test())
+    assert ["/tmp/a", "/tmp/b"] == sorted(read.values())
