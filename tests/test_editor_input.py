@@ -1,4 +1,4 @@
-"""The window to type an answer in, and what becomes of a text that is refused."""
+"""How a request is written out, and what is typed into it, also if that is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from asked import DENY, asks, command, play, questions
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import Host
+from sample import QUIET, Host
 from test_editor_answer import CALM, SAID, opened, sent, typed
 
 pytestmark = pytest.mark.editor
@@ -69,3 +69,52 @@ def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:
     editor.shows("make last")
     editor.shows("web: not answered: answered in its terminal; your text is in register 1")
     assert editor.messages().strip() == ""
+
+
+def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
+    """Pure: wide characters, long words, marks; numbers, several options."""
+    editor = nvim(config=QUIET, ui=False)
+    line = "return require('bellboard.view.request.wrap').line(...)"
+    assert editor.lua(line, "make all now", 9) == ["make all ", "now"]
+    assert editor.lua(line, "x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+    assert editor.lua(line, "日本語日本語", 5) == ["日本", "語日", "本語"]
+    assert editor.lua(line, "", 5) == [""]
+    whole = "é日" * 5000
+    assert "".join(editor.lua(line, whole, 40)) == whole
+    seconds = """
+      local began = os.clock()
+      require('bellboard.view.request.wrap').line(('word and '):rep(200000), 76)
+      return os.clock() - began
+    """
+    assert editor.lua(seconds) < 3  # of this process; 0.1 s, and 15 s if it were quadratic
+    rows = """
+      local rows = {}
+      require('bellboard.view.request.parts').add(..., 40, rows)
+      return rows
+    """
+    part = {"kind": "command", "text": "ls <U+202E>x ··", "warnings": ["it turns"]}
+    warning, row = editor.lua(rows, part)
+    assert "hidden in it: it turns" in warning["text"]
+    marks = [chunk[0] for chunk in row["chunks"] if chunk[1:] == ["BellboardHidden"]]
+    assert marks == ["<U+202E>", "··"]
+    draft = """
+      local draft = require('bellboard.action.draft')
+      local form = { fields = { { name = 'n', type = 'number' }, { name = 's', default = 'x' } } }
+      local made = draft.new(form)
+      local why = draft.set(made, form.fields[1], 1, 'many')
+      return { why, draft.set(made, form.fields[1], 1, '2.5') or '', draft.content(made, form) }
+    """
+    huge = """
+      local field = { name = 'n', type = 'integer' }
+      return require('bellboard.action.draft').set({ values = {} }, field, 1, ...)
+    """
+    assert "cannot be sent exactly" in editor.lua(huge, "9007199254740993")
+    assert editor.lua(huge, "9007199254740991") is None
+    part = {"kind": "diff", "old": "x", "new": "x\n", "warnings": ["a line break added"]}
+    assert len(editor.lua(rows, part)) == 1
+    assert "no difference" in editor.lua(rows, {**part, "new": "x"})[1]["text"]
+    for text, shown in {"x\n": ["x"], "x\n\n": ["x", ""]}.items():
+        assert [row["text"] for row in editor.lua(rows, {"kind": "file", "text": text})] == shown
+    tabs = {"kind": "diff", "old": "\tx\n\ty\n", "new": "    x\n\ty\n"}
+    assert [row["text"] for row in editor.lua(rows, tabs)] == ["⇥   x", "    x", "    y"]
+    assert editor.lua(draft) == ['"many" is not a number', "", {"n": 2.5, "s": "x"}]
