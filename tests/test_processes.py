@@ -136,6 +136,18 @@ def test_a_running_process_is_described(
     assert running.seen(6.0, pid, "g1").key == key != running.seen(6.0, pid, "g2").key
 
 
+@linux
+@pytest.mark.parametrize("end", ["\\r", "\\x0b", "\\x1c", "\\x85"])
+def test_a_name_does_not_change_the_owner_of_a_process(
+    start: Callable[..., subprocess.Popen[bytes]], end: str
+) -> None:
+    """Each is the end of a line for Python, and a process can choose its own name."""
+    name = f"open('/proc/self/comm', 'w', encoding='utf-8', newline='').write('x{end}Uid:\\t4242')"
+    pid = start(sys.executable, "-c", f"import time; {name}; time.sleep(60)").pid
+    eventually(lambda: b"4242" in Path(f"/proc/{pid}/comm").read_bytes())
+    assert os.geteuid() == owner_of(pid)
+
+
 @pytest.mark.usefixtures("system")
 def test_a_missing_process_has_no_description() -> None:
     """And nothing is raised, also for a number that cannot be a process id."""

@@ -294,8 +294,12 @@ def _ask_again(pid: int) -> str | None:
 
 
 def lines_of(path: str) -> list[str]:
-    """Return the lines of a file of /proc, or [] if it cannot be read."""
+    """Return the lines of a file of /proc, or [] if it cannot be read.
+
+    Names in it may hold anything else that Python takes for the end of a line.
+    """
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        text = Path(path).read_bytes().decode("utf-8", "replace")
     except OSError:
         return []
+    return text.removesuffix("\n").split("\n") if text else []
