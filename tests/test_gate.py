@@ -16,11 +16,12 @@ import pytest
 
 from bellboard.hosting import jump
 from bellboard.hosting.addresses import MOST_CHECKS, Addresses
-from bellboard.hosting.bars import ASKED, OPTION
+from bellboard.hosting.bars import ASKED, OPTION, Bars
 from bellboard.storage.header import MAGIC
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux
+from bellboard.system.doer import AtOnce, Job
 from hosting import NoThread, RecordedHost, put_raw
 from rig import warm
 from rig.fixtures import Editors
@@ -219,6 +220,21 @@ def test_a_check_that_hangs_is_not_waited_for(home: Home, monkeypatch: pytest.Mo
         eventually(lambda: "it does not answer" in str(addresses.notes), "its note")
     finally:
         mount.close()
+
+
+def test_a_status_whose_job_was_lost_is_set_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that fails gives no result."""
+    times: list[str] = []
+
+    class Fails(AtOnce):
+        def take(self, job: Job) -> None:
+            times.append(job.path)
+
+    monkeypatch.setattr("bellboard.hosting.bars.PATIENCE", 0.0)
+    bars = Bars(Fails())
+    for _ in range(2):
+        bars._update(["/tmp/x"], None, [], 1.0)
+    assert ["/tmp/x"] * 2 == times
 
 
 def test_an_address_is_judged_once_there_are_threads_again(

@@ -34,7 +34,7 @@ class Bars:
     def __init__(self, reach: Doer) -> None:
         self._reach = reach.lane("bars", PATIENCE)
         self._set: dict[str, str] = {}  # server → the text it has
-        self._setting: set[str] = set()
+        self._setting: dict[str, float] = {}  # server → since when it is being set
         self._deaf: dict[str, float] = {}  # server → when to try again
         self._last = -OFTEN
 
@@ -60,16 +60,16 @@ class Bars:
         for socket in sockets:
             if self._set.get(socket) == text or self._last < self._deaf.get(socket, 0.0):
                 continue
-            if socket in self._setting:
+            if self._last < self._setting.get(socket, -PATIENCE) + PATIENCE:
                 wait = OFTEN
                 continue
-            self._setting.add(socket)
+            self._setting[socket] = self._last
             then = partial(self._done, socket, text)
             self._reach.do(socket, partial(show, socket, text), then, key=f"bar of {socket}")
         return max(OFTEN, wait)
 
     def _done(self, socket: str, text: str, succeeded: bool) -> None:
-        self._setting.discard(socket)
+        self._setting.pop(socket, None)
         if succeeded:
             self._set[socket] = text
             self._deaf.pop(socket, None)
