@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -95,6 +96,22 @@ def test_a_session_that_one_forgets_is_forgotten_by_all(make: Make, clock: Clock
     two.step(clock())
     assert {"other"} == two.board.sessions.keys()
     assert "s" not in two.board.dirty  # it does not write again what the other one wrote
+
+
+def test_after_a_sleep_of_the_machine_nothing_is_kept_that_left_no_row(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another host may have woken before, and removed the rows of deleted sessions."""
+    slept = 0.0
+    monkeypatch.setattr("bellboard.hosting.folding.clock", lambda: time.monotonic() + slept)
+    one, two = make(), make()
+    work(one, clock)
+    two.step(clock())
+    with one.store.lock():
+        one.store.db.execute("DELETE FROM sessions WHERE session_id = 's'")
+    slept = 3600.0
+    assert {"s"} == two.catch_up()
+    assert "s" not in two.board.sessions
 
 
 def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clock: Clock) -> None:

@@ -27,6 +27,7 @@ from ..storage.item import OF_THE_SYSTEM, Item
 from ..storage.spool import KEPT_BYTES, KEPT_FILES, Spool
 from ..storage.store import Busy, Newer, Store
 from ..storage.upkeep import GONE
+from ..system.awake import clock
 from .damage import DamagedRows
 from .draining import Others
 
@@ -70,7 +71,7 @@ class Clerk:
         self._committed: dict[str, Session] | None = None  # the sessions before these
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
-        self._known = time.monotonic()  # when the board was last updated
+        self._known = clock()  # when the board was last updated
         self._batch: list[str] = []  # the files of the current transaction
         self._requests = Requests()
 
@@ -175,10 +176,10 @@ class Clerk:
         self._refresh()
 
     def _refresh(self) -> None:
-        known, self._known = self._known, time.monotonic()
+        known, self._known = self._known, clock()
         if not (self.store.is_changed or self._ahead):
             return
-        if self._known > known + GONE / 2:  # suspended: deleted sessions may have left no row
+        if self._known > known + GONE / 2:  # asleep: deleted sessions may have left no row
             self._ahead = True
         self.store.check_version()
         board, options = self.board, self._options
