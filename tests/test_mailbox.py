@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -32,6 +33,16 @@ def test_no_reply_is_lost_to_whoever_looks_for_it_at_that_moment(tmp_path: Path)
         assert {"ok": True} == eventually(
             lambda name=name: mailbox.take_reply(name), within=5.0, pause=0
         )
+
+
+def test_replies_that_nobody_took_do_not_pile_up(tmp_path: Path) -> None:
+    """Whoever asked has died: they are removed while the link is up, too."""
+    mailbox = Mailbox(tmp_path, "dev")
+    mailbox.reply("1.1.1", {"ok": True})
+    mailbox.reply("2.1.1", {"ok": True})
+    os.utime(mailbox.replied / "1.1.1", (1, 1))
+    assert [] == list(mailbox.take())
+    assert ["2.1.1"] == [path.name for path in mailbox.replied.iterdir()]
 
 
 def test_what_is_no_request_is_removed_and_the_others_are_taken(tmp_path: Path) -> None:

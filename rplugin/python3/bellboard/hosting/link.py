@@ -140,7 +140,6 @@ class Link:
     def _heard(self, feed: Leashed) -> str:
         """Read the feed until it ends; return why it did."""
         try:
-            self._mailbox.sweep()
             return Hearing(feed, self).run()
         except OSError as e:
             return f"its changes cannot be written: {described(e)}"

@@ -31,7 +31,6 @@ class Outgoing:
                 mailbox = Mailbox(self._home, machine)
                 self._watch.add(mailbox.asked, arrivals=True)
                 self._mailboxes[machine] = mailbox
-                mailbox.sweep()
                 self.send()  # including requests from before the watch started
 
     def send(self) -> None:

@@ -62,7 +62,9 @@ class Mailbox:
     # ------------------------------------------------------------ who keeps the link
 
     def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the requests that wait, oldest first, and remove them."""
+        """Yield the requests that wait, oldest first; remove them, and whatever has expired."""
+        with contextlib.suppress(OSError):
+            self._sweep()
         for name in _names(self.asked):
             request = _take(self.asked / name)
             if request is not None:
@@ -73,7 +75,7 @@ class Mailbox:
         with contextlib.suppress(OSError):  # the asker gives up after a while
             put(self.replied / name, msgspec.json.encode(reply))
 
-    def sweep(self) -> None:
+    def _sweep(self) -> None:
         """Remove what nobody is waiting for."""
         for folder in (self.asked, self.replied):
             for name in listing(folder):
