@@ -12,6 +12,7 @@ from bellboard.core.board import Board
 from bellboard.core.bounds import bounded
 from bellboard.core.events import line_of
 from bellboard.core.published import publish
+from bellboard.core.records import MOST_SESSIONS
 from bellboard.hosting.folding import Clerk
 from bellboard.storage.history import Change
 from bellboard.storage.spool import Spool
@@ -132,6 +133,17 @@ def test_every_session_of_a_large_machine_can_be_listed() -> None:
     ids = [f"s{n}" for n in range(2000)]
     e = bounded(evidence.from_line(far(T, all=ids)))
     assert e.ids == tuple(ids)
+
+
+@pytest.mark.pure
+def test_however_many_sessions_other_machines_have_those_of_this_one_stay() -> None:
+    """Whatever times they claim."""
+    mine = {"session_id": "mine", "hook_event_name": "UserPromptSubmit", "prompt": "x"}
+    board = board_of({"t": T - 1, "hook": mine})
+    for n in range(MOST_SESSIONS + 100):
+        board.fold(evidence.from_line(far(T, row=row(f"s{n}", updated=T * 2))))
+    assert board.sessions["mine"].turn == "working"
+    assert len(board.sessions) <= MOST_SESSIONS
 
 
 # ---------------------------------------------------------------- news

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -368,6 +368,28 @@ def test_a_feed_without_a_state_ends_and_says_why(
     finally:
         link.stop()
         link.join(5)
+
+
+def test_a_feed_that_lists_ever_more_sessions_ends_and_says_why(dev: FarFeed, home: Home) -> None:
+    """A line that removes some makes room for as many."""
+    lines: list[Mapping[str, Any]] = []
+    rows = [{"session_id": f"s{n}", "agent": "claude", "status": "idle"} for n in range(3000)]
+
+    def change(begin: int, end: int, *removed: str) -> dict[str, Any]:
+        message = {"type": "change", "now": dev.now(), "cursor": f"d.{end}", "removed": removed}
+        return {**message, "sessions": rows[begin:end]}
+
+    dev.restart(dev.hello(), dev.state(), change(0, 1000), change(1000, 2000))
+    dev.say(change(2000, 2001, "s0"), change(2000, 2500))
+    mailbox, follower = Mailbox(home.bellboard, "dev"), Follower("dev", lines.append, time.time)
+    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
+    try:
+        eventually(lambda: "2499 sessions; at most 2000 can" in link.why, "the reason")
+    finally:
+        link.stop()
+        link.join(5)
+    shown = {line["far"]["row"]["session_id"] for line in lines if "row" in line.get("far", {})}
+    assert shown == {row["session_id"] for row in rows[:2001]}
 
 
 def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:

@@ -35,6 +35,7 @@ BEAT: Final = 10.0  # seconds without a line after which a beat follows
 OWN: Final = "it is this board itself, which has its sessions already: do not follow it"
 MOST_JUNK: Final = 1 << 20  # bytes that are not of a feed: what a login shell prints has fewer
 LEAST_JUNK: Final = 64  # bytes that a line counts as: even short ones take time to read
+TOO_MANY: Final = f"it has {{}} {{}}; at most {MOST} can be followed"
 FOREIGN: Final = "its command prints something other than a feed, such as: {}"
 GREETING: Final = b'{"type":"hello"'  # how a feed begins
 SILENT: Final = 25.0  # seconds without a line after which the other side is gone
@@ -289,7 +290,7 @@ def _too_much(given: dict[str, Any], *lists: str) -> str:
     for key in (*lists, "sessions", "transitions"):
         if (count := len(list_of(given.get(key)))) > MOST:
             what = "transitions in a line" if key == "transitions" else "sessions"
-            return f"it has {count} {what}; at most {MOST} can be followed"
+            return TOO_MANY.format(count, what)
     return ""
 
 

@@ -168,10 +168,13 @@ class Records:
             self._forget_some(sid, self.sessions.values(), MOST_SESSIONS)
 
     def _forget_some(self, but: str, among: Iterable[Session], most: int) -> None:
-        """Drop an eighth of the most allowed: ended ones first, the oldest first."""
+        """Drop an eighth of the most allowed: ended ones first, the oldest first.
+
+        Those of other machines go first, so that a machine never displaces what runs here.
+        """
         ranked = sorted(
             (s for s in among if s.session_id != but),
-            key=lambda s: (s.turn != ABSENT, max(s.last, s.ended), s.session_id),
+            key=lambda s: (s.turn != ABSENT, not s.machine, max(s.last, s.ended), s.session_id),
         )
         for s in ranked[: most // 8]:
             self.drop(s.session_id)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ..core.events import AHEAD
-from ..core.feed import Beat, Change, Hello, Moved, State
+from ..core.feed import MOST, Beat, Change, Hello, Moved, State
 from ..core.row import Row
 
 APART: Final = 1.0  # seconds between two clocks that count as equal: a message takes as long
@@ -58,6 +58,14 @@ class Follower:
             self._state(said)
         elif isinstance(said, Change):
             self._write(list(self._of_rows(said)), said.removed, said.cursor)
+
+    def count(self, said: Change) -> int:
+        """Return how many sessions the machine has after a change."""
+        most = len(self._rows) + len(self._unlisted) + len(said.sessions)
+        if most <= MOST:  # true of nearly all: spare the rest
+            return most
+        came = {row.session_id for row in said.sessions}
+        return len((self._rows.keys() | self._unlisted | came).difference(said.removed))
 
     def lose(self, why: str) -> None:
         """Write that the machine cannot be followed, and why."""
@@ -114,6 +122,7 @@ class Follower:
     def _write(self, rows: list[dict[str, Any]], removed: Sequence[str], cursor: str) -> None:
         for sid in removed:
             self._rows.pop(sid, None)
+            self._unlisted.discard(sid)
         lines = rows + ([{"gone": list(removed), "cursor": cursor}] if removed else [])
         for n, line in enumerate(lines, 1):
             self._far({**line, "done": True} if n == len(lines) else line)

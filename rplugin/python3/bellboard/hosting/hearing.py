@@ -17,9 +17,11 @@ from ..core.feed import (
     BEAT,
     FOREIGN,
     LONGEST,
+    MOST,
     MOST_JUNK,
     OWN,
     QUIET,
+    TOO_MANY,
     Change,
     Hello,
     Junk,
@@ -208,6 +210,8 @@ class Hearing:
                 raise Ended("it does not say which protocol it speaks: update bellboard there")
             if self._link.is_own(said.cursor):
                 raise Ended(OWN)
+            if isinstance(said, Change) and (count := follower.count(said)) > MOST:
+                raise Ended(TOO_MANY.format(count, "sessions"))
             if isinstance(said, State | Change):
                 self._cost(0, len(said.sessions) + len(said.transitions) + said.skipped)
                 self._link.refuse(said.skipped, isinstance(said, State))
