@@ -83,8 +83,15 @@ def test_why_a_machine_cannot_be_followed_is_published_with_its_sessions() -> No
 
 
 @pytest.mark.pure
-@pytest.mark.parametrize("name", ["", "../dev", "a/b", "-x", "a b", "x" * 64, "é", "a\n", 7, None])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "../dev", "a/b", "-x", "a b", "x" * 64, "é", "a\n", 7, None),
+        *("machines.json", "Machines.LOCK", "0123456789abcdef" * 2 + "01234567"),
+    ],
+)
 def test_a_machine_has_a_plain_name(name: object) -> None:
+    """None that a file beside its folder has."""
     for line in (
         {"t": T, "far": {"machine": name, "row": row()}},
         {"t": T, "link": {"machine": name, "up": True}},

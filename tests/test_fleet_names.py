@@ -52,6 +52,7 @@ def test_a_key_comes_back_from_its_subject(name: str) -> None:
         *("$KV.bellboard_core.dev", "$KV.bellboard_core.dev.a", "$KV.bellboard_other.dev.beat"),
         *(
             "$KV.bellboard_core.=20.beat",
+            "$KV.bellboard_core.machines=2Ejson.beat",
             "$KV.bellboard_core.d.=FF.s",
             "$KV.bellboard_core.d.a.s.x",
         ),

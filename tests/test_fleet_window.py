@@ -23,6 +23,7 @@ from bellboard.fleet.subjects import Key
 from bellboard.fleet.tail import Item
 from bellboard.fleet.window import Window
 from bellboard.hosting.mates import Mates
+from bellboard.storage.machines import prepare
 from fleets import a_row
 from hosting import made
 
@@ -174,6 +175,22 @@ def test_a_machine_that_is_gone_for_long_gives_its_place_to_another(
 
 
 @pytest.mark.files
+def test_a_machine_that_cannot_be_followed_delays_no_other(tmp_path: Path) -> None:
+    """Such as one in the place of whose folder there is a file; health says so."""
+    spool = made(tmp_path)
+    (prepare(spool.home) / "odd").touch()
+    mates = Mates(spool, {})
+    said: list[tuple[str, Said]] = [(name, State(1.0, "a.1", ("s1",))) for name in ("odd", "dev")]
+    asyncio.run(asyncio.wait_for(mates.take(said), 5))
+    assert [*mates.followers] == ["dev"]
+    assert mates.why.startswith("odd cannot be followed: ")
+    (spool.home / "links/odd").unlink()
+    asyncio.run(asyncio.wait_for(mates.take(said), 5))
+    assert [*mates.followers] == ["dev", "odd"]
+    assert mates.why == ""
+
+
+@pytest.mark.files
 def test_a_machine_that_is_forgotten_goes_on_where_it_was(tmp_path: Path) -> None:
     """Otherwise what was told of it would be told again; of one that is unknown nothing is said."""
     spool = made(tmp_path)
@@ -192,4 +209,4 @@ def test_a_machine_that_is_forgotten_goes_on_where_it_was(tmp_path: Path) -> Non
     take("dev", Change(2.0, "abc.91", (), (), ()))
     assert mates.followers["dev"].cursor == "abc.91"
     take("dev", Gone())
-    assert mates._follower("dev").cursor == "abc.91"
+    assert mates._cursors["dev"] == "abc.91"

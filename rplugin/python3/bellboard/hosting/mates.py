@@ -36,7 +36,13 @@ class Mates:
         self._spool, self._cursors = spool, dict(cursors)
         self.followers: dict[str, Follower] = {}
         self._lost: set[str] = set()
-        self.why = ""  # why something could not be written
+        self._why = ""  # why something cannot be written
+        self._unfit: dict[str, str] = {}  # machine → why it cannot be followed here
+
+    @property
+    def why(self) -> str:
+        """Return why something cannot be written, or somebody not followed."""
+        return self._why or next(iter([*self._unfit.values()]), "")
 
     async def take(self, said: list[tuple[str, Said]]) -> None:
         """Write messages as evidence; wait while the spool is full."""
@@ -60,15 +66,17 @@ class Mates:
         try:
             self._one(machine, what)
         except (OSError, ValueError) as e:
-            self.why = f"changes of {machine} cannot be written: {described(e)}"
+            self._why = f"changes of {machine} cannot be written: {described(e)}"
             return True
-        self.why = ""
+        self._why = ""
         return False
 
     def _one(self, machine: str, what: Said) -> None:
         if isinstance(what, Gone):
             return self._forget(machine)
         follower = self._follower(machine)
+        if follower is None:
+            return None
         if isinstance(what, Lost):
             follower.lose(what.why)
             self._lost.add(follower.machine)
@@ -88,9 +96,15 @@ class Mates:
             del self.followers[machine]
             self._lost.discard(machine)
 
-    def _follower(self, machine: str) -> Follower:
+    def _follower(self, machine: str) -> Follower | None:
+        """Return who follows a machine; None if something else is in the place of its folder."""
         if machine not in self.followers:
-            machines.lend(self._spool.home, machine)
+            try:
+                machines.lend(self._spool.home, machine)
+            except (FileExistsError, NotADirectoryError) as e:  # no other machine waits for that
+                self._unfit[machine] = f"{machine} cannot be followed: {described(e)}"
+                return None
+            self._unfit.pop(machine, None)
             cursor = self._cursors.get(machine, "")
             self.followers[machine] = Follower(machine, self._spool.write, time.time, cursor)
         return self.followers[machine]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "links"
 FILE: Final = "machines.json"
+LOCK: Final = "machines.lock"
 FLEET: Final = "fleet"
 OURS: Final = ".fleet"  # the folder of the fleet itself: no machine can have this name
 OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fleet join`
@@ -91,6 +92,8 @@ def usable(given: object) -> Commands:
 def wrong(name: object, words: object) -> str:
     """Return what is wrong with a machine, or ""."""
     if not isinstance(name, str) or not MACHINE.fullmatch(name):
+        if name in (FILE, LOCK):
+            return "a file of ours has that name"
         return "a name has at most 63 of A-Z a-z 0-9 . _ - and begins with a letter or a digit"
     if not isinstance(words, list | tuple) or not 0 < len(words) <= MOST_WORDS:
         return "its command must be a list of words, such as { 'ssh', 'dev' }"
@@ -111,7 +114,7 @@ def change(home: Path, added: Commands | None = None, nvim: Commands | None = No
 def edit(home: Path, edited: Callable[[Machines], Machines]) -> bool:
     """Do the same, based on what is stored at that moment."""
     folder = prepare(home)
-    with locked(folder / "machines.lock"):
+    with locked(folder / LOCK):
         before = stored(home)
         if (after := edited(before)) == before:
             return False
