@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import os
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bellboard.fleet.member import Joined
+from bellboard.hosting.outgoing import Outgoing
+from bellboard.storage import machines
 from bellboard.storage.mailbox import Mailbox
+from bellboard.system.watch import Watch
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -52,3 +60,42 @@ def test_what_is_no_request_is_removed_and_the_others_are_taken(tmp_path: Path) 
     (mailbox.asked / "1.1.1").mkdir()
     assert [(name, {"do": "stop"})] == list(mailbox.take())
     assert [] == list(mailbox.asked.iterdir())
+
+
+class Service:
+    """A fleet that notes what it is asked."""
+
+    joined = Joined("nats://x", "t", "here")
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def ask(
+        self, machine: str, do: str, fields: Mapping[str, Any]
+    ) -> concurrent.futures.Future[Mapping[str, Any]]:
+        self.asked.append((machine, do))
+        return concurrent.futures.Future()
+
+
+def test_no_request_to_a_linked_machine_goes_to_one_of_that_name_in_the_fleet(
+    tmp_path: Path,
+) -> None:
+    """Not even if the fleet's was followed before."""
+    service = Service()
+
+    async def asks() -> None:
+        outgoing = Outgoing(tmp_path, Watch(lambda paths: None), service)  # type: ignore[arg-type]
+        outgoing.listen(["dev", "box"])
+        for name in ("dev", "box"):
+            Mailbox(tmp_path, name).ask({"do": "stop"})
+        machines.change(tmp_path, added={"dev": ["ssh", "dev"]})
+        outgoing.send()
+        outgoing.listen(["dev"])
+        Mailbox(tmp_path, "box").ask({"do": "stop"})  # no longer followed
+        outgoing.send()
+        assert service.asked == [("box", "stop")]
+        machines.change(tmp_path, added={})
+        outgoing.send()
+
+    asyncio.run(asks())
+    assert service.asked == [("box", "stop"), ("dev", "stop")]

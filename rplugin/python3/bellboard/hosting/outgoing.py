@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,14 @@ class Outgoing:
     def __init__(self, home: Path, watch: Watch, service: Service) -> None:
         self._home, self._watch, self._service = home, watch, service
         self._mailboxes: dict[str, Mailbox] = {}
+        self._linked: Collection[str] = ()
 
     def listen(self, followed: Iterable[str]) -> None:
         """Watch for requests to machines that are followed now."""
-        for machine in {machines.OURS, *followed} - self._mailboxes.keys():
+        wanted = {machines.OURS, *followed}
+        for machine in self._mailboxes.keys() - wanted:
+            del self._mailboxes[machine]
+        for machine in wanted - self._mailboxes.keys():
             with contextlib.suppress(OSError):
                 mailbox = Mailbox(self._home, machine)
                 self._watch.add(mailbox.asked, arrivals=True)
@@ -34,9 +38,13 @@ class Outgoing:
                 self.send()  # including requests from before the watch started
 
     def send(self) -> None:
-        """Pass on what waits."""
+        """Pass on what waits, except to a machine that a link follows by now: that takes it."""
         own = self._service.joined.machine
+        with contextlib.suppress(OSError):  # then it stays as it was
+            self._linked = machines.stored(self._home).all
         for machine, mailbox in self._mailboxes.items():
+            if machine in self._linked:
+                continue
             for name, request in mailbox.take():
                 do, _ = str(request.pop("do", "")), request.pop("id", None)
                 to = own if machine == machines.OURS else machine
