@@ -259,6 +259,20 @@ def test_many_at_once_are_limited_per_minute() -> None:
     assert len(house.float) == 7, "the float has them all"
 
 
+def test_however_many_sessions_of_other_machines_call_none_here_waits() -> None:
+    """Each kind has its own limit."""
+    house = House(ladders(desktop=1)._replace(cap=3))
+    for n in range(300):
+        house.be("blocked", f"box/claude/{n}", machine="box")
+    house.wait(120)
+    house.rung.clear()
+    house.be("blocked", "mine")
+    house.wait(2)
+    assert "mine" in [n.session_id for _, n in house.rung]
+    house.wait(60)
+    assert len([n for _, n in house.rung if n.is_far]) <= 6
+
+
 def test_two_hosts_agree_on_who_notified() -> None:
     """The host that lost the claim records it too, and neither notifies again."""
     one, two = House(ladders(desktop=5)), House(ladders(desktop=5))

@@ -8,8 +8,9 @@ Everything is checked again when it falls due, so a question answered meanwhile 
   ladder starts again when it no longer is.  It also starts again after a snooze, and never while
   the session is parked.
 * What was due before a host was running, or before the mode changed, is skipped.
-* A channel announces a session at most once per `gap`, and notifies at most `cap` times a minute.
-  What these limits hold back is sent later, if it still applies.
+* A channel announces a session at most once per `gap`, and notifies at most `cap` times a minute of
+  sessions here, and as often of those of other machines: however many these have, no session here
+  waits for them.  What these limits hold back is sent later, if it still applies.
 * While somebody follows this machine, the channels that also reach a person away from the editor
   are left to that reader, except for sessions of machines that this one follows itself.
 * In quiet hours and in the mode `quiet` only the float appears: only somebody present sees it.
@@ -42,6 +43,7 @@ class Notice(NamedTuple):
     session_id: str
     channel: str
     status: str
+    is_far: bool = False  # of another machine
 
 
 class Standing(Struct):
@@ -69,7 +71,10 @@ class Notices:
         self.is_followed = False  # whether another machine notifies of the sessions of this one
         self._standing: dict[str, Standing] = {}
         self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last notified
-        self._sent: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
+        #: By channel, and whether they were of other machines: when the last ones were sent.
+        self._sent: dict[tuple[str, bool], deque[float]] = {
+            (c, is_far): deque() for c in CHANNELS for is_far in (False, True)
+        }
         # Cached delays, by what they depend on.
         self._delays: dict[tuple[str, str, bool, str], float] = {}
 
@@ -138,7 +143,7 @@ class Notices:
         for sid, s in self._standing.items():
             for channel in able:
                 if channel != "float" and self._moment(sid, s, channel, now) <= now:
-                    return Notice(s.id, sid, channel, s.status)
+                    return Notice(s.id, sid, channel, s.status, bool(s.machine))
         return None
 
     def sent(self, notice: Notice, now: float) -> None:
@@ -148,7 +153,7 @@ class Notices:
         if standing is not None and standing.id == notice.id:
             standing.heard.add(channel)
         self._spoke(sid, channel, now)
-        times = self._sent[channel]
+        times = self._sent[channel, notice.is_far]
         times.append(now)
         while len(times) > max(1, self.policy.cap):
             times.popleft()
@@ -191,7 +196,7 @@ class Notices:
         if self.is_followed and channel in AWAY and not s.machine:
             return NEVER
         t = self._ready(sid, s, channel)
-        times = self._sent[channel]
+        times = self._sent[channel, bool(s.machine)]
         if len(times) >= self.policy.cap:
             t = max(t, times[-self.policy.cap] + MINUTE)
         return t if t == NEVER else self.policy.after_quiet(max(t, now), self.zone)
