@@ -11,13 +11,11 @@ from typing import Any
 import psutil
 import pytest
 
-from bellboard.core.feed import Change, Hello
 from bellboard.hosting.follower import Follower
 from bellboard.hosting.link import SHARE, Link
 from bellboard.storage.mailbox import Mailbox
 from bellboard.system.retrying import apart
 from far_feed import FarFeed
-from fleets import a_row
 from hosting import NoThread, made
 from rig.home import Home
 from rig.waiting import eventually
@@ -157,23 +155,3 @@ def test_a_feed_that_ends_again_and_again_is_tried_less_often(
     finally:
         link.stop()
         link.join(5)
-
-
-@pytest.mark.parametrize("jump", [-7200, 7200])
-def test_a_clock_that_jumps_during_a_connection_is_measured_again(jump: int) -> None:
-    """There or here, forward or back; a message that is only late changes nothing."""
-    lines: list[Any] = []
-    ahead = 3600.0
-    follower = Follower("dev", lines.append, lambda: 1e9)
-    follower.take(Hello(now=1e9 + ahead))
-
-    def since(late: float) -> float:
-        t = 1e9 + ahead - late
-        row = a_row(f"s{len(lines)}", "blocked", since=t, updated=t)
-        follower.take(Change(t, "d.1", (row,), (), ()))
-        return float(lines[-1]["far"]["row"]["since"])
-
-    assert since(late=0) == 1e9
-    assert since(late=20) == 1e9 - 20
-    ahead += jump
-    assert since(late=0) == 1e9

@@ -24,6 +24,14 @@ LATE: Final = 30.0  # seconds that a message may be late: the link ends without 
 TICK: Final = 1e-6  # seconds between two lines, so that files keep their order
 TIMES: Final = ("since", "updated", "asked_at", "snoozed_until")
 
+#: What a row says only about now: not of the statuses before, each of which gets a row as well.
+OF_NOW: Final = frozenset(
+    (
+        *("kind", "tool", "detail", "request", "asked_at"),
+        *("agents", "background", "tasks", "wakeups"),
+    )
+)
+
 Write = Callable[[Mapping[str, Any]], object]
 Said = Hello | State | Change | Beat
 
@@ -104,12 +112,12 @@ class Follower:
     def _of_row(self, row: Row, moved: Sequence[Moved], cursor: str) -> Iterator[dict[str, Any]]:
         base = cursor.rpartition(".")[0]
         last = moved[-1] if moved and moved[-1].after == row.status else None
-        for m in moved[:-1] if last is not None else moved:
+        earlier = moved[:-1] if last is not None else moved
+        before = {k: x for k, x in self._shown(row).items() if k not in OF_NOW} if earlier else {}
+        for m in earlier:
             if m.after is not None:
                 past = {"status": m.after, "since": m.t, "updated": m.t}
-                shown = {**self._shown(row), **self._corrected(past)}
-                for key in ("kind", "tool", "detail", "request", "asked_at"):
-                    shown.pop(key, None)
+                shown = {**before, **self._corrected(past)}
                 live = {} if m.live else {"found": True}
                 yield {"row": shown, "why": m.why, "cursor": f"{base}.{m.id}", **live}
         if row == self._rows.get(row.session_id) and not moved:
