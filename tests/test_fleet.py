@@ -427,8 +427,11 @@ def test_a_member_sees_and_answers_what_it_may(join: Join, created: None, tmp_pa
     refused = bob.service.ask("dev", "answer", wanted).result(30)
     assert not refused["ok"]
     assert refused["why"] == "bob may not answer on dev: ask whoever set up the fleet"
-    assert bob.service.ask("dev", "request", {"session_id": "s"}).result(30)["ok"]
-    assert [("alice", "answer"), ("bob", "request")] == [(m, do) for m, do, _ in dev.asked]
+    for who in (bob, alice):  # only who may answer sees what a file holds
+        look = {"session_id": "s", "contents": True}
+        assert who.service.ask("dev", "request", look).result(30)["ok"]
+    asked = [("alice", "answer", None), ("bob", "request", False), ("alice", "request", True)]
+    assert asked == [(m, do, fields.get("contents")) for m, do, fields in dev.asked]
     assert not carol.service.ask("dev", "request", {}).result(30)["ok"]
     eventually(lambda: not (dev.service.is_followed or box.service.is_followed))
     carol.service.show_screen(True)

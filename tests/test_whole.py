@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from bellboard.core.session import Block
 from bellboard.core.visible import marked
-from bellboard.hosting.whole import LARGEST, LINKED, REPLACED, SHORT, TOO_LARGE, UNREADABLE
+from bellboard.hosting.whole import (
+    LARGEST,
+    LINKED,
+    REPLACED,
+    SHORT,
+    TOO_LARGE,
+    UNREADABLE,
+    WITHHELD,
+)
 from desk import INPUT, Desk, Hook
 from test_answering import SCREEN, THERE, Typewriter
 
@@ -67,8 +75,8 @@ def test_one_line_of_a_question_is_not_the_question(
 # The files that a request is about
 
 
-def parts_of(desk: Desk) -> list[tuple[str, ...]]:
-    found = desk.request()["request"]["parts"]
+def parts_of(desk: Desk, **given: Any) -> list[tuple[str, ...]]:
+    found = desk.request(**given)["request"]["parts"]
     keys = ("kind", "label", "path", "old", "new", "text")
     return [tuple(part.get(key, "") for key in keys) for part in found]
 
@@ -79,6 +87,21 @@ def asks_to_write(desk: Desk, path: Path, tool: str = "Write", **given: Any) -> 
     hook = desk.waits()
     desk.becomes(tool=tool, detail=str(path), pipe="1.1")
     return hook
+
+
+def test_what_a_file_holds_can_be_left_out(desk: Desk) -> None:
+    """For those who may only look; what they read has the digest of the whole."""
+    path = desk.home.root / "w.txt"
+    path.write_text("a secret\n")
+    asks_to_write(desk, path)
+    for given in ({}, {"ways": False}):
+        assert "a secret" in str(desk.request(**given))
+        assert "a secret" not in str(desk.request(contents=False, **given))
+    assert parts_of(desk, contents=False) == [("file", WITHHELD, str(path), "", "", "new\n")]
+    digests = {desk.request(contents=c)["request"]["digest"] for c in (True, False)}
+    assert 1 == len(digests)
+    path.write_text("another\n")
+    assert desk.request()["request"]["digest"] not in digests
 
 
 def test_what_a_file_would_lose_is_shown(desk: Desk) -> None:

@@ -18,6 +18,9 @@ from .wire import Denied, Down, Message, Refused, Wire
 MOST: Final = 16  # requests that are carried out at the same time
 LARGEST: Final = 64 << 10  # bytes of a request
 ANSWER: Final = 12.0  # seconds for the other machine to carry it out
+LOOK: Final = "request"
+#: A look that also shows what the file holds that is asked about: not for members that only read.
+REVIEW: Final = "review"
 
 Reply = dict[str, Any]
 #: Carries out what a member asks: who, what, with which fields.
@@ -27,14 +30,27 @@ Do = Callable[[str, str, Mapping[str, Any]], Awaitable[Reply]]
 async def ask(
     wire: Wire, s: Subjects, member: str, machine: str, do: str, fields: Mapping[str, Any]
 ) -> Reply:
-    """Ask another machine for something; the reply has `ok`, and `why` if that is false."""
+    """Ask another machine for something; the reply has `ok`, and `why` if that is false.
+
+    What somebody asks there is shown as far as this member may see it.
+    """
+    if do == LOOK:
+        with contextlib.suppress(Denied):
+            return await _ask(wire, s, member, machine, REVIEW, fields)
+    try:
+        return await _ask(wire, s, member, machine, do, fields)
+    except Denied:
+        return no(f"{member} may not {do} on {machine}: ask whoever set up the fleet")
+
+
+async def _ask(
+    wire: Wire, s: Subjects, member: str, machine: str, do: str, fields: Mapping[str, Any]
+) -> Reply:
     body = msgspec.json.encode(fields)
     if len(body) > LARGEST:
         return no("the request is too long")
     try:
         reply = await wire.ask(s.ask(machine, do, member), body, patience=ANSWER)
-    except Denied:
-        return no(f"{member} may not {do} on {machine}: ask whoever set up the fleet")
     except Refused:
         return no(f"{machine} does not listen: no background process there is in the fleet")
     except TimeoutError:
@@ -77,7 +93,7 @@ class Incoming:
         self, message: Message, member: str, do: str, fields: Mapping[str, Any]
     ) -> None:
         try:
-            reply = await asyncio.wait_for(self._do(member, do, fields), ANSWER - 1)
+            reply = await asyncio.wait_for(self._do(member, *_allowed(do, fields)), ANSWER - 1)
         except asyncio.TimeoutError:
             reply = no("it takes too long; check whether it was done")
         except Exception as e:
@@ -88,6 +104,11 @@ class Incoming:
         self._running -= 1
         if not running.cancelled():
             running.exception()
+
+
+def _allowed(do: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return what to carry out: the server lets only members that may answer ask for a review."""
+    return (LOOK, {**fields, "contents": do == REVIEW}) if do in (LOOK, REVIEW) else (do, fields)
 
 
 def no(why: str) -> Reply:

@@ -25,6 +25,7 @@ from ..core.detail import line
 from ..core.request import (
     TERMINAL,
     Answer,
+    Request,
     Sent,
     answer_of,
     check,
@@ -52,7 +53,7 @@ from .standing import (
     typed,
     untypeable,
 )
-from .whole import completed
+from .whole import completed, withheld
 
 if TYPE_CHECKING:
     from ..storage.history import Logged
@@ -120,16 +121,16 @@ class Answering:
 
         `digest` selects one of several requests.  Without a name, or if `shown` is true, another
         one is returned if the terminal shows only that.  With `ways` false, do not look for ways:
-        it takes a while to ask a terminal.
+        it takes a while to ask a terminal.  With `contents` false, leave out what its file holds.
         """
         asked = await self._asked(given)
         if digest := given.get("digest"):
             asked = await self._with_digest(asked, str(digest))
         if given.get("ways") is False:
-            return {"request": msgspec.to_builtins(asked.request)}
+            return {"request": _facts(asked.request, given)}
         is_bound = bool(digest or _name(given)) and given.get("shown") is not True
         asked, ways = await self._ways(asked, is_bound)
-        shown = msgspec.to_builtins(asked.request)
+        shown = _facts(asked.request, given)
         shown["ways"] = [{"name": name, "words": WORDS[name]} for name in ways]
         takes = dialect_of(asked.session.agent).takes() if ways[0] == "keys" else ""
         return {"request": {**shown, "way": ways[0], **({"takes": takes} if takes else {})}}
@@ -359,6 +360,13 @@ def _terminal_of(run: Run) -> Terminal | None:
     from .terminals import terminal_of  # imported late: few answers are typed
 
     return terminal_of(run)
+
+
+def _facts(request: Request, given: Given) -> dict[str, Any]:
+    """Return a request as it is shown to whoever asks for it."""
+    seen = withheld(request) if given.get("contents") is False else request
+    facts: dict[str, Any] = msgspec.to_builtins(seen)
+    return facts
 
 
 def _digest(given: Given) -> str:

@@ -35,6 +35,7 @@ SHORT: Final = "This is"
 REPLACED: Final = "In place of all that it holds now"
 TOO_LARGE: Final = "In place of what it holds now, which is too large to show"
 UNREADABLE: Final = "In place of what it holds now, which cannot be read"
+WITHHELD: Final = "In place of what it holds now, which only a member that may answer can see"
 
 
 class Unshown(NamedTuple):
@@ -54,6 +55,17 @@ def completed(asked: Asked, environ: Environ) -> Asked:
         return asked
     path = _path_of(disk, environ)
     return asked._replace(request=_bound(asked.request, disk, path, asked.about.folders))
+
+
+def withheld(request: Request) -> Request:
+    """Return a request without what its file holds; the digest still covers that."""
+    parts = (
+        replace(part, kind="file", label=WITHHELD, text=part.new, old="", new="")
+        if part.label == REPLACED
+        else part
+        for part in request.parts
+    )
+    return replace(request, parts=tuple(parts))
 
 
 def _by_transcript(asked: Asked, environ: Environ) -> tuple[Asked, bytes]:
