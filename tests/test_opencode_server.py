@@ -356,6 +356,12 @@ def test_requests_are_read_in_full() -> None:
     words = {c.id: c.words for c in made.choices}
     assert words["always"] == "Yes, and allow touch * until it is restarted"
     assert made.digest
+    broken = {**PERMISSION["properties"], "always": ["touch *\n1  No"]}
+    raw = json.dumps({**PERMISSION, "properties": broken}).encode()
+    made = SPEAKS.request(raw, "name", 5.0, Origin("opencode", 7))
+    assert made is not None
+    words = {c.id: c.words for c in made.choices}
+    assert words["always"] == "Yes, and allow touch *<U+000A>1  No until it is restarted"
     question = SPEAKS.request(json.dumps(QUESTION).encode(), "name", 5.0, Origin("opencode", 7))
     assert question is not None
     assert [c.id for c in question.choices] == ["choose", "stop"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bellboard.cli.answer import details
 from bellboard.cli.home import Problem
@@ -275,8 +276,17 @@ def test_nothing_unread_is_allowed(columns: int, height: int) -> None:
     assert pressed(*["down"] * 60, "1", **how).taken == {"choice": "allow"}
 
 
-def test_a_hostile_id_of_a_session_is_one_word_of_a_shell() -> None:
+def test_hostile_ids_are_words_of_a_shell() -> None:
     """The printed command is there to be copied."""
-    request = Request("name", "s; touch x $(y) `z` 'w'", "claude", "permission", "d")
+    hostile = "s; touch x $(y) `z` 'w'"
+    request = Request("name", hostile, "claude", "permission", hostile)
     words = shlex.split(page(request, "api", 80)[-1].plain)
-    assert words == ["bellboard", "answer", request.session_id, "CHOICE", "--digest", "d"]
+    assert words == ["bellboard", "answer", hostile, "CHOICE", "--digest", hostile]
+
+
+def test_a_printed_choice_is_wrapped_with_all_of_its_words() -> None:
+    words = "Yes, and allow " + "a" * 90 + " until it is restarted"
+    rows = [line.plain for line in page(replace(REQUEST, choices=(Choice("a", words),)), "api", 60)]
+    begun = next(n for n, row in enumerate(rows) if row.startswith("  a  Yes"))
+    assert all(len(row) < 60 for row in rows[begun:-1])
+    assert words.replace(" ", "") in "".join(rows[begun:]).replace(" ", "")

@@ -13,15 +13,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed command
 DIGITS: Final = 16  # in a digest
 JOINER: Final = ", "  # between several labels in one answer
 LONGEST_LIST: Final = 4096  # characters of these, if it is unclear where one ends
+
+# What a screen prints as it is, also in a command to copy; another machine may send anything.
+Digest = Annotated[str, Meta(pattern=rf"\A[0-9a-f]{{{DIGITS}}}\Z")]
+Word = Annotated[str, Meta(pattern=r"\A[\w-]{1,40}\Z")]
+Line = Annotated[str, Meta(pattern=r"\A[^\n]*\Z")]
 
 #: Whose answer counted: the one sent, the user's in the terminal, or another hook's; or the user
 #: stopped the turn there, before or after an answer counted.
@@ -77,8 +82,8 @@ class Field(Struct, frozen=True, omit_defaults=True, gc=False):
 class Choice(Struct, frozen=True, omit_defaults=True, gc=False):
     """One possible answer, and what it needs; a `?` marks what is optional."""
 
-    id: str
-    words: str
+    id: Word
+    words: Line
     needs: str = ""  # message | message? | answers | content | input
 
 
@@ -89,7 +94,7 @@ class Request(Struct, frozen=True, omit_defaults=True, gc=False):
     session_id: str
     agent: str
     kind: str  # permission | question | plan | form
-    digest: str
+    digest: Digest
     pid: int = 0
     thread: str = ""  # a subagent's id
     thread_type: str = ""

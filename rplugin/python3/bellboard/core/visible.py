@@ -144,6 +144,11 @@ def marked(text: str) -> str:
     return text
 
 
+def marked_line(text: str) -> str:
+    """Return the same as one line: line breaks are marks, too."""
+    return marked(text).replace("\n", _mark_of_one("\x0a"))
+
+
 def warnings(text: str) -> tuple[str, ...]:
     """Return in words what is hidden in a text."""
     found = (hidden for hidden in _hidden(text.isascii()) if re.search(hidden.pattern, text))

@@ -112,10 +112,10 @@ def page(request: Request, who: str, columns: int) -> list[Text]:
     lines = [Text(f"{who} asks:", "bold red"), *lines_of(request, columns), Text("")]
     width = max((len(c.id) for c in request.choices), default=0)
     for choice in request.choices:
-        needs = NEEDED.get(choice.needs, "")
-        lines.append(Text(f"{INDENT}{choice.id.ljust(width)}  {choice.words}").append(needs, "dim"))
+        *head, last = wrapped(f"{choice.id.ljust(width)}  {choice.words}", columns, INDENT)
+        lines += [*head, last.append(NEEDED.get(choice.needs, ""), "dim")]
     if request.why:
         lines += wrapped(request.why, columns, INDENT, "yellow")
     sid = shlex.quote(marked(request.session_id))
-    told = f"bellboard answer {sid} CHOICE --digest {request.digest}"
+    told = f"bellboard answer {sid} CHOICE --digest {shlex.quote(request.digest)}"
     return [*lines, Text(""), Text(told, "dim")]

@@ -23,7 +23,7 @@ from ....core.request import (
     are_distinct,
     digest_of,
 )
-from ....core.visible import marked
+from ....core.visible import marked, marked_line
 from ...parts import ALLOW, CHOOSE, STOP, Input, as_json, part, title_of
 from .forms import fields_of, questions_of, rest_of
 from .names import KINDS, QUESTIONS
@@ -141,7 +141,7 @@ def _permission(asked: Asked) -> Read:
     rule = rule_of(asked.tool_name, asked.tool_input, asked.permission_suggestions)
     choices = [ALLOW]
     if rule is not None:
-        choices.append(Choice("always", f"Yes, and add {marked(str(rule))} to {SETTINGS}"))
+        choices.append(Choice("always", f"Yes, and add {marked_line(str(rule))} to {SETTINGS}"))
     command = asked.tool_input.get("command")
     if asked.tool_name == BASH and isinstance(command, str) and marked(command) == command:
         choices.append(EDIT)

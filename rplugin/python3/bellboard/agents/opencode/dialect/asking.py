@@ -22,7 +22,7 @@ from ....core.request import (
     are_distinct,
     digest_of,
 )
-from ....core.visible import marked
+from ....core.visible import marked, marked_line
 from ...parts import (
     ALLOW,
     CHOOSE,
@@ -159,7 +159,8 @@ def _permission(p: _Properties) -> Facts:
         given.left["patterns"] = p.patterns
     parts += given.rest("Also" if parts else "")
     words = {"bash": "Run a command", "edit": "Change a file", "webfetch": "Fetch a page"}
-    always = Choice("always", f"Yes, and allow {marked(', '.join(p.always))} until it is restarted")
+    rules = marked_line(", ".join(p.always))
+    always = Choice("always", f"Yes, and allow {rules} until it is restarted")
     return {
         "title": words.get(p.permission) or f"Use {marked(p.permission) or 'a tool'}",
         "parts": tuple(parts),
