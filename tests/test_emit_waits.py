@@ -175,6 +175,21 @@ def test_a_subagent_is_recognized_without_grep(spool: Spool, ask: Ask) -> None:
 
 
 @pytest.mark.usefixtures("shell")
+def test_an_argument_of_a_tool_makes_no_subagent(spool: Spool, ask: Ask) -> None:
+    """It may have any name: `agent_id` belongs to a subagent only beside the tool's name."""
+    given = {"agent_id": "7", "tool_input": {"agent_id": "8"}}
+    spool.pipes.offer()
+    hook = ask(tool_input=given)
+    pipe = event(spool).pipe
+    assert hook.waits
+    assert spool.pipes.send(pipe, ANSWER)
+    assert hook.printed() == ANSWER + b"\n"
+    spool.pipes.remove(pipe)
+    spool.pipes.offer()
+    assert ask(tool_input=given, agent_id="a1").printed() == b""
+
+
+@pytest.mark.usefixtures("shell")
 def test_it_does_not_wait_where_that_holds_the_dialog_back(spool: Spool, ask: Ask) -> None:
     """For a subagent, of a headless run, for another agent, or with standard output closed."""
     spool.pipes.offer()

@@ -26,7 +26,8 @@ class Hook:
         env = {"PATH": os.environ["PATH"], "BELLBOARD_HOME": str(home), **more.pop("env", {})}
         env["CLI"] = str(pid or "")
         line = more.pop("first", "") + LINE
-        given = {"session_id": "s", **ASKS, "tool_input": {"command": "make"}, **more}
+        last = {"tool_input": more.pop("tool_input", {"command": "make"})}
+        given = {"session_id": "s", **more, **ASKS, **last}  # in the order of the CLI
         self.process = subprocess.Popen(
             [*shell, "-c", line],
             stdin=subprocess.PIPE,
