@@ -240,6 +240,10 @@ def test_lua_and_python_clean_text_alike(nvim: Editors) -> None:
     """Control, direction and invisible characters go; languages and symbols stay."""
     editor = nvim(config=QUIET, ui=False)
     safe = "return require('bellboard.view.cells').safe(...)"
-    for text in (HOSTILE, "über 日本語 ✓ \U0001f600 naïve", "héron\u2028\u0085egret"):
+    odd = "".join(f"{c}x" for c in "\u070f\U00013430\U0001345f\U0001bca0\U0001bca3")
+    piles = "".join(f"e{c * 9}" for c in "\u0300\u036f\u0483\u1ab0\u1aff\u1dc0\u20d0\ufe2f")
+    drawn = "\ufe0fa\ufe0f\ufe0e ✓\ufe0f\ufe0f 1\ufe0f\u20e3"
+    usual = "über 日本語 ✓ \U0001f600 naïve"
+    for text in (HOSTILE, usual, "héron\u2028\u0085egret", odd, piles, drawn):
         shown = editor.lua(safe, text)
         assert shown == visible.plain(text.replace("\x1b", " ").replace("\u009b", " "))

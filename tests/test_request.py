@@ -151,6 +151,16 @@ def test_nothing_of_an_input_is_left_out(given: dict[str, Any]) -> None:
                 "\u0441\u043e\u0440\u0443 a b": "<U+0441><U+043E><U+0440><U+0443> a b",
                 "\u03bd\u03b9 a.txt": "<U+03BD><U+03B9> a.txt",
                 "p\u03b1ypal \u0261it": "p<U+03B1>ypal <U+0261>it",
+                **{
+                    text: text.replace(c, f"<U+{ord(c):04X}>")
+                    for text in (
+                        *("curl https://g\u0131thub.com/x", "npm i @a/l\u0131b", "githu\u0185"),
+                        *("pip install req\u1d1cests", "\u1d04dn.example", "l\u2c9fdash"),
+                        *("./\u13dfache", "ssh r\ua64dot", "\ua4d0uild"),
+                    )
+                    for c in text
+                    if not c.isascii()
+                },
                 "l\uff53 \U0001d5c5s \u217cs": "l<U+FF53> <U+1D5C5>s <U+217C>s",
             }.items()
         ),
@@ -180,6 +190,7 @@ def test_hidden_characters_are_shown_as_marks(text: str, shown: str, hidden: tup
         "Η εντολή git α και ο Δt είναι 5 μs · π ≈ 3,14; ½ m² −5 °C x⁻¹ №1 ™",
         "Բարև, git օր",
         "使用 git，然后（test）：好！ gitを使う １０時",
+        "cat /srv/çalışma.txt ᏣᎳᎩ ⲁⲡⲁ kapı: ışık/şık",
         "naïve façade, kadın ışık; well‑known – “quoted” — a … b",
     ],
 )
