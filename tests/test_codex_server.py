@@ -430,6 +430,17 @@ def test_commands_are_compared_whole() -> None:
     assert not runs("/bin/bash -lc 'touch a' b", "touch a")
     assert not runs("/bin/bash -lc 'touch a; touch b'", "touch a")
     assert not runs("'", "touch a")
+    for folder in ("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin"):
+        assert runs(f"{folder}/zsh -lc 'touch a'", "touch a"), folder
+    for folder in (
+        "/tmp/evil",
+        "/srv/bin",
+        "/bin/..",
+        "/opt/../tmp/bin",
+        "./bin",
+        "/nix/store/bin",
+    ):
+        assert not runs(f"{folder}/bash -lc 'touch a'", "touch a"), folder
     for program in ("python3 -c", "/tmp/bash-like -lc", "bash -x", "env bash", "/tmp/x/../bash x"):
         assert not runs(f"{program} 'touch a'", "touch a"), program
     assert wanted_of(b"\xff", "") is None

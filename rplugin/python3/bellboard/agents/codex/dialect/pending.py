@@ -36,8 +36,13 @@ KNOWN: Final = {
 }
 CANCEL: Final = "cancel"
 REFUSALS: Final = ("decline", CANCEL)
-#: The programs, with their flags, that Codex runs a command in.
-SHELL: Final = re.compile(r"(?:/[\w./+-]*/)?(?:sh|bash|zsh|dash|ksh|fish)")
+#: The programs, with their flags, that Codex runs a command in, where a system or a package manager
+#: puts them: the model can name a shell, and the hook does not report which.
+SHELL: Final = re.compile(
+    r"(?:(?:(?:/usr(?:/local)?|/opt/(?:homebrew|local)|/home/linuxbrew/\.linuxbrew)?"
+    r"|/run/current-system/sw|/nix/store/[a-z0-9]{32}-[\w.+-]+)/bin/)?"
+    r"(?:sh|bash|zsh|dash|ksh|fish)"
+)
 SHELL_FLAGS: Final = ("-c", "-lc")
 LONGEST: Final = 1 << 16  # characters of a command line; the time to split it grows with the square
 RESOLVED: Final = "serverRequest/resolved"
