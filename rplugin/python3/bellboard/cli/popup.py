@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..hosting.folding import Clerk
 
 EVERY: Final = 1.0  # seconds between checks that a request is still open
-Asks = tuple[str, str, float]  # session, request, since when
+Asks = tuple[str, str, float]  # where, request, since when
 
 
 def run(args: Args) -> int:
@@ -95,7 +95,9 @@ class Flow:
         self._runner.session("")  # brings the board up to date
         asking = [p for p in waiting(listed(self._clerk)) if _asks(p) not in self._skipped]
         asking.sort(key=lambda p: p["session_id"] != self._first)
-        if any(_asks(p) == self._asks for p in asking):
+        same = next((p for p in asking if _asks(p) == self._asks), None)
+        if same is not None:
+            self._session = same  # it may have another id now
             return
         if self._prompt is not None and self._asks:
             unsent = self._prompt.unsent
@@ -117,7 +119,8 @@ class Flow:
 
     def _give(self, prompt: Prompt) -> None:
         request = prompt.request
-        about = {"session_id": request.session_id, "request": request.id, "digest": request.digest}
+        sid = self._session["session_id"]
+        about = {"session_id": sid, "request": request.id, "digest": request.digest}
         reply = self._runner.do("answer", {**about, **(prompt.taken or {})})
         if reply["ok"] and reply["outcome"] == "taken":
             self.answered += 1
@@ -132,4 +135,7 @@ class Flow:
 
 
 def _asks(p: Published) -> Asks:
-    return p["session_id"], p.get("request", ""), float(p.get("asked_at", 0.0))
+    """Return which request a session asks: its name stays when its session gets another id."""
+    name = p.get("request", "")
+    where = p.get("machine", "") if name else p["session_id"]
+    return where, name, float(p.get("asked_at", 0.0))
