@@ -26,15 +26,15 @@ from rig.waiting import PATIENCE, eventually
 pytestmark = pytest.mark.files
 
 EMIT = Path(__file__).parents[1] / "hooks" / "emit"
-SHELLS = {"dash": [], "bash": [], "busybox": ["sh"], "zsh": []}
+SHELLS = {"dash": [], "bash": [], "busybox": ["sh"], "zsh": [], "own bash": [], "own zsh": []}
 PAYLOAD = b'{"session_id":"s","hook_event_name":"Stop"}\n'
 ROOT = os.geteuid() == 0
 
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
-    """Return a shell as /bin/sh: bash and zsh behave differently under that name."""
-    path = str(tools.executable(request.param))
+    """Return a shell as /bin/sh, or the user's own: bash and zsh behave differently as `sh`."""
+    path = str(tools.executable(request.param.removeprefix("own ")))
     if request.param in ("bash", "zsh"):
         (tmp_path / "as").mkdir()
         link = tmp_path / "as" / "sh"
@@ -261,6 +261,37 @@ def test_inherited_functions_and_options_change_nothing(shell: list[str], spool:
     assert {path.stat().st_mode & 0o777 for path in made} == {0o600}
     assert {(item.payload, item.event) for item in events(spool)} == {(PAYLOAD, "PreToolUse")}
     assert len(made) == 2
+
+
+#: What a shell reads as it starts for `-lc`; zsh as itself reads another file than the others.
+PROFILES = (".profile", ".zprofile")
+PROFILE = """
+for word in cat mv printf; do eval "$word() { echo function; }"; done
+[ "${BASH_VERSION-}" ] && shopt -s expand_aliases failglob
+[ "${ZSH_VERSION-}" ] && setopt ksh_glob sh_word_split nomatch noclobber rc_quotes csh_null_glob
+alias cat='cat -n' command='echo alias' mv='echo alias' printf='echo alias' umask='echo alias'
+"""
+
+
+def test_what_a_login_shell_defines_changes_nothing(
+    shell: list[str], spool: Spool, tmp_path: Path
+) -> None:
+    """Codex runs `-lc` in the user's own shell; a tool event without a host goes into a slot."""
+    for name in PROFILES:
+        (tmp_path / name).write_text(PROFILE)
+    command = f'{{ set -- PreToolUse "$PPID" codex; . {EMIT}; }}; exit 0'
+    done = subprocess.run(
+        [*shell, "-lc", command],
+        env=environment(spool.home, HOME=str(tmp_path)),
+        input=PAYLOAD,
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout + done.stderr == b""
+    [file] = files(spool.home)
+    assert file == spool.slot / f"{os.getpid()}.PreToolUse"
+    assert file.read_bytes().endswith(b"\0\0" + PAYLOAD)
 
 
 @pytest.mark.parametrize("args", [[], [""], ["../../x"], ["a b"], ["$(x)", "y", "z"], ["-n"]])

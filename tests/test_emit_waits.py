@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 SHELLS = {"dash": (), "bash": (), "busybox": ("sh",), "zsh": ()}
 ANSWER = b'{"hookSpecificOutput":"\\n %s \\u0000 \\t $(touch x) `id` $HOME \\\\"}'
-ALIASES = "command shopt -s expand_aliases 2>/dev/null"  # bash; other shells have them at once
+#: Bash needs to be told; other shells have them at once. And the hook is kept from removing them.
+ALIASES = "command shopt -s expand_aliases 2>/dev/null\nalias unalias=:"
 Ask = Callable[..., Hook]
 
 
