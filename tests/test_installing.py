@@ -240,6 +240,37 @@ def test_an_uninstall_at_the_same_moment_is_no_error(home: Home) -> None:
     assert installed.hooked_files(work.home)[str(path)].events
 
 
+def test_an_install_at_the_same_moment_stays_recorded(home: Home) -> None:
+    """Whoever is refused takes back only what it noted itself: uninstall restores the bytes."""
+    one, other = installer(home, cli_of("claude")), installer(home, cli_of("claude"))
+    path = one.user_file()
+    path.write_text('{\n  "hooks": {}\n}\n')
+    before = path.read_bytes()
+    mine, theirs = one.put_in(path), other.put_in(path)
+    written = one._write
+
+    def slow(change: Any) -> Path | None:
+        other.apply(theirs)
+        return written(change)
+
+    one._write = slow  # type: ignore[method-assign]
+    with pytest.raises(SettingsError, match="has changed since"):
+        one.apply(mine)
+    assert installed.hooked_files(one.home)[str(path)].events
+    other.apply(other.take_out(path))
+    assert path.read_bytes() == before
+
+
+def test_only_what_a_killed_process_left_is_removed(home: Home) -> None:
+    """Another process may be writing the file beside it."""
+    folder = home.project
+    names = [f"{atomic.PREFIX}{pid}" for pid in (os.getppid(), os.getpid(), 4194305, "x")]
+    for name in names:
+        (folder / name).touch()
+    assert atomic.replace(folder / "settings.json", b"{}", None)
+    assert [path.name for path in folder.glob(f"{atomic.PREFIX}*")] == names[:1]
+
+
 # What Codex trusts
 
 STATE = '[hooks.state."{home}/.codex/hooks.json:{event}:0:0"]\ntrusted_hash = "sha256:{digest}"\n'

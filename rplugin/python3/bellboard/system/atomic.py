@@ -11,7 +11,9 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from ..core.lenient import decimal
 from .files import read
+from .processes import is_alive
 
 LARGEST: Final = 8 << 20  # bytes; larger files were not written by hand, and take seconds to read
 PREFIX: Final = ".bellboard-new."
@@ -56,9 +58,10 @@ def replace(path: Path, data: bytes | None, expected: bytes | None) -> bool:
         target.unlink(missing_ok=True)
         _settle(target.parent)
         return True
-    for left in target.parent.glob(f"{PREFIX}*"):  # left by a killed process
-        left.unlink(missing_ok=True)
     made = target.with_name(f"{PREFIX}{os.getpid()}")
+    for left in target.parent.glob(f"{PREFIX}*"):
+        if not _is_being_written(left):
+            left.unlink(missing_ok=True)
     try:
         _write(made, data, target)
         if content(target) != expected:
@@ -68,6 +71,12 @@ def replace(path: Path, data: bytes | None, expected: bytes | None) -> bool:
         made.unlink(missing_ok=True)
     _settle(target.parent)
     return True
+
+
+def _is_being_written(left: Path) -> bool:
+    """Return whether another process writes this file, rather than having been killed meanwhile."""
+    pid = decimal(left.name.removeprefix(PREFIX))
+    return pid is not None and pid not in (0, os.getpid()) and is_alive(pid)
 
 
 def copy(path: Path, to: Path) -> None:

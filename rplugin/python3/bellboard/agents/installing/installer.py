@@ -161,7 +161,7 @@ class Installer:
             backup = None if change.is_none else self._write(change)
         except BaseException:
             with contextlib.suppress(OSError):
-                self._note(path, before)
+                self._note(path, before, instead_of=hooked)
             raise
         if change.events:
             hooked.events, hooked.reported = list(change.events), False
@@ -188,9 +188,19 @@ class Installer:
                 old.unlink()
         return backup
 
-    def _note(self, path: Path, hooked: installed.HookedFile | None) -> None:
-        """Record what is installed in a file; None: nothing."""
+    def _note(
+        self,
+        path: Path,
+        hooked: installed.HookedFile | None,
+        instead_of: installed.HookedFile | None = None,
+    ) -> None:
+        """Record what is installed in a file (None: nothing), or only `instead_of` what was noted.
+
+        Another process may have installed and recorded its hooks since.
+        """
         with installed.changing(self.home) as hooked_files:
+            if instead_of is not None and hooked_files.get(str(path)) != instead_of:
+                return
             hooked_files.pop(str(path), None)
             if hooked is not None:
                 hooked_files[str(path)] = hooked
