@@ -34,6 +34,7 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     agent: str = AGENT
     pid: int | None = None
     shared: bool = False  # the process is a server that runs the sessions of many terminals
+    many: bool = False  # the process runs several sessions at once, in one terminal
     tty: str | None = None
     tmux: str | None = None  # the server's socket
     pane: str | None = None

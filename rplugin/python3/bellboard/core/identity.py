@@ -1,11 +1,14 @@
 """The identity of a session: where it runs, its name, which session it replaces, who sees it.
 
 A session is known by its id.  It runs in one or more processes and has at most one terminal.  A
-process, unless it is a server, holds one session: the one that started there last.  So does a
-terminal, except that a process that is seen to run shares it (CTRL-Z and another agent, an agent
-without a screen that another one runs): its own end ends it.  That a session lost its terminal is
-only inferred, so any newer word of its process refutes it.  Names and labels move on with the
-process or, if no process is known, with the terminal.
+process, unless it is a server, holds one session: the one that started there last.  One that runs
+several at once also holds those that work or ask.
+
+A terminal holds one session as well, except that a process that is seen to run shares it (CTRL-Z
+and another agent, an agent without a screen that another one runs): its own end ends it.  That a
+session lost its terminal is only inferred, so any newer word of its process refutes it.
+
+Names and labels move on with the process or, if no process is known, with the terminal.
 """
 
 from __future__ import annotations
@@ -24,11 +27,13 @@ from .session import (
     ABSENT,
     Crew,
     Process,
+    Run,
     Session,
     is_listed,
     is_nameless,
     owns_pane,
     published_status,
+    status_of,
     terminal_of,
 )
 
@@ -143,7 +148,9 @@ def inherit(records: Records, s: Session) -> None:
         if other.turn == ABSENT:
             lately = other.ended_pid == s.pid and now <= other.ended + REKEYED
             s.crew = other.crew if lately else s.crew
-        elif (run := next((r for r in runs_of(other) if r.pid == s.pid), None)) is not None:
+            continue
+        run = next((r for r in runs_of(other) if r.pid == s.pid), None)
+        if run is not None and not goes_on(run):
             s.crew = Crew(run.agents, run.shells, of_agents(run.tools), of_agents(run.blocks))
 
 
@@ -195,10 +202,12 @@ def _yield(
     """Make another session give up the process or terminal that this one has now."""
     now = records.ledger.clock
     shared = other.processes.keys() & s.processes.keys()
+    beside = {run.pid for run in runs_of(other) if run.pid in shared and goes_on(run)}
     lately = other.ended and now <= other.ended + REKEYED and other.end_reason in MOVES_ON
     moved_on = lately if other.turn == ABSENT else shared
     if moved_on and other.session_id not in s.previous:
-        _go_on(s, other)
+        if not beside:
+            _go_on(s, other)
         if shared and not (s.tty or s.pane):
             _take_terminal(s, other)
         records.keep(s)
@@ -210,15 +219,15 @@ def _yield(
             records.keep(gone)
         return []
     if terminal:
-        there = [run.pid for run in runs_of(other) if terminal_of(run) == terminal]
-        given_up = [pid for pid in there if not stays(other, pid)]
+        there = {run.pid for run in runs_of(other) if terminal_of(run) == terminal}
+        given_up = {pid for pid in there if not stays(other, pid)} - beside
     else:
-        given_up = sorted(shared)
+        given_up = shared - beside
     if not given_up:
         return []
     gone = copy(other)
     was = published_status(gone)
-    for pid in given_up:
+    for pid in sorted(given_up):
         take_up(gone, pid)
         end(gone, now, TAKEN_OVER if terminal else "rekeyed", pid)
         bring_forward(gone)
@@ -234,6 +243,11 @@ def stays(s: Session, pid: int) -> bool:
     """Return whether a process that runs a session is seen to run in its terminal."""
     p = s.processes.get(pid)
     return p is not None and bool(p.started) and not p.shared
+
+
+def goes_on(run: Run) -> bool:
+    """Return whether a run goes on beside a new session of its process."""
+    return run.origin.many and status_of(run) in ("working", "blocked", "unknown")
 
 
 def is_refuted(s: Session, t: float) -> bool:

@@ -2,6 +2,8 @@
 
 An event of a subagent's session names, in `parent`, the session whose terminal shows it.  This file
 does no I/O, knows no clock, and tolerates any input.
+
+One process runs several sessions at once: those that its terminal does not show work on.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 from zlib import crc32
+
+from msgspec.structs import replace
 
 from ....core.detail import ODD, line, tool_detail
 from ....core.events import LONGEST_ID, Event, Origin, is_id, junk
@@ -75,6 +79,7 @@ def event(
     if parent:
         kind = BY_AGENT.get(kind, "note")
         facts["agent"], session = session, parent
+    origin = replace(origin, many=True)
     return Event(kind, name, t, clock, session, origin, key_of_one(payload, t), **facts)
 
 
