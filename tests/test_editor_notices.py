@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hosting import made, opened, put
 from rig.editor import Editor, command
 from rig.fixtures import Editors
 from rig.home import Home
+from rig.screen import Display
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 from ringing import Desktop
@@ -123,6 +125,22 @@ def test_a_session_in_view_is_not_in_the_float(open_: Open, spool: Spool, versio
     editor.lua("require('bellboard').back()")
     editor.shows("1 needs you")
     eventually(lambda: viewers(spool, "api") == [], "no viewer")
+
+
+def test_a_neovim_without_a_screen_looks_at_nothing(
+    nvim: Editors, spool: Spool, version: str
+) -> None:
+    """Its last user interface was detached or closed, while it goes on."""
+    editor = hosted(nvim(version, {"notices": NOTICES}, ui=False))
+    _, tty = editor.lua(TERMINAL)
+    started = {"hook_event_name": "UserPromptSubmit", "session_id": "api", "cwd": "/srv/api"}
+    spool.write({"t": time.time(), "hook": {**started, "prompt": "go"}, "origin": {"tty": tty}})
+    eventually(lambda: editor.lua("return require('bellboard').session('api') ~= nil"), "it")
+    editor.lua("require('bellboard').jump('api')")
+    for _ in range(2):
+        with closing(Display(editor.socket, 80, 24)):
+            eventually(lambda: len(viewers(spool, "api")) == 1, "a viewer")
+        eventually(lambda: viewers(spool, "api") == [], "no viewer")
 
 
 def test_each_neovim_reports_its_own_view(open_: Open, spool: Spool) -> None:

@@ -110,6 +110,14 @@ M.attach = function()
     reported = true
     focus(event.event == 'FocusGained')
   end)
+  on({ 'UIEnter', 'UILeave' }, function(event)
+    vim.schedule(function() -- one that leaves is still listed
+      local is_seen = #api.nvim_list_uis() > 0
+      if is_seen == (event.event == 'UIEnter') then
+        focus(is_seen)
+      end
+    end)
+  end)
   on({ 'InsertEnter', 'CmdlineEnter', 'TermEnter' }, here)
   api.nvim_create_autocmd('User', {
     group = group,
