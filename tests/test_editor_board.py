@@ -426,6 +426,19 @@ def test_the_board_survives(nvim: Editors, version: str, tmp_path: Path) -> None
     assert editor.messages() == ""
 
 
+def test_a_board_that_was_restored_too_early_is_replaced(nvim: Editors, version: str) -> None:
+    """By a session file that was read before the plugin was loaded: an empty buffer of its name."""
+    editor = nvim(version, CALM, columns=80, lines=24)
+    Host(editor).push(*six())
+    editor.command("noautocmd edit bellboard://board | split | enew")
+    editor.command("ClaudeSessions board")
+    editor.shows("6 sessions")
+    editor.press("q")
+    editor.hides("6 sessions")
+    assert editor.lua("return { vim.fn.winnr('$'), vim.bo.filetype }") == [1, ""]
+    assert editor.messages() == ""
+
+
 #: A user's own keys, and a mapping that a FileType autocommand makes.
 OWN_KEYS = """
 vim.g.bellboard = { auto_start = false, board = { keys = {

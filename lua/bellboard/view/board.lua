@@ -138,7 +138,7 @@ M.open = function()
   local buf = page.buffer()
   if not buf then
     buf = api.nvim_create_buf(false, true)
-    api.nvim_buf_set_name(buf, NAME)
+    canvas.name(buf, NAME) -- a session file may have restored one before this plugin was loaded
     adopt(buf)
   end
   if config.get().board.layout == 'tab' then
