@@ -89,6 +89,22 @@ def test_its_colours_can_be_read_on_any_background(nvim: Editors, version: str) 
     assert face["ctermbg"] in (1, 9)
 
 
+def test_its_colours_follow_the_background_of_the_default_colours(
+    nvim: Editors, version: str
+) -> None:
+    """Neovim changes these itself when a terminal reports its background: no colorscheme is read."""
+    editor = nvim(version, QUIET, columns=60)
+    Host(editor).push(blocked())
+    bar = "return vim.api.nvim_get_hl(0, { name = 'StatusLine', link = false })"
+    seen = set()
+    for background in ("light", "dark"):
+        editor.command(f"set background={background}")
+        face, plain = editor.lua(FACE, "BellboardBlocked", "StatusLine"), editor.lua(bar)
+        assert face["bg"] == plain["bg"], background
+        seen.add(face["bg"])
+    assert len(seen) == 2
+
+
 NORMAL = """
 local own = vim.api.nvim_get_hl(0, { name = ..., link = false })
 local normal = vim.api.nvim_get_hl(0, { name = 'Normal', link = false })

@@ -142,16 +142,21 @@ local function define_highlights()
   ink.renew()
 end
 
---- Define the highlight groups, now and after each ':colorscheme'.
+--- Define the highlight groups, now and after each change of colours. The default ones follow
+--- 'background' without a ':colorscheme'.
 M.attach = function()
   define_highlights()
-  api.nvim_create_autocmd('ColorScheme', {
-    group = api.nvim_create_augroup('bellboard.style', {}),
-    callback = function()
-      define_highlights()
-      vim.schedule(ink.renew) -- once statuslines have defined theirs
-    end,
-  })
+  local group = api.nvim_create_augroup('bellboard.style', {})
+  for event, pattern in pairs({ ColorScheme = '*', OptionSet = 'background' }) do
+    api.nvim_create_autocmd(event, {
+      group = group,
+      pattern = pattern,
+      callback = function()
+        define_highlights()
+        vim.schedule(ink.renew) -- once statuslines have defined theirs
+      end,
+    })
+  end
 end
 
 return M
