@@ -9,6 +9,9 @@ local M = {}
 
 local api = vim.api
 
+--- With 'mousemoveevent', this is no key.
+local MOUSE_MOVE = vim.keycode('<MouseMove>')
+
 ---@class bellboard.Option
 ---@field [1] string its key
 ---@field [2] string what it does, in words
@@ -101,7 +104,7 @@ local function open(title, lines, choices)
     noautocmd = true,
   })
   ink.frame(win)
-  local is_ready = false
+  local is_ready, namespace = false, api.nvim_create_namespace('') -- of this question alone
   vim.defer_fn(function()
     is_ready = true
     if api.nvim_win_is_valid(win) then
@@ -109,43 +112,29 @@ local function open(title, lines, choices)
     end
   end, config.get().answer.ready * 1000)
   local function close()
+    vim.on_key(nil, namespace)
     if api.nvim_win_is_valid(win) then
       api.nvim_win_close(win, true)
     end
   end
-  ---@param lhs string
-  ---@param act fun()
-  local function map(lhs, act)
-    vim.keymap.set('n', lhs, function()
-      close()
-      act()
-    end, { buffer = buf, nowait = true })
-  end
-  ---@param key string
-  local function pass(key)
-    api.nvim_feedkeys(vim.keycode(key), 'mit', false)
-  end
-  for code = 1, 126 do
-    local key = code < 32 and ('<C-%s>'):format(string.char(code + 96))
-      or code == 60 and '<lt>'
-      or code == 124 and '<Bar>'
-      or string.char(code)
-    if code ~= 27 and (code > 31 or code < 27) then
-      map(key, function()
-        pass(key)
-      end)
-    end
-  end
-  map('<Esc>', function() end)
+  local own = { [vim.keycode('<Esc>')] = true }
+  vim.keymap.set('n', '<Esc>', close, { buffer = buf, nowait = true })
   for _, choice in ipairs(choices) do
-    map(choice[1], function()
+    own[choice[1]] = true
+    vim.keymap.set('n', choice[1], function()
+      close()
       if not is_ready then
-        pass(choice[1])
+        api.nvim_feedkeys(choice[1], 'mit', false)
       elseif choice[3] then
         choice[3]()
       end
-    end)
+    end, { buffer = buf, nowait = true })
   end
+  vim.on_key(function(_, typed)
+    if typed ~= '' and typed ~= MOUSE_MOVE and not own[typed] then
+      close() -- so that the key acts on the window below
+    end
+  end, namespace)
   api.nvim_create_autocmd('WinLeave', {
     buffer = buf,
     once = true,
