@@ -92,7 +92,7 @@ def test_its_colours_can_be_read_on_any_background(nvim: Editors, version: str) 
 def test_its_colours_follow_the_background_of_the_default_colours(
     nvim: Editors, version: str
 ) -> None:
-    """Neovim changes these itself when a terminal reports its background: no colorscheme is read."""
+    """Neovim changes these itself as a terminal reports its background: no colorscheme is read."""
     editor = nvim(version, QUIET, columns=60)
     Host(editor).push(blocked())
     bar = "return vim.api.nvim_get_hl(0, { name = 'StatusLine', link = false })"
