@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -101,6 +102,27 @@ def test_whoever_needs_somebody_is_shown_and_the_rest_as_far_as_there_is_room(
         int(sid[1:]): row.status for (_, sid), row in reader.rows.items()
     }
     assert sum(reader.followed.window.left_out.values()) == len(there) - len(shown)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=40))
+def test_no_machine_hides_the_questions_of_another(machines: list[str]) -> None:
+    """Each shows all of them, or about as many as any other."""
+    window, asking = Window(MOST), Counter(machines)
+    for n, machine in enumerate(["evil"] * 2 * MOST + machines):
+        window.put(Key(machine, "claude", f"s{n}"), a_row(f"s{n}", "blocked"))
+    shown = Counter(key.machine for key in window._urgent)
+    assert sum(shown.values()) == MOST
+    assert all(shown[m] in (asking[m], *range(max(shown.values()) - 1, MOST)) for m in asking)
+
+
+def test_a_question_that_is_left_out_comes_before_what_is_calm() -> None:
+    """Once there is room."""
+    window, keys = Window(2), [key_of(n) for n in range(4)]
+    statuses = ("blocked", "blocked", "working", "blocked")
+    for key, status in zip(keys, statuses, strict=True):
+        window.put(key, a_row(key.session, status))
+    window.drop(keys[0])
+    assert [keys[3]] == window.vacancies()
 
 
 def test_what_a_machine_shows_beyond_the_limit_is_counted_once(

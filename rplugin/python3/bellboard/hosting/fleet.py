@@ -107,7 +107,8 @@ class Fleet:
             )
         if left_out := service.followed.left_out:
             counts = ", ".join(f"{n:,} {status}" for status, n in sorted(left_out.items()))
-            which = "that do not need you are left off this board"
+            is_calm = not left_out.keys() & {"blocked", "error"}
+            which = f"{'that do not need you ' if is_calm else ''}are left off this board"
             notes["fleet sessions"] = f"{sum(left_out.values()):,} {which} ({counts}): {NARROW}"
         if mates.why:
             notes["fleet writing"] = mates.why
