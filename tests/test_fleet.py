@@ -373,6 +373,16 @@ def test_a_reply_shows_hidden_characters_as_marks(join: Join) -> None:
     assert {"ok": False, "text": mark, "rows": [mark], "deep": {mark: None}} == reply
 
 
+def test_a_reply_that_is_too_long_for_the_server_is_refused_with_the_reason(join: Join) -> None:
+    """It was dropped, and whoever asked waited for nothing."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    dev.reply = {"ok": True, "text": "x" * (2 << 20)}
+    reply = laptop.service.ask("dev", "preview", {"session_id": "s"}).result(PATIENCE)
+    assert {"ok": False, "why": "the reply is too long for the fleet: 2048 kB"} == reply
+
+
 # ---------------------------------------------------------------- who may do what
 
 

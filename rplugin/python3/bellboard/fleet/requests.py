@@ -116,5 +116,12 @@ def no(why: str) -> Reply:
 
 
 async def _reply(message: Message, reply: Mapping[str, Any]) -> None:
+    import nats.errors
+
+    made = msgspec.json.encode(reply)
     with contextlib.suppress(Exception):  # the asker is gone, or the connection is
-        await message.respond(msgspec.json.encode(reply))
+        try:
+            await message.respond(made)
+        except nats.errors.MaxPayloadError:
+            why = f"the reply is too long for the fleet: {len(made) >> 10} kB"
+            await message.respond(msgspec.json.encode(no(why)))
