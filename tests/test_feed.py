@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from bellboard.core import feed, feedlines
+from bellboard.core.events import is_id
+from bellboard.core.far import MACHINE, id_of
 from bellboard.core.feed import Beat, Change, Cursor, Hello, Junk, Moved, Problem, Reply, Row, State
 from bellboard.core.published import publish
+from bellboard.core.row import LONGEST_SENT
 from bellboard.core.session import Agent, Block, Session
 
 pytestmark = pytest.mark.pure
@@ -214,6 +217,17 @@ def test_a_dangerous_id_is_refused(sid: object) -> None:
     read = feed.read(written(type="state", all=[sid, "s"], sessions=[said], transitions=[said]))
     assert State(0.0, "", ("s",), skipped=2) == read
     assert feed.row(said) is None
+
+
+def test_an_id_that_would_be_too_long_behind_its_machine_is_refused_and_counted() -> None:
+    """All that are read can be on a board."""
+    longest, machine, agent = "x" * LONGEST_SENT, "m" * 63, "a" * 32
+    assert is_id(id_of(machine, agent, longest)) and MACHINE.fullmatch(machine)
+    ids = [longest, longest + "x"]
+    rows = [{"session_id": sid, "agent": agent, "status": "idle"} for sid in ids]
+    read = feed.read(written(type="change", sessions=rows))
+    assert isinstance(read, Change)
+    assert ([longest], 1) == ([row.session_id for row in read.sessions], read.skipped)
 
 
 def test_a_session_that_is_named_twice_counts_once() -> None:

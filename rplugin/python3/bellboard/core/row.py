@@ -25,6 +25,8 @@ from .session import STATUSES, URGENCY
 MOST_MEMBERS: Final = 100  # subagents, or background tasks
 MOST_MARKERS: Final = 20
 MOST_NUMBER: Final = 1 << 31  # limit of a count or a process id
+#: Of a session's id: others write their name for its machine (63), and its agent (32), before it.
+LONGEST_SENT: Final = LONGEST_ID - len("/" * 2) - 63 - 32
 WORD: Final = 60  # characters of a tool, a mode, a model
 TERMINALS: Final = ("nvim", "tmux", "kitty", "tty")
 
@@ -104,7 +106,7 @@ def row_of(given: object) -> Row | None:
     if not isinstance(given, dict):
         return None
     sid, agent = id_of(given.get("session_id")), agent_of(given.get("agent", AGENT))
-    if not sid or not agent:
+    if not sid or not agent or len(sid) > LONGEST_SENT:
         return None
     status = given.get("status")
     status = status if isinstance(status, str) and status in URGENCY else STATUSES[3]
