@@ -62,10 +62,11 @@ class Desk:
         given = {"processes": {self.pid: process}, "pid": self.pid, "blocks": {":": block}}
         return Session(session_id="s", turn="working", **{**given, **facts})
 
-    def writes(self, *blocks: Mapping[str, Any]) -> str:
-        """Write a transcript with these blocks; return its path."""
+    def writes(self, *blocks: Mapping[str, Any], **facts: str) -> str:
+        """Write a transcript with these blocks, and facts of each entry; return its path."""
         path = self.home.root / "transcript.jsonl"
-        entries = [{"type": "assistant", "message": {"content": [block]}} for block in blocks]
+        entry = {"type": "assistant", **facts}
+        entries = [{**entry, "message": {"content": [block]}} for block in blocks]
         path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
         return str(path)
 

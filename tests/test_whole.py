@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from bellboard.core.session import Block
 from bellboard.core.visible import marked
+from bellboard.hosting.standing import ELSEWHERE
 from bellboard.hosting.whole import (
     LARGEST,
     LINKED,
@@ -70,6 +71,43 @@ def test_one_line_of_a_question_is_not_the_question(
     reply = desk.answer(request="", digest=shown["digest"])
     assert reply["why"] == f"what it asks is not known in full here{THERE}"
     assert terminal.keys == ""
+
+
+@pytest.mark.parametrize("is_hooked", [True, False], ids=["hook", "transcript"])
+def test_a_command_shows_its_folder_if_that_is_not_the_folder_of_the_session(
+    desk: Desk, is_hooked: bool
+) -> None:
+    """The agent may have changed it, and \"rm -r *\" looks the same everywhere."""
+    last = {"kind": "file", "label": ELSEWHERE, "path": "/srv/api/build<U+202E>"}
+    for project_dir, cwd, moved in (
+        ("/srv/api", "/srv/api", False),
+        ("/srv/api", "/srv/api/build\u202e", True),
+        ("", "/srv/api/build\u202e", False),
+        ("/srv/api", "", False),
+    ):
+        given = {"project_dir": project_dir, "cwd": cwd}
+        if is_hooked:
+            desk.asks(cwd=cwd)
+            desk.s = desk.session_of(**given)
+            shown = desk.request()["request"]
+        else:
+            asked = Block("permission", 1.0, tool="Bash", detail="make all", shown=True)
+            transcript = desk.writes(BASH, cwd=cwd)
+            desk.s = desk.session_of(blocks={":": asked}, transcript=transcript, **given)
+            shown = desk.request(request="")["request"]
+        part = {key: shown["parts"][-1].get(key) for key in last}
+        assert moved == (part == last), (given, shown["parts"])
+        assert len(shown["parts"]) == 2 + moved
+
+
+def test_only_a_command_shows_its_folder(desk: Desk) -> None:
+    """What a tool does to a file is not a matter of that."""
+    path = desk.home.root / "new.txt"
+    asks_to_write(desk, path)
+    given = {"tool_name": "Write", "tool_input": {"file_path": str(path), "content": "new\n"}}
+    desk.asks(cwd="/srv/other", **given)
+    desk.s = replace(desk.s, project_dir="/srv/api", cwd="/srv/other")
+    assert parts_of(desk) == [("file", "", str(path), "", "", "new\n")]
 
 
 # The files that a request is about

@@ -17,6 +17,7 @@ from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
 from ..agents.origins import origin_of
+from ..agents.parts import part
 from ..core.detail import line
 from ..core.front import runs_of
 from ..core.request import (
@@ -36,6 +37,7 @@ from ..witnesses.proof import objection
 from .beside import Declined
 
 THERE: Final = "; go there to answer"
+ELSEWHERE: Final = "In the folder"
 COARSE: Final = 2.0  # error in the start of a process, in seconds; `btime` has no fractions
 ANSWERED: Final = "it has already been answered"
 
@@ -113,6 +115,18 @@ def name_of(request: Request) -> str:
 
 def _folders(s: Session) -> list[str]:
     return [folder for folder in (s.cwd, s.project_dir) if folder]
+
+
+def placed(request: Request, folder: str, s: Session) -> Request:
+    """Return a request that shows where its command would run, unless it is the session's folder.
+
+    An agent may change it, and `rm -r *` looks the same everywhere.  The digest covers it.
+    """
+    is_elsewhere = folder not in ("", s.project_dir or s.cwd)
+    if not is_elsewhere or all(p.kind != "command" for p in request.parts):
+        return request
+    where = part("file", "", ELSEWHERE, path=folder)
+    return replace(request, parts=(*request.parts, where))
 
 
 def standing(s: Session, name: str) -> tuple[Run, Block] | None:
@@ -201,7 +215,7 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
         raise Declined(f"what it asks is about another session{THERE}")
     event = dialect.event(item.payload, item.t, item.t, origin, item.truncated, item.event)
     about = About(event.detail, event.shown_digest, _folders(s))
-    return Asked(s, run, block, request, item.payload, about)
+    return Asked(s, run, block, placed(request, event.cwd, s), item.payload, about)
 
 
 def _seen(s: Session, run: Run, block: Block) -> Asked:

@@ -25,7 +25,7 @@ from ..core.events import Origin
 from ..core.request import Part, Request, digest_of
 from ..core.visible import marked
 from ..system.files import read, touch
-from .standing import THERE, Asked
+from .standing import THERE, Asked, placed
 
 Environ = Mapping[str, str]
 
@@ -79,7 +79,7 @@ def _by_transcript(asked: Asked, environ: Environ) -> tuple[Asked, bytes]:
     made = replace(made, digest=digest_of(made.digest, block.since))  # it may be asked again
     event = dialect.event(payload, block.since, block.since, origin)
     about = About(event.detail, event.shown_digest, asked.about.folders)
-    return asked._replace(request=made, about=about), payload
+    return asked._replace(request=placed(made, event.cwd, s), about=about), payload
 
 
 def _bound(request: Request, disk: OnDisk, path: str, folders: Iterable[str]) -> Request:
