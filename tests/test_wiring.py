@@ -235,11 +235,51 @@ def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None
     tmux.open(["sh"], session="one")
     tmux.run("bind-key", "b", "display-message", "theirs")
     said = room.bellboard("tmux", "--apply", code=1)
-    assert "prefix b is already bound: display-message theirs" in said
+    assert "prefix b: already bound: display-message theirs" in said
     assert "goto --next" in tmux.run("list-keys", "-T", "prefix", "B")
     assert "theirs" in tmux.run("list-keys", "-T", "prefix", "b")
     assert room.bellboard("tmux", "--apply", "--quiet", "--pick", "S") == ""
     assert "display-popup" in tmux.run("list-keys", "-T", "prefix", "S")
+
+
+#: As typed, as tmux names it, what is bound there at first.
+NAMED = {
+    "%": ("%", "split-window"),
+    "^b": ("C-b", "send-prefix"),
+    ";": (r"\;", "last-pane"),
+    '"': ('"', "split-window"),
+    "M-'": ("M-'", ""),
+    "{": ("{", "swap-pane"),
+}
+
+
+@pytest.mark.parametrize("typed", NAMED)
+def test_a_key_is_the_one_that_tmux_takes_it_for(tmux: Server, room: Room, typed: str) -> None:
+    """However it is typed, and however tmux quotes it: kept if it is bound, ours only if free."""
+    key, theirs = NAMED[typed]
+    tmux.open(["sh"], session="one")
+    if theirs:
+        said = room.bellboard("tmux", "--apply", "--pick", typed, code=1)
+        assert f"prefix {typed}: already bound: {theirs}" in said
+        assert "pick a session" not in said
+        assert theirs in tmux.run("list-keys", "-T", "prefix", key)
+        tmux.run("unbind-key", key)
+        room.bellboard("tmux", "--remove")
+    before = set_there(tmux)
+    room.bellboard("tmux", "--apply", "--pick", typed)
+    assert "pick --client" in tmux.run("list-keys", "-T", "prefix", key)
+    room.bellboard("tmux", "--apply", "--pick", typed)
+    room.bellboard("tmux", "--remove")
+    assert set_there(tmux) == before
+
+
+def test_a_key_that_does_not_exist_is_reported(tmux: Server, room: Room) -> None:
+    """The rest is set."""
+    tmux.open(["sh"], session="one")
+    said = room.bellboard("tmux", "--apply", "--answer", "NoSuchKey", code=1)
+    assert "prefix NoSuchKey: unknown key" in said
+    assert "answer what is asked" not in said
+    assert "prefix b     pick a session" in said
 
 
 def test_what_is_printed_is_what_is_set(tmux: Server, room: Room) -> None:

@@ -59,7 +59,7 @@ def wire(args: Args) -> int:
     if not args.quiet:
         print(f"set up in the tmux server at {tmux.socket}:")
         for key, (text, _) in made.keys.items():
-            if not any(problem.startswith(f"prefix {key} ") for problem in problems):
+            if not any(problem.startswith(f"prefix {key}: ") for problem in problems):
                 print(f"  prefix {key:6}{text}")
     if not is_shown and (args.status or (not args.quiet and agrees())):
         if why := wiring.show(tmux):

@@ -37,6 +37,7 @@ HOOKS: Final = {
 }
 #: A no-op that marks our shell commands, or the option that only our key reads.
 _OURS: Final = re.compile(rf": bellboard;|{BACK}")
+_PREFIXED: Final = ("list-keys", "-T", "prefix")
 
 
 class Wiring:
@@ -84,7 +85,7 @@ class Wiring:
         """Return the configuration as lines of a tmux.conf."""
         hooks = [f"set -gq '{name}[{FIRST}]' {quoted(self.hook(name))}" for name in HOOKS]
         keys = [
-            f"bind -N {quoted(f'bellboard: {text}')} {key} {' '.join(map(quoted, command))}"
+            f"bind -N {quoted(f'bellboard: {text}')} {quoted(key)} {' '.join(map(quoted, command))}"
             for key, (text, command) in self.keys.items()
         ]
         return f"""\
@@ -120,11 +121,12 @@ def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
         entry = f"{name}[{min(ours, default=free)}]"
         if tmux.ask("set-option", "-gq", entry, wiring.hook(name)) is None:
             problems.append(f"{name}: {tmux.why}")
-    bound = _keys(tmux)
     for key, (text, command) in wiring.keys.items():
-        if key in bound and not _OURS.search(bound[key]):
-            problems.append(f"prefix {key} is already bound: {bound[key]}")
-        elif tmux.ask("bind-key", "-N", f"bellboard: {text}", key, *command) is None:
+        # tmux knows the key by the name that the user typed, and lists it by its own.
+        bound = "".join(_bindings(_answer(tmux, *_PREFIXED, argument(key))).values())
+        if bound and not _OURS.search(bound):
+            problems.append(f"prefix {key}: already bound: {bound}")
+        elif tmux.ask("bind-key", "-N", f"bellboard: {text}", argument(key), *command) is None:
             problems.append(f"prefix {key}: {tmux.why}")
     return problems
 
@@ -165,7 +167,7 @@ def remove(tmux: Tmux) -> None:
                 _answer(tmux, "set-option", "-gqu", f"{name}[{n}]")
     for key, command in _keys(tmux).items():
         if _OURS.search(command):
-            _answer(tmux, "unbind-key", key)
+            _answer(tmux, "unbind-key", argument(key))
     for pane in {p.id for p in tmux.panes() or ()}:
         _answer(tmux, "set-option", "-pqu", "-t", pane, BACK)
     right = _answer(tmux, "show-options", "-gv", "status-right")
@@ -209,5 +211,17 @@ def _answer(tmux: Tmux, *command: str) -> str:
 
 def _keys(tmux: Tmux) -> dict[str, str]:
     """Return the key bindings after the prefix."""
-    output = _answer(tmux, "list-keys", "-T", "prefix")
-    return dict(re.findall(r"^bind-key +(?:-r +)?-T +prefix +(\S+) +(.*)$", output, re.M))
+    return _bindings(_answer(tmux, *_PREFIXED))
+
+
+def _bindings(listed: str) -> dict[str, str]:
+    """Return the commands of listed keys; tmux lists a key as it would read it in a tmux.conf."""
+    found = re.findall(r"^bind-key +(?:-r +)?-T +prefix +(\S+) +(.*)$", listed, re.M)
+    return {_plain(key): command for key, command in found}
+
+
+def _plain(key: str) -> str:
+    """Return the name of a key without quotes, as in `\\%`, `"M-'"` and `'M-"'`."""
+    if len(key) > 2 and key[0] == key[-1] and key[0] in "\"'":
+        key = key[1:-1]
+    return re.sub(r"\\(.)", r"\1", key)
