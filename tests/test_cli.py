@@ -411,6 +411,16 @@ def test_a_newer_database_is_shown_and_not_written(shell: Shell) -> None:
     assert "newer bellboard and cannot be read; update this bellboard" in shell.fails("list")
 
 
+def test_what_would_change_a_newer_database_is_refused(shell: Shell) -> None:
+    """In one line that says what to do."""
+    shell.bellboard("list")
+    with sqlite3.connect(shell.home.bellboard / "board.db") as db:
+        db.execute("PRAGMA user_version = 99")
+    said = shell.fails("answers", "on")
+    assert "board.db was written by a newer bellboard; nothing in it was changed: update" in said
+    assert "internal error" not in said
+
+
 @pytest.mark.parametrize("damage", [b"no database" * 999, b"SQLite format 3\0" + b"\xff" * 9000])
 def test_a_damaged_database_is_reported_and_left_alone(shell: Shell, damage: bytes) -> None:
     database = shell.home.bellboard / "board.db"

@@ -61,7 +61,7 @@ def opened() -> Iterator[Clerk]:
     import sqlite3
 
     msgspec = _msgspec()
-    from ..storage.store import Busy, Damaged
+    from ..storage.store import Busy, Damaged, Newer
     from ..system.failures import described
 
     home = here()
@@ -72,6 +72,11 @@ def opened() -> Iterator[Clerk]:
         yield clerk
     except Busy:
         raise Problem(f"{home / 'board.db'} is locked by another process; try again") from None
+    except Newer:
+        raise Problem(
+            f"{home / 'board.db'} was written by a newer bellboard; "
+            "nothing in it was changed: update this bellboard"
+        ) from None
     except Damaged as e:
         raise Problem(
             f"{e}: the database is damaged; start Neovim or `bellboard serve` to replace it"
