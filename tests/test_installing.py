@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +20,11 @@ from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.installer import Installer, SettingsError
 from bellboard.system import atomic
+from bellboard.system.shipped import plugin
 from hosting import RecordedHost, start
 from rig import warm
 from rig.home import Home
+from rig.waiting import PATIENCE
 from settings_files import UNSAFE
 
 pytestmark = pytest.mark.files
@@ -269,6 +272,26 @@ def test_only_what_a_killed_process_left_is_removed(home: Home) -> None:
         (folder / name).touch()
     assert atomic.replace(folder / "settings.json", b"{}", None)
     assert [path.name for path in folder.glob(f"{atomic.PREFIX}*")] == names[:1]
+
+
+@pytest.mark.parametrize("locale", ["C", "en_US.ISO-8859-1"])
+def test_a_plugin_is_the_same_in_every_locale(home: Home, locale: str) -> None:
+    """Its text is UTF-8, whatever the terminal is: Python warns where it would ask the locale."""
+    names = ["opencode.js", "pi.js", "amp.js"]
+    code = (
+        "import sys; from bellboard.system.shipped import plugin\n"
+        f"sys.stdout.buffer.write(''.join(plugin('', name) for name in {names}).encode())"
+    )
+    plain = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-X", "warn_default_encoding", "-W", "error", "-c", code],
+        env=home.env | plain,
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == "".join(plugin("", name) for name in names)
 
 
 # What Codex trusts

@@ -17,7 +17,8 @@ def shipped(name: str) -> Path:
 
 def plugin(head: str, name: str) -> str:
     """Return a plugin in JavaScript: its first line, what reports, and its own part."""
-    return "".join((f"{head}\n", shipped("report.js").read_text(), shipped(name).read_text()))
+    parts = (shipped(part).read_text("utf-8") for part in ("report.js", name))
+    return "".join((f"{head}\n", *parts))
 
 
 def program() -> list[str]:
