@@ -20,6 +20,8 @@ from bellboard.agents.claude_code.abilities import ABILITIES, OLDEST, abilities
 from bellboard.agents.claude_code.installer.settings import PLUGIN
 from bellboard.diagnosis import diagnose
 from bellboard.diagnosis.apart import DIED
+from bellboard.diagnosis.around import claude_code
+from bellboard.diagnosis.own import state
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
@@ -160,11 +162,36 @@ def test_problems_with_claude_code_are_reported(home: Home) -> None:
     old.mkdir(parents=True)
     (old / "plugin.json").write_text('{"name": "bellboard", "version": "0.0.1"}')
     assert "warn" == level(home, "plugin 0.0.1")
+    (old.parent / ".orphaned_at").touch()  # Claude Code removes it some days after an update
+    assert not [text for text in doctor(home) if "plugin 0.0.1" in text]
     (home.claude / "sessions").mkdir()
     (home.claude / "sessions" / "1.json").write_text("{")
     assert "warn" == level(home, "1.json: cannot be parsed")
     home.env["CLAUDE_CONFIG_DIR"] = "/nowhere"
     assert "warn" == level(home, "Claude Code is not installed: there is no /nowhere")
+
+
+@pytest.mark.files
+def test_who_uses_another_agent_need_not_install_claude_code(home: Home) -> None:
+    """It is then no fault that its folder is missing."""
+    env = {**home.env, "HOME": str(home.root)}
+    env = {name: value for name, value in env.items() if name != "CLAUDE_CONFIG_DIR"}
+    missing = "Claude Code is not installed"
+    levels = lambda: [fact.level for fact in claude_code(env) if missing in fact.text]  # noqa: E731
+    assert levels() == ["warn"]
+    (home.root / ".codex").mkdir()
+    assert levels() == ["info"]
+    env["CLAUDE_CONFIG_DIR"] = "/nowhere"
+    assert levels() == ["warn"]
+
+
+@pytest.mark.files
+def test_advice_can_be_pasted_into_a_shell(home: Home) -> None:
+    """Whatever the names of folders."""
+    spool = made(home.root / "my state")
+    spool.home.chmod(0o755)
+    [fact] = [fact for fact in state(spool.home) if "can be read by others" in fact.text]
+    assert fact.advice == f"chmod 700 '{spool.home}'"
 
 
 @pytest.mark.files

@@ -18,6 +18,7 @@ from bellboard.agents.cli import Cli
 from bellboard.agents.clis import cli_of, clis, installable
 from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups
+from bellboard.agents.installing.guard import check_file
 from bellboard.agents.installing.installer import Installer, SettingsError
 from bellboard.system import atomic
 from bellboard.system.shipped import plugin
@@ -292,6 +293,14 @@ def test_a_plugin_is_the_same_in_every_locale(home: Home, locale: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode() == "".join(plugin("", name) for name in names)
+
+
+def test_hooks_of_an_agent_that_is_not_known_are_not_lost(home: Home) -> None:
+    """A newer bellboard recorded them; this one cannot look for them."""
+    path = home.project / "hooks.json"
+    path.write_text("{}")
+    hooked = installed.HookedFile(events=["Stop"], agent="unheard")
+    assert check_file(home.bellboard, home.env, str(path), hooked, None).gone is None
 
 
 # What Codex trusts

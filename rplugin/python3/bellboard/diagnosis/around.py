@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ MANAGED: Final = (
     Path("/etc/claude-code/managed-settings.json"),
     Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
 )
+ORPHANED: Final = ".orphaned_at"  # in a copy that Claude Code will remove, 7 days after an update
 LARGEST: Final = 1 << 20  # bytes of a file
 SCARCE: Final = 0.9  # share of a system limit in use
 
@@ -43,10 +45,12 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[Fact]:
         )
         return
     if not folder.is_dir():
-        yield warn(
-            f"Claude Code is not installed: there is no {folder}",
-            "install it, or set CLAUDE_CONFIG_DIR to its settings folder",
-        )
+        text = f"Claude Code is not installed: there is no {folder}"
+        others = [cli for cli in installable() if cli.hooks and cli.hooks.is_used(environ)]
+        if others and not environ.get("CLAUDE_CONFIG_DIR"):
+            yield info(text)
+        else:
+            yield warn(text, "install it, or set CLAUDE_CONFIG_DIR to its settings folder")
         return
     registry = registry_of(folder)
     place, records = registry.paths()[0], registry.records
@@ -131,7 +135,8 @@ def _states(cli: Cli, states: Sequence[State], environ: Mapping[str, str]) -> It
         if state.problem and (is_there or state.path != first):
             yield warn(text, "repair the file: its hooks cannot be read")
         elif state.events and not state.is_whole:
-            file = "" if state.path == first else f" --settings {state.path}"
+            named = shlex.quote(str(state.path))
+            file = "" if state.path == first else f" --settings {named}"
             yield warn(text, f"{install}{file}")
         elif state.events and state.obstacles:
             yield warn(text, "remove what is in the way")
@@ -163,9 +168,9 @@ def _plugin(config: Path) -> Iterator[Fact]:
     pattern = f"plugins/cache/*/{PLUGIN}/*/.claude-plugin/plugin.json"
     for path in sorted(config.glob(pattern)):
         version = _object_in(path).get("version")
-        if version is None:
-            continue
         place = path.parents[1]
+        if version is None or (place / ORPHANED).exists():
+            continue
         if version == VERSION:
             yield ok(f"plugin {version} in {place}")
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import stat
 import sys
@@ -110,7 +111,7 @@ def state(home: Path) -> Iterator[Fact]:
     except (ground.Refused, OSError) as e:
         yield error(str(e), ground.ADVICE)
     if stat.S_IMODE(status.st_mode) & 0o077:
-        yield warn(f"{home} can be read by others", f"chmod 700 {home}")
+        yield warn(f"{home} can be read by others", f"chmod 700 {shlex.quote(str(home))}")
     else:
         yield ok(f"{home} is private")
     if network := network_of(home):

@@ -190,7 +190,10 @@ def check_file(
         stamp = status.st_ino, status.st_mtime_ns, status.st_size
     if before is not None and before[:3] == (stamp, hooked.events, real):
         return before
-    state = cli_of(hooked.agent).installer(home, environ).check(Path(path))
+    cli = cli_of(hooked.agent)
+    if cli.key != hooked.agent:  # of a newer version, for an agent that is unknown here
+        return Checked(stamp, hooked.events, real, None, False)
+    state = cli.installer(home, environ).check(Path(path))
     gone = [event for event in hooked.events if event not in state.events]
     is_outdated = WHOLE in state.outdated
     return Checked(stamp, hooked.events, real, None if state.problem else gone, is_outdated)
