@@ -411,6 +411,11 @@ def test_a_newer_database_is_shown_and_not_written(shell: Shell) -> None:
     assert "newer bellboard and cannot be read; update this bellboard" in shell.fails("list")
 
 
+def test_a_tilde_before_no_user_is_part_of_a_name(shell: Shell) -> None:
+    """As in a shell, which passes it on."""
+    assert shell.fails("status", "--dir", "~nobodyxyz").endswith("~nobodyxyz is not a directory\n")
+
+
 def test_what_would_change_a_newer_database_is_refused(shell: Shell) -> None:
     """In one line that says what to do."""
     shell.bellboard("list")

@@ -43,7 +43,9 @@ def working() -> Path:
 
 def absolute(named: str) -> Path:
     """Return a path that the user named, from the root."""
-    path = Path(named).expanduser()
+    path = Path(named)
+    with contextlib.suppress(RuntimeError):  # there is no such user: it is the name of a file
+        path = path.expanduser()
     return path if path.is_absolute() else working() / path
 
 
