@@ -362,6 +362,17 @@ def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
     assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
 
 
+def test_purge_removes_a_link_to_the_state_folder(home: Home) -> None:
+    """And the folder that it leads to."""
+    place = home.root / "elsewhere"
+    place.mkdir(mode=0o700)
+    home.bellboard.symlink_to(place)
+    run(home, "list")
+    run(home, "uninstall", "--purge", "--yes")
+    assert not place.exists()
+    assert not home.bellboard.is_symlink()
+
+
 def test_an_older_installation_is_replaced(home: Home, file: Path) -> None:
     """Lines that people pasted by hand name the script of a checkout."""
     old = f'"{ROOT}/hooks/emit" Stop "$PPID"'

@@ -99,4 +99,6 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     if rest := sorted(path.name for path in home.iterdir()):
         print(f"kept: {home}, which also contains {', '.join(rest)}")
     else:
-        home.rmdir()
+        home.resolve().rmdir()
+        if home.is_symlink():
+            home.unlink()
