@@ -179,6 +179,10 @@ def test_ssh_gets_one_string_and_options_that_are_not_given() -> None:
     assert "-oBatchMode=yes" in made and "-oControlPath=/run/u/links/%C" in made
     assert not any(x.startswith("-oConnectTimeout") for x in made)
     assert made[-2] == "dev" and made[-1].startswith("sh -c 'for d in")
+    made = command_of(["ssh", "-o", "connecttimeout=60", "dev"], ["feed"], "/run/u/links")
+    assert not any(x.startswith("-oConnectTimeout") for x in made)
+    made = command_of(["ssh", "-o", "controlmaster=no", "dev"], ["feed"], "/run/u/links")
+    assert not any(x.startswith("-oControl") for x in made)
 
 
 @pytest.mark.pure

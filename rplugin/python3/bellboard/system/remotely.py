@@ -117,15 +117,16 @@ def _options(
     machine: Sequence[str], folder: str | None, terminal: bool, more: Mapping[str, str]
 ) -> list[str]:
     """Return the options of ssh that a command does not have already."""
-    given = " ".join(machine)
+    given = " ".join(machine).lower()  # ssh ignores the case of an option's name
     options = PLAIN if terminal else {**PLAIN, **OPTIONS, **more}
     if terminal or folder is None:
         options = options | {"ControlPath": "none"}
     elif folder and len(folder) <= ROOM and "%" not in folder:
         options = options | {**SHARED, "ControlPath": f"{folder}/%C"}
-    if "Control" in given or "-S" in machine:
+    shared = [key for key in (*SHARED, "ControlPath") if key.lower() in given]
+    if shared or "-S" in machine:
         options = {key: x for key, x in options.items() if not key.startswith("Control")}
-    added = [f"-o{key}={x}" for key, x in options.items() if key not in given]
+    added = [f"-o{key}={x}" for key, x in options.items() if key.lower() not in given]
     return ["-t" if terminal else "-T", *added]
 
 
