@@ -70,7 +70,7 @@ def test_a_fleet_without_members_leaves_no_folder(shell: Shell) -> None:
 
 def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None:
     """So `fleet join` needs nothing else; what the server would refuse is refused here."""
-    folder = home.root / "credentials"
+    folder = home.root / "credentials {}"  # braces as in a template
 
     def fleet(*words: str) -> tuple[str, str]:
         argv = [sys.executable, "-m", "bellboard", "fleet", *words]

@@ -266,9 +266,10 @@ def setup(args: Args) -> None:
 def _next(args: Args, folder: Path) -> None:
     """Print what is left to do, on standard error."""
     has_own = (folder / "server.pem").exists()
+    certificate = CERTIFICATE.format(folder=folder)
     steps = [
         f"send each MEMBER.creds in {folder} to its member over a secure channel",
-        *([] if has_own else [f"make a certificate, for example a self-signed one: {CERTIFICATE}"]),
+        *([] if has_own else [f"make a certificate, for example a self-signed one: {certificate}"]),
         f"write what was printed to {folder}/server.conf, and: nats-server -c {folder}/server.conf",
         f"bellboard fleet setup {folder} --team {args.team} --create tls://HOST:{args.port}"
         f" --ca {folder}/server.pem",
@@ -276,7 +277,7 @@ def _next(args: Args, folder: Path) -> None:
         " --ca server.pem",
     ]
     for number, step in enumerate(steps, 1):
-        print(f"{number}. {step.format(folder=folder)}", file=sys.stderr)
+        print(f"{number}. {step}", file=sys.stderr)
 
 
 def _grant(spec: str, only: list[str]) -> Grant:
