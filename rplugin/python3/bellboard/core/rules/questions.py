@@ -31,8 +31,10 @@ from .steps import (
 from .turn import go_on
 
 BY_FILE = ("registry waiting", "registry dialog")
-#: A tool that is about to ask; newer CLIs, which give turns an id, send another hook when it does.
+#: A tool that is about to ask; newer CLIs, which give turns an id, send another hook when it does,
+#: but not for a program that shows their dialogs itself, such as an editor.
 ASKED_LATER = ("question", "agent question")
+OWN_DIALOGS = frozenset({"", "cli", "sdk-cli"})  # entrypoints without such a program; "": not known
 REVIEWED = ("request", "agent request")
 UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not answered
 
@@ -66,7 +68,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         request=newest.request,
         pipe=newest.pipe,
         shown=shown,
-        early=not shown and (e.early or (e.kind in ASKED_LATER and bool(e.prompt_id))),
+        early=not shown and (e.early or is_asked_later(e)),
     )
     s.blocks = {k: b for k, b in s.blocks.items() if k not in same} | {slot: block}
     if e.kind in ("question", "agent question"):
@@ -78,6 +80,12 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         s.active = max(s.active, e.t)
         s.prompt_id = e.prompt_id or s.prompt_id
     return None
+
+
+def is_asked_later(e: Event) -> bool:
+    """Return whether a tool only announces that it asks, and another hook follows once it does."""
+    entrypoint = e.origin.env.get("entrypoint", "")
+    return e.kind in ASKED_LATER and bool(e.prompt_id) and entrypoint in OWN_DIALOGS
 
 
 def named(s: Session, e: Event) -> Block:
