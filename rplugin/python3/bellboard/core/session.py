@@ -38,7 +38,8 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     pipe: str = ""  # the pipe on which its hook waits for an answer
     shown: bool = False  # False during the hold time, as it may resolve at once
     early: bool = False  # hooks run before it asks; another event follows once it does
-    waits: bool = False  # it waits for a user's hook, which may answer first
+    waits: bool = False  # it waits for a user's hook, which may answer first, or for its turn
+    queued: bool = False  # it was shown, but the dialogs come one after the other
     inferred: bool = False
     sent: bool = False  # an answer was given to it, and may still count
     key: int = 0

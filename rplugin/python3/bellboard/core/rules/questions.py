@@ -154,6 +154,9 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     ready = {k for k, b in hidden.items() if b.since + hold <= e.t or (by_file and b.waits)}
     if by_file and not ready and not any(b.shown for b in s.blocks.values()):
         ready = {min(s.blocks, key=lambda k: s.blocks[k].since)}  # what else would it wait for
+    # What a user's hook held while the CLI went on working is not what it waits for, if others ask.
+    if by_file and (asked := {k for k in ready if hidden[k].queued or not hidden[k].waits}):
+        ready = asked
     busy = by_time and is_busy(s)
     waits = {k for k in ready if busy or (by_time and s.blocks[k].early)}
     s.blocks = {
@@ -197,7 +200,8 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
         end_questions(s, shown, e.t)
     else:  # its dialogs come one after the other; the tool of each shows that it was answered
         s.blocks = {
-            k: replace(b, shown=False, waits=True) if b.shown else b for k, b in s.blocks.items()
+            k: replace(b, shown=False, waits=True, queued=True) if b.shown else b
+            for k, b in s.blocks.items()
         }
     if s.turn != "working":
         turn_to_work(s, e.t)
