@@ -183,7 +183,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
             return "its session file decides that"  # a line may be a second late
     break_crew(s, e.t)
     ask_on(s)
-    if s.queue:
+    if s.queue and not e.from_hook:  # a hook reports the end; if a prompt starts, its own says so
         s.queue = s.queue[1:]
         s.held = ""  # the registry, which is as old, may say that it is at rest
     elif s.agents:
