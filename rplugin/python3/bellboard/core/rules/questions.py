@@ -119,8 +119,8 @@ def is_nameless(b: Block, e: Event) -> bool:
 
 
 def offer(s: Session, e: Event, o: Options) -> str | None:
-    """A dialog is open while a tool is waiting: the agent is asking."""
-    if e.source != "busy" or not s.tools:
+    """A dialog is open while a tool is waiting: in auto mode the agent is asking."""
+    if e.source != "busy" or not s.tools or s.mode not in ("", "auto"):  # "": not known
         return "the user opened the dialog"
     return ask(s, e, o)
 
