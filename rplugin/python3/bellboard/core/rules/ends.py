@@ -175,6 +175,8 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         return "another turn was interrupted"
     if e.t < max(s.active, newest_question(s, agents=False)):
         return "older than the newest hook"
+    if e.inferred and s.held in ("report", "count"):
+        return "the turn has ended, and its agents go on"  # that it rests is no news
     if (p := own(s)) and p.says == "busy":
         if p.at > e.t - o.settle:
             return "the CLI started working after that"
