@@ -286,6 +286,20 @@ def test_a_right_click_elsewhere_does_what_it_did(nvim: Editors, version: str) -
     assert editor.messages() == ""
 
 
+def test_mappings_that_are_cleared_stay_so(nvim: Editors, version: str) -> None:
+    """With :mapclear while the float is open, which goes on."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=24)
+    host = Host(editor)
+    editor.lua(OWN_MAPS)
+    host.push(blocked())
+    editor.shows("1 needs you")
+    editor.command("mapclear | mapclear!")
+    host.push()
+    editor.hides("1 needs you")
+    assert editor.lua("return vim.fn.maparg('<RightMouse>', 'n')") == ""
+    assert editor.messages() == ""
+
+
 def test_stop_clears_it(nvim: Editors, version: str) -> None:
     """Without a background process, it is unknown whether they still ask."""
     editor = nvim(version, QUIET, columns=80)

@@ -70,20 +70,21 @@ M.take = function(act)
   end
 end
 
---- Give them back, unless they were mapped again.
+--- Give them back, unless they were mapped again or, as by |:mapclear|, removed.
 M.give_back = function()
-  for _, press in ipairs(taken) do
+  local given = taken
+  taken = {}
+  for _, press in ipairs(given) do
     if (mapped(press.mode, press.key) or {}).callback == press.ours then
       vim.keymap.del(press.mode, press.key)
       if press.own then
         put(press.mode, press.own, press.key)
       end
     end
-    if press.own then
+    if press.own and mapped(press.mode, press.elsewhere) then
       vim.keymap.del(press.mode, press.elsewhere)
     end
   end
-  taken = {}
 end
 
 return M
