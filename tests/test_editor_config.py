@@ -155,6 +155,15 @@ def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:
     assert editor.lua(PROBLEMS) == ["expected a table or a function, got number"]
 
 
+def test_options_that_were_put_right_are_not_complained_about(nvim: Editors, version: str) -> None:
+    """The message comes once Neovim is free; until then, setup() may run again."""
+    editor = nvim(version, QUIET, columns=80)
+    read = "require('bellboard').setup(...) require('bellboard.config').get()"
+    editor.lua(f"{read} require('bellboard').setup() require('bellboard.config').get()", {"no": 1})
+    editor.lua("vim.wait(20)")
+    assert editor.messages() == ""
+
+
 COMMANDS = """
 return vim.tbl_filter(function(name)
   return require('bellboard.config').is_ours(vim.api.nvim_get_commands({})[name])

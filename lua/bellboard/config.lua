@@ -30,8 +30,11 @@ local function resolve()
   end
   if #problems > 0 then
     table.sort(problems)
+    local found = problems
     vim.schedule(function()
-      vim.notify(M.complaint(), vim.log.levels.WARN)
+      if found == problems then -- else the options were read again, and had their own complaint
+        vim.notify(M.complaint(), vim.log.levels.WARN)
+      end
     end)
   end
   return config
