@@ -134,6 +134,22 @@ def test_a_jump_works_from_any_mode(nvim: Editors, version: str, keys: str) -> N
     eventually(lambda: mode(editor) == "t", "terminal mode")
 
 
+@pytest.mark.parametrize("keys", ["v", "<C-v>", "gh"])
+def test_a_terminal_in_another_window_is_entered_from_visual_mode(
+    nvim: Editors, version: str, keys: str
+) -> None:
+    """And that mode does not go on there."""
+    editor = nvim(version, QUIET, ui=False)
+    buf, tty = editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command(f"split | buffer {buf} | wincmd p")
+    editor.press(keys)
+    eventually(lambda: mode(editor) != "n", "the mode")
+    editor.lua("require('bellboard')._arrive(..., {}, 'api')", tty)
+    eventually(lambda: editor.lua(BUFFER) == buf, "the terminal")
+    eventually(lambda: mode(editor) == "t", "terminal mode")
+
+
 def test_a_window_with_winfixbuf_is_left_alone(nvim: Editors) -> None:
     """The terminal gets a window of its own."""
     editor = nvim(config=CALM, ui=False)

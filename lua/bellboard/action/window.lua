@@ -75,6 +75,9 @@ end
 ---@param buf integer
 local function show(buf)
   board.leave_float()
+  if api.nvim_get_mode().mode:find('^[vVsS\22\19]') then
+    vim.cmd.normal({ '\27', bang = true }) -- Neovim 0.10 would enter no terminal
+  end
   local win = window_of(buf)
   if win then
     api.nvim_set_current_win(win)
