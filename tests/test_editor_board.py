@@ -478,6 +478,17 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
     editor.hides("this help")
 
 
+def test_the_prompt_for_a_name_offers_your_own(nvim: Editors) -> None:
+    """Its title may have changed since."""
+    editor = nvim(config=QUIET, columns=80, lines=24)
+    mine = {"project": "text", "name": "mine", "title": "of the CLI"}
+    Host(editor).push(session("working", "a", **mine))
+    editor.command("ClaudeSessions board")
+    editor.shows("* mine")
+    editor.press("r")
+    editor.shows("Name: mine")
+
+
 def test_a_prompt_names_the_session_and_does_not_stay(nvim: Editors, version: str) -> None:
     """Its title is told apart from its project."""
     editor = nvim(version, QUIET, columns=80, lines=24)

@@ -179,7 +179,9 @@ M.list = {
   {
     'label',
     'label',
-    all = several.ask('Label', 'label', function(session, word)
+    all = several.ask('Label', function(session)
+      return session.label
+    end, function(session, word)
       mark.label(session.session_id, word)
     end),
   },
@@ -187,7 +189,9 @@ M.list = {
     'rename',
     'rename',
     one = function(session)
-      several.ask('Name', 'title', function(_, word)
+      several.ask('Name', function()
+        return session.name or session.title
+      end, function(_, word)
         host.tell({ name = { session_id = session.session_id, name = word } })
       end)({ session })
     end,

@@ -23,13 +23,13 @@ end
 
 --- Prompt for a word for some sessions; the default is the current one.
 ---@param what string
----@param field string
+---@param current fun(session: bellboard.Session): string|nil
 ---@param act fun(session: bellboard.Session, word: string)
 ---@return fun(list: bellboard.Session[])
-M.ask = function(what, field, act)
+M.ask = function(what, current, act)
   return function(list)
     local prompt = #list == 1 and what .. ': ' or ('%s of %s: '):format(what, name_of(list))
-    vim.ui.input({ prompt = prompt, default = list[1][field] }, function(word)
+    vim.ui.input({ prompt = prompt, default = current(list[1]) }, function(word)
       api.nvim_echo({ { '' } }, false, {}) -- or the prompt would stay on the command line
       for _, session in ipairs(word and list or {}) do
         act(session, word)
