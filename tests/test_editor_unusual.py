@@ -79,6 +79,35 @@ def test_a_command_in_the_command_line_window_closes_it(
     assert editor.nvim.eval("v:errmsg") == ""
 
 
+#: Shows output as it arrives: of a command, of past notices, of an install, of a start.
+OUTPUT = {
+    "of explain": "require('bellboard.view.popup').window({ 'of', 'of explain' }, 'explain')",
+    "No notifications yet": "require('bellboard.view.notices').history({})",
+    "of a start": "require('bellboard.action.launch').terminal({ 'echo', 'of a start' })",
+    "press y to write this": r"""
+      require('bellboard.system.program').run = function(_, after)
+        after('--- a\n+++ b\n-old\n+new', '')
+      end
+      require('bellboard.action.install').open('install', {})
+    """,
+}
+
+
+@pytest.mark.parametrize("seen", OUTPUT)
+def test_output_waits_for_the_end_of_the_command_line_window(
+    nvim: Editors, version: str, seen: str
+) -> None:
+    """No other window can be opened while it is open."""
+    editor = nvim(version, QUIET, columns=100, lines=30)
+    editor.press("q:")
+    eventually(lambda: editor.lua("return vim.fn.getcmdwintype()") == ":", "the window")
+    editor.lua(f"vim.schedule(function() {OUTPUT[seen]} end)")
+    assert editor.lua("return vim.fn.getcmdwintype()") == ":"
+    editor.press("iecho 1<Esc>:quit<CR>")
+    editor.shows(seen)
+    assert editor.messages().strip() == ""
+
+
 def test_closing_the_picker_leaves_the_cursor_where_it_was(nvim: Editors, version: str) -> None:
     """Insert mode ends in its prompt, so that no mark, cursor or InsertLeave is the user's."""
     editor = opened(nvim, version)

@@ -1,5 +1,6 @@
 -- Install the hooks into the settings of agents, or remove them, after showing the diffs.
 local canvas = require('bellboard.view.canvas')
+local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -100,7 +101,9 @@ M.open = function(verb, rest)
       message.error(why) -- of one file; there may be others
     end
     if #files > 0 then
-      preview(diff, files, not is_dry and apply or nil)
+      cmdwin.after(function()
+        preview(diff, files, not is_dry and apply or nil)
+      end)
     elseif printed then
       apply() -- nothing to change; it reports that
     end

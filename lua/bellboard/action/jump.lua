@@ -80,11 +80,12 @@ M.to = function(id)
         remember()
         show(known)
       end,
-      open = function(command)
+      open = function(command, opened)
         remember()
-        require('bellboard.action.launch').terminal(command)
-        landing = api.nvim_get_current_buf()
-        return landing
+        require('bellboard.action.launch').terminal(command, nil, function(made)
+          landing = made
+          opened(made)
+        end)
       end,
       elsewhere = function(place)
         elsewhere.to(place, ways)

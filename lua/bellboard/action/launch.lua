@@ -1,5 +1,6 @@
 -- Start or resume a session in a terminal buffer.
 local age = require('bellboard.view.age')
+local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -27,10 +28,10 @@ local function make_room()
   end
 end
 
---- Run a command in a terminal buffer, where the options put one.
 ---@param command string[]
 ---@param env? table<string, string>
-M.terminal = function(command, env)
+---@return integer buf
+local function open(command, env)
   local opts = { env = env or vim.empty_dict() }
   make_room()
   local buf = api.nvim_create_buf(true, false)
@@ -44,6 +45,20 @@ M.terminal = function(command, env)
   if config.get().jump.insert then
     vim.cmd.startinsert()
   end
+  return buf
+end
+
+--- Run a command in a terminal buffer, where the options put one, once no command line is open.
+---@param command string[]
+---@param env? table<string, string>
+---@param opened? fun(buf: integer)
+M.terminal = function(command, env, opened)
+  cmdwin.after(function()
+    local buf = open(command, env)
+    if opened then
+      opened(buf)
+    end
+  end)
 end
 
 --- The hooks as settings for one session; asked for once per CLI.

@@ -7,7 +7,7 @@ local terminals = require('bellboard.state.terminals')
 local M = {}
 
 ---@class bellboard.WaysOut: bellboard.Ways how a jump moves to another machine
----@field open fun(command: string[]): integer returns the terminal
+---@field open fun(command: string[], opened: fun(buf: integer)) in a new terminal
 ---@field elsewhere fun(place: bellboard.Session) goes to a pane or another Neovim
 
 ---@type table<string, integer> session → the terminal that was opened here to show it
@@ -22,7 +22,9 @@ local function open(session, command, ways)
   if known and terminals.is_running(known) then
     ways.show(known)
   else
-    openings[session.session_id] = ways.open(command)
+    ways.open(command, function(buf)
+      openings[session.session_id] = buf
+    end)
   end
 end
 

@@ -1,6 +1,7 @@
 -- Lines to read: in a float over the board, or in a window of their own.
 local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
+local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
 
@@ -92,16 +93,19 @@ local function put_below(lines, at_end)
 end
 
 --- Show lines in the window below the others: the one that showed such lines before, or a new one.
+--- It waits for the end of a command line.
 ---@param lines string[]
 ---@param name string what they are
 ---@param at_end? boolean start at the last line
 M.window = function(lines, name, at_end)
-  local buf = put_below(lines, at_end)
-  canvas.name(buf, 'bellboard://' .. name)
-  local mine = assert(below)
-  vim.keymap.set('n', 'q', function()
-    canvas.close(mine.win, mine.before)
-  end, { buffer = buf, desc = 'close' })
+  cmdwin.after(function()
+    local buf = put_below(lines, at_end)
+    canvas.name(buf, 'bellboard://' .. name)
+    local mine = assert(below)
+    vim.keymap.set('n', 'q', function()
+      canvas.close(mine.win, mine.before)
+    end, { buffer = buf, desc = 'close' })
+  end)
 end
 
 return M
