@@ -100,6 +100,20 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
             "statusline.width: expected at least 1, got 0",
         ],
     ),
+    (
+        {
+            "board": {"keys": ["go"]},
+            "answer": {"keys": ["yes"]},
+            "notices": {"labels": [{"pin": True}]},
+            "machines": [["ssh", "dev"]],
+        },
+        [
+            "answer.keys.1: expected a name, got 1",
+            "board.keys.1: expected a name, got 1",
+            "machines.1: expected a name, got 1",
+            "notices.labels.1: expected a name, got 1",
+        ],
+    ),
     ({"icons": {"blocked": "a\nb"}}, ['icons.blocked: expected e.g. "!", got "a^@b"']),
 ]
 

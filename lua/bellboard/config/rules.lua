@@ -245,7 +245,9 @@ local function merge(base, user, parent, problems)
   for key, value in pairs(user) do
     key = spelled and spelled(key) or key
     local node, rule = child(parent, key)
-    if not rule and node.default == nil then
+    if type(key) ~= 'string' then
+      problems[#problems + 1] = ('%s: expected a name, got %s'):format(node.shown, key)
+    elseif not rule and node.default == nil then
       local hint = advice(tostring(key), members(parent))
       problems[#problems + 1] = ('%s: no such option%s'):format(node.shown, hint)
     else
