@@ -65,6 +65,21 @@ def test_a_change_on_another_machine_is_not_compared_with_a_file_here(nvim: Edit
     assert "import os" not in editor.screen.text
 
 
+def test_a_diff_whose_tab_page_is_the_only_one_can_be_closed(nvim: Editors, version: str) -> None:
+    """:tabonly closes the view, and the diff goes with it."""
+    editor = nvim(version, CALM, columns=90, lines=30)
+    asking = asks("edit", tool="Edit")
+    play(editor, edit(asking, "/nowhere/limits.py", "    DEBUG = TRUE\n", "  DEBUG = true\n"))
+    Host(editor).push(asking)
+    opened(editor, "edit", "Edit a file")
+    editor.press("gd")
+    editor.shows("q back")
+    editor.command("tabonly")
+    editor.hides("q back")
+    assert editor.lua("return { #vim.api.nvim_list_wins(), vim.wo.diff }") == [1, False]
+    assert editor.messages().strip() == ""
+
+
 def test_a_diff_can_be_opened_again_from_itself(nvim: Editors) -> None:
     """The one before is closed, and the new one stays."""
     editor = nvim(config=CALM, columns=90, lines=30)

@@ -131,6 +131,9 @@ local function open(part, old, new, foot, attach)
       api.nvim_create_augroup('bellboard.request.diff', {})
       compare(false)
       if api.nvim_tabpage_is_valid(tab) then
+        if #api.nvim_list_tabpages() == 1 then
+          vim.cmd.tabnew() -- the last one cannot be closed
+        end
         vim.cmd.tabclose(api.nvim_tabpage_get_number(tab)) -- its buffers go with it
       end
       if api.nvim_tabpage_is_valid(back) then
