@@ -132,6 +132,9 @@ def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
     assert editor.lua(complete, "ClaudeSessions answers ") == ["on", "off"]
     assert editor.lua(complete, "ClaudeSessions answers of") == ["off"]
     assert editor.lua(complete, "ClaudeSessions answers on ") == []
+    for before in ("silent ", "vertical botright ", "2", "g/x/", "set nu | "):
+        assert editor.lua(complete, f"{before}Bellboard bo") == ["board"]
+        assert editor.lua(complete, f"{before}ClaudeS goto w") == ["web", "working"]
 
 
 def test_snooze_and_park_say_what_they_did_and_undo_it(nvim: Editors) -> None:

@@ -206,13 +206,26 @@ for _, verb in ipairs({
   arguments[verb] = which.names
 end
 
+--- What follows our command in a command line, which may begin with modifiers or other commands.
+---@param line string
+---@return string
+local function after_command(line)
+  local names = { 'Bellboard', config.get().command }
+  for word, stop in line:gmatch('%f[%a](%u%w*)()') do
+    if vim.startswith(names[1], word) or vim.startswith(names[2], word) then
+      return line:sub(stop)
+    end
+  end
+  return ''
+end
+
 ---@param lead string
 ---@param line string
 ---@param at integer
 ---@return string[]
 M.complete = function(lead, line, at)
   local candidates = {}
-  local verb, before = line:sub(1, at):match('^%s*[%d%s]*%S+%s+(%a+)%s+(.-)%S*$')
+  local verb, before = after_command(line:sub(1, at)):match('^[%s%d]+(%a+)%s+(.-)%S*$')
   if verb and arguments[verb] then
     local said = verb == 'label' and '^%S+%s+(.*)$' or '^%d+%s*(.*)$' -- the label, or the minutes
     local wanted = (before:match(said) or before) .. lead
