@@ -1,4 +1,4 @@
-"""Where the view of a request opens, and where it leads back to."""
+"""The view of a request among windows, tab pages and outcomes: where it opens, what it shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from asked import asks, command, play
 from rig.fixtures import Editors
 from sample import Host
-from test_editor_answer import CALM, opened
+from test_editor_answer import CALM, counts, opened
 
 pytestmark = pytest.mark.editor
 
@@ -42,3 +42,38 @@ def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> N
     host.push(two[1])
     editor.shows("1 left · p1")
     assert editor.lua("return vim.api.nvim_get_current_win()") == own
+
+
+#: Keeps what a session asks back until `release` is called.
+SLOW = """
+_G.held = {}
+local host = require('bellboard.host')
+local ask = host.ask
+host.ask = function(what, given, done)
+  if what ~= 'request' or given.session_id ~= ... then
+    return ask(what, given, done)
+  end
+  table.insert(held, function() ask(what, given, done) end)
+end
+function _G.release()
+  for _, reply in ipairs(held) do reply() end
+end
+"""
+
+
+def test_an_outcome_stays_in_view_when_the_next_request_arrives(nvim: Editors) -> None:
+    """It may come while a triage waits for what is asked next."""
+    editor = nvim(config=CALM, columns=70, lines=30)
+    host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
+    play(editor, command(two[0], "make p0"), command(two[1], "make p1"))
+    editor.lua("outcome.p0 = { ok = false, why = 'its hook is gone' }")
+    editor.lua(SLOW.replace("...", "'p1'"))
+    host.push(*two)
+    editor.command("ClaudeSessions triage")
+    editor.shows("make p0")
+    counts(editor)
+    editor.press("A")
+    editor.shows("p0: not answered: its hook is gone")
+    editor.lua("release()")
+    editor.shows("make p1")
+    editor.shows("p0: not answered: its hook is gone")

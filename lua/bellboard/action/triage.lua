@@ -23,6 +23,7 @@ local AHEAD = 2
 ---@field pending integer answers on their way
 ---@field note? string what has just happened
 ---@field is_shown? boolean the view has shown one of them
+---@field fetches? boolean what the next one asks is on its way
 ---@field is_done? boolean only the last outcomes are still to come
 ---@field is_over? boolean
 
@@ -133,6 +134,9 @@ local function heard(session, request)
       run.note = outcome
       step()
     else
+      if run.fetches then
+        run.note = outcome -- the next one will replace what the view shows now
+      end
       opened.say(outcome)
     end
   end
@@ -205,10 +209,13 @@ step = function()
   if run.ready[key] then
     return show(session, run.ready[key])
   end
+  run.fetches = true
   sending.get(session, nil, function(request, why)
     if of ~= run or run.is_over then
       return
-    elseif sending.stands(session) then
+    end
+    run.fetches = false
+    if sending.stands(session) then
       show(session, request or answer.unknown(session, why or 'unknown'))
     else
       step()
