@@ -159,6 +159,29 @@ def test_restart_is_not_a_crash(nvim: Editors, notes: Path) -> None:
     assert editor.messages() == ""
 
 
+def test_reloaded_modules_end_the_process_before(nvim: Editors, notes: Path, version: str) -> None:
+    """As :Lazy reload does; one process runs, and pushes to what was loaded."""
+    editor = running(nvim(version, config("well", notes), ui=False))
+    editor.lua("""
+      for name in pairs(package.loaded) do
+        if name:find('^bellboard') then package.loaded[name] = nil end
+      end
+      vim.g.loaded_bellboard = nil
+      vim.cmd('runtime plugin/bellboard.lua')
+      require('bellboard').start()
+    """)
+    running(editor)
+    jobs = """
+      return #vim.tbl_filter(function(channel)
+        return channel.stream == 'job'
+      end, vim.api.nvim_list_chans())
+    """
+    eventually(lambda: editor.lua(jobs) == 1, "the end of the one before")
+    assert editor.lua(STATUS)["running"]
+    assert len(told(notes, "born")) == 2
+    assert editor.messages() == ""
+
+
 def test_quitting_is_quick_and_leaves_nothing(nvim: Editors, notes: Path) -> None:
     """:qa does not wait for the host, and the host goes with it."""
 

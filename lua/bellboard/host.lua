@@ -333,4 +333,11 @@ M.status = function()
   return state
 end
 
+--- If this file was loaded before, as when a plugin manager reloads plugins, end what that started.
+local group = vim.api.nvim_create_augroup('bellboard.host', { clear = false })
+local loaded = { group = group, pattern = 'bellboard.host.loaded' }
+vim.api.nvim_exec_autocmds('User', vim.tbl_extend('error', loaded, { modeline = false }))
+vim.api.nvim_clear_autocmds({ group = group })
+vim.api.nvim_create_autocmd('User', vim.tbl_extend('error', loaded, { callback = M.stop }))
+
 return M
