@@ -22,6 +22,7 @@ from .steps import (
     own,
     rest,
     turn_to_work,
+    work_between,
 )
 
 #: Reasons for holding an end back with which rest does not mean completion.
@@ -34,10 +35,8 @@ def go_busy(s: Session, e: Event, o: Options) -> str | None:
     over = s.began if s.interrupted else s.over
     if e.t < over - (0.0 if s.hooked else o.settle):
         return "older than the end of the turn"
-    is_command = s.turn != "unknown" and s.began <= s.over
-    s.rested, s.rested_since = (s.turn if is_command else ""), s.since
     s.prompted = False
-    turn_to_work(s, e.t)
+    work_between(s, e.t)
     return None
 
 

@@ -37,6 +37,15 @@ def turn_to_work(s: Session, t: float, held: str = "") -> None:
     s.trusted_until = 0.0
 
 
+def work_between(s: Session, t: float) -> None:
+    """Set a session to work that no prompt set to work; its status comes back when it rests."""
+    before, since, error = s.turn, s.since, s.error
+    turn_to_work(s, t)
+    s.rested = before if before != "unknown" and s.began <= s.over else ""
+    s.rested_since = since
+    s.error = error if s.rested == "error" else ""
+
+
 def hold(s: Session, held: str) -> None:
     """Hold back an end, which is not evidence of work."""
     turn_to_work(s, s.active, held)
