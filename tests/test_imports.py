@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.version import version_of
+from bellboard.cli import parser
 from bellboard.cli.unit import unit
 from bellboard.cli.wiring import Wiring
 from bellboard.diagnosis.fact import program as advised
@@ -90,6 +91,18 @@ def test_everything_that_is_to_run_us_later_has_that_command_line(home: Home) ->
         command,
         str(Path(shipped.program()[0]).with_name("bellboard")),
     )
+
+
+def test_a_unit_finds_what_the_shell_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs and tmux servers; an option is not taken abbreviated."""
+    given = {"PATH": "/opt/a b:/bin", "TMUX_TMPDIR": "/run/t"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    made = unit(["serve", "--unit"])
+    assert 'Environment="PATH=/opt/a b:/bin"\n' in made
+    assert "Environment=TMUX_TMPDIR=/run/t\n" in made
+    with pytest.raises(SystemExit):
+        parser("serve").parse_args(["serve", "--uni"])
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x85", "\x01"])

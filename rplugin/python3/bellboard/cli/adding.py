@@ -36,7 +36,11 @@ def _columns() -> int:
 def add(commands: Commands, name: str, run: Run, text: str) -> argparse.ArgumentParser:
     """Add a command with one line of help."""
     made: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + ".", formatter_class=Help
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        formatter_class=Help,
+        allow_abbrev=False,  # a unit runs these words again, without --unit
     )
     made.set_defaults(run=run, parser=made)
     return made

@@ -26,7 +26,12 @@ NoNewPrivileges=yes
 WantedBy=default.target
 """
 CONTROL = {number: f"\\x{number:02x}" for number in (*range(1, 32), 127)}
-KEPT = ("BELLBOARD_HOME", "XDG_STATE_HOME")  # variables that decide where the state folder is
+#: Variables that decide where the state folder, settings, programs and tmux servers are: systemd
+#: knows none that a shell's start-up files set.
+KEPT = (
+    *("BELLBOARD_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
+    *("PATH", "TMUX_TMPDIR"),
+)
 
 
 def unit(argv: list[str]) -> str:
