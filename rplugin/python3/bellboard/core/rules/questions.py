@@ -27,6 +27,7 @@ from .steps import (
     own,
     prove_questions,
     turn_to_work,
+    work_between,
 )
 from .turn import go_on
 
@@ -74,7 +75,9 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
     if e.kind in ("question", "agent question"):
         begin_tool(s, e)
     s.unchecked = s.unchecked or e.kind == "choice"
-    if s.turn == ABSENT or (not e.agent and s.turn != "working"):
+    if by_file and s.turn not in (ABSENT, "working"):
+        work_between(s, e.t)
+    elif s.turn == ABSENT or (not e.agent and s.turn != "working"):
         turn_to_work(s, e.t)
     if not e.agent and not by_file:
         s.active = max(s.active, e.t)
@@ -196,6 +199,8 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
     if e.t < newest_question(s):
         return "older than the question"
     shown = {k for k, b in s.blocks.items() if b.shown}
+    if s.turn != "working":
+        work_between(s, e.t)
     if len(shown) == 1:
         end_questions(s, shown, e.t)
     else:  # its dialogs come one after the other; the tool of each shows that it was answered
@@ -203,8 +208,6 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
             k: replace(b, shown=False, waits=True, queued=True) if b.shown else b
             for k, b in s.blocks.items()
         }
-    if s.turn != "working":
-        turn_to_work(s, e.t)
     return None
 
 

@@ -20,6 +20,7 @@ from ..session import (
     Session,
     Shell,
     Tool,
+    status_of,
 )
 from ..shown import squeezed
 
@@ -39,7 +40,8 @@ def turn_to_work(s: Session, t: float, held: str = "") -> None:
 
 def work_between(s: Session, t: float) -> None:
     """Set a session to work that no prompt set to work; its status comes back when it rests."""
-    before, since, error = s.turn, s.since, s.error
+    before, error = s.turn, s.error
+    since = s.over if status_of(s) == "blocked" else s.since
     turn_to_work(s, t)
     s.rested = before if before != "unknown" and s.began <= s.over else ""
     s.rested_since = since
