@@ -283,6 +283,13 @@ def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) ->
     assert ["over haul" in shown[0], "do old" in shown[1], len(shown)] == [True, True, 2]
 
 
+def test_output_that_cannot_be_read_is_reported_as_such(nvim: Editors) -> None:
+    """It gave no reason."""
+    editor = nvim(config={"auto_start": False, "python": ["echo", "nonsense"]}, columns=100)
+    editor.command("ClaudeSessions resume")
+    editor.shows('cannot read what "bellboard list" printed. See :checkhealth bellboard')
+
+
 def test_nothing_to_resume_is_reported(nvim: Editors, home: Home, claude: Path) -> None:
     editor = nvim(config=OPTIONS, ui=False)
     editor.command("ClaudeSessions resume")

@@ -68,9 +68,8 @@ local function settings_for(claude, after)
   if settings[claude] then
     return after(settings[claude])
   end
-  program.run({ 'hooks', 'print', '--cli', claude }, function(printed, why)
-    local ok, decoded = pcall(vim.json.decode, printed or '')
-    if ok then
+  program.decoded({ 'hooks', 'print', '--cli', claude }, function(decoded, why)
+    if decoded then
       settings[claude] = vim.json.encode(decoded):gsub('\\/', '/')
     else
       message.warn(('started without hooks: %s. See :checkhealth bellboard'):format(why))
@@ -92,9 +91,8 @@ end
 ---@param agent string
 ---@param args string[]
 local function new_of(agent, args)
-  program.run({ 'hooks', 'check', '--agent', agent, '--json' }, function(printed, why)
-    local ok, found = pcall(vim.json.decode, printed or '')
-    if not ok then
+  program.decoded({ 'hooks', 'check', '--agent', agent, '--json' }, function(found, why)
+    if not found then
       return message.error(why)
     end
     start(vim.list_extend({ found.agents[1].program }, args))
@@ -153,9 +151,8 @@ end
 ---@param on_choice? fun() run once one is chosen
 M.resume = function(args, on_choice)
   local words = { 'list', '--ended', '--json', '--dir', vim.fn.getcwd() }
-  program.run(words, function(printed, why)
-    local ok, decoded = pcall(vim.json.decode, printed or '')
-    if not ok then
+  program.decoded(words, function(decoded, why)
+    if not decoded then
       return message.error(why .. '. See :checkhealth bellboard')
     end
     local sessions = vim.tbl_filter(function(session)

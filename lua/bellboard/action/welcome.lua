@@ -45,9 +45,8 @@ M.greet = function()
     return
   end
   greeted = true
-  program.run({ 'hooks', 'check', '--json' }, function(printed)
-    local ok, found = pcall(vim.json.decode, printed or '')
-    if not ok then
+  program.decoded({ 'hooks', 'check', '--json' }, function(found)
+    if not found then
       return
     end
     local names = {}

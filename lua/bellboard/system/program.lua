@@ -80,4 +80,19 @@ M.run = function(words, after)
   end
 end
 
+--- Run `bellboard` with these arguments; `after` gets what it printed, decoded, or nil and why
+--- not.
+---@param words string[]
+---@param after fun(decoded: any, why: string)
+M.decoded = function(words, after)
+  M.run(words, function(printed, why)
+    local ok, decoded = pcall(vim.json.decode, printed or '')
+    if ok then
+      return after(decoded, '')
+    end
+    local unreadable = ('cannot read what "bellboard %s" printed'):format(words[1])
+    after(nil, printed and unreadable or why)
+  end)
+end
+
 return M
