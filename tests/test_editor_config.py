@@ -217,6 +217,22 @@ def test_options_that_change_later_count_at_once(nvim: Editors) -> None:
     eventually(lambda: editor.lua(CHANNEL) not in (0, first), "another process")
 
 
+def test_a_later_order_of_the_board_counts_until_the_user_chooses(nvim: Editors) -> None:
+    """What the user chose stays while the option is the same."""
+    editor = nvim(config=QUIET, ui=False)
+    order = """
+      local choice = require('bellboard.view.page').choice()
+      return { choice.group, choice.sort }
+    """
+    set_up = "require('bellboard').setup({ board = ... })"
+    assert editor.lua(order) == ["urgency", "urgency"]
+    editor.lua(set_up, {"group": "none", "sort": "name"})
+    assert editor.lua(order) == ["none", "name"]
+    editor.lua("require('bellboard.view.page').choose({ sort = 'recent' })")
+    editor.lua(set_up, {"group": "none", "sort": "name", "size": 9})
+    assert editor.lua(order) == ["none", "recent"]
+
+
 def test_a_tilde_is_the_home_directory_in_every_word(nvim: Editors) -> None:
     editor = nvim(config={**QUIET, "python": ["~/uv", "--project", "~", "a~/b"]}, ui=False)
     home = editor.lua("return vim.uv.os_homedir()")

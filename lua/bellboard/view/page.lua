@@ -20,19 +20,16 @@ local listed = {}
 local padded = 0
 ---@type bellboard.BoardChoice|nil kept while this Neovim runs
 local choice
+---@type { group: string, sort: string }|nil the options when they were last taken over
+local taken
 
 ---@return bellboard.BoardChoice
 M.choice = function()
-  if not choice then
-    local options = config.get().board
-    choice = {
-      group = options.group,
-      sort = options.sort,
-      filter = '',
-      folded = {},
-      unfolded = {},
-      marked = {},
-    }
+  local options = config.get().board
+  choice = choice or { filter = '', folded = {}, unfolded = {}, marked = {} }
+  if not taken or taken.group ~= options.group or taken.sort ~= options.sort then
+    choice.group, choice.sort = options.group, options.sort
+    taken = { group = options.group, sort = options.sort }
   end
   return choice
 end
