@@ -233,6 +233,16 @@ def test_a_later_order_of_the_board_counts_until_the_user_chooses(nvim: Editors)
     assert editor.lua(order) == ["none", "recent"]
 
 
+def test_what_cannot_be_sent_is_reported_as_such(nvim: Editors) -> None:
+    """By tell(); the background process may well be running."""
+    editor = nvim(config=QUIET, ui=False)
+    editor.lua("require('bellboard').start()")
+    tell = "return require('bellboard').tell({ label = { session_id = 'a', label = %s } })"
+    assert editor.lua(tell % "'b'") is True
+    assert editor.lua(tell % "print") is False
+    assert "label failed: a value in it cannot be sent" in editor.messages()
+
+
 def test_a_tilde_is_the_home_directory_in_every_word(nvim: Editors) -> None:
     editor = nvim(config={**QUIET, "python": ["~/uv", "--project", "~", "a~/b"]}, ui=False)
     home = editor.lua("return vim.uv.os_homedir()")

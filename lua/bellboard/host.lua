@@ -284,7 +284,9 @@ end
 M.tell = function(evidence)
   local sent = M.notify('evidence', evidence)
   if not sent and not (evidence.view ~= nil or evidence['goto']) then
-    message.warn(('%s failed: the background process is not running'):format(next(evidence)))
+    local why = pcall(vim.mpack.encode, evidence) and 'the background process is not running'
+      or 'a value in it cannot be sent'
+    message.warn(('%s failed: %s'):format(next(evidence), why))
   end
   return sent
 end
