@@ -63,7 +63,8 @@ local verbs = {
   new = 'start a session', resume = 'resume a session that ended here',
   install = 'install the hooks', uninstall = 'remove the hooks', health = 'check the health',
   start = 'start the background process', restart = 'restart it', stop = 'stop it',
-  build = 'install its packages', path = 'link the shell program', tmux = 'show the set-up of tmux',
+  answers = 'show whether hooks wait for answers', build = 'install its packages',
+  path = 'link the shell program', tmux = 'show the set-up of tmux',
   history = 'show past changes of status', rules = 'list rules that would spare you questions',
   record = 'record a trace', man = 'show the manual page',
 }

@@ -216,7 +216,7 @@ def test_every_subcommand_has_a_mapping_in_every_mode(nvim: Editors, version: st
     """Except those that need an argument; each with a description, and in the manual."""
     editor = nvim(version, QUIET, ui=False)
     verbs = set(editor.lua("return vim.fn.getcompletion('Bellboard ', 'cmdline')"))
-    verbs -= {"goto", "explain", "forget", "name", "set", "replay", "answers"}
+    verbs -= {"goto", "explain", "forget", "name", "set", "replay"}
     for mode in "nxit":
         maps = {
             match[1]: m.get("desc")
