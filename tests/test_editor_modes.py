@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from asked import asks, command, play
 from bellboard import __version__ as VERSION
 from rig.editor import Editor
 from rig.fixtures import Editors
@@ -286,3 +287,34 @@ def test_a_terminal_is_not_disturbed(nvim: Editors, version: str) -> None:
     assert editor.nvim.request("nvim_get_mode")["mode"] == "t"
     editor.press("two<CR>")
     eventually(lambda: editor.screen.text.count("one two") == 2, "the echo and the copy")
+
+
+@pytest.mark.parametrize("keys", ["i", "A", "R", "gR", "A<C-o>R"])
+def test_a_view_goes_back_to_the_mode_it_was_opened_from(
+    nvim: Editors, version: str, keys: str
+) -> None:
+    """Its own keys work, and typing continues where it was."""
+    editor, host = opened(nvim, version)
+    editor.lua(BEGIN)
+    asking = asks("web")
+    play(editor, command(asking, "make"))
+    host.push(asking)
+    editor.lua("vim.keymap.set({ 'i' }, '<F2>', '<Cmd>ClaudeSessions answer web<CR>')")
+    ends = []
+    for meanwhile in ("", "<F2>"):
+        editor.lua("vim.api.nvim_buf_set_lines(0, 0, 1, false, { 'one\ttwo three' })")
+        editor.press(f"gg0{keys}ab")
+        if meanwhile:
+            editor.press(meanwhile)
+            editor.shows("web: Run a command")
+            eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "n", "its keys")
+            editor.press("q")
+            editor.hides("web: Run a command")
+        eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"][0] in "iR", "the mode")
+        ends.append([editor.nvim.request("nvim_get_mode")["mode"]])
+        editor.press("cd")
+        eventually(lambda: "cd" in editor.lua("return vim.fn.getline(1)"), "what is typed")
+        ends[-1].append(editor.lua("return vim.fn.getline(1)"))
+        editor.press("<Esc>")
+        eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "n", "the end")
+    assert ends[1] == ends[0]

@@ -12,7 +12,7 @@ M.keep = function(is_split)
   if is_split then
     sizes = vim.fn.winrestcmd()
   end
-  if mode:find('^[it]') then
+  if mode:find('^[iRt]') then
     vim.cmd.stopinsert()
   elseif mode:find('^[vVsS\22\19]') then
     vim.cmd.normal({ '\27', bang = true })
@@ -25,9 +25,12 @@ M.keep = function(is_split)
       return
     end
     api.nvim_set_current_win(win)
-    if mode:find('^i') then
+    local start = mode:find('^i') and 'startinsert'
+      or mode:find('^Rv') and 'startgreplace'
+      or mode:find('^R') and 'startreplace'
+    if start then
       local line = api.nvim_get_current_line()
-      vim.cmd.startinsert({ bang = cursor[2] >= #line })
+      vim.cmd[start]({ bang = cursor[2] >= #line })
       pcall(api.nvim_win_set_cursor, win, cursor)
     elseif mode:find('^t') then
       vim.cmd.startinsert()
