@@ -16,8 +16,10 @@ say() {
     program=$PWD/.venv/bin/bellboard
     say 'installing its Python packages, once'
     log=$(mktemp)
-    { uv sync --no-dev --frozen || { python3 -m venv .venv && .venv/bin/pip install --editable .; }; } \
-      >"$log" 2>&1 || say "could not be installed: see $log"
+    {
+      UV_PROJECT_ENVIRONMENT=$PWD/.venv uv sync --no-dev --frozen --inexact ||
+        { python3 -m venv .venv && .venv/bin/pip install --editable .; }
+    } >"$log" 2>&1 || say "could not be installed: see $log"
   }
   exec 9<&-
   # shellcheck disable=SC2046 # several words

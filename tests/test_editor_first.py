@@ -133,7 +133,7 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     shown = " ".join(editor.screen.text.split())
     assert "uv failed: error: no network" in shown and "Python 3.10 or newer is missing" in shown
     editor.press("l")
-    editor.shows("$ uv sync --no-dev --frozen")
+    editor.shows("$ uv sync --no-dev --frozen --inexact")
     assert not editor.lua(RUNS)
 
 

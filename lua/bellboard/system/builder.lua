@@ -155,7 +155,8 @@ local function build(root, report, after)
     return with_pip(root, report, after)
   end
   report('installing Python packages with uv')
-  run({ 'uv', 'sync', '--no-dev', '--frozen' }, root, function(ok, printed)
+  -- inexact: what the user has added for a fleet stays
+  run({ 'uv', 'sync', '--no-dev', '--frozen', '--inexact' }, root, function(ok, printed)
     if ok then
       return after(true, 'built with uv', printed)
     end

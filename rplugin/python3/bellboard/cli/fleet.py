@@ -174,12 +174,12 @@ def joined() -> Joined | None:
 
 
 def _need_nats() -> None:
-    import importlib.util
+    from importlib.util import find_spec
 
-    if not all(importlib.util.find_spec(name) for name in ("nats", "nkeys")):
-        raise Problem(
-            f"nats-py is missing; install it: {sys.executable} -m pip install 'bellboard[fleet]'"
-        )
+    from ..fleet.reasons import without_nats
+
+    if not all(map(find_spec, ("nats", "nkeys"))):
+        raise Problem(without_nats())
 
 
 # ---------------------------------------------------------------- status

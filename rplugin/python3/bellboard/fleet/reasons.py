@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import socket
 import ssl
+import sys
+from importlib.util import find_spec
 from typing import Final
 
 from ..core import words
 from ..system.failures import described
 from .member import Joined
 
+NATS: Final = "nats-py[nkeys]>=2.9"  # the extra `fleet` of pyproject.toml
 HUNG_UP: Final = (ConnectionResetError, BrokenPipeError)
+
+
+def without_nats() -> str:
+    """Return how to install what a fleet needs for this Python; one that uv made has no pip."""
+    python = shlex.quote(sys.executable)
+    has_pip = find_spec("pip") is not None
+    how = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
+    return f"nats-py is missing; install it: {how} {shlex.quote(NATS)}"
 
 
 def reason(e: BaseException, joined: Joined) -> str:

@@ -25,6 +25,7 @@ from .followed import Followed
 from .member import Joined, Unusable, credentials
 from .publisher import AGAIN, Publisher, Shelf, Taken, Update
 from .reader import Deliver, Reader, deliver, watch
+from .reasons import without_nats
 from .requests import MOST, Do, Incoming, Reply, ask, no
 from .screens import Screens
 from .streams import ensure
@@ -281,7 +282,7 @@ class Service:
 
 def _words(e: Exception) -> str:
     if isinstance(e, ImportError):
-        return "nats-py is not installed here: pip install 'bellboard[fleet]'"
+        return without_nats()
     if isinstance(e, Down | Ended | Refused | Unusable):
         return str(e)
     return f"the server's reply cannot be used: {described(e)}"
