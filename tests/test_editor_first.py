@@ -94,7 +94,7 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     os.close(other)
     editor.shows("built with uv")
     asks(editor, "Install Claude Code hooks?")
-    assert (home.root / "uv.log").read_text() == "sync --no-dev --frozen\n"
+    assert (home.root / "uv.log").read_text() == "sync --no-dev --frozen --inexact\n"
     assert editor.lua(RUNS)
     editor.press("y")
     editor.shows("press y to write this")
