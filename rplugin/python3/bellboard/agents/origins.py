@@ -28,6 +28,7 @@ def origin_of(given: object) -> Origin:
         agent=_runner(env, pid) or text_of(given, "agent") or AGENT,
         pid=pid,
         shared=given.get("shared") is True,
+        many=given.get("many") is True,
         # the rest of an environment is private
         env={NAMES[k]: whole(v) for k, v in env.items() if k in NAMES and type(v) is str},
     )
