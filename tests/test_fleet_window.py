@@ -197,18 +197,21 @@ def test_a_machine_that_is_gone_for_long_gives_its_place_to_another(
 
 
 @pytest.mark.files
-def test_a_machine_that_cannot_be_followed_delays_no_other(tmp_path: Path) -> None:
+def test_a_machine_that_cannot_be_asked_is_shown_and_delays_no_other(tmp_path: Path) -> None:
     """Such as one in the place of whose folder there is a file; health says so."""
     spool = made(tmp_path)
     (prepare(spool.home) / "odd").touch()
     mates = Mates(spool, {})
     said: list[tuple[str, Said]] = [(name, State(1.0, "a.1", ("s1",))) for name in ("odd", "dev")]
     asyncio.run(asyncio.wait_for(mates.take(said), 5))
-    assert [*mates.followers] == ["dev"]
-    assert mates.why.startswith("odd cannot be followed: ")
+    assert [*mates.followers] == ["odd", "dev"]
+    assert mates.followers["odd"].is_up
+    assert mates.why.startswith("odd cannot be asked: ")
+    asyncio.run(mates.take([("odd", Gone())]))
+    assert mates.why == ""
+    asyncio.run(mates.take(said))
     (spool.home / "links/odd").unlink()
-    asyncio.run(asyncio.wait_for(mates.take(said), 5))
-    assert [*mates.followers] == ["dev", "odd"]
+    asyncio.run(mates.take([("odd", Change(2.0, "a.2", (), (), ()))]))
     assert mates.why == ""
 
 

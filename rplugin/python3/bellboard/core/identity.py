@@ -166,6 +166,7 @@ def resume(records: Records, s: Session, e: Event) -> None:
         x
         for x in records.in_terminal(terminal)
         if (x.agent, x.cwd) == (s.agent, e.cwd) and x.session_id != s.session_id
+        if x.turn == ABSENT or not stays(x, x.pid)  # one that runs on keeps its name
     ]
     if before:
         _go_on(s, max(before, key=lambda x: (x.turn != ABSENT, x.ended, x.session_id)))
@@ -186,7 +187,9 @@ def settle(records: Records, s: Session, old: Session | None) -> tuple[Transitio
                 out += _yield(records, other, s)
     if not was_listed:
         terminal = terminal_of(s)
-        for other in records.in_terminal(terminal) if terminal else ():
+        # One that comes back, as its end was wrong, has shown that they share it.
+        returns = old is not None and (old.end_reason, old.ended_pid) == (TAKEN_OVER, s.pid)
+        for other in records.in_terminal(terminal) if terminal and not returns else ():
             if other.session_id != s.session_id:
                 out += _yield(records, other, s, terminal)
         find_viewers(records, s, s.started)  # somebody may already look at its pane

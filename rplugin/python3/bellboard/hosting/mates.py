@@ -37,12 +37,13 @@ class Mates:
         self.followers: dict[str, Follower] = {}
         self._lost: set[str] = set()
         self._why = ""  # why something cannot be written
-        self._unfit: dict[str, str] = {}  # machine → why it cannot be followed here
+        self._unfit: dict[str, str] = {}  # machine → why it cannot be asked
 
     @property
     def why(self) -> str:
-        """Return why something cannot be written, or somebody not followed."""
-        return self._why or next(iter([*self._unfit.values()]), "")
+        """Return why something cannot be written, or a machine not be asked."""
+        unfit = [why for machine, why in self._unfit.copy().items() if machine not in self.linked]
+        return self._why or next(iter(unfit), "")
 
     async def take(self, said: list[tuple[str, Said]]) -> None:
         """Write messages as evidence; wait while the spool is full."""
@@ -75,8 +76,6 @@ class Mates:
         if isinstance(what, Gone):
             return self._forget(machine)
         follower = self._follower(machine)
-        if follower is None:
-            return None
         if isinstance(what, Lost):
             follower.lose(what.why)
             self._lost.add(follower.machine)
@@ -94,17 +93,18 @@ class Mates:
             follower.leave()
             self._cursors[machine] = follower.cursor
             del self.followers[machine]
+            self._unfit.pop(machine, None)
             self._lost.discard(machine)
 
-    def _follower(self, machine: str) -> Follower | None:
-        """Return who follows a machine; None if something else is in the place of its folder."""
-        if machine not in self.followers:
+    def _follower(self, machine: str) -> Follower:
+        """Return who follows a machine, even if something else is in the place of its folder."""
+        if machine not in self.followers or machine in self._unfit:
             try:
                 machines.lend(self._spool.home, machine)
-            except (FileExistsError, NotADirectoryError) as e:  # no other machine waits for that
-                self._unfit[machine] = f"{machine} cannot be followed: {described(e)}"
-                return None
-            self._unfit.pop(machine, None)
+                self._unfit.pop(machine, None)
+            except (FileExistsError, NotADirectoryError) as e:  # its sessions show nevertheless
+                self._unfit[machine] = f"{machine} cannot be asked: {described(e)}"
+        if machine not in self.followers:
             cursor = self._cursors.get(machine, "")
             self.followers[machine] = Follower(machine, self._spool.write, time.time, cursor)
         return self.followers[machine]

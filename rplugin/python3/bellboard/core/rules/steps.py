@@ -166,7 +166,9 @@ def is_waiting(s: Session) -> bool:
 
 def is_of_file(s: Session, b: Block) -> bool:
     """Return whether only the session file reports a question: nothing says who asks it."""
-    return not (b.agent or b.tool or b.key or b.inferred) and is_waiting(s)
+    p = own(s)  # a title or a server may fall silent, and then hooks say more
+    is_file = p is not None and not p.shown and is_waiting(s)
+    return is_file and not (b.agent or b.tool or b.key or b.inferred)
 
 
 def ask_on(s: Session) -> bool:
