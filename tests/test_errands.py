@@ -159,10 +159,17 @@ def test_a_process_of_another_user_is_not_stopped(home: Home, run: Run) -> None:
     assert process.poll() is None
 
 
-def test_a_folder_that_hangs_is_not_waited_for(home: Home, run: Run) -> None:
-    """The session file is on a mount that does not answer: this is reported quickly."""
+def test_a_folder_that_hangs_is_not_waited_for(
+    home: Home, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session file is on a mount: while that answers, it is read; then this is reported."""
+    for name, value in home.env.items():
+        monkeypatch.setenv(name, value)
     mount = HungMount(home.project, home.root / "hung")
     try:
+        process = run("claude", env=home.env | {"CLAUDE_CONFIG_DIR": str(mount.place)})
+        errands = Errands(Plain(home, session(process.pid)), "Neovim 1", os.environ)
+        assert asyncio.run(errands.do("stop", {"session_id": "s", "pid": process.pid}))["ok"]
         process = run("claude", env=home.env | {"CLAUDE_CONFIG_DIR": str(mount.place)})
         mount.hang()
         begun = time.monotonic()

@@ -22,6 +22,7 @@ from bellboard.hosting.whole import (
     WITHHELD,
 )
 from desk import INPUT, Desk, Hook
+from rig.hung_mount import HungMount
 from test_answering import SCREEN, THERE, Typewriter
 
 pytestmark = pytest.mark.files
@@ -125,6 +126,22 @@ def asks_to_write(desk: Desk, path: Path, tool: str = "Write", **given: Any) -> 
     hook = desk.waits()
     desk.becomes(tool=tool, detail=str(path), pipe="1.1")
     return hook
+
+
+def test_a_file_on_a_mount_that_a_program_serves_is_shown_too(desk: Desk) -> None:
+    """Such as FUSE and 9p, which a process of its own reads, as they may hang."""
+    source = desk.home.root / "source"
+    source.mkdir()
+    (source / "w.txt").write_text("old\n")
+    mount = HungMount(source, desk.home.root / "mount")
+    try:
+        path = mount.place / "w.txt"
+        hook = asks_to_write(desk, path)
+        assert parts_of(desk) == [("diff", REPLACED, str(path), "old\n", "new\n", "")]
+        assert desk.answer()["way"] == "hook"
+        assert "allow" in hook.said[0]
+    finally:
+        mount.close()
 
 
 def test_what_a_file_holds_can_be_left_out(desk: Desk) -> None:

@@ -109,7 +109,7 @@ class Answering:
         environ: Mapping[str, str] = os.environ,
         terminal: Callable[[Run], Terminal | None] | None = None,
     ) -> None:
-        self._desk, self._by, self._environ = desk, by, environ
+        self._desk, self._by, self._environ = desk, by, dict(environ)
         self._terminal = terminal or _terminal_of
         self._claims = Claims(desk.spool.home)
         self._pipes = desk.spool.pipes
@@ -184,14 +184,10 @@ class Answering:
             was_shown = bool(NAME.fullmatch(name)) if name else bool(_digest(given))
             otherwise = FIRST[TERMINAL] if was_shown else ANSWERED
             raise Declined(self._who(name, _digest(given), otherwise, s.session_id))
-        asked = await beside(partial(self._read, s, *found))
+        asked = await beside(partial(_read, s, *found, self._desk.spool, self._environ))
         if not await beside(partial(still_asks, asked, self._environ)):
             raise Declined(self._who(name_of(asked.request), "", FIRST[TERMINAL]))
         return asked
-
-    def _read(self, s: Session, run: Run, block: Block) -> Asked:
-        """Return what a question asks, with everything that it is about.  May hang."""
-        return completed(asked_of(s, run, block, self._desk.spool), self._environ)
 
     async def _with_digest(self, asked: Asked, digest: str) -> Asked:
         """Return the request of its session that has a digest; without one, this one."""
@@ -354,6 +350,11 @@ class Answering:
         }
         with suppress(ValueError, OSError):  # the answer counts, even if it cannot be logged
             self._desk.report({"t": time.time(), "answer": facts})
+
+
+def _read(s: Session, run: Run, block: Block, spool: Spool, environ: Mapping[str, str]) -> Asked:
+    """Return what a question asks, with everything that it is about.  May hang."""
+    return completed(asked_of(s, run, block, spool), environ)
 
 
 def _terminal_of(run: Run) -> Terminal | None:

@@ -59,7 +59,10 @@ async def pause(seconds: float) -> None:
 
 
 async def beside(work: Callable[[], T]) -> T:
-    """Run `work` in a daemon thread: reading a foreign file may hang, and must not delay exit."""
+    """Run `work` in a daemon thread: reading a foreign file may hang, and must not delay exit.
+
+    It must be picklable: on some mounts it runs in another process.
+    """
     outcome = _waited(work) if _alone.get() else await _looped(work)
     if outcome is None:
         raise Unheard(

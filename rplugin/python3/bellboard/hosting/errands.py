@@ -31,7 +31,7 @@ class Errands:
 
     def __init__(self, desk: Desk, by: str = "", environ: Mapping[str, str] = os.environ) -> None:
         self._desk = desk
-        self._environ = environ
+        self._environ = dict(environ)
         self._answering = Answering(desk, by, environ)
 
     async def do(self, what: str, given: Given) -> Reply:

@@ -62,8 +62,8 @@ class Far:
             self._process.kill()
             self.close()
             raise Ended(f"the process for this path exited: {described(why)}") from None
-        if error:
-            raise OSError(error)
+        if error is not None:
+            raise error
         return result  # type: ignore[no-any-return]
 
     def close(self) -> None:
@@ -86,8 +86,17 @@ def serve(*modules: str) -> None:
         except EOFError:
             return
         try:
-            answer = pickle.dumps(("", work()))
+            answer = pickle.dumps((None, work()))
         except Exception as error:  # any kind: it concerns this job only
-            answer = pickle.dumps((described(error), None))
+            answer = pickle.dumps((_sendable(error), None))
         results.write(answer)
         results.flush()
+
+
+def _sendable(error: Exception) -> Exception:
+    """Return an error, or only its text if it cannot be pickled."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return OSError(described(error))
+    return error
