@@ -9,6 +9,7 @@ HIDDEN: Final = "***"
 #: How the name of a secret ends: `GITHUB_TOKEN`, `db-password`, `accessKey`.
 NAMES: Final = r"""
     (?: password | passwd | passphrase | passcode | secret | token | api[_.-]?key | authorization
+      | sshpass | secret[_.-]key[_.-]base | (?<= [a-z0-9] [_.-] ) pat
       | (?: access | secret | private | account | auth | encryption | signing | master | shared )
         [_.-]? key
       | (?<= [a-z0-9] [_.-] ) (?<! primary. ) (?<! foreign. ) (?<! public. ) (?<! cache. )
@@ -18,7 +19,9 @@ NAMES: Final = r"""
       | (?-i: (?<= [a-z] ) (?: Pass | Pwd | Auth ) )
     ) (?! [\w-] )"""
 #: Names that count only before an equals sign.
-WEAK: Final = r"(?: (?<! [a-z] ) (?: pass | pw | auth | sig | signature ) (?! [\w-] ) )"
+WEAK: Final = (
+    r"(?: (?<! [a-z] ) (?: pass | pw | auth | sig | signature | credentials? ) (?! [\w-] ) )"
+)
 
 
 class Flag(NamedTuple):
@@ -82,6 +85,9 @@ SCHEMES: Final = frozenset(
 )
 
 #: In lower case; a text without any of these has no name of a secret.
-NAMED: Final = ("pass", "secret", "token", "key", "auth", "cookie", "pwd", "pw", "sig", "sudo")
+NAMED: Final = (
+    *("pass", "secret", "token", "key", "auth", "cookie", "pwd", "pw", "sig", "sudo"),
+    *("credential", "_pat", "-pat", ".pat"),
+)
 #: A text with none of these has no command that takes a secret as an option.
 COMMANDS: Final = (*(command for command in FLAGS if command != LOGIN), *REGISTRIES)
