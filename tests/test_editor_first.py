@@ -141,7 +141,7 @@ ASK = "require('bellboard.view.question').ask('Sure?', { 'of it' }, { { 'y', 'ye
 
 
 @pytest.mark.parametrize(
-    "key", ["<Down>", "<BS>", "ö", "<M-x>", "<C-^>", "<F5>", "gz", "<C-\\><C-n>"]
+    "key", ["<Down>", "<BS>", "ö", "<M-x>", "<C-^>", "<F5>", "gz", "K", "X", "<C-\\><C-n>"]
 )
 def test_any_key_closes_a_question_and_acts_on_the_window_below(
     nvim: Editors, version: str, key: str
@@ -149,13 +149,14 @@ def test_any_key_closes_a_question_and_acts_on_the_window_below(
     """Whatever the key, and whatever it is mapped to: no file opens inside the question."""
     editor = nvim(version, {"auto_start": False, "answer": {"ready": 0}})
     editor.lua("vim.cmd('edit! second') vim.cmd('edit! first') vim.cmd('normal! 2oline')")
-    editor.command("set hidden | nmap <F5> <C-^>| nmap gz <C-^>")
+    editor.command("set hidden | nmap <F5> <C-^>| nmap gz <C-^>| nmap <buffer> K <C-^>")
+    editor.command("nmap <expr> X &modifiable ? '<C-^>' : ''")
     editor.lua(ASK)
     asks(editor, "Sure?")
     editor.press(key)
     editor.hides("Sure?")
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1
-    opens = key in ("<C-^>", "<F5>", "gz")
+    opens = key in ("<C-^>", "<F5>", "gz", "K", "X")
     name = "return vim.fn.expand('%:t')"
     eventually(lambda: editor.lua(name) == ("second" if opens else "first"), "its effect")
     assert editor.messages().strip() == ""

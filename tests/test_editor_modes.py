@@ -274,6 +274,17 @@ def test_an_expression_mapping_is_not_disturbed(nvim: Editors, version: str) -> 
     assert editor.lua("return { vim.v.errmsg, vim.fn.execute('messages') }") == ["", ""]
 
 
+def test_what_fails_after_a_lock_keeps_nothing_else_back(nvim: Editors) -> None:
+    """The error is shown, and what waits behind it is done."""
+    editor = nvim(config=QUIET, ui=False)
+    editor.lua(
+        "local after = require('bellboard.system.textlock').after"
+        " after(function() after(function() vim.g.next = 'comes' end) error('one fails', 0) end)"
+    )
+    assert editor.lua("return vim.g.next") == "comes"
+    assert "one fails" in editor.messages()
+
+
 def test_a_terminal_is_not_disturbed(nvim: Editors, version: str) -> None:
     """Terminal mode continues, and the program gets each key once."""
     editor, host = opened(nvim, version)

@@ -203,7 +203,7 @@ end
 ---@param session bellboard.Session
 ---@param request bellboard.Request
 M.replace = function(session, request)
-  open.session, open.request, open.status = session, request, nil
+  open.session, open.request = session, request
   M.guard()
   M.draw()
 end

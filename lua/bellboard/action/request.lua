@@ -71,10 +71,13 @@ local function follow(open, why)
     for _, key in ipairs(open.request.digest ~= '' and is_same and SHOWN or {}) do
       is_same = is_same and vim.deep_equal(open.request[key], request[key])
     end
-    if request and is_same then
-      opened.replace(session, request)
-    else
+    if not (request and is_same) then
       gone(why)
+    elseif open.request.digest == '' then -- nothing of it could be read
+      open.session, open.request, open.status = session, request, nil
+      M.show(open)
+    else
+      opened.replace(session, request)
     end
   end)
 end

@@ -110,11 +110,14 @@ M.attach = function()
     reported = true
     focus(event.event == 'FocusGained')
   end)
-  on({ 'UIEnter', 'UILeave' }, function(event)
+  on({ 'UIEnter' }, function()
+    focus(true) -- now, since that it has no focus may follow
+    here()
+  end)
+  on({ 'UILeave' }, function()
     vim.schedule(function() -- one that leaves is still listed
-      local is_seen = #api.nvim_list_uis() > 0
-      if is_seen == (event.event == 'UIEnter') then
-        focus(is_seen)
+      if #api.nvim_list_uis() == 0 then
+        focus(false)
       end
     end)
   end)

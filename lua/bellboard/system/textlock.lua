@@ -19,7 +19,12 @@ end
 
 local function run()
   while waiting[1] and not is_locked() do
-    table.remove(waiting, 1)()
+    local ok, problem = pcall(table.remove(waiting, 1))
+    if not ok then -- what waits behind it does not wait for it
+      vim.schedule(function()
+        error(problem, 0)
+      end)
+    end
   end
   if waiting[1] and not is_armed then
     is_armed = true

@@ -4,6 +4,7 @@ local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
+local textlock = require('bellboard.system.textlock')
 
 local M = {}
 
@@ -88,6 +89,7 @@ local function open(title, lines, choices)
   local buf = canvas.buffer(vim.tbl_map(function(row)
     return ' ' .. row
   end, rows))
+  vim.bo[buf].bufhidden = 'hide' -- a key that closes it may be on its way to a mapping of its
   local height = math.min(#rows, math.max(1, vim.o.lines - 6))
   local win = api.nvim_open_win(buf, true, {
     relative = 'editor',
@@ -116,23 +118,42 @@ local function open(title, lines, choices)
     if api.nvim_win_is_valid(win) then
       api.nvim_win_close(win, true)
     end
+    vim.schedule(function()
+      pcall(api.nvim_buf_delete, buf, { force = true })
+    end)
   end
-  local own = { [vim.keycode('<Esc>')] = true }
-  vim.keymap.set('n', '<Esc>', close, { buffer = buf, nowait = true })
-  for _, choice in ipairs(choices) do
-    own[choice[1]] = true
-    vim.keymap.set('n', choice[1], function()
+  ---@param lhs string
+  ---@param act fun()
+  local function map(lhs, act)
+    vim.keymap.set('n', lhs, function()
       close()
+      act()
+    end, { buffer = buf, nowait = true })
+  end
+  -- Passed on, so that mappings of the window below count, and run there; not <C-c>, <Esc> and
+  -- <C-Bslash>.
+  for code = 1, 126 do
+    local key, named = string.char(code), { ['<'] = '<lt>', ['|'] = '<Bar>' }
+    if code ~= 3 and code ~= 27 and code ~= 28 then
+      local lhs = code < 32 and ('<C-%s>'):format(string.char(code + 64)) or named[key] or key
+      map(lhs, function()
+        api.nvim_feedkeys(key, 'mit', false)
+      end)
+    end
+  end
+  map('<Esc>', function() end)
+  for _, choice in ipairs(choices) do
+    map(choice[1], function()
       if not is_ready then
         api.nvim_feedkeys(choice[1], 'mit', false)
       elseif choice[3] then
         choice[3]()
       end
-    end, { buffer = buf, nowait = true })
+    end)
   end
   vim.on_key(function(_, typed)
-    if typed ~= '' and typed ~= MOUSE_MOVE and not own[typed] then
-      close() -- so that the key acts on the window below
+    if typed ~= '' and typed ~= MOUSE_MOVE then
+      textlock.after(close) -- so that any other key acts on the window below
     end
   end, namespace)
   api.nvim_create_autocmd('WinLeave', {
