@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pytest
 
@@ -334,6 +334,36 @@ def test_all_connections_pass_the_gate() -> None:
         if path.suffix in (".py", ".lua") and CONNECTS.search(path.read_text())
     }
     assert found == {"rplugin/python3/bellboard/system/gate.py", "lua/bellboard/system/gate.lua"}
+
+
+#: What looks at a path, except through `system/files.py`.
+LOOKS: Final = frozenset(
+    (
+        *("stat", "lstat", "exists", "lexists", "is_file", "is_dir", "is_symlink", "isfile"),
+        *("isdir", "islink", "realpath", "resolve", "readlink", "listdir", "scandir", "iterdir"),
+        *("open", "read_text", "read_bytes", "glob", "rglob", "walk", "access", "which"),
+    )
+)
+#: What only commands run, and what looks only at /proc, or follows nothing.
+COMMANDS: Final = re.compile(r"agents/(installing/|\w+/installer\b|codex/trust)")
+OF_PROC: Final = {"discovery.py: entry.stat", "discovery.py: os.scandir"} | {
+    "agents_json.py: Path(f'{PROC}/{pid}/exe').readlink"
+}
+
+
+def test_the_witnesses_look_at_files_only_where_their_thread_may() -> None:
+    """A thread that waits for a FUSE mount keeps its host alive: only `system/files.py` is safe."""
+    found = set()
+    for path in (*PACKAGE.glob("witnesses/*.py"), *PACKAGE.rglob("agents/**/*.py")):
+        if COMMANDS.search(str(path.relative_to(PACKAGE))):
+            continue
+        for node in nodes_of(path):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                owner, _, last = name.rpartition(".")
+                if last in LOOKS and (owner or last == "open") and owner != "self":
+                    found.add(f"{path.name}: {name}")
+    assert found == OF_PROC
 
 
 def test_importing_the_plugin_is_cheap() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents.evidence import from_line
+from bellboard.system.files import Elsewhere, stay_near
+from bellboard.system.mounts import Mounts
 from bellboard.witnesses.gitconfig import config_in, remote_in
 from bellboard.witnesses.repository import Repositories, facts_of, look_up
 from rig.home import Home
@@ -313,3 +316,26 @@ def test_no_configuration_and_no_address_raises(text: str) -> None:
         assert remote.name
     told = remote_in(f"https://me:secret@example.org/{text}")
     assert told is None or "secret" not in str(told)
+
+
+@pytest.mark.parametrize("name", [".git/HEAD", ".git/config", ".git/commondir"])
+def test_a_link_into_a_mount_that_may_hang_is_not_followed(project: Path, name: str) -> None:
+    """By a thread of the host, which would stay; another process looks there instead."""
+    table, far = project.parent / "mountinfo", project.parent / "far"
+    far.mkdir()
+    table.write_text(f"36 35 0:36 / {far} rw - fuse.hung server rw\n")
+    (project / name).unlink(missing_ok=True)
+    (project / name).symlink_to(far / "x")
+    met: list[str] = []
+
+    def look() -> None:
+        stay_near(Mounts(str(table)))
+        try:
+            look_up(str(project))
+        except Elsewhere as where:
+            met.append(str(where))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert met == [str(far)]

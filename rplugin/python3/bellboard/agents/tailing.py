@@ -18,7 +18,7 @@ from ..core.events import Event, line_of
 from ..core.finding import Finding
 from ..core.lenient import WRONG_SHAPE, Facts
 from ..core.words import amount
-from ..system.files import decoded, opened
+from ..system.files import decoded, is_folder, opened
 from .dialect import Dialect, tells
 
 TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
@@ -139,7 +139,7 @@ class Tail:
         except OSError as error:  # if it appears again, it is a different file
             self._identity, self._offset = (0, 0), 0
             is_there = not isinstance(error, FileNotFoundError)
-            self.has_folder = is_there or os.path.isdir(os.path.dirname(self.path))  # noqa: PTH112, PTH120
+            self.has_folder = is_there or is_folder(os.path.dirname(self.path))  # noqa: PTH120
             self._unread = (error.strerror or str(error)) if is_there else ""
             return []
         self._unread = ""

@@ -8,7 +8,6 @@ sequence is neutralised first.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -90,10 +89,10 @@ class Channels:
     """The channels of this host, by its configuration and the programs installed."""
 
     def __init__(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-        path = near(environ.get("PATH", os.defpath))
+        path = environ.get("PATH", os.defpath)
         self.command = _words(settings.get("command"))
         self.player = _words(settings.get("player")) or next(
-            ([*p] for p in PLAYERS if shutil.which(p[0], path=path)), []
+            ([*p] for p in PLAYERS if near(p[0], path)), []
         )
         via = settings.get("via")
         self.via = str(via) if via in VIAS else _best_via(environ, path)
@@ -183,12 +182,12 @@ def _texts(value: object) -> dict[str, str]:
 
 def _best_via(environ: Mapping[str, str], path: str) -> str:
     """Choose the desktop if there is one, or a terminal that can notify its desktop."""
-    if sys.platform == "darwin" and shutil.which("osascript", path=path):
+    if sys.platform == "darwin" and near("osascript", path):
         return "osascript"
     desktop = any(
         environ.get(k) for k in ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
     )
-    if desktop and not environ.get("SSH_CONNECTION") and shutil.which("notify-send", path=path):
+    if desktop and not environ.get("SSH_CONNECTION") and near("notify-send", path):
         return "notify-send"
     terminal = environ.get("TERM_PROGRAM") or environ.get("LC_TERMINAL") or ""
     if terminal in OSC9 or terminal == "iTerm2":

@@ -12,7 +12,6 @@ import errno
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -24,7 +23,7 @@ from ..agents.parts import part
 from ..core.events import Origin
 from ..core.request import Part, Request, digest_of
 from ..core.visible import marked
-from ..system.files import read, touch
+from ..system.files import read, real, status_of
 from .standing import THERE, Asked, placed
 
 Environ = Mapping[str, str]
@@ -86,16 +85,15 @@ def _bound(request: Request, disk: OnDisk, path: str, folders: Iterable[str]) ->
     """Bind a request to the file that it is about, as that is now."""
     if not path.startswith("/") or "\0" in path:
         return _refused(request, f"it is not known which file “{marked(disk.path)}” is")
-    touch(path)
     if disk.holds is not None:
         held = _held(path)
         if isinstance(held, bytes) and held.strip() == disk.holds.strip().encode(errors="replace"):
             return request
         return _refused(request, f"{marked(path)} no longer holds what you were asked about")
     parts, facts = request.parts, []
-    if (real := os.path.realpath(path)) != _expected(path, folders):
-        parts = (*parts, part("file", "", LINKED, path=real))
-        facts.append(real)
+    if (there := real(path)) != _expected(path, folders):
+        parts = (*parts, part("file", "", LINKED, path=there))
+        facts.append(there)
     elif (plain := os.path.normpath(path)) != disk.path:
         parts = (*parts, part("file", "", SHORT, path=plain))
         facts.append(plain)
@@ -125,7 +123,7 @@ def _expected(path: str, folders: Iterable[str]) -> str:
     """Return where a file is if no link leads from its project to elsewhere."""
     for folder in folders:
         if path.startswith(f"{folder}/"):
-            return os.path.normpath(os.path.realpath(folder) + path.removeprefix(folder))
+            return os.path.normpath(real(folder) + path.removeprefix(folder))
     return os.path.normpath(path)
 
 
@@ -138,7 +136,7 @@ def _held(path: str) -> bytes | Unshown | None:
     except OSError as error:
         label = TOO_LARGE if error.errno == errno.EFBIG else UNREADABLE
     with suppress(OSError):
-        return Unshown(label, Path(path).stat().st_mtime_ns)
+        return Unshown(label, status_of(path).st_mtime_ns)
     return Unshown(label, 0)
 
 

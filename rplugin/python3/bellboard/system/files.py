@@ -1,4 +1,9 @@
-"""How to open and read files that others write: never waiting, and never where one may hang."""
+"""How to look at, open and read files that others write: never waiting, nor where one may hang.
+
+A thread of the host looks at a path from evidence only through this file: a path may lead into a
+mount through a link at its very end, and a thread that waits for a FUSE mount keeps its process
+alive.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +47,53 @@ def touch(path: str | Path) -> None:
         raise Elsewhere(mount.place)
 
 
+def status_of(path: str | Path) -> os.stat_result:
+    """Return the status of what a path leads to; raise OSError otherwise."""
+    touch(path)
+    try:
+        return os.stat(path)  # noqa: PTH116 - a string, or a path
+    except ValueError as error:  # a NUL or a lone surrogate
+        raise OSError(f"not a path: {error}") from None
+
+
+def is_file(path: str | Path) -> bool:
+    """Return whether a path leads to a regular file; never raises for an odd path."""
+    try:
+        return stat.S_ISREG(status_of(path).st_mode)
+    except OSError:
+        return False
+
+
+def is_folder(path: str | Path) -> bool:
+    """Return whether a path leads to a folder; never raises for an odd path."""
+    try:
+        return stat.S_ISDIR(status_of(path).st_mode)
+    except OSError:
+        return False
+
+
+def real(path: str | Path) -> str:
+    """Return a path without links."""
+    touch(path)
+    return os.path.realpath(path)
+
+
+def names_in(folder: str | Path) -> list[str]:
+    """Return the names in a folder; raise OSError otherwise."""
+    touch(folder)
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - only names are needed
+    except ValueError as error:  # a NUL or a lone surrogate
+        raise OSError(f"not a path: {error}") from None
+
+
 @contextmanager
 def opened(path: str | Path, ours: bool = True) -> Iterator[tuple[int, os.stat_result]]:
     """Open a regular file, by default only our own, without blocking; raise OSError otherwise."""
-    touch(path)
+    # opening a pipe or a device has effects: on its writer, or on the hardware
+    if not stat.S_ISREG(status_of(path).st_mode):
+        raise OSError(f"not a file: {path}")
     try:
-        # opening a pipe or a device has effects: on its writer, or on the hardware
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a string, or a path
-            raise OSError(f"not a file: {path}")
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except ValueError as error:  # a NUL or a lone surrogate
         raise OSError(f"not a path: {error}") from None
@@ -81,6 +125,7 @@ def entries(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
 
     Each name is yielded once, although the system may list it twice if the folder changes.
     """
+    touch(folder)
     seen: set[str] = set()
     with os.scandir(folder) as found:
         for entry in found:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from .files import status_of
 from .processes import stat_of
 
 PATIENCE: Final = 2.0  # seconds; work under such a lock takes milliseconds
@@ -63,7 +64,7 @@ def held(path: Path) -> list[list[str]]:
     Each as its fields: `1: POSIX ADVISORY WRITE 4711 fd:01:2345 120 120`.
     """
     try:
-        inode = path.stat().st_ino
+        inode = status_of(path).st_ino
     except OSError:
         return []
     return [row for row in _rows() if row[5].endswith(f":{inode}")]
@@ -75,7 +76,7 @@ def holders(paths: Iterable[Path]) -> dict[Path, int]:
     found = {}
     for path in paths:
         with contextlib.suppress(OSError):
-            if (pid := by_inode.get(str(path.stat().st_ino))) is not None:
+            if (pid := by_inode.get(str(status_of(path).st_ino))) is not None:
                 found[path] = pid
     return found
 

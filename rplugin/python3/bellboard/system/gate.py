@@ -66,9 +66,7 @@ def tmux(socket: str, *command: str) -> list[str]:
 
 def program() -> str:
     """Return the path of tmux, or "" if it is not installed."""
-    import shutil
-
-    return shutil.which("tmux", path=near(os.environ.get("PATH", os.defpath))) or ""
+    return near("tmux", os.environ.get("PATH", os.defpath)) or ""
 
 
 def connected(address: str, patience: float, pid: int = 0) -> Connection:

@@ -115,13 +115,19 @@ class Mounts:
 MOUNTS: Final = Mounts()
 
 
-def near(path: str) -> str:
-    """Return a PATH to look up a program, without folders that may hang, or that are relative.
+def near(name: str, path: str) -> str | None:
+    """Return a program on a PATH, not looked for where that may hang, or in a relative folder.
 
-    A relative one is wherever we are, such as in a repository that somebody else wrote.
+    A relative one is wherever we are, such as in a repository that somebody else wrote.  A name
+    that is a path itself is taken as it is.
     """
+    import shutil
+
+    if "/" in name:
+        return shutil.which(name)
     folders = (d for d in path.split(os.pathsep) if d.startswith("/"))
-    return os.pathsep.join(d for d in folders if not MOUNTS.hanging(d))
+    near = (d for d in folders if not MOUNTS.hanging(f"{d}/{name}"))
+    return shutil.which(name, path=os.pathsep.join(near))
 
 
 def read(table: str = TABLE) -> list[Mount]:

@@ -7,7 +7,6 @@ configuration says.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -76,7 +75,7 @@ class PullRequests:
 
 def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
     """Run `gh`; return None if it does not answer."""
-    program = shutil.which("gh", path=near(environ.get("PATH", "")))
+    program = near("gh", environ.get("PATH", ""))
     if program is None:
         return None
     what = ("--state=all", "--limit=1", "--json=number,state,url", "--jq=.[0] // {}")

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ..core.detail import line
 from ..core.finding import Finding
-from ..system.files import read, touch
+from ..system.files import is_file, read, status_of
 from .gitconfig import Config, Remote, config_in, remote_in
 
 DEEPEST: Final = 64  # levels to search upwards
@@ -128,17 +128,15 @@ def _git_of(root: str) -> Path | None:
     """Return the git directory if this is the root of a working tree."""
     dot = f"{root}/.git"
     try:
-        touch(dot)
-        if stat.S_ISDIR(os.stat(dot).st_mode):  # noqa: PTH116
+        if stat.S_ISDIR(status_of(dot).st_mode):
             git = Path(dot)
         else:
             text = _text(Path(dot))
             if not text.startswith("gitdir:"):
                 return None
             git = Path(os.path.normpath(Path(root) / text.removeprefix("gitdir:").strip()))
-            touch(git)
-        return git if (git / "HEAD").is_file() else None
-    except (OSError, ValueError):
+        return git if is_file(git / "HEAD") else None
+    except OSError:
         return None
 
 
@@ -193,10 +191,9 @@ def _stamps(tree: _Tree) -> tuple[_Stamp | None, ...]:
 
 def _stamp(path: Path, entries: bool) -> _Stamp | None:
     """Return what changes with a file; for `.git` itself, only its inode."""
-    touch(path)
     try:
-        status = path.stat()
-    except (OSError, ValueError):
+        status = status_of(path)
+    except OSError:
         return None
     return status.st_ino, status.st_size * entries, status.st_mtime_ns * entries
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ...system.files import decoded, read
+from ...system.files import decoded, read, real
 from ...system.mounts import near
 from ...system.program import run
 
@@ -59,7 +58,7 @@ def version_of(cli: str | None, environ: Mapping[str, str]) -> Version | None:
     """Return the version of the CLI at a path, or on PATH, or `cli` itself if it is a version."""
     if cli and (given := version_in(cli)):
         return given
-    found = shutil.which(cli or "claude", path=near(environ.get("PATH", "")))
+    found = near(cli or "claude", environ.get("PATH", ""))
     if found is None:
         return None
     return _by_place(Path(found)) or _by_asking(found, environ)
@@ -67,10 +66,10 @@ def version_of(cli: str | None, environ: Mapping[str, str]) -> Version | None:
 
 def _by_place(program: Path) -> Version | None:
     """Read the version from versions/2.1.328 (native installer) or package.json (npm)."""
-    real = program.resolve()
-    if real.parent.name == "versions" and (named := _VERSION.fullmatch(real.name)):
+    there = Path(real(program))
+    if there.parent.name == "versions" and (named := _VERSION.fullmatch(there.name)):
         return _numbers(named)
-    for folder in list(real.parents)[:3]:
+    for folder in list(there.parents)[:3]:
         with contextlib.suppress(OSError):
             package = decoded(read(folder / "package.json", LARGEST, ours=False)[0]) or {}
             found = _VERSION.match(str(package.get("version")))

@@ -6,7 +6,6 @@ no hook has run.  One that was left with /clear or /new keeps it until the proce
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...system import flocks, processes
-from ...system.files import entries, touch
+from ...system.files import entries, names_in
 from .dialect.names import NO_TERMINAL
 
 FOLDER: Final = "thread-writer-locks"
@@ -45,7 +44,6 @@ def folder_of(environ: Mapping[str, str]) -> str:
 def threads_in(folder: str) -> list[Thread]:
     """Return the threads that processes with a terminal have open, the newest first. May hang."""
     try:
-        touch(folder)
         made = {name: status.st_mtime for name, status in entries(folder)}
     except (OSError, ValueError):
         return []
@@ -69,7 +67,7 @@ def log_of(home: str, thread: str) -> str:
     for day in sorted(days):
         folder = Path(home, "sessions", day)
         with suppress(OSError, ValueError):
-            for name in os.listdir(folder):  # noqa: PTH208, there may be many
+            for name in names_in(folder):
                 if name.startswith("rollout-") and name.endswith(ending):
                     return str(folder / name)
     return ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...system import atomic
+from ...system.files import real
 from ..installing.place import Looked
 
 CONFIG: Final = "config.toml"
@@ -32,7 +32,7 @@ def obstacles(looked: Looked) -> Iterator[str]:
     if isinstance(features, dict) and features.get("hooks") is False:
         yield f"switched off in {CONFIG}: [features] hooks"
     notes = _notes(config)
-    places = {str(looked.path), os.path.realpath(looked.path)}
+    places = {str(looked.path), real(looked.path)}
     wanted = dict(_hashes(looked))
     doubted, disabled = [], []
     for key, digest in wanted.items():

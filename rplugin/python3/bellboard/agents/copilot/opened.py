@@ -7,7 +7,6 @@ alive, and older than its lock.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ...core.lenient import object_of, time_of
 from ...system import processes
-from ...system.files import decoded, read, touch
+from ...system.files import decoded, names_in, read, status_of
 
 LIST: Final = "open-sessions-state.json"
 SESSIONS: Final = "session-state"
@@ -65,9 +64,8 @@ def opened_in(folder: str) -> list[Opened]:
 def _holders(folder: str) -> Iterator[int]:
     """Yield the live processes that hold a lock in the folder of a session."""
     try:
-        touch(folder)
-        names = os.listdir(folder)  # noqa: PTH208 - only names are needed
-    except (OSError, ValueError):
+        names = names_in(folder)
+    except OSError:
         return
     for name in names:
         lock = _LOCK.fullmatch(name)
@@ -78,6 +76,6 @@ def _holders(folder: str) -> Iterator[int]:
 def _is_held(lock: Path, pid: int) -> bool:
     began = processes.began_at(pid)
     try:
-        return began is not None and began < lock.stat().st_mtime + COARSE
+        return began is not None and began < status_of(lock).st_mtime + COARSE
     except OSError:
         return False

@@ -21,9 +21,10 @@ from ....core.lenient import decimal
 from ....core.session import nameless
 from ....storage.spool import Refused, default_home
 from ....system import processes
+from ....system.files import is_file
 from ....system.tmux import socket_in
 from .registry import CONFIG
-from .transcript import begun_in, is_file
+from .transcript import begun_in
 
 EVERY: Final = 30.0  # seconds; a search takes 10 µs for each process of ours
 GRACE: Final = 5.0  # seconds for a new agent to report itself, with its session id

@@ -18,7 +18,7 @@ from ....core.events import is_id
 from ....core.finding import Finding
 from ....core.lenient import decimal, number_of
 from ....core.request import Went
-from ....system.files import decoded, read, touch
+from ....system.files import decoded, names_in, read, status_of
 from ....system.processes import began_at, is_alive, owner_of, started_of
 
 Record = dict[str, object]
@@ -190,11 +190,10 @@ class Registry:
 
 def list_files(directory: Path) -> Listing:
     """List the session files in a directory; never raises."""
-    touch(directory)
     try:
-        if directory.stat().st_uid not in (0, os.getuid()):
+        if status_of(directory).st_uid not in (0, os.getuid()):
             return Listing([], "belongs to another user")
-        names = [_NAME.fullmatch(name) for name in os.listdir(directory)]  # noqa: PTH208
+        names = [_NAME.fullmatch(name) for name in names_in(directory)]
     except FileNotFoundError:
         return Listing([], "")
     except (OSError, ValueError) as error:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from ....system.files import entries, touch
+from ....system.files import entries, is_file, names_in
 
 _SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
@@ -23,10 +22,8 @@ def path_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
         return str(likely)
     # The folder name is lossy, truncated if long, and may be overridden: search them all.
     try:
-        touch(projects)
-        with os.scandir(projects) as folders:
-            paths = [Path(folder.path) / name for folder in folders]
-    except (OSError, ValueError):
+        paths = [projects / folder / name for folder in names_in(projects)]
+    except OSError:
         paths = []
     return next((str(path) for path in paths if is_file(path)), str(likely) if cwd else "")
 
@@ -42,8 +39,7 @@ def begun_in(config_dir: str, cwd: str, since: float, taken: Collection[str]) ->
         return ""
     found = set()
     try:
-        touch(folder := folder_of(config_dir, cwd))
-        for name, status in entries(folder):
+        for name, status in entries(folder_of(config_dir, cwd)):
             sid, _, kind = name.rpartition(".")
             is_one = kind == "jsonl" and _SESSION.fullmatch(sid) and sid not in taken
             if is_one and status.st_mtime >= since:
@@ -51,9 +47,3 @@ def begun_in(config_dir: str, cwd: str, since: float, taken: Collection[str]) ->
     except (OSError, ValueError):
         return ""
     return found.pop() if len(found) == 1 else ""
-
-
-def is_file(path: Path) -> bool:
-    """Return whether this is a file; never raises for an odd path."""
-    touch(path)
-    return os.path.isfile(path)  # noqa: PTH113 - never raises, however odd the path
