@@ -19,7 +19,7 @@ import msgspec
 from ..core import words
 from ..core.options import Options, options_of
 from ..core.version import VERSION
-from ..storage import ground
+from ..storage import ground, holders
 from ..storage.damaged import kept
 from ..storage.database import Busy, Damaged
 from ..storage.schema import SCHEMA, version_of
@@ -27,7 +27,7 @@ from ..storage.spool import ADDED, BELOW, Spool
 from ..storage.store import Store
 from ..system.failures import described
 from ..system.mounts import network_of
-from ..system.processes import argv_of, is_alive
+from ..system.processes import argv_of, is_alive, is_suspended
 from .fact import Fact, error, info, ok, warn
 
 #: The packages that bellboard needs, with their minimum versions.
@@ -177,6 +177,7 @@ def database(home: Path) -> Iterator[Fact]:
         yield info("no database yet")
         if os.path.lexists(path):
             yield error(f"{path} is not a file", "move it out of the way")
+        yield from _lock(home)
         return
     try:
         store = Store(home, readonly=True)
@@ -200,6 +201,7 @@ def database(home: Path) -> Iterator[Fact]:
         yield warn(f"cannot read {path}: {described(e)}", "try again")
     finally:
         store.close()
+    yield from _lock(home)
     for damaged in kept(home):
         yield info(f"damaged database kept: {damaged}", "delete it when you no longer need it")
 
@@ -221,8 +223,19 @@ def _inside(store: Store, path: Path) -> Iterator[Fact]:
     )
     yield warn(text, "larger than expected: please report this") if size > LARGE else ok(text)
     yield from _shared(store)
-    if holder := store.holder():
-        yield info(f"currently locked by process {holder} ({_program(holder)})")
+
+
+def _lock(home: Path) -> Iterator[Fact]:
+    """Report who keeps others from writing or opening it: a host does so for milliseconds."""
+    if not (pid := holders.holder(home)):
+        return
+    is_host = pid in Spool(home).hosts.alive()
+    name = _program(pid) if is_host else words.plain(Path((argv_of(pid) or ["?"])[0]).name)
+    locked = f"the database is locked by process {pid} ({name})"
+    if is_suspended(pid):
+        yield warn(f"{locked}, which is suspended: events wait", f"kill -CONT {pid}, or stop it")
+    else:
+        yield info(locked)
 
 
 def _checked(store: Store) -> str:

@@ -18,7 +18,7 @@ from ..storage.holders import holder
 from ..storage.spool import Refused, Spool
 from ..storage.store import Busy, Damaged, Draining, Newer, Replaced
 from ..system.failures import described
-from ..system.processes import stat_of
+from ..system.processes import is_suspended
 from .attempts import pause
 
 LONGEST_WAIT: Final = 0.25  # seconds between two tries for the lock
@@ -85,10 +85,9 @@ class Trouble:
         self._locked_out_since = self._locked_out_since or now
         if now - self._locked_out_since > STUCK:
             pid = holder(self._spool.home)
-            stat = stat_of(pid) if pid else None
             self.notes["database"] = (
                 f"locked by process {pid}, which is suspended: kill -CONT {pid}, or stop it"
-                if stat and stat[0] in ("T", "t")
+                if pid and is_suspended(pid)
                 else f"locked by {f'process {pid}' if pid else 'another process'}"
             )
         return min(LONGEST_WAIT, 0.001 * 2.0 ** min(self.times, 9)) * (0.5 + random.random())
