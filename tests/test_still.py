@@ -312,3 +312,43 @@ def test_an_odd_path_of_one_session_does_not_affect_others(home: Home, start: St
     eventually(lambda: told(host, "good", "title") == "Good", "its title")
     host.says("belongs to another user")
     assert host.process.poll() is None
+
+
+# Commands
+
+
+def commanded(home: Home, *words: str, **environ: str) -> tuple[int, str, float]:
+    """Run a command; return its exit code, what it printed, and how long it took."""
+    run = [sys.executable, "-m", "bellboard", *words]
+    began = time.monotonic()
+    done = subprocess.run(
+        run, env={**home.env, **environ}, capture_output=True, text=True, timeout=30, check=False
+    )
+    return done.returncode, done.stdout + done.stderr, time.monotonic() - began
+
+
+def test_commands_name_a_state_folder_that_does_not_answer(home: Home, mount: HungMount) -> None:
+    """In time, each time, and leaving one process behind that waits for it."""
+    place = mount.place / "board"
+    (mount.source / "board").mkdir(0o700)
+    where = {"BELLBOARD_HOME": str(place), "TMPDIR": str(home.root)}
+    mount.hang()
+    for words in (["status"], ["list"], ["list", "--json"], ["status"]):
+        code, text, took = commanded(home, *words, **where)
+        assert code == 1
+        assert text.startswith(f"bellboard: cannot access {place}: ")
+        assert f"the mount {mount.place} (fuse.hung) does not answer" in text
+        assert text.count("\n") == 1
+        assert took < 5.0 * leniency()
+    assert mount.asked == 1
+    assert "does not answer" in " ".join(commanded(home, "doctor", **where)[1].split())
+    mount.answer()
+    eventually(lambda: "does not answer" not in commanded(home, "status", **where)[1], "an answer")
+
+
+def test_commands_name_a_folder_of_tmux_that_does_not_answer(home: Home, mount: HungMount) -> None:
+    mount.hang()
+    code, text, took = commanded(home, "tmux", "--apply", TMUX="", TMUX_TMPDIR=str(mount.place))
+    assert code == 1
+    assert f"the mount {mount.place} (fuse.hung) does not answer" in text
+    assert took < 5.0 * leniency()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .adding import Args, Commands, add
-from .home import around, here, print_json
+from .home import around, named, print_json
 
 
 def add_to(commands: Commands) -> None:
@@ -17,7 +17,7 @@ def examine(args: Args) -> int:
     from ..core.version import VERSION
     from ..diagnosis import diagnose, is_well
 
-    facts = diagnose(here(), os.environ, around())
+    facts = diagnose(named(), os.environ, around())
     well = is_well(facts)
     if args.json:
         listed = [fact._asdict() for fact in facts]

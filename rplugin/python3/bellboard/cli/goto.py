@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .adding import Args, Commands, add, add_session
-from .home import Problem, find, icons, listed, opened
+from .home import Problem, answers, find, icons, listed, opened
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -184,6 +184,8 @@ def server(socket: str = "") -> Tmux | None:
     from ..system.tmux import Tmux, socket_in
 
     socket = socket or socket_in(os.environ)
+    if socket:
+        answers(socket)
     return Tmux(socket) if socket else None
 
 

@@ -24,13 +24,29 @@ class Problem(Exception):
 
 
 def here() -> Path:
-    """Return the state folder."""
+    """Return the state folder, which answers."""
+    home = named()
+    answers(home, "set BELLBOARD_HOME to a folder on a local disk")
+    return home
+
+
+def named() -> Path:
+    """Return the state folder, which may hang."""
     from ..storage.spool import Refused, default_home
 
     try:
         return default_home(os.environ)
     except Refused as e:
         raise Problem(f"{e}; set BELLBOARD_HOME to an absolute path") from None
+
+
+def answers(path: str | Path, otherwise: str = "") -> None:
+    """Report a path that leads to a mount that does not answer; `otherwise`: what else to do."""
+    from ..system.answering import silent
+
+    if mount := silent(path):
+        what = f"the mount {mount.place} ({mount.kind}) does not answer: unmount it"
+        raise Problem(f"cannot access {path}: {what}{f', or {otherwise}' if otherwise else ''}")
 
 
 def working() -> Path:

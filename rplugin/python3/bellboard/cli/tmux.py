@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from .adding import Args, Commands, add
 from .goto import server
-from .home import Problem, here, icons, opened, warn
+from .home import Problem, answers, here, icons, opened, warn
 
 if TYPE_CHECKING:
     from ..system.tmux import Tmux
@@ -82,9 +82,10 @@ def agrees() -> bool:
 
 def wired() -> list[Tmux]:
     """Return the running servers of this user that have something of ours."""
-    from ..system.tmux import Tmux, socket_in, sockets
+    from ..system.tmux import Tmux, folder_of, socket_in, sockets
     from .wiring import is_wired
 
+    answers(folder_of(os.environ))
     here = socket_in(os.environ)
     found = [x for x in {*sockets(os.environ), here} - {""} if is_wired(Tmux(x))]
     return [Tmux(x, PATIENCE) for x in found]
@@ -92,10 +93,11 @@ def wired() -> list[Tmux]:
 
 def running(socket: str) -> Tmux:
     """Return a running server, with the socket path that it reports itself."""
-    from ..system.tmux import Tmux, sockets
+    from ..system.tmux import Tmux, folder_of, sockets
 
     found = server(socket)
     if found is None:
+        answers(folder_of(os.environ))
         there = [x for x in sockets(os.environ) if Tmux(x).panes()]
         if len(there) != 1:
             some = f", one of {', '.join(there)}" if there else ""

@@ -25,6 +25,7 @@ from ..storage.database import Busy, Damaged
 from ..storage.schema import SCHEMA, version_of
 from ..storage.spool import ADDED, BELOW, Spool
 from ..storage.store import Store
+from ..system.answering import silent
 from ..system.failures import described
 from ..system.mounts import network_of
 from ..system.processes import argv_of, is_alive, is_suspended
@@ -95,6 +96,10 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def state(home: Path) -> Iterator[Fact]:
     """Check the state folder, the spool, and which hosts are running."""
+    if mount := silent(home):
+        advice = "unmount it, or set BELLBOARD_HOME to a folder on a local disk"
+        yield error(f"{home}: the mount {mount.place} ({mount.kind}) does not answer", advice)
+        return
     try:
         status = home.stat()
     except FileNotFoundError:

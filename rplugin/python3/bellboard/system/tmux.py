@@ -239,9 +239,14 @@ def literal(text: str) -> str:
     return line(whole(text), 1000).replace("#", "\N{FULLWIDTH NUMBER SIGN}")
 
 
+def folder_of(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the sockets of this user's servers."""
+    return Path(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}")
+
+
 def sockets(environ: Mapping[str, str]) -> list[str]:
     """Return the sockets of this user's servers, including stale ones."""
-    folder = Path(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}")
+    folder = folder_of(environ)
     try:
         found = [str(folder / name) for name, s in entries(folder) if stat.S_ISSOCK(s.st_mode)]
     except OSError:
