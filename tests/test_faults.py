@@ -175,6 +175,7 @@ def test_a_host_that_is_locked_out_from_its_start_is_there(
         pids = sorted(host.pid for host in hosts)
         eventually(lambda: spool.hosts.alive() == pids, "hosts that are there")
         assert spool.hosts.arrived() == []
+        put(spool, "UserPromptSubmit")
         for host in hosts:
             host.says(f"locked by process {holder.pid}, which is suspended")
         eventually(lambda: all(map(spool.hosts.notes_of, pids)), "what is wrong")
@@ -192,7 +193,9 @@ def test_a_host_that_is_locked_out_from_its_start_is_there(
     eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
     with opened(home.bellboard) as clerk:
         restarts = [row for row in clerk.store.log() if row.event.kind == "restart"]
+        live = clerk.store.all("SELECT live FROM transitions")
     assert 1 == len(restarts), "the first to arrive records the gap, and only that one"
+    assert [(1,)] == live, "what happens meanwhile is announced"
 
 
 @pytest.mark.parametrize("end", [signal.SIGCONT, signal.SIGKILL])

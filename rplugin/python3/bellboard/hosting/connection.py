@@ -131,8 +131,9 @@ class Connection:
             self._check_again()
         if not self.is_announced:
             self.spool.prepare()
+            arriving = time.time()  # what happens from now on counts as live
             self.announce(self._told)  # before waiting for a lock: hooks keep every event now
-            self._arriving = time.time()
+            self._arriving = arriving
         clerk = self.clerk or self._open()
         if not self.has_arrived:
             self._arrive(clerk)
@@ -165,7 +166,7 @@ class Connection:
         with store.lock():
             others = [p for p in self.spool.hosts.arrived() if p != self.pid]
             if not (others or self._lost) or store.option("watched_since") is None:
-                store.set_option("watched_since", now, self.pid, now)
+                store.set_option("watched_since", self._arriving, self.pid, now)
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")
             store.checked = bool(others) and not self._closed
             self._waits = False
