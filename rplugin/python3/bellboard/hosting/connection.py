@@ -53,8 +53,6 @@ class Connection:
         self.trouble = Trouble(self.spool, self.pid)
         self.notes = self.trouble.notes
         self._owner, self._open_store = owner, open
-        self._waits = True  # it has not had the database yet, or a newer program has it
-        self._told: Mapping[str, str] = {}  # what was announced to be wrong
         self._arriving = 0.0  # since when
         self._lost: Clerk | None = None  # of a database that was damaged, or lost its log
         self._closed = False  # whether a database was unusable, perhaps because its log was lost
@@ -63,11 +61,6 @@ class Connection:
     def is_open(self) -> bool:
         """Return whether the database can be used."""
         return self.clerk is not None and not self.is_outdated
-
-    @property
-    def is_announced(self) -> bool:
-        """Return whether hooks keep every event for this host."""
-        return self.has_arrived or self._arriving > 0.0
 
     @property
     def is_well(self) -> bool:
@@ -121,19 +114,13 @@ class Connection:
 
     def announce(self, notes: Mapping[str, str] | None = None) -> None:
         """Record that this host is running; with notes, also what is wrong."""
-        self.spool.hosts.announce(self.pid, notes, self._waits)
-        self._told = self._told if notes is None else notes
+        self.spool.hosts.announce(self.pid, notes)
 
     # ------------------------------------------------------------ arrival
 
     def _step(self, arrived: Collection[str]) -> Step:
         if self.is_outdated:
             self._check_again()
-        if not self.is_announced:
-            self.spool.prepare()
-            arriving = time.time()  # what happens from now on counts as live
-            self.announce(self._told)  # before waiting for a lock: hooks keep every event now
-            self._arriving = arriving
         clerk = self.clerk or self._open()
         if not self.has_arrived:
             self._arrive(clerk)
@@ -155,22 +142,22 @@ class Connection:
         return self.clerk
 
     def _arrive(self, clerk: Clerk) -> None:
-        """Note that this host can work; the first one after a time without any records the gap.
+        """Announce this host; the first one after a time without any also records the gap.
 
         A retry writes the same keys, so that one arrival counts once: its lines wake this host too.
         """
+        self._arriving = self._arriving or time.time()
         if self._lost is not None:
             self.changed |= clerk.restore(self._lost, time.time())
         self.changed |= clerk.catch_up()
         store, now, key = clerk.store, time.time(), f"{self.pid} {self._arriving}"
         with store.lock():
-            others = [p for p in self.spool.hosts.arrived() if p != self.pid]
+            others = [p for p in self.spool.hosts.alive() if p != self.pid]
+            self.announce()
             if not (others or self._lost) or store.option("watched_since") is None:
-                store.set_option("watched_since", self._arriving, self.pid, now)
+                store.set_option("watched_since", now, self.pid, now)
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")
             store.checked = bool(others) and not self._closed
-            self._waits = False
-            self.announce(self._told)
         wanted = self._owner.config.get("options")
         if isinstance(wanted, Mapping):
             options = options_of(wanted, Options())
@@ -204,7 +191,6 @@ class Connection:
         """Show the last state and stop writing: the database belongs to a newer program."""
         if not self.is_outdated:
             self.is_outdated, self.has_arrived = True, False
-            self._waits, self._arriving = True, 0.0
             self._owner.renewed()
             with contextlib.suppress(OSError):  # hooks need not keep every event for this host
                 self.spool.hosts.withdraw(self.pid)

@@ -346,7 +346,7 @@ class Clerk:
 
     def _live_since(self) -> float:
         """Return since when events count as live; earlier ones are not announced."""
-        if not (self.watching or self.spool.hosts.arrived()):
+        if not (self.watching or self.spool.hosts.alive()):
             return math.inf
         return math.inf if self._watched_since is None else float(self._watched_since)
 

@@ -66,7 +66,7 @@ class Health:
     def share(self) -> float:
         """Write the notes for doctor."""
         now = time.monotonic()
-        if not self._connection.is_announced:
+        if not self._connection.has_arrived:
             self._shared = {}  # a host is announced without notes
             return NEVER
         if self._notes == self._shared:

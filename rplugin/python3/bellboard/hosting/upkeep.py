@@ -43,7 +43,7 @@ class Upkeep:
             self._attempt.once("rescan", "spool", self._count)
 
     def _sweep(self) -> float:
-        if self._connection.is_announced:
+        if self._connection.has_arrived:
             self._connection.announce()
         self._spool.sweep()
         self._count()

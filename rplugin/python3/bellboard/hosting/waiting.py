@@ -71,7 +71,7 @@ class Waiting:
     def close(self) -> None:
         """Let go of all pipes; those of questions stay if another host is there to hold them."""
         asking = NONE
-        if any(pid != self._pid for pid in self._hosts.arrived()):
+        if any(pid != self._pid for pid in self._hosts.alive()):
             asking = self._asked()
         for name in self._pipes.held:
             if name in asking:

@@ -1,9 +1,4 @@
-"""The running hosts, each with a file of its own: hooks keep every event while there is one.
-
-A host is there before it can use the database, which somebody may keep locked.  It has *arrived*
-once it has had the lock: the first to arrive after a time without any records the gap.  Its file
-says so, and is never empty then.
-"""
+"""The running hosts, each with a file of its own: hooks keep every event while there is one."""
 
 # Paths are strings here, as in `spool.py`.
 
@@ -26,7 +21,6 @@ from .item import OF_THE_SYSTEM
 HOST_AGE = 600.0  # seconds; a host announces itself every 30 s, except while the machine sleeps
 ROUNDING = 2.0  # seconds; when a process began is known to within a second
 LARGEST_NOTES = 1 << 20  # bytes to read
-WAITS = b" "  # before the notes of a host that has not arrived
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -37,12 +31,10 @@ class Hosts:
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def announce(
-        self, pid: int, notes: Mapping[str, str] | None = None, waits: bool = False
-    ) -> None:
+    def announce(self, pid: int, notes: Mapping[str, str] | None = None) -> None:
         """Record that a host is running, so that hooks keep every event; repeat at each rescan.
 
-        With notes, also record what is wrong, for doctor.  `waits`: it has not arrived yet.
+        With notes, also record what is wrong, for doctor.
         """
         path = f"{self._folder}/{pid}"
         try:
@@ -53,14 +45,9 @@ class Hosts:
             fd = os.open(path, _ANNOUNCE, 0o600)
         try:
             os.fchmod(fd, 0o600)  # whatever the umask
-            if notes is not None or os.fstat(fd).st_size == 0:
-                text = WAITS * waits + msgspec.json.encode(notes or {})
-                try:
-                    os.pwrite(fd, text, 0)  # first: who reads it meanwhile must not find it empty
-                    os.ftruncate(fd, len(text))
-                except OSError:  # a full disk: hooks only need the file
-                    if notes:
-                        raise
+            if notes is not None:
+                os.ftruncate(fd, 0)
+                os.write(fd, msgspec.json.encode(notes) if notes else b"")
             os.utime(fd)
         finally:
             os.close(fd)
@@ -72,17 +59,6 @@ class Hosts:
                 return msgspec.json.decode(file.read(LARGEST_NOTES) or b"{}", type=dict[str, str])
         except (OSError, msgspec.MsgspecError):  # gone, or just being written
             return {}
-
-    def arrived(self) -> list[int]:
-        """Return the running hosts that have had the database."""
-        return [pid for pid in self.alive() if self._has_arrived(pid)]
-
-    def _has_arrived(self, pid: int) -> bool:
-        try:
-            with open(f"{self._folder}/{pid}", "rb", opener=_opener) as file:
-                return file.read(1) not in (b"", WAITS)
-        except OSError:
-            return False
 
     def withdraw(self, pid: int) -> None:
         """Record that a host has stopped."""

@@ -19,6 +19,8 @@ from typing import Final
 from . import flocks
 from .mounts import MOUNTS, Mount
 
+FOLDER: Final = "/tmp"  # not TMPDIR, which may be on the same mount
+MOST: Final = 1 << 16  # file descriptors, at least
 PATIENCE: Final = 2.0  # seconds; a mount that works takes milliseconds, or one to wake up
 
 
@@ -35,13 +37,14 @@ def silent(path: str | Path) -> Mount | None:
     try:
         if lock >= 0 and not flocks.take(lock, PATIENCE):
             return mount  # it has not answered whoever asked before
-        return None if _answers((mount.place, str(path)), until) else mount
+        return None if _answers((mount.place, str(path)), until, lock) else mount
     finally:
         if lock >= 0:
             os.close(lock)
 
 
-def _answers(paths: Iterable[str], until: float) -> bool:
+def _answers(paths: Iterable[str], until: float, lock: int) -> bool:
+    """Return whether the paths answer; the process that asks keeps the lock, and nothing else."""
     answer, end = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the child needs no threads
@@ -51,6 +54,9 @@ def _answers(paths: Iterable[str], until: float) -> bool:
             null = os.open(os.devnull, os.O_RDWR)
             for number in range(3):  # a leftover process must not keep our output open
                 os.dup2(null, number)
+            kept = sorted({2, end, max(lock, 2)})
+            for low, high in zip(kept, [*kept[1:], MOST], strict=True):
+                os.closerange(low + 1, high)
             for path in paths:  # below autofs, another mount may be next
                 with contextlib.suppress(OSError, ValueError):
                     os.statvfs(path)  # which no cache answers
@@ -59,20 +65,25 @@ def _answers(paths: Iterable[str], until: float) -> bool:
     os.close(end)
     try:
         if select.select([answer], [], [], max(0.0, until - time.monotonic()))[0]:
-            os.waitpid(pid, 0)
+            _wait(pid, 0)
             return True
         os.kill(pid, signal.SIGKILL)  # ends it unless it waits for a FUSE mount
-        os.waitpid(pid, os.WNOHANG)
+        _wait(pid, os.WNOHANG)
         return False
     finally:
         os.close(answer)
 
 
+def _wait(pid: int, how: int) -> None:
+    with contextlib.suppress(ChildProcessError):  # whoever started us ignores SIGCHLD
+        os.waitpid(pid, how)
+
+
 def _opened(mount: Mount) -> int:
     """Open the file to lock; return -1 if there is none that is ours."""
-    import tempfile  # slow to load, and rarely needed
-
-    path = Path(tempfile.gettempdir(), f"bellboard-{os.geteuid()}-mount-{mount.device:x}")
+    if MOUNTS.hanging(FOLDER):
+        return -1
+    path = Path(FOLDER, f"bellboard-{os.geteuid()}-mount-{mount.device:x}")
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
