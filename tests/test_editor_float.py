@@ -67,9 +67,14 @@ def test_every_float_has_the_border_of_the_user(nvim: Editors, own: str, corner:
     editor.press("<Esc>")
     editor.press(":ClaudeSessions answer edit<CR>")
     framed("edit: Edit a file")
+    windows = "return #vim.api.nvim_list_wins()"
+    before = editor.lua(windows)
     editor.press("R")
     framed("No, and say why")
-    editor.press("<C-c>q")
+    editor.press("<C-c>")
+    eventually(lambda: editor.lua(windows) == before, "the view alone")
+    editor.press("q")
+    editor.hides("Edit a file")
     editor.press(":ClaudeSessions board<CR>g?")
     framed("board")
 
