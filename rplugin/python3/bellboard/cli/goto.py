@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .adding import Args, Commands, add, add_session
-from .home import Problem, answers, find, icons, listed, opened
+from .home import Problem, check_mount, find, icons, listed, opened
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -185,7 +185,7 @@ def server(socket: str = "") -> Tmux | None:
 
     socket = socket or socket_in(os.environ)
     if socket:
-        answers(socket)
+        check_mount(socket)
     return Tmux(socket) if socket else None
 
 

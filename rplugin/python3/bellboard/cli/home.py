@@ -26,7 +26,7 @@ class Problem(Exception):
 def here() -> Path:
     """Return the state folder, which answers."""
     home = named()
-    answers(home, "set BELLBOARD_HOME to a folder on a local disk")
+    check_mount(home, "set BELLBOARD_HOME to a folder on a local disk")
     return home
 
 
@@ -40,9 +40,9 @@ def named() -> Path:
         raise Problem(f"{e}; set BELLBOARD_HOME to an absolute path") from None
 
 
-def answers(path: str | Path, otherwise: str = "") -> None:
+def check_mount(path: str | Path, otherwise: str = "") -> None:
     """Report a path that leads to a mount that does not answer; `otherwise`: what else to do."""
-    from ..system.answering import silent
+    from ..system.silence import silent
 
     if mount := silent(path):
         what = f"the mount {mount.place} ({mount.kind}) does not answer: unmount it"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from .adding import Args, Commands, add
 from .goto import server
-from .home import Problem, answers, here, icons, opened, warn
+from .home import Problem, check_mount, here, icons, opened, warn
 
 if TYPE_CHECKING:
     from ..system.tmux import Tmux
@@ -85,7 +85,7 @@ def wired() -> list[Tmux]:
     from ..system.tmux import Tmux, folder_of, socket_in, sockets
     from .wiring import is_wired
 
-    answers(folder_of(os.environ))
+    check_mount(folder_of(os.environ))
     here = socket_in(os.environ)
     found = [x for x in {*sockets(os.environ), here} - {""} if is_wired(Tmux(x))]
     return [Tmux(x, PATIENCE) for x in found]
@@ -97,7 +97,7 @@ def running(socket: str) -> Tmux:
 
     found = server(socket)
     if found is None:
-        answers(folder_of(os.environ))
+        check_mount(folder_of(os.environ))
         there = [x for x in sockets(os.environ) if Tmux(x).panes()]
         if len(there) != 1:
             some = f", one of {', '.join(there)}" if there else ""

@@ -11,10 +11,11 @@ import os
 import selectors
 import signal
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
+from ..system import forked
 from ..system.failures import described, is_ours
 from .fact import Fact, error
 
@@ -32,7 +33,7 @@ def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[F
     running: dict[str, int] = {}
     with selectors.DefaultSelector() as waiting:
         for section, check in checks.items():
-            running[section], answer = _begin(check)
+            running[section], answer = forked.begin(partial(_answer, check))
             waiting.register(answer, selectors.EVENT_READ, section)
         while waiting.get_map() and (left := deadline - time.monotonic()) > 0:
             for key, _ in waiting.select(left):
@@ -41,7 +42,7 @@ def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[F
                 else:
                     waiting.unregister(key.fd)
                     os.close(key.fd)
-                    if os.waitpid(running.pop(key.data), 0)[1]:
+                    if forked.reap(running.pop(key.data)):
                         _cut_short(found[key.data], error(DIED, "run `bellboard doctor` again"))
         for key in list(waiting.get_map().values()):
             os.close(key.fd)
@@ -49,7 +50,7 @@ def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[F
         os.kill(pid, signal.SIGKILL)
     late = f"no answer within {patience:g} s: a file, mount or program hangs"
     for section, pid in running.items():
-        _reap(pid)
+        forked.reap(pid, 0.2)
         _cut_short(found[section], error(late, "find out what hangs, and stop it"))
     return [f._replace(section=section) for section in checks for f in _facts(found[section])]
 
@@ -58,24 +59,6 @@ def _cut_short(answer: bytearray, why: Fact) -> None:
     """Replace a line that a check has not finished by the reason."""
     del answer[answer.rfind(b"\n") + 1 :]
     answer += _encoded(why)
-
-
-def _begin(check: Check) -> tuple[int, int]:
-    """Start a check; return its process and the descriptor to read its answer from."""
-    answer, end = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child needs no threads
-        pid = os.fork()
-    if pid:
-        os.close(end)
-        return pid, answer
-    try:
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in range(3):  # a leftover process must not keep our output open
-            os.dup2(null, number)
-        _answer(check, end)
-    finally:
-        os._exit(0)
 
 
 def _answer(check: Check, end: int) -> None:
@@ -96,10 +79,3 @@ def _encoded(fact: Fact) -> bytes:
 def _facts(lines: bytearray) -> Iterable[Fact]:
     for line in bytes(lines).split(b"\n")[:-1]:  # the rest is a line that was cut off
         yield Fact(*json.loads(line))
-
-
-def _reap(pid: int) -> None:
-    """Reap a process, if it ends soon."""
-    until = time.monotonic() + 0.2
-    while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < until:
-        time.sleep(0.005)

@@ -25,10 +25,10 @@ from ..storage.database import Busy, Damaged
 from ..storage.schema import SCHEMA, version_of
 from ..storage.spool import ADDED, BELOW, Spool
 from ..storage.store import Store
-from ..system.answering import silent
 from ..system.failures import described
 from ..system.mounts import network_of
 from ..system.processes import argv_of, is_alive, is_suspended
+from ..system.silence import silent
 from .fact import Fact, error, info, ok, warn
 
 #: The packages that bellboard needs, with their minimum versions.

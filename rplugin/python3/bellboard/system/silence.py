@@ -1,7 +1,7 @@
-"""Ask, with a deadline, whether a folder answers: that of a network or FUSE mount may not.
+"""Find out, with a deadline, whether a path answers: on a network or FUSE mount it may not.
 
-Another process asks, as one that waits for a FUSE mount cannot be killed.  It is left behind then,
-with a lock, so that commands that run every few seconds leave no more than one for each mount.
+The process that asks is left behind if it hangs, with a lock, so that commands that run every few
+seconds leave no more than one for each mount.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ import os
 import select
 import signal
 import time
-import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from . import flocks
+from . import flocks, forked
 from .mounts import MOUNTS, Mount
 
 FOLDER: Final = "/tmp"  # not TMPDIR, which may be on the same mount
-MOST: Final = 1 << 16  # file descriptors, at least
 PATIENCE: Final = 2.0  # seconds; a mount that works takes milliseconds, or one to wake up
 
 
@@ -44,39 +43,22 @@ def silent(path: str | Path) -> Mount | None:
 
 
 def _answers(paths: Iterable[str], until: float, lock: int) -> bool:
-    """Return whether the paths answer; the process that asks keeps the lock, and nothing else."""
-    answer, end = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child needs no threads
-        pid = os.fork()
-    if not pid:
-        try:
-            null = os.open(os.devnull, os.O_RDWR)
-            for number in range(3):  # a leftover process must not keep our output open
-                os.dup2(null, number)
-            kept = sorted({2, end, max(lock, 2)})
-            for low, high in zip(kept, [*kept[1:], MOST], strict=True):
-                os.closerange(low + 1, high)
-            for path in paths:  # below autofs, another mount may be next
-                with contextlib.suppress(OSError, ValueError):
-                    os.statvfs(path)  # which no cache answers
-        finally:
-            os._exit(0)
-    os.close(end)
+    pid, answer = forked.begin(partial(_ask, paths), keep=lock)
     try:
         if select.select([answer], [], [], max(0.0, until - time.monotonic()))[0]:
-            _wait(pid, 0)
+            forked.reap(pid)
             return True
         os.kill(pid, signal.SIGKILL)  # ends it unless it waits for a FUSE mount
-        _wait(pid, os.WNOHANG)
+        forked.reap(pid, 0.0)
         return False
     finally:
         os.close(answer)
 
 
-def _wait(pid: int, how: int) -> None:
-    with contextlib.suppress(ChildProcessError):  # whoever started us ignores SIGCHLD
-        os.waitpid(pid, how)
+def _ask(paths: Iterable[str], _: int) -> None:
+    for path in paths:  # below autofs, another mount may be next
+        with contextlib.suppress(OSError, ValueError):
+            os.statvfs(path)  # which no cache answers
 
 
 def _opened(mount: Mount) -> int:
