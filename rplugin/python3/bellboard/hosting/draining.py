@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from ..storage.store import Draining, Store
-from ..system.processes import stat_of
+from ..system.processes import is_suspended, stat_of
 
 STALLED: Final = 0.4  # seconds without a commit after which a suspended draining host is ignored
 LOST = 10.0  # seconds without a commit after which any draining host is ignored
@@ -57,5 +57,4 @@ class Others:
 
 
 def _is_suspended(pid: int | None) -> bool:
-    stat = stat_of(pid) if pid else None
-    return stat is None or stat[0] in ("T", "t")
+    return not pid or stat_of(pid) is None or is_suspended(pid)

@@ -135,9 +135,9 @@ def environment_of(pid: int, names: Iterable[str]) -> dict[str, str]:
 
 
 def is_suspended(pid: int) -> bool:
-    """Return whether a process is stopped, as by CTRL-Z."""
+    """Return whether a process is stopped, as by CTRL-Z or a debugger."""
     stat = stat_of(pid)
-    return stat[0] == "T" if stat is not None else _ask(pid, "status") == "stopped"
+    return stat[0] in ("T", "t") if stat is not None else _ask(pid, "status") == "stopped"
 
 
 def is_in_front(pid: int) -> bool:
