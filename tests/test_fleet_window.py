@@ -121,6 +121,7 @@ def test_a_question_that_is_left_out_comes_before_what_is_calm() -> None:
     statuses = ("blocked", "blocked", "working", "blocked")
     for key, status in zip(keys, statuses, strict=True):
         window.put(key, a_row(key.session, status))
+    assert window.is_short
     window.drop(keys[0])
     assert [keys[3]] == window.vacancies()
 
@@ -158,6 +159,7 @@ def test_what_is_left_out_costs_the_host_nothing() -> None:
     assert "blocked" == reader.rows[key_of(77).machine, "s77"].status
     reader.followed.watch(time.monotonic())
     assert {"working": 100 - MOST} == reader.followed.left_out
+    assert not reader.followed.window.is_short
 
 
 def test_only_wanted_agents_and_repositories_are_followed() -> None:

@@ -206,8 +206,8 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
         same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
         # A process with several threads may go back to an earlier one.
         returns = e.kind == "prompt" and s.end_reason == "rekeyed" and e.t > s.ended
-        returns = returns or is_refuted(s, e.t)
-        if not (e.kind in STARTS or returns) and same and e.t < s.ended + TOMBSTONE:
+        returns = returns or e.kind in STARTS or is_refuted(s, e.t)
+        if not returns and same and e.t < s.ended + TOMBSTONE:
             return refused("the session has ended")
     if from_hook and s.turn != ABSENT and s.hook and e.origin.agent != s.agent:
         return refused("another agent's session has this id")

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from .detail import whole
 
+LONGEST_MACHINE: Final = 63  # characters of the name of a machine
 LONGEST_ID: Final = 200  # characters; a longer id is invalid
 UNCOUNTED: Final = -1  # the number of child processes is unknown
 AGENT: Final = "claude"  # the agent of events that name none

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .events import Event
+from .events import LONGEST_MACHINE, Event
 from .ledger import Folded, Link, Step, noted, refused
 from .records import Records
 from .session import ABSENT, Session
@@ -21,7 +21,8 @@ from .session import ABSENT, Session
 #: The folder of each machine is named after it, so the names of the files beside it are taken:
 #: the list, its lock, and the sockets of ssh.
 _TAKEN: Final = r"(?i:machines\.(?:json|lock)|[0-9a-f]{40})"
-MACHINE: Final = re.compile(rf"(?!{_TAKEN}\Z)[A-Za-z0-9][A-Za-z0-9._-]{{0,62}}", re.ASCII)
+_NAME: Final = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_MACHINE - 1}}}"
+MACHINE: Final = re.compile(rf"(?!{_TAKEN}\Z){_NAME}", re.ASCII)
 #: Kinds of evidence that only links report, and only about sessions of other machines.
 OF_LINKS: Final = frozenset({"far", "far gone", "link up", "link down", "link gone"})
 MOST_LINKS: Final = 256  # machines to remember

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from .bounds import LATEST
 from .detail import line
-from .events import AGENT, LONGEST_ID
+from .events import AGENT, LONGEST_ID, LONGEST_MACHINE
 from .lenient import list_of, number_of
 from .published import Published
 from .session import STATUSES, URGENCY
@@ -25,14 +25,15 @@ from .session import STATUSES, URGENCY
 MOST_MEMBERS: Final = 100  # subagents, or background tasks
 MOST_MARKERS: Final = 20
 MOST_NUMBER: Final = 1 << 31  # limit of a count or a process id
-#: Of a session's id: others write their name for its machine (63), and its agent (32), before it.
-LONGEST_SENT: Final = LONGEST_ID - len("/" * 2) - 63 - 32
+LONGEST_AGENT: Final = 32  # characters of its name
+#: Of a session's id: others write their name for its machine, and its agent, before it.
+LONGEST_SENT: Final = LONGEST_ID - LONGEST_MACHINE - LONGEST_AGENT - len("//")
 WORD: Final = 60  # characters of a tool, a mode, a model
 TERMINALS: Final = ("nvim", "tmux", "kitty", "tty")
 
 #: Ids are safe in a file name, in a shell, and between slashes.
 _ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:@+~=%,-]{{0,{LONGEST_ID - 1}}}")
-_AGENT: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_AGENT: Final = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{LONGEST_AGENT - 1}}}")
 _MARKER: Final = re.compile(r"[a-z][a-z-]{0,19}")
 
 

@@ -37,6 +37,11 @@ class Window:
         """Return how many of those not shown have each status."""
         return dict(Counter([*self._waiting.values(), *self._others.values()]))
 
+    @property
+    def is_short(self) -> bool:
+        """Return whether some that need somebody are not shown."""
+        return bool(self._waiting)
+
     def put(self, key: Key, row: Row, by_turns: bool = False) -> Key | None:
         """Note that a session changed; return one that is shown no longer, to make room for it.
 

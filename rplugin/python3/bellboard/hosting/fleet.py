@@ -107,7 +107,7 @@ class Fleet:
             )
         if left_out := service.followed.left_out:
             counts = ", ".join(f"{n:,} {status}" for status, n in sorted(left_out.items()))
-            is_calm = not left_out.keys() & {"blocked", "error"}
+            is_calm = not service.followed.window.is_short
             which = f"{'that do not need you ' if is_calm else ''}are left off this board"
             notes["fleet sessions"] = f"{sum(left_out.values()):,} {which} ({counts}): {NARROW}"
         if mates.why:

@@ -93,10 +93,7 @@ def opened(path: str | Path, ours: bool = True) -> Iterator[tuple[int, os.stat_r
     # opening a pipe or a device has effects: on its writer, or on the hardware
     if not stat.S_ISREG(status_of(path).st_mode):
         raise OSError(f"not a file: {path}")
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    except ValueError as error:  # a NUL or a lone surrogate
-        raise OSError(f"not a path: {error}") from None
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):

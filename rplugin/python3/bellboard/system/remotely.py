@@ -123,8 +123,7 @@ def _options(
         options = options | {"ControlPath": "none"}
     elif folder and len(folder) <= ROOM and "%" not in folder:
         options = options | {**SHARED, "ControlPath": f"{folder}/%C"}
-    shared = [key for key in (*SHARED, "ControlPath") if key.lower() in given]
-    if shared or "-S" in machine:
+    if "-S" in machine or any(key.lower() in given for key in (*SHARED, "ControlPath")):
         options = {key: x for key, x in options.items() if not key.startswith("Control")}
     added = [f"-o{key}={x}" for key, x in options.items() if key.lower() not in given]
     return ["-t" if terminal else "-T", *added]

@@ -160,7 +160,7 @@ def newest_question(s: Session, agents: bool = True) -> float:
 
 def is_waiting(s: Session) -> bool:
     """Return whether the session file says that something waits for an answer."""
-    p = s.processes.get(s.pid)
+    p = own(s)
     return p is not None and p.says == "waiting" and bool(p.asks)
 
 
