@@ -199,15 +199,6 @@ M.finish = function(text, stays)
   M.guard()
 end
 
---- Replace the request by another one that asks the same; what was chosen stays.
----@param session bellboard.Session
----@param request bellboard.Request
-M.replace = function(session, request)
-  open.session, open.request = session, request
-  M.guard()
-  M.draw()
-end
-
 --- Show another request, or none.
 ---@param shown bellboard.Shown|nil
 M.set = function(shown)

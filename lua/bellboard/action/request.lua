@@ -54,6 +54,15 @@ end
 ---@type string[]
 local SHOWN = { 'kind', 'title', 'thread', 'parts', 'questions', 'fields' }
 
+---@param one bellboard.Request
+---@param other bellboard.Request
+---@return boolean
+local function is_alike(one, other)
+  return vim.iter(SHOWN):all(function(key)
+    return vim.deep_equal(one[key], other[key])
+  end)
+end
+
 --- Go on with the request that has replaced it, if that asks the same: some CLIs report a question
 --- when it comes and once more when they show it.
 ---@param open bellboard.Open
@@ -67,17 +76,17 @@ local function follow(open, why)
     if open ~= opened.now() or open.is_over or open.is_busy then
       return
     end
-    local is_same = request ~= nil
-    for _, key in ipairs(open.request.digest ~= '' and is_same and SHOWN or {}) do
-      is_same = is_same and vim.deep_equal(open.request[key], request[key])
+    local was_read = open.request.digest ~= ''
+    if not request or was_read and not is_alike(open.request, request) then
+      return gone(why)
     end
-    if not (request and is_same) then
-      gone(why)
-    elseif open.request.digest == '' then -- nothing of it could be read
-      open.session, open.request, open.status = session, request, nil
-      M.show(open)
+    open.session, open.request = session, request
+    if was_read then
+      opened.guard()
+      opened.draw()
     else
-      opened.replace(session, request)
+      open.status = nil
+      M.show(open)
     end
   end)
 end
@@ -110,7 +119,7 @@ end
 ---@return boolean whether it does
 M.heard = function(shown, reply, taken)
   local open = opened.now()
-  if not open or open ~= shown then
+  if open ~= shown then
     return false
   end
   open.is_busy = false

@@ -4,6 +4,7 @@ local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local keeper = require('bellboard.action.keeper')
 local terminals = require('bellboard.state.terminals')
+local visual = require('bellboard.system.visual')
 
 local M = {}
 
@@ -75,9 +76,7 @@ end
 ---@param buf integer
 local function show(buf)
   board.leave_float()
-  if api.nvim_get_mode().mode:find('^[vVsS\22\19]') then
-    vim.cmd.normal({ '\27', bang = true }) -- Neovim 0.10 would enter no terminal
-  end
+  visual.leave() -- Neovim 0.10 would enter no terminal
   local win = window_of(buf)
   if win then
     api.nvim_set_current_win(win)

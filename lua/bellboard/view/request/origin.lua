@@ -1,4 +1,6 @@
 -- Where the user was before a view opened, to return there.
+local visual = require('bellboard.system.visual')
+
 local M = {}
 
 local api = vim.api
@@ -14,8 +16,8 @@ M.keep = function(is_split)
   end
   if mode:find('^[iRt]') then
     vim.cmd.stopinsert()
-  elseif mode:find('^[vVsS\22\19]') then
-    vim.cmd.normal({ '\27', bang = true })
+  else
+    visual.leave()
   end
   return function()
     if sizes then
