@@ -19,6 +19,7 @@ from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from bellboard.hosting import folding
 from bellboard.hosting.folding import Clerk
+from bellboard.hosting.link import Link
 from bellboard.storage import machines
 from bellboard.storage.header import MAGIC
 from bellboard.storage.history import Logged
@@ -252,3 +253,13 @@ def dev(home: Home) -> FarFeed:
     made(home.bellboard)
     machines.change(home.bellboard, added={"dev": feed.command})
     return feed
+
+
+@contextlib.contextmanager
+def running(link: Link) -> Iterator[None]:
+    """Let a link run, and end it."""
+    try:
+        yield
+    finally:
+        link.stop()
+        link.join(5)

@@ -16,7 +16,7 @@ from bellboard.hosting.link import SHARE, Link
 from bellboard.storage.mailbox import Mailbox
 from bellboard.system.retrying import apart
 from far_feed import FarFeed
-from hosting import NoThread, made
+from hosting import NoThread, made, running
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -36,12 +36,9 @@ def test_a_shared_connection_that_hangs_is_left_alone(
 
     follower = Follower("dev", lambda line: None, time.time)
     link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
-    try:
+    with running(link):
         eventually(lambda: follower.is_up)
         assert tried[0] and True not in tried[1:]
-    finally:
-        link.stop()
-        link.join(5)
 
 
 def test_a_machine_that_logs_in_slowly_gets_more_time(dev: FarFeed, home: Home) -> None:
@@ -55,12 +52,9 @@ def test_a_machine_that_logs_in_slowly_gets_more_time(dev: FarFeed, home: Home) 
 
     follower = Follower("dev", lambda line: None, time.time)
     link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
-    try:
+    with running(link):
         eventually(lambda: follower.is_up)
         assert tried == [False, False, True]
-    finally:
-        link.stop()
-        link.join(5)
 
 
 def test_after_a_sleep_the_link_is_made_again(
@@ -79,13 +73,10 @@ def test_after_a_sleep_the_link_is_made_again(
         slept += 3600
         return len(dev.pids) > 1
 
-    try:
+    with running(link):
         eventually(lambda: follower.is_up)
         eventually(sleeps, "another connection")
         eventually(lambda: follower.is_up)
-    finally:
-        link.stop()
-        link.join(5)
 
 
 class NoneLeft(Mailbox):
@@ -104,14 +95,11 @@ def test_a_link_goes_on_once_there_are_descriptors_again(dev: FarFeed, home: Hom
     follower = Follower("dev", lambda line: None, time.time)
     mailbox = NoneLeft(home.bellboard, "dev")
     link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
-    try:
+    with running(link):
         eventually(lambda: os.strerror(errno.EMFILE) in link.why)
         mailbox.left = True
         eventually(lambda: follower.is_up)
         assert "" == link.why
-    finally:
-        link.stop()
-        link.join(5)
 
 
 def test_a_link_without_a_thread_leaves_nothing_open(
@@ -149,9 +137,6 @@ def test_a_feed_that_ends_again_and_again_is_tried_less_often(
 
     follower = Follower("dev", lambda line: None, time.time)
     link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
-    try:
+    with running(link):
         eventually(lambda: len(tried) > 5, "six tries")
         assert tried[5] - tried[4] > 4 * (tried[1] - tried[0])
-    finally:
-        link.stop()
-        link.join(5)

@@ -23,7 +23,7 @@ from bellboard.storage import machines
 from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
 from far_feed import FarFeed
-from hosting import RecordedHost, made, opened, put
+from hosting import RecordedHost, made, opened, put, running
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -278,7 +278,7 @@ def test_requests_that_are_never_replied_to_do_not_block_those_after_them(
         link.wake()
         return name
 
-    try:
+    with running(link):
         eventually(lambda: follower.is_up)
         for _ in range(2):
             asked()
@@ -289,9 +289,6 @@ def test_requests_that_are_never_replied_to_do_not_block_those_after_them(
         monkeypatch.setattr("bellboard.hosting.link.OLD", 0.0)
         asked()
         eventually(lambda: len(dev.asked) == 3, "the next request")
-    finally:
-        link.stop()
-        link.join(5)
 
 
 # ---------------------------------------------------------------- hostile feeds
@@ -329,11 +326,8 @@ def test_a_command_that_prints_and_never_greets_is_ended_and_named(
     follower = Follower("dev", lambda line: None, time.time)
     mailbox = Mailbox(home.bellboard, "dev")
     link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
-    try:
+    with running(link):
         eventually(lambda: "other than a feed, such as: one more ping" in link.why, "the reason")
-    finally:
-        link.stop()
-        link.join(5)
 
 
 @pytest.mark.parametrize("what", HOSTILE)
@@ -363,11 +357,8 @@ def test_a_feed_without_a_state_ends_and_says_why(
         dev.say(beat)
         return "does not send its sessions" in link.why
 
-    try:
+    with running(link):
         eventually(ended, "the reason")
-    finally:
-        link.stop()
-        link.join(5)
 
 
 def test_a_feed_that_lists_ever_more_sessions_ends_and_says_why(dev: FarFeed, home: Home) -> None:
@@ -383,11 +374,8 @@ def test_a_feed_that_lists_ever_more_sessions_ends_and_says_why(dev: FarFeed, ho
     dev.say(change(2000, 2001, "s0"), change(2000, 2500))
     mailbox, follower = Mailbox(home.bellboard, "dev"), Follower("dev", lines.append, time.time)
     link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
-    try:
+    with running(link):
         eventually(lambda: "2499 sessions; at most 2000 can" in link.why, "the reason")
-    finally:
-        link.stop()
-        link.join(5)
     shown = {line["far"]["row"]["session_id"] for line in lines if "row" in line.get("far", {})}
     assert shown == {row["session_id"] for row in rows[:2001]}
 
