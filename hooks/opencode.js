@@ -1,4 +1,3 @@
-import fs from "node:fs"
 import net from "node:net"
 
 const LIMIT = 1 << 17 // bytes of an answer
@@ -49,7 +48,7 @@ const isOurs = (path) => {
 }
 const listen = () => {
   clearTimeout(leaving)
-  if (server || !isOurs(state)) return
+  if (server || !state.startsWith("/") || !isOurs(state)) return
   const folder = `${state}/opencode`
   if (!fs.existsSync(folder)) fs.mkdirSync(folder, { mode: 0o700 })
   if (!isOurs(folder) || fs.lstatSync(folder).mode & 0o077) return

@@ -2,6 +2,7 @@
 // It writes nothing itself: each report is one run of `emit`, in order.  It never throws: an error
 // here must not reach the agent.
 import { spawn } from "node:child_process"
+import fs from "node:fs"
 
 const LONGEST = 4000 // characters of a text to report
 const xdg = process.env.XDG_STATE_HOME
@@ -17,7 +18,10 @@ const cut = (_, value) =>
 const run = (agent, pid, event, payload) =>
   new Promise((done) => {
     const name = event.replace(/^tool/, "Tool").replace(/\W/g, "_")
-    const emit = spawn(`${state}/emit`, [name, String(pid), agent], {
+    const script = `${state}/emit`
+    // Not one of the current folder, nor of another user.
+    if (!script.startsWith("/") || fs.statSync(script).uid !== process.geteuid()) return done()
+    const emit = spawn(script, [name, String(pid), agent], {
       stdio: ["pipe", "ignore", "ignore"],
     })
     emit.on("error", done)

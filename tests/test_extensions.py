@@ -89,7 +89,10 @@ Plays = Callable[..., list[dict[str, Any]]]
 
 @pytest.fixture
 def plays(home: Home) -> Iterator[Plays]:
-    """plays(agent, events): what the spool holds afterwards, in order."""
+    """plays(agent, events): what the spool holds afterwards, in order.
+
+    Further names are variables of its environment, which has none that is empty.
+    """
     spool = Spool(home.bellboard)
     spool.prepare()
     shutil.copy(CHECKOUT / "hooks/emit", home.bellboard / "emit")
@@ -98,13 +101,14 @@ def plays(home: Home) -> Iterator[Plays]:
     except Missing as missing:
         pytest.skip(str(missing))
 
-    def play(agent: str, events: list[Any], *more: str) -> list[dict[str, Any]]:
+    def play(agent: str, events: list[Any], *more: str, **changed: str) -> list[dict[str, Any]]:
         text = cli_of("opencode" if agent == "folders" else agent).reporting(lambda event: "")
         (home.root / "plugin.mjs").write_text(text)
         (home.root / "play.mjs").write_text(PLAYERS[agent])
         done = subprocess.run(
             [program, home.root / "play.mjs", json.dumps(events), *more],
-            env=home.env,
+            env={name: value for name, value in (home.env | changed).items() if value},
+            cwd=home.root,
             capture_output=True,
             text=True,
             check=False,
@@ -170,6 +174,30 @@ def test_a_plugin_is_harmless_without_bellboard(plays: Plays, home: Home, agent:
     assert plays(agent, [events[agent]]) == []
     (home.bellboard / "emit").unlink()
     assert plays(agent, [events[agent]]) == []
+
+
+@pytest.mark.parametrize("agent", ["pi", "amp", "opencode"])
+@pytest.mark.parametrize(
+    ("folder", "changed"),
+    [
+        ("undefined/.local/state/bellboard", {"HOME": "", "BELLBOARD_HOME": ""}),
+        ("near/.local/state/bellboard", {"HOME": "near", "BELLBOARD_HOME": ""}),
+        ("near/board", {"BELLBOARD_HOME": "near/board"}),
+    ],
+)
+def test_a_plugin_uses_nothing_of_the_current_folder(
+    plays: Plays, home: Home, agent: str, folder: str, changed: dict[str, str]
+) -> None:
+    """It may be a repository that somebody else has filled."""
+    script = home.root / folder / "emit"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"#!/bin/sh\n: >{home.root}/ran\n")
+    script.chmod(0o700)
+    asks = {"type": "permission.asked", "properties": {"id": "a", "sessionID": "s"}}
+    events = {"pi": ["agent_start", {}], "amp": ["session.start", {}], "opencode": asks}
+    assert plays(agent, [events[agent]], XDG_STATE_HOME="", **changed) == []
+    assert not (home.root / "ran").exists()
+    assert [path.name for path in script.parent.iterdir()] == ["emit"]
 
 
 def test_a_subagent_of_a_subagent_in_opencode_is_no_session(plays: Plays) -> None:
