@@ -354,7 +354,24 @@ def test_a_session_can_be_named_by_id_prefix_project_or_name(shell: Shell) -> No
     assert shell.fails("explain", "nobody") == (
         "bellboard: no session matches nobody; run `bellboard list` to see them all\n"
     )
-    assert "no session matches ;" in shell.fails("forget", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("answer @ allow", "answer @", "answer @ --popup", "answer a1 allow --digest @"),
+        *("history @", "record --session @", "goto @ --next", "stop @", "forget @"),
+        *("hooks uninstall --yes --agent @", "hooks install --yes --settings @"),
+        *("hooks print --agent @", "hooks install --dry-run --cli @"),
+        *("list --machine @", "list --ended --dir @", "status --dir @", "tmux --remove --socket @"),
+        *("fleet join tls://h:1 --creds @", "fleet join tls://h:1 --follow @"),
+    ],
+)
+def test_an_empty_name_never_stands_for_the_default(shell: Shell, words: str) -> None:
+    """It is what a shell passes for a variable that is not set."""
+    fill(shell)
+    said = shell.bellboard(*(word.strip("@") for word in words.split()), code=2)
+    assert "it is empty" in said.stderr and not said.stdout
 
 
 @pytest.mark.parametrize("minutes", ["inf", "nan", "1e300", "-5", "x"])

@@ -46,10 +46,20 @@ def add(commands: Commands, name: str, run: Run, text: str) -> argparse.Argument
     return made
 
 
+def filled(text: str) -> str:
+    """Take what names something; refuse an empty text.
+
+    A shell passes that for a variable that is not set.  It must not stand for the default.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
 def add_session(made: argparse.ArgumentParser, **how: Any) -> None:
     """Add the argument that says which session a command is about."""
     text = "its id, the start of that, or a name or project that only it has"
-    made.add_argument("session", metavar="SESSION", **{"help": text, **how})
+    made.add_argument("session", metavar="SESSION", type=filled, **{"help": text, **how})
 
 
 def add_verbs(commands: Commands, name: str, text: str) -> Commands:

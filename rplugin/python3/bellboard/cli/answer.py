@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .adding import Args, Commands, add, add_session
+from .adding import Args, Commands, add, add_session, filled
 from .home import Problem, opened, print_json
 from .runner import Runner, asking, decoded
 
@@ -46,7 +46,10 @@ def add_to(commands: Commands) -> None:
     )
     made.add_argument("--command", dest="input", metavar="TEXT", help="with edit: run this instead")
     made.add_argument(
-        "--digest", metavar="DIGEST", help="fail unless the request still has this digest"
+        "--digest",
+        metavar="DIGEST",
+        type=filled,
+        help="fail unless the request still has this digest",
     )
     made.add_argument(
         "--popup", action="store_true", help="show requests full screen, such as in a tmux popup"

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from .adding import Args, Commands, add, add_verbs
+from .adding import Args, Commands, add, add_verbs, filled
 from .home import Problem, absolute, opened, print_json
 
 if TYPE_CHECKING:
@@ -32,18 +32,21 @@ def add_to(commands: Commands) -> None:
     joining.add_argument("url", metavar="URL", help="tls://HOST:4222")
     joining.add_argument(
         "--creds",
-        default="",
         metavar="FILE",
+        type=filled,
         help="credentials from `fleet setup`, or a .creds file of NATS",
     )
-    joining.add_argument("--team", default="", help="(default: that of the credentials, or team)")
+    text = "(default: that of the credentials, or team)"
+    joining.add_argument("--team", type=filled, help=text)
     text = "(default: that of the credentials, or the host name)"
-    joining.add_argument("--machine", default="", metavar="NAME", help=text)
-    joining.add_argument("--ca", default="", metavar="FILE", help="CA certificate")
+    joining.add_argument("--machine", metavar="NAME", type=filled, help=text)
+    joining.add_argument("--ca", metavar="FILE", type=filled, help="CA certificate")
     only = (("--follow", "machine"), ("--agent", "agent"), ("--repository", "repository"))
     for name, what in only:
         text = f"follow only sessions of this {what}; repeatable"
-        joining.add_argument(name, action="append", default=[], metavar=what.upper(), help=text)
+        joining.add_argument(
+            name, action="append", default=[], metavar=what.upper(), type=filled, help=text
+        )
     joining.add_argument("--read-only", action="store_true", help="publish nothing")
     joining.add_argument("--publish-only", action="store_true", help="follow nobody")
     joining.add_argument("--unencrypted", action="store_true", help="allow nats:// over a network")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .adding import Args, Commands, add, add_session
+from .adding import Args, Commands, add, add_session, filled
 from .home import Problem, find, opened, print_json, warn
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def add_to(commands: Commands) -> None:
         default=10.0,
         help="sessions active in the last MINUTES minutes, each from its start (default: 10)",
     )
-    record.add_argument("--session", metavar="SESSION", help="only this session")
+    record.add_argument("--session", metavar="SESSION", type=filled, help="only this session")
     record.add_argument("--full", action="store_true", help="include private text")
     replay = add(commands, "replay", replay_trace, "replay a trace through the live code")
     replay.add_argument("file", metavar="FILE", nargs="?", help="default: standard input")

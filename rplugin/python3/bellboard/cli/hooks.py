@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .adding import Args, Commands, add, add_verbs
+from .adding import Args, Commands, add, add_verbs, filled
 from .home import Problem, absolute, around, here, print_json, reason, refusals, warn, working
 
 if TYPE_CHECKING:
     from ..agents.cli import Cli
     from ..agents.installing.change import Change
     from ..agents.installing.installer import Installer, Version
+
+AGENT = "of this agent, such as codex"
 
 
 class Target(NamedTuple):
@@ -34,7 +36,7 @@ def add_to(commands: Commands) -> None:
     printed = add(verbs, "print", print_hooks, "print the hooks, to add them yourself")
     for verb in (install, uninstall, check):
         whose = verb.add_mutually_exclusive_group()
-        whose.add_argument("--agent", metavar="NAME", help="of this agent, such as codex")
+        whose.add_argument("--agent", metavar="NAME", type=filled, help=AGENT)
         whose.add_argument(
             "--all", action="store_true", help="of every agent (default: those on this machine)"
         )
@@ -42,8 +44,9 @@ def add_to(commands: Commands) -> None:
         which.add_argument("--user", action="store_true", help="user settings (default)")
         which.add_argument("--project", action="store_true", help="shared project settings")
         which.add_argument("--local", action="store_true", help="personal project settings")
-        which.add_argument("--settings", metavar="FILE", help="another settings file")
-    printed.add_argument("--agent", metavar="NAME", help="of this agent, such as codex")
+        text = "another settings file"
+        which.add_argument("--settings", metavar="FILE", type=filled, help=text)
+    printed.add_argument("--agent", metavar="NAME", type=filled, help=AGENT)
     for verb in (install, uninstall):
         verb.add_argument("--yes", action="store_true", help="do not ask for confirmation")
         verb.add_argument("--dry-run", action="store_true", help="print the diff and stop")
@@ -51,6 +54,7 @@ def add_to(commands: Commands) -> None:
         verb.add_argument(
             "--cli",
             metavar="PATH|VERSION",
+            type=filled,
             help="use the events of this Claude Code (default: the one on PATH)",
         )
 

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from .adding import Args, Commands, add
+from .adding import Args, Commands, add, filled
 from .home import Problem, absolute, first_run, icons, listed, opened, print_json
 
 if TYPE_CHECKING:
@@ -18,17 +18,18 @@ def add_to(commands: Commands) -> None:
     listing.add_argument("--json", action="store_true", help="print everything as JSON")
     listing.add_argument("--all", action="store_true", help="include hidden sessions")
     text = "list only the sessions of this machine, as named in `bellboard machine list`"
-    listing.add_argument("--machine", metavar="NAME", help=text)
+    listing.add_argument("--machine", metavar="NAME", type=filled, help=text)
     listing.add_argument(
         "--ended", action="store_true", help="list ended sessions that can be resumed"
     )
     listing.add_argument(
-        "--dir", metavar="PATH", help="with --ended: only sessions of this directory"
+        "--dir", metavar="PATH", type=filled, help="with --ended: only sessions of this directory"
     )
     status = add(commands, "status", show_status, "print one line for a status bar: what needs you")
     status.add_argument(
         "--dir",
         metavar="PATH",
+        type=filled,
         help="print only the status of the session in PATH (or below, or above); "
         "prints none and fails if there is no session",
     )

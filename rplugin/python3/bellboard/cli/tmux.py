@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from .adding import Args, Commands, add
+from .adding import Args, Commands, add, filled
 from .goto import server
 from .home import Problem, check_mount, here, icons, opened, warn
 
@@ -31,7 +31,8 @@ def add_to(commands: Commands) -> None:
     how.add_argument("--remove", action="store_true", help="remove it from a running server")
     tmux.add_argument("--status", action="store_true", help="add the status to the status line")
     tmux.add_argument("--quiet", action="store_true", help="print only what could not be set")
-    tmux.add_argument("--socket", metavar="PATH", help="the server (default: the current one)")
+    text = "the server (default: the current one)"
+    tmux.add_argument("--socket", metavar="PATH", type=filled, help=text)
     for name, key in KEYS.items():
         text = f"key after the prefix for {name} (default: {key})"
         tmux.add_argument(f"--{name}", metavar="KEY", default=key, help=text)
