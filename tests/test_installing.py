@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from bellboard.agents.abilities import MOMENTS
+from bellboard.agents.claude_code.installer.settings import Settings
 from bellboard.agents.cli import Cli
 from bellboard.agents.clis import cli_of, clis, installable
 from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.guard import check_file
 from bellboard.agents.installing.installer import Installer, SettingsError
+from bellboard.cli import main
 from bellboard.system import atomic
 from bellboard.system.shipped import plugin
 from hosting import RecordedHost, start
@@ -399,6 +401,45 @@ def test_it_installs_for_the_agents_on_this_machine(home: Home) -> None:
     assert not installer(home, cli_of("opencode")).user_file().exists()
     assert not installer(home, cli_of("claude")).user_file().exists()
     assert "hooks.json: line 1: unexpected end of file" in run(home, "hooks", "check", code=1)
+
+
+@pytest.mark.parametrize("odd", ["\\u0000", "\\ud800", "/" * 9000])
+def test_a_command_of_somebody_else_may_be_anything(home: Home, odd: str) -> None:
+    """Such as in the settings of a repository: our hooks still go in and out."""
+    (home.root / ".codex").mkdir()
+    handler = f'{{"type": "command", "command": "/x{odd}y Stop $PPID"}}'
+    text = f'{{"hooks": {{"Stop": [{{"hooks": [{handler}]}}]}}}}'
+    for name in (".claude/settings.json", ".claude/settings.local.json"):
+        path = home.project / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    run(home, "hooks", "install", "--yes")
+    run(home, "hooks", "install", "--yes", "--project")
+    assert "no hooks" in run(home, "hooks", "check", "--local", code=1)
+    run(home, "uninstall", "--yes")
+    assert path.with_name("settings.json").read_text() == text
+    assert installed.hooked_files(home.bellboard) == {}
+
+
+@pytest.mark.parametrize("command", ["uninstall", "hooks uninstall"])
+def test_one_file_never_keeps_the_hooks_in_the_others(
+    home: Home, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever goes wrong with it: it is named."""
+
+    def broken(work: Settings, path: Path) -> Any:
+        raise RuntimeError("broken")
+
+    (home.root / ".codex").mkdir()
+    run(home, "hooks", "install", "--yes")
+    for name, value in home.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(home.project)
+    monkeypatch.setattr(Settings, "take_out", broken)
+    assert main([*command.split(), "--yes"]) == 1
+    assert "bellboard: Claude Code: internal error: broken (test_inst" in capsys.readouterr().err
+    left = [hooked.agent for hooked in installed.hooked_files(home.bellboard).values()]
+    assert left == ["claude"]
 
 
 def test_one_agent_can_be_named(home: Home) -> None:

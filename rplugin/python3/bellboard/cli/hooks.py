@@ -204,11 +204,11 @@ def _each(targets: list[Target], work: Callable[[Target], None]) -> int:
             if len(targets) > 1:
                 print(f"{target.installer.cli.name}: {short(target.path)}")
             work(target)
-        except Problem as e:
+        except Exception as e:
             if len(targets) == 1:
                 raise
             sys.stdout.flush()
-            warn(f"{target.installer.cli.name}: {e}")
+            warn(f"{target.installer.cli.name}: {said(e)}")
             failed = True
     return int(failed)
 
@@ -253,6 +253,13 @@ def ask(question: str, yes: bool) -> None:
     sys.stdout.flush()
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         raise Problem("nothing was changed")
+
+
+def said(e: Exception) -> str:
+    """Return what went wrong with one file, in words."""
+    from ..system.failures import described
+
+    return str(e) if isinstance(e, Problem) else described(e)
 
 
 def short(path: Path) -> str:

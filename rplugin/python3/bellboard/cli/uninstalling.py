@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .adding import Args, Commands, add
 from .home import Problem, around, here, warn
-from .hooks import ask, do, problems, short
+from .hooks import ask, do, problems, said, short
 
 #: Everything that bellboard creates in the state folder, besides what its plugins in CLIs create.
 STATE = (
@@ -44,8 +44,8 @@ def uninstall_all(args: Args) -> int:
                     print(f"{short(path)} enables the plugin; {installer.unplug}")
                 change = installer.take_out(path)
             do(installer, change, args.yes)
-        except Problem as e:
-            warn(str(e))
+        except Exception as e:  # the hooks in the other files go
+            warn(f"{installer.cli.name}: {said(e)}")
             failed = True
     copies = [copy for _, path in files for copy in backups(path)]
     if failed:

@@ -73,9 +73,12 @@ def is_folder(path: str | Path) -> bool:
 
 
 def real(path: str | Path) -> str:
-    """Return a path without links."""
+    """Return a path without links; raise OSError if it cannot be one."""
     touch(path)
-    return os.path.realpath(path)
+    try:
+        return os.path.realpath(path)
+    except ValueError as error:  # a NUL or a lone surrogate
+        raise OSError(f"not a path: {error}") from None
 
 
 def names_in(folder: str | Path) -> list[str]:

@@ -18,7 +18,7 @@ import msgspec
 from ...core.events import AGENT
 from ...storage.ground import is_ours
 from ...system.atomic import content, replace
-from ...system.files import opened, touch
+from ...system.files import opened, real, touch
 from ...system.flocks import locked
 from ...system.shipped import shipped as shipped_file
 from .hooktext import Before
@@ -65,13 +65,16 @@ def keep_script(home: Path) -> None:
 
 
 def is_script(path: str, home: Path) -> bool:
-    """Return whether a path is our script: the kept copy, the shipped one, or another version."""
-    touch(path)
-    real = os.path.realpath(path)
-    if real in (str(shipped()), os.path.realpath(script(home))):
-        return True
-    with contextlib.suppress(OSError), opened(real, ours=False) as (fd, _):
-        return MARK in os.read(fd, HEAD)
+    """Return whether a path is our script: the kept copy, the shipped one, or another version.
+
+    It is from the file of a CLI, which may hold anything.
+    """
+    with contextlib.suppress(OSError):
+        there = real(path)
+        if there in (str(shipped()), real(script(home))):
+            return True
+        with opened(there, ours=False) as (fd, _):
+            return MARK in os.read(fd, HEAD)
     return False
 
 
