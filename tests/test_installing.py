@@ -115,7 +115,13 @@ def test_comments_stay_where_the_cli_allows_them(home: Home, cli: Cli, text: str
         work.put_in(path)
 
 
-@pytest.mark.parametrize("text", ["{}", '{"hooks": {}}', json.dumps({"hooks": THEIRS}), "x", "[1]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{}", "x", "[1]", '{"hooks": {}}', json.dumps({"hooks": THEIRS})),
+        *(json.dumps({"hooks": {"a": odd}}) for odd in (["x"], [None], [[]], {"b": 1}, 1)),
+    ],
+)
 @pytest.mark.parametrize("cli", OWN, ids=lambda cli: cli.key)
 def test_a_file_of_somebody_else_is_left_alone(home: Home, cli: Cli, text: str) -> None:
     """Where ours would be: it is neither replaced nor removed."""

@@ -149,5 +149,6 @@ def _commands(hooks: Any) -> Iterator[str]:
     """Yield what each handler runs, or "" if that is unknown."""
     for handlers in hooks.values() if isinstance(hooks, dict) else ():
         for handler in handlers:
-            command = handler.get("bash", handler.get("command"))
+            given = handler if isinstance(handler, dict) else {}
+            command = given.get("bash", given.get("command"))
             yield command if isinstance(command, str) else ""
