@@ -55,10 +55,10 @@ def installer(home: Home, cli: Cli) -> Installer:
     return cli.installer(home.bellboard, home.env)
 
 
-def run(home: Home, *args: str, code: int = 0) -> str:
+def run(home: Home, *args: str, code: int = 0, **env: str) -> str:
     """Run a command; return its output."""
     argv = ["-m", "bellboard", *args]
-    done = warm.run(argv, env=home.env, cwd=home.project, merged=True)
+    done = warm.run(argv, env={**home.env, **env}, cwd=home.project, merged=True)
     assert done.returncode == code, done.stdout
     assert "Traceback" not in done.stdout
     return done.stdout
@@ -407,6 +407,26 @@ def test_it_installs_for_the_agents_on_this_machine(home: Home) -> None:
     assert not installer(home, cli_of("opencode")).user_file().exists()
     assert not installer(home, cli_of("claude")).user_file().exists()
     assert "hooks.json: line 1: unexpected end of file" in run(home, "hooks", "check", code=1)
+
+
+@pytest.mark.parametrize("user_home", ["", "near"])
+def test_nothing_goes_into_the_current_folder(home: Home, user_home: str) -> None:
+    """Where a relative path, or none, says that an agent keeps its settings: that is refused."""
+    near = {"HOME": user_home, "CODEX_HOME": "near", "GEMINI_CLI_HOME": "near", "QWEN_HOME": "near"}
+    near |= {"XDG_CONFIG_HOME": "near", "CLAUDE_CONFIG_DIR": "", "PI_CODING_AGENT_DIR": "near"}
+    there = home.project / "near"
+    for name in (".codex", ".claude", ".gemini", "opencode"):
+        (there / name).mkdir(parents=True)
+    (there / "hooks.json").write_text("{}")
+    before = sorted(home.project.rglob("*"))
+    for cli in installable():
+        said = run(home, "hooks", "install", "--yes", "--agent", cli.key, code=1, **near)
+        assert f"it is not known where {cli.name} keeps its settings" in said
+        assert not cli.hooks or not cli.hooks.is_used({**near, "PATH": ""})
+    said = run(home, "hooks", "check", "--all", code=1, **near)
+    assert said.count("it is not known where") == len(installable())
+    assert sorted(home.project.rglob("*")) == before
+    assert not Path("/.claude").exists() and not Path("/.config/opencode").exists()
 
 
 @pytest.mark.parametrize("odd", ["\\u0000", "\\ud800", "/" * 9000])

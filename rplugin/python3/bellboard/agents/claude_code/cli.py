@@ -12,7 +12,7 @@ from ...core.request import Sent, Went
 from ...core.session import Session
 from ...system.processes import environment_of
 from ..cli import Cli, Means, Waiting, Witness
-from ..installing.place import HooksFile
+from ..installing.place import HooksFile, below_home
 from .abilities import NEWEST
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
 
@@ -27,7 +27,7 @@ class ClaudeCode(Cli):
     name = "Claude Code"
     abilities = NEWEST
     resuming = ("--resume",)
-    hooks = HooksFile("claude", config_of, "settings.json")
+    hooks = HooksFile("claude", below_home(".claude", CONFIG), "settings.json")
     without_hooks = (
         "its sessions are known from their files and screens; "
         "hooks add the tool in use, agents and progress"

@@ -57,8 +57,8 @@ class Installer:
         return self.cli.hooks
 
     def user_file(self) -> Path:
-        """Return the file for all sessions."""
-        return Path(os.path.abspath(self.hooks.path(self._environ)))  # noqa: PTH100 - links stay
+        """Return the file for all sessions, which is neither read nor written if relative."""
+        return Path(os.path.normpath(self.hooks.path(self._environ)))  # links stay
 
     def project_file(self, folder: Path, local: bool) -> Path:
         """Return the file of a project: the shared one, or the `local` one."""
@@ -247,6 +247,11 @@ class Installer:
             raise SettingsError(f"{path!r} is not UTF-8: use another folder") from None
 
     def _read(self, path: Path) -> bytes | None:
+        if not path.is_absolute():  # each program would take it for another file
+            raise SettingsError(
+                f"it is not known where {self.cli.name} keeps its settings: {path.parent} is no "
+                "absolute path; set HOME, or the variable that names this folder, to one"
+            )
         try:
             return atomic.content(path)
         except OSError as e:

@@ -28,7 +28,7 @@ class HooksFile(NamedTuple):
     """The file for all sessions of a user."""
 
     program: str  # of the CLI, on PATH
-    folder: Callable[[Environ], Path]  # where the CLI keeps its settings
+    folder: Callable[[Environ], Path]  # where the CLI keeps its settings; if relative, unknown
     name: str  # of the file, in that folder
     own: bool = False  # a file of our own; otherwise everybody's hooks are in it
     mark: str = ""  # how a file of our own begins, if it is a program
@@ -44,7 +44,8 @@ class HooksFile(NamedTuple):
         import shutil
 
         on_path = shutil.which(self.program, path=environ.get("PATH", ""))
-        return on_path is not None or self.folder(environ).is_dir()
+        folder = self.folder(environ)
+        return on_path is not None or (folder.is_absolute() and folder.is_dir())
 
 
 class Hooked(ABC):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final
 
 from ...system.shipped import plugin
 from ..cli import Cli, Waiting
-from ..installing.place import HooksFile
+from ..installing.place import HooksFile, below_home
 from .abilities import ABILITIES
 
 MARK = "// bellboard's plugin for OpenCode"
@@ -16,6 +15,8 @@ HEAD = f"""{MARK}: reports what a session does, and takes answers to what it ask
 //
 // While something is asked, it listens on a socket in the state folder, which only its owner can
 // enter; whoever connects can give an answer to exactly that."""
+
+_config: Final = below_home(".config", "XDG_CONFIG_HOME")
 
 
 class OpenCode(Cli):
@@ -48,10 +49,6 @@ class OpenCode(Cli):
         from . import server
 
         server.answer(waiting, reply)
-
-
-def _config(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config")
 
 
 CLI: Final = OpenCode()
