@@ -477,6 +477,10 @@ def test_one_agent_can_be_named(home: Home) -> None:
     said = run(home, "hooks", "install", "--yes", "--agent", "codex", "--project", code=1)
     assert "leave out --project" in said
     other = home.root / "other.json"
+    for verb in ("install --yes", "uninstall --yes", "check"):
+        wrong = ("hooks", *verb.split(), "--all", "--settings", str(other))
+        assert "name it with --agent, without --all" in run(home, *wrong, code=1)
+    assert not other.exists()
     run(home, "hooks", "install", "--yes", "--agent", "codex", "--settings", str(other))
     assert " codex;" in other.read_text()
     run(home, "uninstall", "--yes")

@@ -148,6 +148,8 @@ def _targets(args: Args, removing: bool = False) -> list[Target]:
     """Return the files that the arguments name, or those of the agents on this machine."""
     from ..agents.clis import installable
 
+    if args.all and args.settings:
+        raise Problem("--settings is a file of one agent: name it with --agent, without --all")
     if args.agent or (not args.all and _is_one_file(args)):
         installers = [_installer(_cli(args.agent))]
     else:
