@@ -346,14 +346,34 @@ def test_what_codex_trusts_is_known_by_its_hash(home: Home) -> None:
     assert said() == ""
     config.write_text("".join(notes) + "enabled = false\n")
     assert said() == "1 disabled in /hooks of Codex"
-    config.write_text("[features]\nhooks = false\n" + "".join(notes))
-    assert said() == "switched off in config.toml: [features] hooks"
+    for name, before in (("hooks", "codex_hooks = true"), ("codex_hooks", "x = 1")):
+        config.write_text(f"[features]\n{before}\n{name} = false\n" + "".join(notes))
+        assert said() == f"switched off in config.toml: [features] {name}"
+    config.write_text("[features]\nhooks = true\ncodex_hooks = false\n" + "".join(notes))
+    assert said() == ""
     path.write_text(path.read_text().replace('"timeout": 3', '"timeout": 2'))
     config.write_text("".join(notes))
     assert "1 of 2 not trusted yet" in said()
     for junk in ("[[", "hooks = 1", "[hooks]\nstate = []", "\0", "a = " + "[" * 9999):
         config.write_text(junk)
         assert not said() or "2 of 2 not trusted yet" in said()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 reads no TOML")
+def test_what_codex_warns_of_at_each_start_is_noticed(home: Home) -> None:
+    """Hooks in both of its files: it runs them, so that is no failure."""
+    work = installer(home, cli_of("codex"))
+    config = work.user_file().with_name("config.toml")
+    config.parent.mkdir()
+    config.write_text('[hooks.state."x:stop:0:0"]\ntrusted_hash = "y"\n')
+    warns = "Codex warns at each start that config.toml has hooks too: move those into this file"
+    assert warns not in run(home, "hooks", "install", "--yes", "--agent", "codex")
+    config.write_text('[[hooks.Stop]]\nhooks = [{type = "command", command = "say done"}]\n')
+    said = run(home, "hooks", "install", "--yes", "--agent", "codex")
+    assert f"~/.codex/hooks.json: {warns}" in said
+    assert warns in run(home, "hooks", "check", "--agent", "codex", code=1)
+    state = work.check(work.user_file())
+    assert warns in state.remarks and warns not in state.obstacles
 
 
 @pytest.mark.parametrize(

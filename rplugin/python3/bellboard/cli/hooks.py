@@ -87,6 +87,8 @@ def _install(target: Target, args: Args) -> None:
             print(f"{short(state.path)} also enables the plugin; each event still counts once")
         for obstacle in state.obstacles:
             print(f"{short(state.path)}: its hooks do not run: {obstacle}")
+        for remark in state.remarks:
+            print(f"{short(state.path)}: {remark}")
 
 
 def _uninstall(target: Target, args: Args) -> None:

@@ -9,7 +9,7 @@ from ..cli import Cli, Means, Waiting, Witness, settings_of
 from ..installing.place import HooksFile, below_home
 from .abilities import ABILITIES
 from .dialect.names import KINDS
-from .trust import obstacles
+from .trust import obstacles, remarks
 
 EVENTS: Final = tuple(name for name, kind in KINDS.items() if kind != "note")
 #: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
@@ -29,6 +29,7 @@ class Codex(Cli):
         name="hooks.json",
         note='Codex asks to review new hooks at its next start: choose "Trust all and continue"',
         obstacles=obstacles,
+        remarks=remarks,
     )
 
     def witness(self, means: Means) -> Witness:

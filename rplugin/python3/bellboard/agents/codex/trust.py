@@ -1,7 +1,8 @@
-"""Whether Codex runs our hooks: it asks its user first, and notes what was trusted by its hash.
+"""Whether Codex runs our hooks, and what else it says of them.
 
-The notes are in config.toml: `[hooks.state."FILE:EVENT:GROUP:HANDLER"]` with the hash of the
-definition, as Codex 0.169 computes it.  Python 3.10 reads no TOML; then nothing is said.
+It asks its user first, and notes what was trusted by its hash.  The notes are in config.toml:
+`[hooks.state."FILE:EVENT:GROUP:HANDLER"]` with the hash of the definition, as Codex 0.169 computes
+it.  Python 3.10 reads no TOML; then nothing is said.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ...system.files import real
 from ..installing.place import Looked
 
 CONFIG: Final = "config.toml"
+FEATURE: Final = ("hooks", "codex_hooks")  # its names, the one that counts first
 _INNER_CAPITAL: Final = re.compile(r"(?<!^)([A-Z])")
 
 
@@ -28,9 +30,11 @@ def obstacles(looked: Looked) -> Iterator[str]:
     config = _config(looked.path.with_name(CONFIG))
     if config is None:
         return
-    features = config.get("features")
-    if isinstance(features, dict) and features.get("hooks") is False:
-        yield f"switched off in {CONFIG}: [features] hooks"
+    given = config.get("features")
+    features = given if isinstance(given, dict) else {}
+    switch = next((name for name in FEATURE if name in features), "")
+    if features.get(switch) is False:
+        yield f"switched off in {CONFIG}: [features] {switch}"
     notes = _notes(config)
     places = {str(looked.path), real(looked.path)}
     wanted = dict(_hashes(looked))
@@ -48,6 +52,13 @@ def obstacles(looked: Looked) -> Iterator[str]:
         )
     if disabled:
         yield f"{len(disabled)} disabled in /hooks of Codex"
+
+
+def remarks(looked: Looked) -> Iterator[str]:
+    """Yield what Codex finds fault with although it runs them."""
+    hooks = (_config(looked.path.with_name(CONFIG)) or {}).get("hooks")
+    if isinstance(hooks, dict) and hooks.keys() - {"state"}:
+        yield f"Codex warns at each start that {CONFIG} has hooks too: move those into this file"
 
 
 def _hashes(looked: Looked) -> Iterator[tuple[str, str]]:

@@ -101,7 +101,8 @@ class Installer:
         plain = source_of(text, self.hooks.comments).plain.removeprefix(MARK)
         looked = Looked(state.path, plain, self.is_ours, self._environ)
         try:
-            return replace(state, obstacles=tuple(self.hooks.obstacles(looked)))
+            obstacles, remarks = self.hooks.obstacles(looked), self.hooks.remarks(looked)
+            return replace(state, obstacles=tuple(obstacles), remarks=tuple(remarks))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return state  # not what the CLI would read either
 

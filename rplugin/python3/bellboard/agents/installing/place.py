@@ -20,7 +20,7 @@ class Looked(NamedTuple):
 
 
 def nothing(looked: Looked) -> Iterable[str]:
-    """Return no obstacle."""
+    """Return no obstacle, and no remark."""
     return ()
 
 
@@ -35,6 +35,7 @@ class HooksFile(NamedTuple):
     comments: bool = False  # whether the CLI allows them in it
     note: str = ""  # what the user has to know or do once the hooks are there
     obstacles: Callable[[Looked], Iterable[str]] = nothing  # what keeps them from running
+    remarks: Callable[[Looked], Iterable[str]] = nothing  # what else is wrong with them
 
     def path(self, environ: Environ) -> Path:
         return self.folder(environ) / self.name

@@ -20,6 +20,7 @@ class State:
     other: tuple[str, ...] = ()  # events with other limits than this version writes
     plugin: bool = False  # whether the file enables a plugin with the same hooks
     obstacles: tuple[str, ...] = ()  # what keeps hooks from running
+    remarks: tuple[str, ...] = ()  # what else is wrong with them
 
     @property
     def is_whole(self) -> bool:
@@ -43,7 +44,7 @@ class State:
             notes.append("with the limits of an older version" + _named(self.other))
         if self.plugin:
             notes.append("plugin enabled")
-        return "; ".join((*notes, *self.obstacles))
+        return "; ".join((*notes, *self.obstacles, *self.remarks))
 
     def _present(self) -> str:
         if not self.events:
