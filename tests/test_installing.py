@@ -396,6 +396,26 @@ def test_hooks_that_are_switched_off_are_noticed(
     assert work.check(path).obstacles == (f"disabled by {name}",)
 
 
+def test_hooks_that_were_switched_off_in_gemini_are_noticed(home: Home) -> None:
+    """With its /hooks, which writes a list: of names, and of commands that have none."""
+    work = installer(home, cli_of("gemini"))
+    path = work.user_file()
+    work.apply(work.put_in(path))
+    settings = json.loads(path.read_text())
+    handlers = [group["hooks"][0] for [group] in settings["hooks"].values()]
+    every = len(handlers)
+    settings["hooks"]["enabled"] = True  # where older versions had it
+
+    def said(*disabled: str) -> tuple[str, ...]:
+        path.write_text(json.dumps({**settings, "hooksConfig": {"disabled": disabled}}))
+        return work.check(path).obstacles
+
+    assert said("another", handlers[0]["command"]) == ()
+    assert said("bellboard") == (f"{every} of {every} disabled by hooksConfig.disabled",)
+    del handlers[0]["name"]
+    assert said(handlers[0]["command"]) == (f"1 of {every} disabled by hooksConfig.disabled",)
+
+
 # The commands
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..cli import Cli, Means, Witness, settings_of
 from ..installing.place import Environ, HooksFile, Looked
@@ -21,8 +21,24 @@ def _folder(environ: Environ) -> Path:
 
 
 def _obstacles(looked: Looked) -> Iterator[str]:
-    if json.loads(looked.text).get("hooksConfig", {}).get("enabled") is False:
+    settings = json.loads(looked.text)
+    config = settings.get("hooksConfig", {})
+    if config.get("enabled") is False:
         yield "disabled by hooksConfig.enabled"
+    if (disabled := config.get("disabled")) and isinstance(disabled, list):  # by its /hooks
+        names = list(_names(settings["hooks"], looked.ours))
+        if off := [name for name in names if name in disabled]:
+            yield f"{len(off)} of {len(names)} disabled by hooksConfig.disabled"
+
+
+def _names(hooks: dict[str, Any], ours: Callable[[str], bool]) -> Iterator[str]:
+    """Yield what Gemini calls each handler of ours: its name, or else its command."""
+    groups = (each for listed in hooks.values() if isinstance(listed, list) for each in listed)
+    for group in groups:
+        for handler in group.get("hooks", ()):
+            command = str(handler.get("command"))
+            if ours(command):
+                yield handler.get("name") or command
 
 
 class Gemini(Cli):
