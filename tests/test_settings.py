@@ -100,6 +100,7 @@ def test_install_and_uninstall_restore_the_bytes(
     if raw is not None:
         path.parent.mkdir()
         path.write_bytes(raw)
+    assert settings.check(path).problem == ""
     for _ in range(2):
         put_in(settings, path)
     assert settings.check(path, NEWEST).is_complete

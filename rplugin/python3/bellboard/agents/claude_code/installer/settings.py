@@ -64,7 +64,7 @@ class Settings(Installer):
 
     def state(self, state: State, text: str) -> State:
         try:
-            settings = object_of(json.loads(text.removeprefix(MARK) or "{}"))
+            settings = object_of(json.loads(text.removeprefix(MARK).strip() or "{}"))
         except (ValueError, RecursionError) as e:
             return State(state.path, problem=str(e))
         plugins = settings.get("enabledPlugins")
