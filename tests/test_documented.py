@@ -272,6 +272,9 @@ def test_the_tables_that_let_kimi_report_are_toml() -> None:
     tables = tomllib.loads(hooked("kimi"))["hooks"]
     assert {frozenset(table) for table in tables} == {frozenset({"event", "command", "timeout"})}
     assert all(f"emit {table['event']} " in table["command"] for table in tables)
+    odd = "/\U0001f600 é\x7f\x1f\"'\\/emit"
+    said = cli_of("kimi").reporting(lambda event: odd)
+    assert {table["command"] for table in tomllib.loads(said)["hooks"]} == {odd}
 
 
 def test_copilot_is_not_made_to_run_a_hook_that_could_refuse_its_tools() -> None:

@@ -25,8 +25,9 @@ class Kimi(Cli):
 
 
 def _table(event: str, command: str) -> str:
-    # A string of JSON is one of TOML.
-    return f'[[hooks]]\nevent = "{event}"\ncommand = {json.dumps(command)}\ntimeout = {PATIENCE}\n'
+    # A string of JSON is one of TOML, but for halves of characters, and DEL.
+    quoted = json.dumps(command, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f'[[hooks]]\nevent = "{event}"\ncommand = {quoted}\ntimeout = {PATIENCE}\n'
 
 
 CLI: Final = Kimi()
