@@ -154,14 +154,14 @@ def test_the_last_three_backups_are_kept(home: Home, settings: Settings, file: P
 
 
 def test_a_dangling_link_is_restored(home: Home, settings: Settings) -> None:
-    """The file is created where the link leads."""
-    path, kept = settings.user_file(), home.root / "dotfiles" / "claude.json"
+    """The file is created where the link leads, and removed with the folders made for it."""
+    path, kept = settings.user_file(), home.root / "dotfiles/claude/settings.json"
     path.symlink_to(kept)
     put_in(settings, path)
     assert kept.is_file()
     take_out(settings, path)
     assert path.is_symlink()
-    assert not kept.exists()
+    assert not kept.parents[1].exists()
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,8 @@ class Installer:
             self._prepare()
         with installed.changing(self.home) as hooked_files:
             before = copy(hooked_files.get(str(path)))
-            made = installed.HookedFile(made=_missing_folders(path), agent=self.cli.key)
+            folders = _missing_folders(atomic.target_of(path))
+            made = installed.HookedFile(made=folders, agent=self.cli.key)
             hooked = hooked_files.setdefault(str(path), made)
             hooked.events = []  # not to be reported missing meanwhile
             if change.events:
