@@ -382,6 +382,27 @@ def test_a_snooze_has_an_end(shell: Shell, minutes: str) -> None:
     assert "snoozed_until" not in shell.sessions()["a1"]
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("nobody", "no session matches nobody; "),
+        ("b1 allow", "b1 is not asking anything; "),
+        ("allow", "name the session: "),
+        ("api", "2 sessions match api: "),
+    ],
+)
+def test_an_answer_that_is_not_given_says_why_as_json_too(
+    shell: Shell, words: str, why: str
+) -> None:
+    """As one that was declined does: on standard output."""
+    fill(shell)
+    assert why in shell.fails("answer", *words.split())
+    done = shell.bellboard("answer", *words.split(), "--json", code=1)
+    said = json.loads(done.stdout)
+    assert (said.pop("why").startswith(why), said) == (True, {"v": 1, "ok": False})
+    assert done.stderr == ""
+
+
 def test_an_invalid_correction_is_reported(shell: Shell) -> None:
     fill(shell)
     assert shell.fails("set", "a1", "dancing") == (

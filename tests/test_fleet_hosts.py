@@ -248,6 +248,7 @@ def test_who_leaves_sees_nothing_of_the_others(machine: Callable[[str], Machine]
     laptop.event("SessionStart", "own")
     shows(here, {"dev/claude/s": "idle", "own": "idle"})
     status = json.loads(laptop.bellboard("fleet", "status", "--json"))
+    assert status["v"] == 1
     assert {"dev", "laptop"} == set(status["machines"])
     assert [] == status["notes"]
     laptop.bellboard("fleet", "leave")

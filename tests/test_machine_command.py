@@ -34,7 +34,9 @@ def test_a_machine_is_added_listed_and_removed(home: Home) -> None:
     done = run(home, "add", "dev", "--", "ssh", "-p", "22", "dev")
     assert (done.returncode, "bellboard machine test dev" in done.stdout) == (0, True)
     assert machines.known(home.bellboard).all == {"dev": ["ssh", "-p", "22", "dev"]}
-    (row,) = json.loads(run(home, "list", "--json").stdout)
+    told = json.loads(run(home, "list", "--json").stdout)
+    assert told["v"] == 1
+    (row,) = told["machines"]
     assert (row["name"], row["command"]) == ("dev", ["ssh", "-p", "22", "dev"])
     assert "ssh -p 22 dev: not connected" in (listed := run(home, "list").stdout)
     assert "start Neovim or `bellboard serve`" in listed

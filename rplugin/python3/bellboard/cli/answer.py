@@ -65,6 +65,16 @@ def answer(args: Args) -> int:
         from .popup import run
 
         return run(args)
+    try:
+        return give(args)
+    except Problem as e:
+        if not args.json:
+            raise
+        print_json({"v": 1, "ok": False, "why": str(e)})
+        return 1
+
+
+def give(args: Args) -> int:
     if args.session in WORDS and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
     with opened() as clerk:

@@ -209,7 +209,7 @@ def status(args: Args) -> int | None:
     said = (note for notes in told for about, note in notes.items() if about.startswith(OPTION))
     notes = sorted({*said, why} - {""})
     if args.json:
-        where = {"url": j.url, "team": j.team, "machine": j.machine}
+        where = {"v": 1, "url": j.url, "team": j.team, "machine": j.machine}
         print_json({**where, "machines": found, "notes": notes})
     else:
         print(f"{j.team} at {j.url}; this machine is {j.machine}: {_does(j)}")
