@@ -118,3 +118,21 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     tabs = {"kind": "diff", "old": "\tx\n\ty\n", "new": "    x\n\ty\n"}
     assert [row["text"] for row in editor.lua(rows, tabs)] == ["⇥   x", "    x", "    y"]
     assert editor.lua(draft) == ['"many" is not a number', "", {"n": 2.5, "s": "x"}]
+
+
+def test_nothing_is_typed_where_only_options_count(nvim: Editors) -> None:
+    """An answer in other words might count as a yes."""
+    editor = nvim(config=CALM, columns=80, lines=24)
+    host, web = Host(editor), asks("web", kind="question")
+    both = questions(web)
+    play(editor, {**both, "questions": [{**q, "typed": False} for q in both["questions"]]})
+    host.push(web)
+    opened(editor, "web", "Answer questions")
+    editor.hides("type an answer")
+    editor.press("A")
+    editor.shows("Choose first: press the number of an option.")
+    editor.press("i")
+    editor.shows("This question takes only the options that it offers.")
+    editor.press("21A")
+    answers = {"Which database should the tests use?": ["SQLite"], "Which colours?": ["Red"]}
+    assert sent(editor) == {"choice": "choose", "answers": answers}

@@ -259,6 +259,14 @@ def test_no_option_has_the_key_that_types_an_answer() -> None:
     assert prompt.unsent == "x"
 
 
+def test_nothing_is_typed_where_only_options_count() -> None:
+    asks = (Question("Which colour?", options=(Option("Red"), Option("Blue")), typed=False),)
+    prompt = pressed("6", "t", *"2", request=msgspec.structs.replace(REQUEST, questions=asks))
+    assert prompt.taken == {"choice": "choose", "answers": {"Which colour?": ["Blue"]}}
+    prompt = pressed("6", request=msgspec.structs.replace(REQUEST, questions=asks))
+    assert "t to type" not in shown(prompt)
+
+
 @pytest.mark.parametrize(("columns", "height"), [(60, 12), (20, 20), (20, 8), (12, 5)])
 def test_nothing_unread_is_allowed(columns: int, height: int) -> None:
     """What follows far below could be anything; a small screen scrolls to it. No needs no reading.

@@ -125,6 +125,7 @@
 ---@field text string
 ---@field header? string
 ---@field many? boolean several options can be chosen
+---@field typed? boolean false: it takes only the options that it offers
 ---@field options? { label: string, description?: string }[]
 
 ---@class bellboard.Field of a form

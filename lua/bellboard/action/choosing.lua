@@ -2,6 +2,7 @@
 local cells = require('bellboard.view.cells')
 local diff = require('bellboard.view.request.diff')
 local draft = require('bellboard.action.draft')
+local foot = require('bellboard.view.request.foot')
 local input = require('bellboard.view.input')
 local opened = require('bellboard.action.opened')
 local sending = require('bellboard.action.sending')
@@ -9,6 +10,7 @@ local window = require('bellboard.view.request.window')
 
 local M = {}
 
+local UNTYPED = 'This question takes only the options that it offers.'
 --- Choices that can be sent before the request was read to its end.
 local REFUSES = { deny = true, decline = true, keep = true, stop = true }
 
@@ -54,7 +56,8 @@ local function obstacle(choice)
   local open = assert(opened.now())
   if choice.needs == 'answers' then
     if not next(draft.answers(open.draft, open.request)) then
-      return 'Choose first: press the number of an option, or i to type an answer.'
+      return 'Choose first: press the number of an option'
+        .. (foot.fills(open.request) and ', or i to type an answer.' or '.')
     end
     local first = draft.open(open.draft, open.request, 0)
     if first and not open.warned then
@@ -181,7 +184,9 @@ M.type = function()
   local spot = window.spot() or { question = 1, field = 1 }
   local question = spot.question and (request.questions or {})[spot.question]
   local field = spot.field and (request.fields or {})[spot.field]
-  if question then
+  if question and question.typed == false then
+    opened.say(UNTYPED)
+  elseif question then
     local title = (question.header or '') ~= '' and question.header or 'Answer'
     ask({ title = cells.safe(title), text = open.draft.typed[spot.question] }, function(text)
       draft.type(open.draft, spot.question, text)

@@ -61,6 +61,18 @@ local function choice(rows, lhs, words, foot, width)
   end
 end
 
+--- What the key that fills in does here, if anything.
+---@param request bellboard.Request
+---@return string|nil
+M.fills = function(request)
+  for _, question in ipairs(request.questions or {}) do
+    if question.typed ~= false then
+      return 'type an answer'
+    end
+  end
+  return request.fields and 'fill' or nil
+end
+
 --- The other keys, in as many rows as they need.
 ---@param rows bellboard.Row[]
 ---@param request bellboard.Request
@@ -68,7 +80,7 @@ end
 ---@param width integer
 local function others(rows, request, foot, width)
   local has_diff = #parts.diffs(request) > 0
-  local fills = not foot.is_over and (request.questions or request.fields)
+  local filled = not foot.is_over and M.fills(request)
   local chunks, used, goes = {}, 0, not foot.is_done
   local function put()
     local row = parts.row('')
@@ -79,7 +91,7 @@ local function others(rows, request, foot, width)
     rows[#rows + 1], chunks, used = row, {}, 0
   end
   for _, hint in ipairs({
-    fills and { 'fill', request.questions and 'type an answer' or 'fill' } or false,
+    filled and { 'fill', filled } or false,
     has_diff and goes and not foot.is_diff and { 'diff', 'diff' } or false,
     foot.asks and goes and { 'update', 'what it asks now' } or false,
     goes and { 'go', 'there' } or false,

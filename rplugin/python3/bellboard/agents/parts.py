@@ -33,10 +33,12 @@ class Offered(Struct):
     description: str = ""
 
 
-def question(text: str, header: str, options: Sequence[Offered], many: bool = False) -> Question:
+def question(
+    text: str, header: str, options: Sequence[Offered], many: bool = False, typed: bool = True
+) -> Question:
     """Return a question as it is shown."""
     shown = tuple(Option(marked(o.label), marked(o.description)) for o in options)
-    return Question(marked(text), marked(header), many, shown)
+    return Question(marked(text), marked(header), many, shown, typed)
 
 
 def chosen(said: list[str] | str, options: Sequence[Offered]) -> list[str]:

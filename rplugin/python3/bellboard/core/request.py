@@ -65,6 +65,7 @@ class Question(Struct, frozen=True, omit_defaults=True, gc=False):
     header: str = ""
     many: bool = False
     options: tuple[Option, ...] = ()
+    typed: bool = True  # it also takes an answer in the user's own words
 
 
 class Field(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -212,12 +213,14 @@ def _answers(questions: Sequence[Question], given: Mapping[str, list[str] | str]
         question = by_text.get(text)
         if question is None:
             return "it does not ask that question"
-        if why := _typed(said) if isinstance(said, str) else _chosen(question, said):
+        if why := _typed(question, said) if isinstance(said, str) else _chosen(question, said):
             return why
     return ""
 
 
-def _typed(text: str) -> str:
+def _typed(question: Question, text: str) -> str:
+    if not question.typed:
+        return "it takes only the options that it offers"
     return _text(text, "the answer") if text.strip() else "an answer is empty"
 
 

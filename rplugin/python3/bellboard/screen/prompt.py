@@ -32,6 +32,7 @@ class Step(NamedTuple):
     type: str = "string"
     text: str = ""  # initial text
     optional: bool = False
+    typed: bool = False  # instead of its options, it takes a text
 
 
 class Offer(NamedTuple):
@@ -130,7 +131,7 @@ class Prompt:
         lines += _around(options, self._at, room)
         hint = "Enter to continue, Esc to go back"
         if step.options and not self._typing:
-            typed = ", t to type an answer" if step.field == "answers" else ""
+            typed = ", t to type an answer" if step.typed else ""
             hint = f"a key or Space to choose{typed}, {hint}"
         else:
             shown = cells.head(words.plain(self._typed)[::-1], max(1, columns - 5))[::-1]
@@ -167,7 +168,7 @@ class Prompt:
                 self._typed = self._typed[:-1] if key == "rub" else ""
             elif len(key) == 1 and key.isprintable():
                 self._typed += key
-        elif key == "t" and step.field == "answers":
+        elif key == "t" and step.typed:
             self._typing = True
         elif key in MOVES:
             self._at = min(max(0, self._at + MOVES[key]), len(step.options) - 1)
@@ -250,7 +251,8 @@ def _steps(request: Request, needs: str) -> list[Step]:
 
 
 def _of_question(q: Question) -> Step:
-    return Step(q.text, "answers", q.text, tuple(o.label for o in q.options), q.many)
+    options = tuple(o.label for o in q.options)
+    return Step(q.text, "answers", q.text, options, q.many, typed=q.typed)
 
 
 def _of_field(f: Field) -> Step:

@@ -70,6 +70,7 @@ class _Question(Struct):
     header: str = ""
     options: list[Offered] = []
     multiple: bool | None = None
+    custom: bool | None = None  # False: it expects no text, but may take any as its first option
 
 
 _decode = msgspec.json.Decoder(_Payload, float_hook=finite).decode
@@ -172,7 +173,10 @@ def _asked(p: _Properties) -> Facts:
     asked = _questions(p)
     if not asked:
         return {"parts": (as_json(p.questions),), "complete": False, "why": UNREADABLE}
-    questions = tuple(question(q.question, q.header, q.options, bool(q.multiple)) for q in asked)
+    questions = tuple(
+        question(q.question, q.header, q.options, bool(q.multiple), q.custom is not False)
+        for q in asked
+    )
     return {
         "title": title_of(questions),
         "questions": questions,
