@@ -47,6 +47,17 @@ def chosen(said: list[str] | str, options: Sequence[Offered]) -> list[str]:
     return [said] if isinstance(said, str) else [labels[x] for x in said if x in labels]
 
 
+def unshown(given: Facts, known: type[Struct]) -> tuple[Part, ...]:
+    """Return what questions of that type do not show of a tool's input, such as previews."""
+    fields, of_option = {*known.__struct_fields__}, {*Offered.__struct_fields__}
+    is_all = all(
+        {*raw} <= fields and all({*option} <= of_option for option in raw.get("options") or ())
+        for raw in given["questions"]
+    )
+    rest = {k: v for k, v in given.items() if not (is_all and k == "questions")}
+    return (as_json(rest, "Also"),) if rest else ()
+
+
 def title_of(questions: Sequence[Question]) -> str:
     return "Answer a question" if len(questions) == 1 else "Answer questions"
 

@@ -24,7 +24,7 @@ KEYWORDS: Final = frozenset(
 )
 
 
-class _Question(Struct):
+class AskedQuestion(Struct):
     question: str
     header: str = ""
     options: list[Offered] = []
@@ -34,21 +34,10 @@ class _Question(Struct):
 def questions_of(given: Facts) -> tuple[Question, ...]:
     """Return the questions of a tool's input as they are shown; none if the list is invalid."""
     try:
-        asked = msgspec.convert(given.get("questions"), list[_Question])
+        asked = msgspec.convert(given.get("questions"), list[AskedQuestion])
     except msgspec.ValidationError:
         return ()
     return tuple(question(q.question, q.header, q.options, q.multiSelect) for q in asked)
-
-
-def rest_of(given: Facts) -> Facts:
-    """Return the part of a tool's input that the questions do not show, such as previews."""
-    rest = {name: value for name, value in given.items() if name != "questions"}
-    is_all = all(
-        {*raw} <= {*_Question.__struct_fields__}
-        and all({*option} <= {*Offered.__struct_fields__} for option in raw.get("options", ()))
-        for raw in given["questions"]
-    )
-    return rest if is_all else dict(given)
 
 
 def fields_of(schema: Facts) -> tuple[Field, ...] | None:

@@ -24,8 +24,8 @@ from ....core.request import (
     digest_of,
 )
 from ....core.visible import marked, marked_line
-from ...parts import ALLOW, CHOOSE, STOP, Input, as_json, part, title_of
-from .forms import fields_of, questions_of, rest_of
+from ...parts import ALLOW, CHOOSE, STOP, Input, as_json, part, title_of, unshown
+from .forms import AskedQuestion, fields_of, questions_of
 from .names import KINDS, QUESTIONS
 from .rules import BASH, rule_of
 from .tools import shown
@@ -156,11 +156,10 @@ def _questions(asked: Asked) -> Read:
             "parts": (as_json(asked.tool_input),),
             "choices": (SKIP, STOP),
         }
-    rest = rest_of(asked.tool_input)
     return {
         "title": title_of(questions),
         "questions": questions,
-        "parts": (as_json(rest, "Also"),) if rest else (),
+        "parts": unshown(asked.tool_input, AskedQuestion),
         "choices": (*([CHOOSE] if are_distinct(questions) else ()), SKIP, STOP),
     }
 

@@ -36,6 +36,7 @@ from ...parts import (
     part,
     question,
     title_of,
+    unshown,
 )
 from .names import BASH, PATCH, QUESTION
 
@@ -137,11 +138,10 @@ def _asked(p: _Payload) -> dict[str, Any]:
     if not asked:
         return {"parts": (as_json(p.tool_input),), "complete": False, "why": UNREADABLE}
     questions = tuple(question(q.question, q.header, q.options or ()) for q in asked)
-    rest = {k: v for k, v in p.tool_input.items() if k != "questions"}
     return {
         "title": title_of(questions),
         "questions": questions,
-        "parts": (as_json(rest, "Also"),) if rest else (),
+        "parts": unshown(p.tool_input, _Question),
         "choices": (CHOOSE,) if are_distinct(questions) else (),
     }
 

@@ -35,6 +35,7 @@ from ...parts import (
     part,
     question,
     title_of,
+    unshown,
 )
 
 PERMISSION, QUESTION = "permission", "question"
@@ -180,6 +181,7 @@ def _asked(p: _Properties) -> Facts:
     return {
         "title": title_of(questions),
         "questions": questions,
+        "parts": unshown({"questions": p.questions}, _Question),
         "choices": (*([CHOOSE] if are_distinct(questions) else ()), SKIP),
     }
 
