@@ -23,6 +23,7 @@ from asking import (
     printed,
     words,
 )
+from bellboard.core.replies import understood
 from bellboard.core.request import (
     LONGEST_ANSWER,
     Answer,
@@ -33,6 +34,7 @@ from bellboard.core.request import (
     are_distinct,
     check,
 )
+from bellboard.fleet.member import joined
 from strategies import json_values
 
 pytestmark = pytest.mark.pure
@@ -393,3 +395,15 @@ def test_an_answer_is_decoded_strictly() -> None:
     ):
         assert answer_of(wrong) is None
     assert answer_of({"choice": "a", "answers": {"a": {"b": 1}}}) is None
+
+
+@pytest.mark.parametrize("half", ["\ud83d", "a\udcff"])
+def test_half_a_character_is_of_no_type(half: str) -> None:
+    """Where another type is expected, and as a name."""
+    for wrong in ({"content": half}, {"answers": half}, {half: 1, "answers": {"a": 1}}):
+        assert answer_of({"choice": "fill", **wrong}) is None
+    assert understood("preview", {"rows": half}) is None
+    assert joined({"url": "nats://a", "team": half, "machine": [half]}) is None
+    request = asked(payload("AskUserQuestion", {"questions": [{**COLOUR, "options": [half]}]}))
+    assert (request.complete, request.choices, request.questions) == (False, (), ())
+    assert "Which colour?" in request.parts[0].text

@@ -97,8 +97,9 @@ def carry_out(what: str, p: Published, **given: Any) -> Reply:
 
 
 def decoded(request: Reply) -> Request:
-    import msgspec
-
+    from ..core.lenient import converted
     from ..core.request import Request
 
-    return msgspec.convert(request, Request)
+    if (made := converted(request, Request)) is None:
+        raise Problem("what it asks cannot be read")
+    return made

@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder, encode
 
@@ -33,6 +34,7 @@ DEEPEST: Final = 8  # levels of a value to keep
 LARGEST: Final = 1 << 53  # every JSON reader can represent smaller numbers
 LONGEST_NUMBER: Final = 15  # digits; such numbers are smaller than that
 Facts = dict[str, Any]
+Made = TypeVar("Made")
 #: The errors of reading a value of the wrong type.
 WRONG_SHAPE: Final = (
     TypeError,
@@ -100,6 +102,17 @@ def value_of(raw: Raw | bytes) -> Any:
         with suppress(*ODD):
             return storable(json.loads(bytes(raw)))
     return None
+
+
+def converted(value: object, kind: type[Made]) -> Made | None:
+    """Return a decoded value as that type; return None if it is of another one.
+
+    `msgspec` cannot even say so of a text with a lone surrogate.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except ODD:
+        return None
 
 
 def encoded(value: object) -> bytes:

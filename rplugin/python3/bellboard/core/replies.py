@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from .lenient import converted
 from .request import Request
 
 MOST_ROWS: Final = 200  # of a preview
@@ -76,9 +77,8 @@ def understood(do: str, reply: Mapping[str, Any]) -> dict[str, Any] | None:
     kind = KNOWN.get(do)
     if kind is None:
         return dict(reply)
-    try:
-        made = msgspec.convert(reply, kind)
-    except (msgspec.ValidationError, RecursionError):
+    made = converted(reply, kind)
+    if made is None:
         return None
     if isinstance(made, Previewed):
         made = Previewed(tuple(row[:WIDEST].replace("\n", " ") for row in made.rows[:MOST_ROWS]))

@@ -18,6 +18,8 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
+from .lenient import converted
+
 LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed command
 DIGITS: Final = 16  # in a digest
 JOINER: Final = ", "  # between several labels in one answer
@@ -154,10 +156,7 @@ def answer_of(given: Mapping[str, Any]) -> Answer | None:
     Editors cannot tell an empty list from an empty object.
     """
     fields = {name: value for name, value in given.items() if value not in ([], None)}
-    try:
-        return msgspec.convert(fields, Answer)
-    except (msgspec.ValidationError, RecursionError):
-        return None
+    return converted(fields, Answer)
 
 
 def are_distinct(questions: Sequence[Question]) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.far import MACHINE
+from ..core.lenient import converted
 from ..system.files import read
 from .subjects import MEMBER, TEAM
 
@@ -57,10 +58,11 @@ class Credentials(Struct, frozen=True):
 
 def joined(value: object) -> Joined | None:
     """Return the settings in a shared option, or None if there are none that can be used."""
+    if (found := converted(value, Joined)) is None:
+        return None
     try:
-        found = msgspec.convert(value, Joined)
         check(found)
-    except (msgspec.ValidationError, Unusable):
+    except Unusable:
         return None
     return found
 

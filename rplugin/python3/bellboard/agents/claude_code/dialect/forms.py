@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
-from ....core.lenient import Facts, text_of
+from ....core.lenient import Facts, converted, text_of
 from ....core.request import Field, Option, Question
 from ....core.visible import marked
 from ...parts import Offered, question
@@ -33,10 +32,7 @@ class AskedQuestion(Struct):
 
 def questions_of(given: Facts) -> tuple[Question, ...]:
     """Return the questions of a tool's input as they are shown; none if the list is invalid."""
-    try:
-        asked = msgspec.convert(given.get("questions"), list[AskedQuestion])
-    except msgspec.ValidationError:
-        return ()
+    asked = converted(given.get("questions"), list[AskedQuestion]) or ()
     return tuple(question(q.question, q.header, q.options, q.multiSelect) for q in asked)
 
 

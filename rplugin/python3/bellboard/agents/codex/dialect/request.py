@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts, finite
+from ....core.lenient import Facts, converted, finite
 from ....core.request import (
     Answer,
     Choice,
@@ -147,7 +147,4 @@ def _asked(p: _Payload) -> dict[str, Any]:
 
 
 def _questions(given: Facts) -> list[_Question] | None:
-    try:
-        return msgspec.convert(given.get("questions"), list[_Question])
-    except msgspec.ValidationError:
-        return None
+    return converted(given.get("questions"), list[_Question])

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts, finite
+from ....core.lenient import Facts, converted, finite
 from ....core.request import (
     Answer,
     Choice,
@@ -187,7 +187,4 @@ def _asked(p: _Properties) -> Facts:
 
 
 def _questions(p: _Properties) -> list[_Question] | None:
-    try:
-        return msgspec.convert(p.questions, list[_Question])
-    except msgspec.ValidationError:
-        return None
+    return converted(p.questions, list[_Question])
