@@ -76,7 +76,10 @@ export const Bellboard = async ({ client, directory }) => {
 
   const say = (type, properties) => {
     const parent = parents[properties.sessionID ?? properties.info?.id]
-    const said = { type, properties, directory, ...(parent && { parent }) }
+    const { id, sessionID, permission } = properties
+    // Of what is too large, only the start is read: who asks, under which id.
+    const first = ASKS[type] && { id, sessionID, permission }
+    const said = { type, directory, ...(parent && { parent }), ...first, properties }
     // What asks is reported whole: what was cut cannot be answered from afar.
     return report("opencode", process.pid, type, said, ASKS[type] ? null : cut)
   }

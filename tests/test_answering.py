@@ -321,6 +321,11 @@ def test_an_unknown_cli_is_refused(desk: Desk) -> None:
     refused(desk, desk.answer(digest="x"), f"what it asks is about another session{THERE}")
 
 
+def test_a_request_that_cannot_be_read_is_refused(desk: Desk) -> None:
+    desk.asks(session_id=1)
+    refused(desk, desk.answer(digest="x"), f"what it asks cannot be read{THERE}")
+
+
 def test_a_truncated_request_is_refused(desk: Desk) -> None:
     """Of an event of more than 1 MB only the first part is read."""
     desk.waits()

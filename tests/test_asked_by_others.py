@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.dialects import dialect_of
+from bellboard.agents.parts import CUT, UNDECODED
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 
@@ -69,3 +70,46 @@ def test_nothing_of_a_question_is_left_out(more: dict[str, Any]) -> None:
         (part,) = asked(agent, ask({**known, **more})).parts
         assert (part.kind, part.label) == ("json", "Also")
         assert '"isSecret": true' in part.text or '"preview": "rm -rf ~"' in part.text
+
+
+def allows_opencode(**properties: Any) -> bytes:
+    about = {"permission": "bash", "patterns": ["touch a"], "metadata": {"command": "touch a"}}
+    return opencode("permission.asked", **{**about, **properties})
+
+
+def allows_codex(given: Any = None) -> bytes:
+    return codex("PermissionRequest", "Bash", {"command": "touch a"} if given is None else given)
+
+
+@pytest.mark.parametrize(
+    ("agent", "exact"), [("opencode", allows_opencode()), ("codex", allows_codex())]
+)
+def test_what_is_not_known_exactly_is_shown_and_cannot_be_answered(
+    agent: str, exact: bytes
+) -> None:
+    """It was cut, even if what is left seems whole, or has half a character."""
+    assert asked(agent, exact).complete
+    for raw, truncated, why in (
+        (exact, True, CUT),
+        (exact.replace(b"touch a", b"touch \\ud83d"), False, UNDECODED),
+    ):
+        request = asked(agent, raw, truncated)
+        assert (request.complete, request.choices, request.why) == (False, (), why)
+        assert request.parts[0].text.startswith("touch ")
+        assert request.digest != asked(agent, exact).digest
+
+
+@pytest.mark.parametrize("event", ["permission.asked", "question.asked"])
+def test_what_opencode_asks_waits_even_if_it_was_cut(event: str) -> None:
+    """Our plugin says first who asks, under which id; a subagent is one of its parent."""
+    for parent in ({}, {"parent": "ses_0"}):
+        ids = {"id": "per_1", "sessionID": "ses_1", "permission": "edit"}
+        said = {"type": event, **parent, "directory": "/srv", **ids, "properties": {**ids, "x": 1}}
+        raw = json.dumps(said).encode()[:-10]
+        seen = dialect_of("opencode").event(raw, 5.0, 5.0, Origin("opencode", 7), True)
+        assert seen.kind == ("agent request" if parent else "request")
+        assert (seen.session_id, seen.agent) == (("ses_0", "ses_1") if parent else ("ses_1", ""))
+        assert seen.tool_id == "per_1"
+        request = asked("opencode", raw, True)
+        assert (request.session_id, request.complete) == (seen.session_id, False)
+        assert request.why == CUT

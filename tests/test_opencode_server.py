@@ -17,6 +17,7 @@ from bellboard.agents.cli import Unanswered, Waiting
 from bellboard.agents.opencode import server
 from bellboard.agents.opencode.cli import OpenCode
 from bellboard.agents.opencode.dialect.spoken import OpenCodeDialect
+from bellboard.agents.parts import CUT
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
 from bellboard.storage.spool import Spool
@@ -258,6 +259,22 @@ def test_what_asks_is_reported_whole_and_nothing_else(started: Any, home: Home) 
     error, asked = (json.loads(item.payload)["properties"] for item in items)
     assert len(error["error"]["data"]["message"]) < 5000
     assert asked["metadata"]["command"] == long
+
+
+def test_what_is_too_large_to_keep_is_reported_by_whom_it_asks(started: Any, home: Home) -> None:
+    """Only its start is read: the session waits, and says why it cannot be answered from here."""
+    opencode, huge = started(), {"diff": "x" * (1 << 20), "filepath": "/srv/a"}
+    opencode.hears({**PERMISSION, "properties": {**PERMISSION["properties"], "metadata": huge}})  # type: ignore[dict-item]
+    spool = Spool(home.bellboard)
+    eventually(lambda: len(spool.scan()) == 1)
+    item = spool.read(spool.scan()[0])
+    assert item is not None and item.truncated
+    origin = Origin("opencode", opencode.process.pid)
+    event = SPEAKS.event(item.payload, item.t, item.t, origin, True)
+    assert (event.kind, event.session_id, event.tool_id) == ("request", SESSION, "per_1")
+    made = SPEAKS.request(item.payload, "name", item.t, origin, True)
+    assert made is not None
+    assert (made.complete, made.why, made.tool) == (False, CUT, "bash")
 
 
 def test_a_turn_that_ends_between_two_tries_was_stopped(started: Any, home: Home) -> None:

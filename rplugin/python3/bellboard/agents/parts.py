@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.detail import ODD
 from ..core.events import Origin, is_id
@@ -24,6 +25,8 @@ STOP: Final = Choice("stop", "No, and stop the turn")
 CHOOSE: Final = Choice("choose", "Answer", "answers")
 IN_ITS_TERMINAL: Final = "this CLI takes no answers from outside; answer in its terminal"
 UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
+CUT: Final = "the request is larger than what is kept of it; answer in its terminal"
+UNDECODED: Final = "the request has text that cannot be decoded; answer in its terminal"
 
 
 class Offered(Struct):
@@ -114,6 +117,11 @@ def readable(payload: bytes, truncated: bool) -> Facts:
         return members(payload, truncated)
     except ODD:
         return {}
+
+
+def inexact(request: Request, truncated: bool) -> Request:
+    """Return a request whose payload cannot be decoded exactly: only its terminal has all of it."""
+    return replace(request, choices=(), complete=False, why=CUT if truncated else UNDECODED)
 
 
 def unanswerable(

@@ -210,8 +210,10 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
         raise Declined(f"what it asks was not kept{THERE}")
     dialect, origin = dialect_of(s.agent), origin_of(item.origin)
     request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
+    if request is None:
+        raise Declined(f"what it asks cannot be read{THERE}")
     ids = (s.session_id, *s.previous)
-    if request is None or request.session_id not in ids or origin.agent != s.agent:
+    if request.session_id not in ids or origin.agent != s.agent:
         raise Declined(f"what it asks is about another session{THERE}")
     event = dialect.event(item.payload, item.t, item.t, origin, item.truncated, item.event)
     about = About(event.detail, event.shown_digest, _folders(s))

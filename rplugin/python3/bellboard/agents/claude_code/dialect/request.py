@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import finite, members, object_of, text_of
+from ....core.lenient import finite, object_of, text_of
 from ....core.request import (
     Choice,
     Part,
@@ -24,7 +24,18 @@ from ....core.request import (
     digest_of,
 )
 from ....core.visible import marked, marked_line
-from ...parts import ALLOW, CHOOSE, STOP, Input, as_json, part, title_of, unshown
+from ...parts import (
+    ALLOW,
+    CHOOSE,
+    STOP,
+    Input,
+    as_json,
+    inexact,
+    part,
+    readable,
+    title_of,
+    unshown,
+)
 from .forms import AskedQuestion, fields_of, questions_of
 from .names import KINDS, QUESTIONS
 from .rules import BASH, rule_of
@@ -62,8 +73,6 @@ FILL: Final = Choice("fill", "Send the form", "content")
 DECLINE: Final = Choice("decline", "Decline")
 
 SETTINGS: Final = ".claude/settings.local.json"  # in the project
-CUT: Final = "the request is larger than what is kept of it; answer in its terminal"
-UNREADABLE: Final = "the request has text that cannot be decoded; answer in its terminal"
 
 
 def asked_in(payload: bytes) -> Asked | None:
@@ -80,8 +89,7 @@ def request(
     """Return what a payload asks; None if it is not the payload of a question."""
     asked = None if truncated else asked_in(payload)
     exact = asked is not None
-    if asked is None and (asked := _leniently(payload, truncated)) is None:
-        return None
+    asked = asked or _leniently(payload, truncated)
     kind = KINDS.get(asked.hook_event_name)
     asks = kind in ("request", "form") or (kind == "tool" and asked.tool_name in QUESTIONS)
     if not asks or not is_id(asked.session_id):
@@ -106,19 +114,14 @@ def request(
         tool=asked.tool_name or asked.mcp_server_name,
         asked_at=t,
         digest=digest_of(*facts, msgspec.to_builtins(asked) if exact else payload.hex()),
-        complete=exact,
-        why="" if exact else CUT if truncated else UNREADABLE,
     )
     made = msgspec.structs.replace(made, **read(asked))
-    return made if exact else msgspec.structs.replace(made, choices=())
+    return made if exact else inexact(made, truncated)
 
 
-def _leniently(payload: bytes, truncated: bool) -> Asked | None:
+def _leniently(payload: bytes, truncated: bool) -> Asked:
     """Decode what can be shown of a payload that cannot be decoded exactly."""
-    try:
-        top = members(payload, truncated)
-    except (*ODD, RecursionError):
-        return None
+    top = readable(payload, truncated)
     return Asked(
         session_id=text_of(top, "session_id"),
         hook_event_name=text_of(top, "hook_event_name"),

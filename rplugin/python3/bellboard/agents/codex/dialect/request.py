@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts, converted, finite
+from ....core.lenient import Facts, converted, finite, object_of, text_of
 from ....core.request import (
     Answer,
     Choice,
@@ -33,8 +33,10 @@ from ...parts import (
     Offered,
     as_json,
     chosen,
+    inexact,
     part,
     question,
+    readable,
     title_of,
     unshown,
 )
@@ -76,15 +78,14 @@ def request(
     payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
 ) -> Request | None:
     """Return what a payload asks; None if it is not the payload of a question."""
-    try:
-        p = _decode(payload)
-    except ODD:
-        return None
+    exact = None if truncated else _decoded(payload)
+    p = exact or _leniently(payload, truncated)
     questions = p.hook_event_name == "PreToolUse" and p.tool_name == QUESTION
     if not (questions or p.hook_event_name == "PermissionRequest"):
         return None
     if not is_id(p.session_id):
         return None
+    whole = msgspec.to_builtins(p) if exact else payload.hex()
     made = Request(
         id=name,
         session_id=p.session_id,
@@ -95,19 +96,18 @@ def request(
         kind="question" if questions else "permission",
         tool=p.tool_name,
         asked_at=t,
-        digest=digest_of(name, origin.agent, origin.pid, msgspec.to_builtins(p)),
+        digest=digest_of(name, origin.agent, origin.pid, whole),
     )
-    return msgspec.structs.replace(made, **(_asked(p) if questions else _permission(p)))
+    made = msgspec.structs.replace(made, **(_asked(p) if questions else _permission(p)))
+    return made if exact else inexact(made, truncated)
 
 
 def reply(payload: bytes, answer: Answer) -> bytes:
     """Return the result that the server takes; empty if it takes none of that kind."""
     if decision := DECISIONS.get(answer.choice):
         return msgspec.json.encode({"decision": decision})
-    try:
-        asked = _questions(_decode(payload).tool_input)
-    except ODD:
-        return b""
+    p = _decoded(payload)
+    asked = _questions(p.tool_input) if p else None
     if answer.choice != "choose" or asked is None:
         return b""
     answers: Facts = {}
@@ -116,6 +116,26 @@ def reply(payload: bytes, answer: Answer) -> bytes:
         if said:
             answers[q.id] = {"answers": chosen(said, q.options or ())}
     return msgspec.json.encode({"answers": answers})
+
+
+def _decoded(payload: bytes) -> _Payload | None:
+    try:
+        return _decode(payload)
+    except ODD:
+        return None
+
+
+def _leniently(payload: bytes, truncated: bool) -> _Payload:
+    """Decode what can be shown of a payload that cannot be decoded exactly."""
+    top = readable(payload, truncated)
+    return _Payload(
+        session_id=text_of(top, "session_id"),
+        hook_event_name=text_of(top, "hook_event_name"),
+        tool_name=text_of(top, "tool_name"),
+        tool_input=object_of(top.get("tool_input")),
+        agent_id=text_of(top, "agent_id"),
+        agent_type=text_of(top, "agent_type"),
+    )
 
 
 def _permission(p: _Payload) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts, converted, finite
+from ....core.lenient import Facts, converted, finite, object_of, text_of
 from ....core.request import (
     Answer,
     Choice,
@@ -32,11 +32,14 @@ from ...parts import (
     Offered,
     as_json,
     chosen,
+    inexact,
     part,
     question,
+    readable,
     title_of,
     unshown,
 )
+from .events import properties_of
 
 PERMISSION, QUESTION = "permission", "question"
 #: Event → what it asks.
@@ -91,25 +94,53 @@ class Id(NamedTuple):
 
 def id_of(payload: bytes) -> Id | None:
     """Return the id of the request in a payload; None if it asks nothing."""
-    try:
-        p = _decode(payload)
-    except ODD:
-        return None
+    p = _decoded(payload)
+    return _id(p) if p else None
+
+
+def _id(p: _Payload) -> Id | None:
     kind, request = ASKS.get(p.type), p.properties.id
     return Id(kind, request, p.properties.sessionID) if kind and _ID.fullmatch(request) else None
+
+
+def _decoded(payload: bytes) -> _Payload | None:
+    try:
+        return _decode(payload)
+    except ODD:
+        return None
+
+
+def _leniently(payload: bytes, truncated: bool) -> _Payload:
+    """Decode what can be shown of a payload that cannot be decoded exactly."""
+    top = readable(payload, truncated)
+    given = properties_of(top, truncated)
+    return _Payload(
+        type=text_of(top, "type"),
+        properties=_Properties(
+            id=text_of(given, "id"),
+            sessionID=text_of(given, "sessionID"),
+            permission=text_of(given, "permission"),
+            patterns=converted(given.get("patterns"), list[str]) or [],
+            metadata=object_of(given.get("metadata")),
+            questions=given.get("questions"),
+        ),
+        parent=text_of(top, "parent"),
+    )
 
 
 def request(
     payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
 ) -> Request | None:
     """Return what a payload asks; None if it is not the payload of a question."""
-    wanted = id_of(payload)
+    exact = None if truncated else _decoded(payload)
+    p = exact or _leniently(payload, truncated)
+    wanted = _id(p)
     if wanted is None:
         return None
-    p = _decode(payload)
     session = p.parent or wanted.session
     if not is_id(session):
         return None
+    whole = msgspec.to_builtins(p) if exact else payload.hex()
     made = Request(
         id=name,
         session_id=session,
@@ -119,17 +150,17 @@ def request(
         kind=wanted.kind,
         tool=p.properties.permission or QUESTION,
         asked_at=t,
-        digest=digest_of(name, origin.agent, origin.pid, msgspec.to_builtins(p)),
+        digest=digest_of(name, origin.agent, origin.pid, whole),
     )
     read = _permission if wanted.kind == PERMISSION else _asked
-    return msgspec.structs.replace(made, **read(p.properties))
+    made = msgspec.structs.replace(made, **read(p.properties))
+    return made if exact else inexact(made, truncated)
 
 
 def reply(payload: bytes, answer: Answer) -> bytes:
     """Return the body that OpenCode takes; empty if it takes none of that kind."""
-    try:
-        p = _decode(payload)
-    except ODD:
+    p = _decoded(payload)
+    if p is None:
         return b""
     if ASKS.get(p.type) == PERMISSION:
         word = REPLIES.get(answer.choice)
@@ -173,7 +204,8 @@ def _permission(p: _Properties) -> Facts:
 def _asked(p: _Properties) -> Facts:
     asked = _questions(p)
     if not asked:
-        return {"parts": (as_json(p.questions),), "complete": False, "why": UNREADABLE}
+        parts = () if p.questions is None else (as_json(p.questions),)
+        return {"parts": parts, "complete": False, "why": UNREADABLE}
     questions = tuple(
         question(q.question, q.header, q.options, bool(q.multiple), q.custom is not False)
         for q in asked

@@ -62,7 +62,7 @@ def event(
         top = members(payload, truncated)
     except ODD as e:
         return junk(str(e)[:120], t, clock)
-    name, given = text_of(top, "type")[:60], object_of(top.get("properties"))
+    name, given = text_of(top, "type")[:60], properties_of(top, truncated)
     if not name:
         return junk("no event name", t, clock)
     session, parent = text_of(given, "sessionID"), text_of(top, "parent")
@@ -81,6 +81,14 @@ def event(
         facts["agent"], session = session, parent
     origin = replace(origin, many=True)
     return Event(kind, name, t, clock, session, origin, key_of_one(payload, t), **facts)
+
+
+def properties_of(top: Facts, truncated: bool) -> Facts:
+    """Return what an event says; if it was cut in the middle of that, what our plugin says first.
+
+    That is who asks, under which id: an agent that waits must not seem to work.
+    """
+    return object_of(top.get("properties", top if truncated else None))
 
 
 # ---------------------------------------------------------------- facts by event
