@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.dialects import dialect_of
-from bellboard.agents.parts import CUT, UNDECODED
+from bellboard.agents.parts import CUT, UNDECODED, UNTOLD
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 
@@ -113,3 +113,16 @@ def test_what_opencode_asks_waits_even_if_it_was_cut(event: str) -> None:
         request = asked("opencode", raw, True)
         assert (request.session_id, request.complete) == (seen.session_id, False)
         assert request.why == CUT
+
+
+@pytest.mark.parametrize(
+    ("agent", "raw"),
+    [
+        ("opencode", allows_opencode(metadata={}, patterns=[])),
+        ("codex", allows_codex({})),
+        ("codex", allows_codex({"description": "List the files"})),
+    ],
+)
+def test_nothing_is_allowed_that_is_not_said(agent: str, raw: bytes) -> None:
+    request = asked(agent, raw)
+    assert (request.complete, request.choices, request.why) == (False, (), UNTOLD)

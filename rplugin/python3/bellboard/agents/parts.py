@@ -26,6 +26,7 @@ CHOOSE: Final = Choice("choose", "Answer", "answers")
 IN_ITS_TERMINAL: Final = "this CLI takes no answers from outside; answer in its terminal"
 UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
 CUT: Final = "the request is larger than what is kept of it; answer in its terminal"
+UNTOLD: Final = "it does not say what exactly it wants to do; answer in its terminal"
 UNDECODED: Final = "the request has text that cannot be decoded; answer in its terminal"
 
 
@@ -121,7 +122,12 @@ def readable(payload: bytes, truncated: bool) -> Facts:
 
 def inexact(request: Request, truncated: bool) -> Request:
     """Return a request whose payload cannot be decoded exactly: only its terminal has all of it."""
-    return replace(request, choices=(), complete=False, why=CUT if truncated else UNDECODED)
+    return replace(request, **unclear(CUT if truncated else UNDECODED))
+
+
+def unclear(why: str) -> Facts:
+    """Return the fields of a request that cannot be answered here."""
+    return {"choices": (), "complete": False, "why": why}
 
 
 def unanswerable(

@@ -29,6 +29,7 @@ from ...parts import (
     CHOOSE,
     STOP,
     UNREADABLE,
+    UNTOLD,
     Input,
     Offered,
     as_json,
@@ -38,6 +39,7 @@ from ...parts import (
     question,
     readable,
     title_of,
+    unclear,
     unshown,
 )
 from .names import BASH, PATCH, QUESTION
@@ -140,23 +142,24 @@ def _leniently(payload: bytes, truncated: bool) -> _Payload:
 
 def _permission(p: _Payload) -> dict[str, Any]:
     given = Input(p.tool_input)
-    parts: tuple[Part, ...] = ()
+    command: tuple[Part, ...] = ()
     if p.tool_name in (BASH, PATCH) and (text := given.text("command")):
-        parts = (part("command" if p.tool_name == BASH else "text", text),)
-    if reason := given.text("description"):
-        parts = (*parts, part("text", reason))
+        command = (part("command" if p.tool_name == BASH else "text", text),)
+    reason = given.text("description")
+    rest = given.rest()
     words = {BASH: "Run a command", PATCH: "Change files"}
     return {
         "title": words.get(p.tool_name) or f"Use {marked(p.tool_name) or 'a tool'}",
-        "parts": (*parts, *given.rest()),
+        "parts": (*command, *([part("text", reason)] if reason else ()), *rest),
         "choices": (ALLOW, ALWAYS, DENY, STOP),
+        **({} if command or rest else unclear(UNTOLD)),
     }
 
 
 def _asked(p: _Payload) -> dict[str, Any]:
     asked = _questions(p.tool_input)
     if not asked:
-        return {"parts": (as_json(p.tool_input),), "complete": False, "why": UNREADABLE}
+        return {"parts": (as_json(p.tool_input),), **unclear(UNREADABLE)}
     questions = tuple(question(q.question, q.header, q.options or ()) for q in asked)
     return {
         "title": title_of(questions),

@@ -28,6 +28,7 @@ from ...parts import (
     CHOOSE,
     STOP,
     UNREADABLE,
+    UNTOLD,
     Input,
     Offered,
     as_json,
@@ -37,6 +38,7 @@ from ...parts import (
     question,
     readable,
     title_of,
+    unclear,
     unshown,
 )
 from .events import properties_of
@@ -198,6 +200,7 @@ def _permission(p: _Properties) -> Facts:
         "title": words.get(p.permission) or f"Use {marked(p.permission) or 'a tool'}",
         "parts": tuple(parts),
         "choices": (ALLOW, *([always] if p.always else ()), DENY, STOP),
+        **({} if parts else unclear(UNTOLD)),
     }
 
 
@@ -205,7 +208,7 @@ def _asked(p: _Properties) -> Facts:
     asked = _questions(p)
     if not asked:
         parts = () if p.questions is None else (as_json(p.questions),)
-        return {"parts": parts, "complete": False, "why": UNREADABLE}
+        return {"parts": parts, **unclear(UNREADABLE)}
     questions = tuple(
         question(q.question, q.header, q.options, bool(q.multiple), q.custom is not False)
         for q in asked
