@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.dialects import dialect_of
-from bellboard.agents.parts import CUT, UNDECODED, UNTOLD
+from bellboard.agents.parts import ALIKE, CUT, UNDECODED, UNTOLD
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 
@@ -113,6 +113,15 @@ def test_what_opencode_asks_waits_even_if_it_was_cut(event: str) -> None:
         request = asked("opencode", raw, True)
         assert (request.session_id, request.complete) == (seen.session_id, False)
         assert request.why == CUT
+
+
+def test_questions_of_codex_that_share_an_id_cannot_be_answered_here() -> None:
+    """The answer to one would be that to the other."""
+    first, second = ({"id": "q", "question": text} for text in ("First?", "Second?"))
+    assert [c.id for c in asked("codex", codex_asks(first, {**second, "id": "r"})).choices]
+    request = asked("codex", codex_asks(first, second))
+    assert (request.complete, request.choices, request.why) == (False, (), ALIKE)
+    assert len(request.questions) == 2
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from ....core.request import (
 )
 from ....core.visible import marked
 from ...parts import (
+    ALIKE,
     ALLOW,
     CHOOSE,
     STOP,
@@ -161,11 +162,13 @@ def _asked(p: _Payload) -> dict[str, Any]:
     if not asked:
         return {"parts": (as_json(p.tool_input),), **unclear(UNREADABLE)}
     questions = tuple(question(q.question, q.header, q.options or ()) for q in asked)
+    # The answers are named by the ids.
+    is_clear = are_distinct(questions) and len({q.id for q in asked}) == len(asked)
     return {
         "title": title_of(questions),
         "questions": questions,
         "parts": unshown(p.tool_input, _Question),
-        "choices": (CHOOSE,) if are_distinct(questions) else (),
+        **({"choices": (CHOOSE,)} if is_clear else unclear(ALIKE)),
     }
 
 
