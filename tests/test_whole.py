@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bellboard.hosting.standing import ELSEWHERE
 from bellboard.hosting.whole import (
     LARGEST,
     LINKED,
+    MOST_FILES,
     REPLACED,
     SHORT,
     TOO_LARGE,
@@ -22,6 +24,7 @@ from bellboard.hosting.whole import (
     WITHHELD,
 )
 from desk import INPUT, Desk, Hook
+from rig.home import Home
 from rig.hung_mount import HungMount
 from test_answering import SCREEN, THERE, Typewriter
 
@@ -142,6 +145,36 @@ def test_a_file_on_a_mount_that_a_program_serves_is_shown_too(desk: Desk) -> Non
         assert "allow" in hook.said[0]
     finally:
         mount.close()
+
+
+def test_a_patch_is_bound_to_each_file_that_it_changes(
+    home: Home, processes: Callable[..., int]
+) -> None:
+    """Of Codex and OpenCode, too: it would be applied to what nobody has seen."""
+    one, two = (home.root / name for name in ("one.txt", "two.txt"))
+    patch = f"*** Begin Patch\n*** Update File: one.txt\n@@\n-a\n+b\n*** Add File: {two}\n+c\n"
+    ids = {"id": "per_1", "sessionID": "s", "permission": "edit"}
+    files = {"filepath": "one.txt, two.txt", "files": [{"filePath": str(p)} for p in (one, two)]}
+    for agent, payload in (
+        ("codex", {"tool_name": "apply_patch", "tool_input": {"command": patch}}),
+        ("opencode", {"properties": {**ids, "metadata": {**files, "diff": patch}}}),
+    ):
+        desk = Desk(home, processes(agent))
+        desk.asks(agent, cwd=str(home.root), type="permission.asked", **payload)
+        desk.s = desk.session_of(agent=agent)
+        one.write_text("a\n")
+        two.unlink(missing_ok=True)
+        digests = [desk.request()["request"]["digest"]]
+        for path in (one, two):
+            path.write_text("another\n")
+            digests.append(desk.request()["request"]["digest"])
+            assert desk.answer(digest=digests[-2])["why"].startswith("it no longer asks")
+        assert len({*digests}) == 3
+    many = "".join(f"*** Delete File: {n}\n" for n in range(MOST_FILES + 1))
+    desk = Desk(home, processes("codex"))
+    desk.asks("codex", cwd="/", tool_name="apply_patch", tool_input={"command": many})
+    desk.s = desk.session_of(agent="codex")
+    assert desk.request()["request"]["why"].startswith("it changes more than 100 files")
 
 
 def test_what_a_file_holds_can_be_left_out(desk: Desk) -> None:

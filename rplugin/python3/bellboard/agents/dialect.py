@@ -53,7 +53,7 @@ class About(NamedTuple):
 
 
 class OnDisk(NamedTuple):
-    """The file that a request is about, and what would happen to it."""
+    """A file that a request is about, and what would happen to it."""
 
     path: str
     how: str  # read | changed | replaced, by what the request shows
@@ -132,9 +132,9 @@ class Dialect(ABC):
     ) -> Request | None:
         """Return what the payload of a hook asks, under this name; None if it asks nothing."""
 
-    def on_disk(self, payload: bytes) -> OnDisk | None:
-        """Return the file that a request is about; None if there is none."""
-        return None
+    def on_disk(self, payload: bytes) -> tuple[OnDisk, ...]:
+        """Return the files that a request is about."""
+        return ()
 
     def reply(self, payload: bytes, answer: Answer) -> bytes:
         """Return an answer that `check` found nothing against, in the form that the CLI takes.

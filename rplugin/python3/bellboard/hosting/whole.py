@@ -1,6 +1,6 @@
-"""Complete a request: by the transcript if no hook reported it, and by the file that it is about.
+"""Complete a request: by the transcript if no hook reported it, and by the files that it is about.
 
-The file may not be the one that its path suggests, may hold what would be lost, or may change after
+A file may not be the one that its path suggests, may hold what would be lost, or may change after
 somebody has read the request.  So the request shows that, and its digest covers the contents.
 
 All of this reads foreign files, so it may hang.
@@ -29,6 +29,7 @@ from .standing import THERE, Asked, placed
 Environ = Mapping[str, str]
 
 LARGEST: Final = 1 << 20  # bytes of a file to show
+MOST_FILES: Final = 100  # that are read for one request, each time it is shown or answered
 LINKED: Final = "Through a link, this is"
 SHORT: Final = "This is"
 REPLACED: Final = "In place of all that it holds now"
@@ -49,11 +50,14 @@ def completed(asked: Asked, environ: Environ) -> Asked:
     payload = asked.payload
     if not asked.block.request:
         asked, payload = _by_transcript(asked, environ)
-    disk = dialect_of(asked.session.agent).on_disk(payload) if payload else None
-    if disk is None or not asked.request.complete:
-        return asked
-    path = _path_of(disk, environ)
-    return asked._replace(request=_bound(asked.request, disk, path, asked.about.folders))
+    files = dialect_of(asked.session.agent).on_disk(payload) if payload else ()
+    request = asked.request
+    if len(files) > MOST_FILES and request.complete:
+        request = _refused(request, f"it changes more than {MOST_FILES} files")
+    for disk in files:
+        if request.complete:
+            request = _bound(request, disk, _path_of(disk, environ), asked.about.folders)
+    return asked._replace(request=request)
 
 
 def withheld(request: Request) -> Request:

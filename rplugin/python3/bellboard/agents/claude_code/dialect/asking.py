@@ -49,15 +49,15 @@ def asking(session_id: str, entries: Sequence[Facts]) -> bytes:
         return b""
 
 
-def on_disk(payload: bytes) -> OnDisk | None:
+def on_disk(payload: bytes) -> tuple[OnDisk, ...]:
     """See `Dialect.on_disk`."""
     asked = asked_in(payload)
     if asked is None:
-        return None
+        return ()
     given, cwd = asked.tool_input, asked.cwd
     if asked.tool_name == PLAN:
         path = text_of(given, "planFilePath")
-        return OnDisk(path, "read", text_of(given, "plan"), cwd) if path else None
+        return (OnDisk(path, "read", text_of(given, "plan"), cwd),) if path else ()
     name, how = FILES.get(asked.tool_name, ("", ""))
     path = text_of(given, name) if name else ""
-    return OnDisk(path, how, folder=cwd) if path else None
+    return (OnDisk(path, how, folder=cwd),) if path else ()

@@ -7,6 +7,7 @@ any input.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,7 @@ from ....core.request import (
     digest_of,
 )
 from ....core.visible import marked
+from ...dialect import OnDisk
 from ...parts import (
     ALIKE,
     ALLOW,
@@ -53,6 +55,9 @@ DECISIONS: Final = {
     "deny": "decline",
     "stop": "cancel",
 }
+
+#: The files that a patch names.
+_PATCHED: Final = re.compile(r"^[ \t]*\*{3} (?:(?:Add|Delete|Update) File|Move to):(.+)", re.M)
 
 
 class _Payload(Struct):
@@ -139,6 +144,16 @@ def _leniently(payload: bytes, truncated: bool) -> _Payload:
         agent_id=text_of(top, "agent_id"),
         agent_type=text_of(top, "agent_type"),
     )
+
+
+def on_disk(payload: bytes) -> tuple[OnDisk, ...]:
+    """See `Dialect.on_disk`."""
+    p = _decoded(payload)
+    if p is None or p.tool_name != PATCH:
+        return ()
+    named = dict.fromkeys(map(str.strip, _PATCHED.findall(text_of(p.tool_input, "command"))))
+    paths = (path if path.startswith("/") else f"{p.cwd or '?'}/{path}" for path in named)
+    return tuple(OnDisk(path, "changed") for path in paths)
 
 
 def _permission(p: _Payload) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ...dialect import Dialect
 from .hooks import hook
 from .log import entry, is_noise
 from .names import KINDS, SERVER
-from .request import reply, request
+from .request import on_disk, reply, request
 from .states import heard
 from .titles import titled
 
@@ -30,6 +30,7 @@ class CodexDialect(Dialect):
     is_noise = staticmethod(is_noise)
     titled = staticmethod(titled)
     heard = staticmethod(heard)
+    on_disk = staticmethod(on_disk)
     request = staticmethod(request)
     reply = staticmethod(reply)
 

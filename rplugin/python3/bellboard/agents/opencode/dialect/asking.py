@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts, converted, finite, object_of, text_of
+from ....core.lenient import Facts, converted, finite, list_of, object_of, text_of
 from ....core.request import (
     Answer,
     Choice,
@@ -23,6 +23,7 @@ from ....core.request import (
     digest_of,
 )
 from ....core.visible import marked, marked_line
+from ...dialect import OnDisk
 from ...parts import (
     ALLOW,
     CHOOSE,
@@ -175,6 +176,18 @@ def reply(payload: bytes, answer: Answer) -> bytes:
         return b""
     answers = [chosen(answer.answers.get(marked(q.question), []), q.options) for q in asked]
     return msgspec.json.encode({"answers": answers})
+
+
+def on_disk(payload: bytes) -> tuple[OnDisk, ...]:
+    """See `Dialect.on_disk`.  The `filepath` of a patch is a list of names in the project."""
+    p = _decoded(payload)
+    if p is None or ASKS.get(p.type) != PERMISSION or p.properties.permission != "edit":
+        return ()
+    about = p.properties.metadata
+    patched = [object_of(each) for each in list_of(about.get("files"))]
+    named = [text_of(each, name) for each in patched for name in ("filePath", "movePath")]
+    paths = dict.fromkeys([text_of(about, "filepath"), *named])
+    return tuple(OnDisk(path, "changed") for path in paths if path.startswith("/"))
 
 
 REPLIES: Final = {"allow": "once", "always": "always", "deny": "reject", "stop": "reject"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...dialect import Dialect
-from .asking import reply, request
+from .asking import on_disk, reply, request
 from .events import KINDS, event
 
 
@@ -15,6 +15,7 @@ class OpenCodeDialect(Dialect):
     key = "opencode"
     kinds = KINDS
 
+    on_disk = staticmethod(on_disk)
     event = staticmethod(event)
     request = staticmethod(request)
     reply = staticmethod(reply)
