@@ -1,4 +1,4 @@
-"""Write a session file as the CLI does, for the process that runs the tests."""
+"""Write a session file as the CLI does, for one process or the one that runs the tests."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from bellboard.system.processes import started_of
 from rig.home import Home
 
 
-def write_session_file(home: Home, status: str, sid: str = "one") -> None:
-    """Replace the session file atomically, with the current time."""
+def write_session_file(home: Home, status: str, sid: str = "one", pid: int = 0) -> None:
+    """Replace the session file of a process atomically, with the current time."""
+    pid = pid or os.getpid()
     folder = home.claude / "sessions"
     folder.mkdir(exist_ok=True)
     now = int(time.time() * 1000)
     record = {
-        "pid": os.getpid(),
+        "pid": pid,
         "sessionId": sid,
         "cwd": str(home.project),
         "startedAt": now,
-        "procStart": started_of(os.getpid()),
+        "procStart": started_of(pid),
         "version": "2.1.328",
         "kind": "interactive",
         "entrypoint": "cli",
@@ -30,7 +31,7 @@ def write_session_file(home: Home, status: str, sid: str = "one") -> None:
         "updatedAt": now,
         **({"waitingFor": "permission prompt"} if status == "waiting" else {}),
     }
-    path = folder / f"{os.getpid()}.json"
+    path = folder / f"{pid}.json"
     new = path.with_suffix(".new")
     new.write_bytes(msgspec.json.encode(record))
     new.replace(path)

@@ -7,14 +7,17 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
+from threading import Timer
 from typing import cast
 
 import pytest
 from msgspec.structs import replace
 
+from bellboard.agents.claude_code.dialect.said import REJECTED
 from bellboard.agents.dialect import Press
 from bellboard.core.session import Block, Process
-from bellboard.hosting import keyboard, terminals
+from bellboard.hosting import aftermath, keyboard, terminals
 from bellboard.hosting.beside import Declined
 from bellboard.hosting.waiting import Waiting
 from bellboard.storage.store import Store
@@ -67,6 +70,21 @@ def test_a_question_without_a_name_is_known_by_its_owner_and_time(
     terminal = desk.terminal = Next(desk, SCREEN)
     refused(desk, desk.answer(request="", digest=digest), "you answered in the terminal first")
     assert terminal.keys == ""
+
+
+def test_where_all_is_slow_it_is_awaited_whose_answer_counted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user stopped while it ran is not reported as done because its entry is late."""
+    monkeypatch.setattr(aftermath, "GLANCE", 0.1)
+    desk.waits()
+    desk.s = replace(desk.s, transcript=desk.writes(BASH))
+    said = {"type": "tool_result", "tool_use_id": BASH["id"], "is_error": True, "content": REJECTED}
+    late = Timer(aftermath.SHOWS + 0.3, partial(desk.writes, BASH, said))
+    desk.then = late.start
+    text = desk.answer()["text"]
+    late.join()
+    assert text.startswith("you stopped it in the terminal after ")
 
 
 def test_a_process_that_began_after_the_question_did_not_ask_it(desk: Desk) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from threading import Thread
 
 import pytest
 
@@ -17,6 +18,8 @@ from bellboard.storage.spool import Spool
 from bellboard.system.processes import started_of
 from hosting import made, opened, put_raw
 from rig.home import Home
+from rig.waiting import rest
+from session_files import write_session_file
 
 pytestmark = pytest.mark.files
 
@@ -25,25 +28,36 @@ SUBAGENT = {"agent_id": "a1", "agent_type": "Explore"}
 DRAWN = {"notification_type": "permission_prompt", "message": "Claude needs your permission"}
 
 
-def hook(spool: Spool, pid: int, event: str, session: str, **fields: object) -> None:
-    head = f"agent=claude\0event={event}\0pid={pid}\0\0"
+def hook(
+    spool: Spool, pid: int, event: str, session: str, pipe: str = "", **fields: object
+) -> None:
+    head = f"agent=claude\0event={event}\0pid={pid}\0pipe={pipe}\0\0"
     payload = {"session_id": session, "hook_event_name": event, "cwd": "/srv", **fields}
     put_raw(spool, MAGIC + head.encode() + json.dumps(payload).encode())
+
+
+def here(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run commands in this process as in a shell of that home."""
+    for name, value in home.env.items():
+        monkeypatch.setenv(name, value)
+
+
+def lives(pid: int) -> dict[str, object]:
+    return {"process": {"pid": pid, "alive": True, "started": started_of(pid)}}
 
 
 def test_a_request_is_answered_in_the_session_that_has_it_now(
     home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A background subagent asked, and its session goes on under another id."""
-    monkeypatch.setattr(os, "environ", home.env)
+    here(home, monkeypatch)
     spool, pid = made(home.bellboard), processes()
-    lives = {"process": {"pid": pid, "alive": True, "started": started_of(pid)}}
     hook(spool, pid, "SessionStart", "old", source="startup")
     hook(spool, pid, "UserPromptSubmit", "old", prompt="go")
     hook(spool, pid, "SubagentStart", "old", **SUBAGENT)
     hook(spool, pid, "PermissionRequest", "old", **SUBAGENT, **ASKS)
     hook(spool, pid, "Notification", "old", **DRAWN)
-    spool.write({"t": time.time(), **lives})
+    spool.write({"t": time.time(), **lives(pid)})
     with opened(home.bellboard) as clerk:
         flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
 
@@ -54,8 +68,41 @@ def test_a_request_is_answered_in_the_session_that_has_it_now(
         hook(spool, pid, "SessionEnd", "old", reason="clear")
         hook(spool, pid, "SessionStart", "new", source="clear")
         hook(spool, pid, "Notification", "new", **DRAWN)
-        spool.write({"t": time.time(), **lives})
+        spool.write({"t": time.time(), **lives(pid)})
         now += 2 * SOON
         assert "answered elsewhere" not in shown()
         flow.press("1", now)
         assert "srv: allow: its terminal is neither in tmux nor in a Neovim" in shown()
+
+
+def test_what_it_has_answered_is_not_shown_again(
+    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent has gone on, and no hook has reported it yet: the outcome is what is shown last."""
+    here(home, monkeypatch)
+    spool, pid = made(home.bellboard), processes()
+    pipe = spool.home / "answers" / "1.1"
+    os.mkfifo(pipe, 0o600)
+    file = os.fdopen(os.open(pipe, os.O_RDWR), encoding="utf-8")
+    hook(spool, pid, "UserPromptSubmit", "one", prompt="go")
+    hook(spool, pid, "PermissionRequest", "one", pipe.name, **ASKS)
+    hook(spool, pid, "Notification", "one", **DRAWN)
+    spool.write({"t": time.time(), **lives(pid)})
+
+    def agent() -> None:
+        with file:
+            file.readline()
+        rest(0.05)  # its file has milliseconds only
+        write_session_file(home, "busy", pid=pid)
+
+    agents = Thread(target=agent, daemon=True)
+    agents.start()
+    with opened(home.bellboard) as clerk:
+        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+        assert "1  Yes, this once" in "\n".join(line.plain for line in flow.lines(now, 100, 40))
+        flow.press("1", now + 2 * SOON)
+        agents.join(3)
+        shown = [line.plain for line in flow.lines(now + 3 * SOON, 100, 40)]
+        assert clerk.board.sessions["one"].blocks
+    assert "allow: it went on after" in shown[0]
+    assert "No more requests." in shown[1]

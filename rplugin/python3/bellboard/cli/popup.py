@@ -52,7 +52,7 @@ class Flow:
         self.goes: Published | None = None  # the session to jump to
         self.answered = 0
         self._clerk, self._runner, self._first = clerk, runner, first
-        self._skipped: set[Asks] = set()
+        self._over: set[Asks] = set()  # answered or skipped
         self._notes: list[str] = []
         self._done = 0.0  # when the last request left the screen
         self._asks: Asks | None = None
@@ -70,7 +70,7 @@ class Flow:
         if prompt.taken is not None:
             self._give(prompt)
         elif prompt.does == "skip" and self._asks:
-            self._skipped.add(self._asks)
+            self._over.add(self._asks)
         elif prompt.does:
             self.over = True
             self.goes = self._session if prompt.does == "go" else None
@@ -84,16 +84,14 @@ class Flow:
         if self._prompt is not None:
             return [*notes, *self._prompt.lines(now, columns, height - len(notes))]
         none = (
-            "No more requests."
-            if self._skipped or self._notes
-            else "No session is asking anything."
+            "No more requests." if self._over or self._notes else "No session is asking anything."
         )
         return [*notes, Text(f" {none}"), Text(" Press any key to close.", "dim")]
 
     def _look(self, now: float) -> None:
         """Bring the board up to date and choose the request to show."""
         self._runner.session("")  # brings the board up to date
-        asking = [p for p in waiting(listed(self._clerk)) if _asks(p) not in self._skipped]
+        asking = [p for p in waiting(listed(self._clerk)) if _asks(p) not in self._over]
         asking.sort(key=lambda p: p["session_id"] != self._first)
         same = next((p for p in asking if _asks(p) == self._asks), None)
         if same is not None:
@@ -109,7 +107,7 @@ class Flow:
             reply = self._runner.do("request", {"session_id": session["session_id"]})
             if not reply["ok"]:
                 self._note(session, reply["why"])
-                self._skipped.add(_asks(session))
+                self._over.add(_asks(session))
                 continue
             more = f"   ({len(asking) - n - 1} more)" if len(asking) - n > 1 else ""
             heading = f"{words.project(session)} asks{more}"
@@ -122,10 +120,9 @@ class Flow:
         sid = self._session["session_id"]
         about = {"session_id": sid, "request": request.id, "digest": request.digest}
         reply = self._runner.do("answer", {**about, **(prompt.taken or {})})
-        if reply["ok"] and reply["outcome"] == "taken":
-            self.answered += 1
-        elif self._asks:
-            self._skipped.add(self._asks)
+        self.answered += bool(reply["ok"] and reply["outcome"] == "taken")
+        if self._asks:
+            self._over.add(self._asks)  # even if the board does not know yet
         self._done = time.time()
         choice = (prompt.taken or {})["choice"]
         self._note(self._session, f"{choice}: {reply['text'] if reply['ok'] else reply['why']}")

@@ -14,7 +14,7 @@ from .beside import Declined, beside, pause
 from .standing import Asked, first, went_on
 
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
-LOOKS: Final = 50  # checks at least: where they are slow, so is the agent
+LOOKS: Final = 25  # checks a second at least: where they are slow, so is the agent
 LATEST: Final = 6.0  # seconds, however slow
 SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
 GLANCE: Final = 0.02
@@ -33,25 +33,40 @@ async def goes_on(
     asked: Asked, stands: Callable[[], bool], environ: Mapping[str, str]
 ) -> tuple[float, Went | None] | None:
     """Return after how many seconds the agent goes on, and how, or None if it does not."""
-    begun, looks = time.monotonic(), 0
-    look = partial(went_on, asked, environ)
-    while (took := time.monotonic() - begun) < FOLLOWS or (looks < LOOKS and took < LATEST):
-        looks += 1
-        went = await _read(look)
+    look, waits = partial(went_on, asked, environ), Patience(FOLLOWS)
+    while True:
+        took, went = waits.took, await _read(look)
         if went or not stands():
             return took, went or await _read(look)
+        if waits.is_over():
+            return None
         await pause(GLANCE)
-    return None
 
 
 async def whose(asked: Asked, sent: Sent, home: Path) -> str:
     """Return whose answer counted, or "" if the agent does not show it soon."""
     is_over = sent.went is not None and sent.went.rests
-    until = time.monotonic() + (FOLLOWS if is_over else SHOWS)
-    look = partial(first, asked, sent, home)
-    while (counted := await _read(look)) is None and time.monotonic() < until:
+    look, waits = partial(first, asked, sent, home), Patience(FOLLOWS if is_over else SHOWS)
+    while (counted := await _read(look)) is None and not waits.is_over():
         await pause(GLANCE)
     return counted or ""
+
+
+class Patience:
+    """How long to look: for some seconds, or longer where each look is slow."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._begun, self._looks = seconds, time.monotonic(), 0
+
+    @property
+    def took(self) -> float:
+        return time.monotonic() - self._begun
+
+    def is_over(self) -> bool:
+        """Count a look; return whether it was the last."""
+        self._looks += 1
+        is_quick = self._looks >= LOOKS * self._seconds
+        return self.took >= (self._seconds if is_quick else LATEST)
 
 
 async def _read(work: Callable[[], T]) -> T | None:
