@@ -75,7 +75,7 @@ class Desk:
         block = replace(self.s.blocks[":"], **facts)
         self.s = self.session_of(blocks={":": block})
 
-    # ------------------------------------------------------------ see `answering.Desk`
+    # ------------------------------------------------------------ see `showing.Desk`
 
     def session(self, sid: str) -> Session | None:
         return self.s if sid == "s" else None

@@ -18,13 +18,13 @@ from ..core.policy import CHANNELS
 from ..core.row import count_in, id_of
 from ..core.session import Session, published_status
 from ..storage.store import Store
-from .answering import Desk, named
 from .beside import Declined, Reply, beside
 from .connection import Connection
 from .errands import Errands, replied
 from .folding import Clerk
 from .presence import is_published
 from .preview import preview
+from .showing import Desk, named
 from .unsent import token_of
 
 BY: Final = "another machine"

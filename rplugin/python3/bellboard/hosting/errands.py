@@ -18,8 +18,9 @@ from ..core.lenient import list_of
 from ..core.published import publish
 from ..system.processes import is_alive, runs
 from ..witnesses.proof import objection
-from .answering import Answering, Desk, named
+from .answering import Answering
 from .beside import Declined, Given, Reply, beside, pause
+from .showing import Desk, named
 
 PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
 POLL: Final = 0.05
