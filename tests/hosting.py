@@ -17,7 +17,7 @@ from bellboard.agents import trace
 from bellboard.agents.recording import record
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
-from bellboard.hosting import folding
+from bellboard.hosting import backlog
 from bellboard.hosting.folding import Clerk
 from bellboard.hosting.link import Link
 from bellboard.storage import machines
@@ -192,7 +192,7 @@ Make = Callable[..., Clerk]
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """make(**how) → a clerk on the same home; `how` goes to its store."""
-    monkeypatch.setattr(folding, "SLICE", 60.0)  # a step folds all files, however slow the machine
+    monkeypatch.setattr(backlog, "SLICE", 60.0)  # a step folds all files, however slow the machine
     spool = made(tmp_path / "home")
     clerks: list[Clerk] = []
 

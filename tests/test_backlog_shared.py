@@ -13,7 +13,8 @@ from collections.abc import Callable
 import pytest
 
 from bellboard.hosting import draining
-from bellboard.hosting.folding import BATCH, Clerk
+from bellboard.hosting.backlog import BATCH
+from bellboard.hosting.folding import Clerk
 from bellboard.storage.holders import Drain
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Draining

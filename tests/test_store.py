@@ -21,7 +21,7 @@ from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.core.notices import NEVER
 from bellboard.core.options import Options, options_of, settings_of
-from bellboard.hosting import folding
+from bellboard.hosting import backlog
 from bellboard.hosting.commands import Commands
 from bellboard.hosting.effects import PAUSE, Effects
 from bellboard.hosting.folding import Clerk
@@ -339,7 +339,7 @@ def test_a_batch_ends_in_time(make: Make, clock: Clock, monkeypatch: pytest.Monk
             return super().read(name)
 
     clerk = make()
-    monkeypatch.setattr(folding, "SLICE", 0.1)
+    monkeypatch.setattr(backlog, "SLICE", 0.1)
     clerk.spool = Slow(clerk.spool.home)
     names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
     steps = 1

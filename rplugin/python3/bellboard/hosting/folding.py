@@ -1,8 +1,4 @@
-"""One step of a host: lock, read, fold, commit, unlink (the contract is in `store.py`).
-
-If a transaction cannot be written although it was folded, the next ones hold half as many files
-each, until a single file fails; that file goes to `spool/bad`, and the rest continues.
-"""
+"""One step of a host: lock, read, fold, commit, unlink (the contract is in `store.py`)."""
 
 from __future__ import annotations
 
@@ -12,8 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..core.asking import Requests
 from ..core.board import Board
@@ -22,20 +17,14 @@ from ..core.ledger import Folded
 from ..core.options import Options, options_of, settings_of
 from ..core.session import Session
 from ..storage.causes import OF_VALUES
-from ..storage.ground import Refused
-from ..storage.item import OF_THE_SYSTEM, Item
 from ..storage.spool import KEPT_BYTES, KEPT_FILES, Spool
 from ..storage.store import Busy, Newer, Store
 from ..storage.upkeep import GONE
 from ..system.awake import clock
+from .backlog import Backlog
 from .damage import DamagedRows
 from .draining import Others
 
-if TYPE_CHECKING:
-    from .decoding import Decoder
-
-BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long
-SLICE: Final = 0.1  # seconds to read and fold in one transaction, because files may be large
 BACK: Final = 1.0  # the board's clock is this far ahead only if the machine's was set back
 UNNOTICED: Final = 60.0  # seconds in which a host may miss that: twice its rescan
 #: Errors that may be temporary, and are not the fault of an event; any other may be.
@@ -59,27 +48,17 @@ class Clerk:
         self.store = store
         self.board = Board()
         self.others, self.damaged = Others(), DamagedRows()
-        self.refused = 0  # files set aside
         self.unkept = 0  # open questions whose events are not kept
         self.watching = watching  # True for a host, False for a command that only folds once
         self._options: object = None  # as stored in the table
         self._watched_since: float | None = None
-        self._backlog: list[str] = []  # what was listed, newest first
+        self._backlog = Backlog(self)
         self._unlinked: list[str] = []
         self._changed: set[str] = set()  # sessions, since they were last returned
         self._ahead = False  # whether the board in memory has uncommitted changes
         self._committed: dict[str, Session] | None = None  # the sessions before these
-        self._most = BATCH  # files in the next transaction
-        self._suspect = ""  # a file that failed alone
         self._known = clock()  # when the board was last updated
-        self._batch: list[str] = []  # the files of the current transaction
         self._requests = Requests()
-
-    @cached_property
-    def _decoder(self) -> Decoder:
-        from .decoding import Decoder  # a command rarely finds a file to decode
-
-        return Decoder()
 
     def preview(
         self, now: float, arrived: Collection[str], show: Callable[[set[str]], None]
@@ -91,13 +70,13 @@ class Clerk:
         `bench/latency.py --hosts 8` went from 1.7 ms to 7.3 ms (p25 on a busy machine; floor 0.33),
         and one host alone from 0.9 to 1.7.
         """
-        if self._ahead or self._backlog or self.store.is_changed:
+        if self._ahead or self._backlog.names or self.store.is_changed:
             return
         for name in self.spool.only(arrived):
             with contextlib.suppress(Exception):  # `step` reports what is wrong with it
                 item = self.spool.read(name)
                 if item is not None:
-                    for event in self._decoded(item, now):
+                    for event in self._backlog.events(item, now):
                         self.board.suppose(event, show)
 
     def step(self, now: float, arrived: Collection[str] = ()) -> Step:
@@ -109,7 +88,7 @@ class Clerk:
             return self._fold(now, arrived)
         due = self.board.due()
         is_due = due is not None and due <= now
-        if is_due or self._backlog or self._is_set_back(now) or self.spool.holds_any():
+        if is_due or self._backlog.names or self._is_set_back(now) or self.spool.holds_any():
             return self._fold(now)
         self._catch_up()
         return self._fold(now) if self.store.unsound else Step(False, self._take_changed())
@@ -118,6 +97,11 @@ class Clerk:
         """Read what others committed; return the sessions that may have changed."""
         self._catch_up()
         return self._take_changed()
+
+    @property
+    def refused(self) -> int:
+        """Return how many files this host has set aside."""
+        return self._backlog.refused
 
     @property
     def notes(self) -> dict[str, str]:
@@ -185,7 +169,7 @@ class Clerk:
         board, options = self.board, self._options
         if self._ahead:  # the board was not committed: read everything again
             self._changed |= board.sessions.keys()
-            board, options, self.store.revision, self._backlog = Board(), None, 0, []
+            board, options, self.store.revision, self._backlog.names = Board(), None, 0, []
         self._changed |= self.store.refresh(board)
         stored = self.store.option("config")
         if stored != options:
@@ -211,32 +195,22 @@ class Clerk:
             if isinstance(e, sqlite3.Error) and not isinstance(e, OF_VALUES):
                 self.store.inspected = False  # an exhausted row number looks like a full disk
                 raise
-            return self._halve(e)
-        if self._most < BATCH:
-            self._most = min(2 * self._most, BATCH) or 1
-            step = step._replace(more=True)
-        return step
+            if name := self._backlog.narrow(e):
+                self._give_up(name)
+            return Step(True, set())  # the next one returns what changed
+        return step._replace(more=True) if self._backlog.widen() else step
 
-    def _halve(self, error: Exception) -> Step:
-        """Narrow down the file that cannot be written; raise if there is none."""
-        failed = self._batch
-        if not failed:
-            raise error
-        if len(failed) > 1:
-            self._most = len(failed) // 2
-        elif failed[0] != self._suspect:
-            self._suspect, self._most = failed[0], 0  # a deadline may be the cause
-        else:
-            with self.store.lock():
-                self._refresh()
-                if not self.store.applied(failed):
-                    self._refuse(failed[0], "it cannot be written", _traceback())
-                    self.spool.settle()
-        return Step(True, set())  # the next one returns what changed
+    def _give_up(self, name: str) -> None:
+        """Set a file aside that cannot be written, unless another host could write it."""
+        with self.store.lock():
+            self._refresh()
+            if not self.store.applied([name]):
+                self._backlog.blame(name, "it cannot be written")
+                self.spool.settle()
 
     def _transact(self, now: float, arrived: Collection[str]) -> Step:
-        spool, store = self.spool, self.store
-        self._batch = []
+        spool, store, backlog = self.spool, self.store, self._backlog
+        backlog.batch = []
         with store.lock():
             self.others.check_again(store)
             self._refresh()
@@ -244,21 +218,20 @@ class Clerk:
             self.board.dirty |= self.damaged.set_aside(store, now)
             if not arrived:
                 spool.claim_slots()
-            old = bool(self._backlog)  # more may have come since it was listed
+            old = bool(backlog.names)  # more may have come since it was listed
             if not old:
-                self._backlog = spool.only(arrived) or spool.scan()[::-1]
-                if len(self._backlog) > self._most:
-                    store.drain.take()
+                backlog.scan(arrived)
             folded = list(self._set_back(now)) if self._is_set_back(now) else []
-            names, fresh = self._fold_files(folded, now)
+            names, fresh = backlog.fold(folded, now)
             folded += [("", f) for f in self.board.advance(now)]
             self._share_options(folded, now)
             spool.settle()
             self._changed |= self.board.dirty
             # hooks' names are never reused; those of evidence may be, and are kept for a while
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))
-            store.write(self.board, fresh, folded, self._live_since(), now, len(self._backlog))
-        self._ahead, self._committed, self._batch = False, None, []  # no file is to blame any more
+            store.write(self.board, fresh, folded, self._live_since(), now, len(backlog.names))
+        self._ahead, self._committed = False, None
+        backlog.batch = []  # no file is to blame any more
         store.check_place()
         self._follow()
         standing = self._requests.standing()
@@ -267,65 +240,11 @@ class Clerk:
             self.unkept = spool.unkept(standing)
         self._unlinked = [n for n in names if n not in left]
         store.remember_applied()
-        if not self._backlog:
+        if not backlog.names:
             store.drain.leave()
         if self.watching:
             store.keep_log_small()
-        return Step(old or bool(self._backlog) or spool.is_behind, self._take_changed(), len(left))
-
-    def _fold_files(
-        self, folded: list[tuple[str, Folded]], now: float
-    ) -> tuple[Sequence[str], Sequence[str]]:
-        """Fold the oldest files; return the names of all done, and of those just folded."""
-        until = time.monotonic() + SLICE
-        batch = self._batch = self._backlog[: -self._most - 1 : -1]
-        applied = self.store.applied(batch)
-        names: list[str] = []
-        fresh: list[str] = []
-        for name in batch:
-            if name not in applied:
-                if fresh and time.monotonic() > until:
-                    break
-                found = self._fold_file(name, now)
-                if found is not None:
-                    folded += found
-                    fresh.append(name)
-            names.append(name)
-        del self._backlog[len(self._backlog) - len(names) :]
-        return names, fresh
-
-    def _fold_file(self, name: str, now: float) -> list[tuple[str, Folded]] | None:
-        """Fold a file; refuse what cannot be folded; return None if it is gone."""
-        found: list[tuple[str, Folded]] = []
-        try:
-            item = self.spool.read(name)
-            if item is None:
-                return None
-            for event in self._decoded(item, now):
-                if event.kind == "junk":
-                    self._refuse(name, "not an event", event.why)
-                folded = self.board.fold(event)
-                found += [(name if f.event.kind == event.kind else "", f) for f in folded]
-        except Refused as why:
-            self._refuse(name, str(why))
-        except OSError as e:
-            if e.errno in OF_THE_SYSTEM:
-                raise
-            self._refuse(name, "it cannot be read", _traceback())
-        except MemoryError:
-            raise
-        except Exception:
-            # one poisoned event must not crash-loop every Neovim
-            self._refuse(name, "it cannot be folded", _traceback())
-        return found
-
-    def _refuse(self, name: str, reason: str, detail: str = "") -> None:
-        self.refused += 1
-        self.spool.set_aside(name, reason, detail)
-
-    def _decoded(self, item: Item, now: float) -> list[Event]:
-        # A backlog is folded with the clock of its events, so that deadlines between them count.
-        return self._decoder.events(item, max(self.board.ledger.clock, min(now, item.t)))
+        return Step(old or bool(backlog.names) or spool.is_behind, self._take_changed(), len(left))
 
     # ------------------------------------------------------------ clock, live events, options
 
@@ -335,7 +254,7 @@ class Clerk:
     def _set_back(self, now: float) -> Iterator[tuple[str, Folded]]:
         """Set the board's clock back with the machine's; this is logged, so that it replays."""
         t = now
-        for name in self._backlog[-1:]:  # waiting events may have happened since, and count
+        for name in self._backlog.names[-1:]:  # waiting events may have happened since, and count
             with contextlib.suppress(FileNotFoundError):
                 t = min(t, max(now - UNNOTICED, os.lstat(self.spool.new / name).st_mtime))
         if self._watched_since is not None and self._watched_since > t:
@@ -357,9 +276,3 @@ class Clerk:
             self._options = settings_of(self.board.options)
             pid = configs[-1].settings.get("pid")
             self.store.set_option("config", self._options, pid if type(pid) is int else 0, now)
-
-
-def _traceback() -> str:
-    import traceback
-
-    return traceback.format_exc()
