@@ -1,5 +1,6 @@
 -- Starts, restarts and talks to the background process of this Neovim, which calls functions here
 -- by name.
+local clock = require('bellboard.system.clock')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -62,7 +63,7 @@ local waiting = {}
 local asked = 0
 
 ---@return number seconds, monotonic
-local function clock()
+local function ticks()
   return vim.uv.hrtime() / 1e9
 end
 
@@ -124,7 +125,7 @@ local function launch()
   end_pause()
   local interpreter = program.interpreter()
   state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
-  started, pushed, ending = clock(), false, false
+  started, pushed, ending = ticks(), false, false
   local ok, channel = pcall(vim.fn.jobstart, program.command(), {
     rpc = true,
     cwd = '/', -- the current directory may be removed
@@ -205,7 +206,7 @@ ended = function(channel, code)
   if why then
     return await_build(why)
   end
-  crashes = (pushed and clock() - started >= QUICK) and 0 or crashes + 1
+  crashes = (pushed and ticks() - started >= QUICK) and 0 or crashes + 1
   if crashes >= config.get().restarts then
     state.gave_up = 'the background process stopped after repeated crashes'
     message.warn(('cannot run: %s. See :checkhealth bellboard'):format(last_words()))
@@ -305,8 +306,7 @@ end
 
 --- Report that the user is at this Neovim, also to a restarted background process.
 M.focused = function()
-  local seconds, micros = vim.uv.gettimeofday()
-  focused = seconds + micros / 1e6
+  focused = clock.now()
   M.notify('focus', focused)
 end
 

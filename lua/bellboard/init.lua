@@ -1,4 +1,5 @@
 -- The public functions; see |bellboard-functions|. Everything else is loaded when it is needed.
+local clock = require('bellboard.system.clock')
 local config = require('bellboard.config')
 local host = require('bellboard.host')
 local push = require('bellboard.push')
@@ -86,13 +87,12 @@ local sent
 ---@return table
 local function hello()
   sent = shared()
-  local seconds, micros = vim.uv.gettimeofday()
   return vim.tbl_extend('error', sent, {
     v = 1,
     version = M.version,
     server = vim.v.servername,
     pid = vim.fn.getpid(),
-    focused = seconds + micros / 1e6,
+    focused = clock.now(),
   })
 end
 

@@ -1,21 +1,15 @@
 -- Snoozes, parks and labels sessions, and sets the notification mode.
+local clock = require('bellboard.system.clock')
 local config = require('bellboard.config')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
 local sessions = require('bellboard.state.sessions')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
-local api = vim.api
-
 --- Minutes of the longest snooze, a year; as in a shell.
 local LONGEST = 525600
-
----@return number seconds since the epoch
-local function now()
-  local seconds, micros = vim.uv.gettimeofday()
-  return seconds + micros / 1e6
-end
 
 ---@type table<string, string[]> message → names of the sessions that it is about
 local done = {}
@@ -39,7 +33,7 @@ end
 ---@param session bellboard.Session|nil
 ---@return boolean
 M.is_snoozed = function(session)
-  return session ~= nil and (session.snoozed_until or 0) > now()
+  return session ~= nil and (session.snoozed_until or 0) > clock.now()
 end
 
 ---@param session bellboard.Session|nil
@@ -66,7 +60,7 @@ M.snooze = function(id, minutes)
   elseif minutes == 0 and not is_snoozed then
     return say('%s: not snoozed', id)
   end
-  local till = minutes > 0 and now() + 60 * minutes or 0
+  local till = minutes > 0 and clock.now() + 60 * minutes or 0
   if host.tell({ snooze = { session_id = id, ['until'] = till } }) then
     local at = os.date(minutes < 720 and '%H:%M' or '%a %H:%M', math.floor(till))
     say(
@@ -134,11 +128,7 @@ M.label = function(id, text)
     return
   end
   unwritten[id] = before
-  api.nvim_create_autocmd('User', {
-    group = api.nvim_create_augroup('bellboard.label', {}),
-    pattern = 'BellboardUpdate',
-    callback = confirm,
-  })
+  updates.on('label', confirm)
 end
 
 --- Set the notification mode of every Neovim.

@@ -1,5 +1,6 @@
 -- Reads a file again that an agent has changed, in a buffer without changes of the user's own.
 local sessions = require('bellboard.state.sessions')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -65,11 +66,7 @@ local function update()
 end
 
 M.attach = function()
-  api.nvim_create_autocmd('User', {
-    group = api.nvim_create_augroup('bellboard.reload', {}),
-    pattern = 'BellboardUpdate',
-    callback = update,
-  })
+  updates.on('reload', update)
 end
 
 return M

@@ -11,6 +11,7 @@ local opened = require('bellboard.action.opened')
 local parts = require('bellboard.view.request.parts')
 local sending = require('bellboard.action.sending')
 local sessions = require('bellboard.state.sessions')
+local updates = require('bellboard.state.updates')
 local window = require('bellboard.view.request.window')
 
 local M = {}
@@ -266,14 +267,11 @@ local function open_windows()
   })
   M.attach(window.buffer())
   M.attach(window.foot())
-  api.nvim_create_autocmd('User', {
-    group = api.nvim_create_augroup('bellboard.request.update', {}),
-    pattern = 'BellboardUpdate',
-    callback = vim.schedule_wrap(function()
-      opened.draw()
-      check()
-    end),
-  })
+  local function update()
+    opened.draw()
+    check()
+  end
+  updates.on('request.update', vim.schedule_wrap(update))
 end
 
 --- Show a request, in the open view or in a new one.

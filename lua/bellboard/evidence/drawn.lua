@@ -2,6 +2,7 @@
 -- when one was drawn.
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -82,13 +83,9 @@ M.watch = function(reader)
       attend(true)
     end,
     attach = function()
-      api.nvim_create_autocmd('User', {
-        group = api.nvim_create_augroup('bellboard.' .. reader.name, {}),
-        pattern = 'BellboardUpdate',
-        callback = function()
-          attend()
-        end,
-      })
+      updates.on(reader.name, function()
+        attend()
+      end)
     end,
   }
 end

@@ -3,6 +3,7 @@ local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 local sessions = require('bellboard.state.sessions')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -73,21 +74,17 @@ M.open = function()
     actions = actions,
     win = { input = { keys = keys }, list = { keys = keys } },
   })
-  vim.api.nvim_create_autocmd('User', {
-    group = vim.api.nvim_create_augroup('bellboard.picker', {}),
-    pattern = 'BellboardUpdate',
-    callback = function()
-      if not picker or picker.closed then
-        return true
-      end
-      local item = picker:current({ resolve = false })
-      picker:find({
-        on_done = function()
-          stay_on(picker, item and item.session.session_id)
-        end,
-      })
-    end,
-  })
+  updates.on('picker', function()
+    if not picker or picker.closed then
+      return true
+    end
+    local item = picker:current({ resolve = false })
+    picker:find({
+      on_done = function()
+        stay_on(picker, item and item.session.session_id)
+      end,
+    })
+  end)
 end
 
 return M

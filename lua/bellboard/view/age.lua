@@ -1,4 +1,5 @@
 -- How long ago something was, in one short word.
+local clock = require('bellboard.system.clock')
 local textlock = require('bellboard.system.textlock')
 
 local M = {}
@@ -8,16 +9,10 @@ local timer
 local due = math.huge
 local arming = false
 
----@return number seconds since the epoch
-local function now()
-  local seconds, micros = vim.uv.gettimeofday()
-  return seconds + micros / 1e6
-end
-
 local function rearm()
   arming = false
   timer = timer or assert(vim.uv.new_timer())
-  local wait = math.max(0, due - now()) * 1000
+  local wait = math.max(0, due - clock.now()) * 1000
   timer:start(
     math.ceil(wait),
     0,
@@ -47,7 +42,7 @@ local units = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' } }
 ---@param since number
 ---@return string
 M.of = function(since)
-  local seconds = math.max(0, now() - since)
+  local seconds = math.max(0, clock.now() - since)
   local step, text = 10, 'now'
   if seconds >= 60 then
     for _, unit in ipairs(units) do
@@ -68,7 +63,7 @@ end
 ---@param till number|nil
 ---@return string
 M.left = function(till)
-  local seconds = till and till - now() or 0
+  local seconds = till and till - clock.now() or 0
   if seconds <= 0 then
     return ''
   end

@@ -8,6 +8,7 @@ local ink = require('bellboard.view.ink')
 local press = require('bellboard.view.press')
 local sessions = require('bellboard.state.sessions')
 local textlock = require('bellboard.system.textlock')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -283,11 +284,7 @@ end
 
 --- Update on changes of sessions.
 M.attach = function()
-  api.nvim_create_autocmd('User', {
-    group = api.nvim_create_augroup('bellboard.float', {}),
-    pattern = 'BellboardUpdate',
-    callback = M.update,
-  })
+  updates.on('float', M.update)
 end
 
 return M

@@ -5,6 +5,7 @@ local message = require('bellboard.message')
 local remembered = require('bellboard.state.remembered')
 local sessions = require('bellboard.state.sessions')
 local statusline = require('bellboard.view.statusline')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -58,11 +59,7 @@ M.attach = function()
   if not config.get().statusline.auto or put() or remembered.is(TOLD) then
     return
   end
-  api.nvim_create_autocmd('User', {
-    group = api.nvim_create_augroup('bellboard.indicator', {}),
-    pattern = 'BellboardUpdate',
-    callback = tell,
-  })
+  updates.on('indicator', tell)
 end
 
 return M

@@ -3,6 +3,7 @@ local cells = require('bellboard.view.cells')
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
 local tmux = require('bellboard.system.tmux')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -21,13 +22,9 @@ end
 
 --- Look up the names of new panes.
 M.attach = function()
-  vim.api.nvim_create_autocmd('User', {
-    group = vim.api.nvim_create_augroup('bellboard.place', {}),
-    pattern = 'BellboardUpdate',
-    callback = function()
-      tmux.learn(sessions.list(), require('bellboard.view.redraw').all)
-    end,
-  })
+  updates.on('place', function()
+    tmux.learn(sessions.list(), require('bellboard.view.redraw').all)
+  end)
 end
 
 return M
