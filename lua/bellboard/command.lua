@@ -11,18 +11,6 @@ local M = {}
 
 local api = vim.api
 
---- Act on the session that the arguments name.
----@param act fun(session: bellboard.Session)
----@return fun(count: integer, rest: string[])
-local function on_one(act)
-  return function(_, rest)
-    local session = which.one(table.concat(rest, ' '))
-    if session then
-      act(session)
-    end
-  end
-end
-
 ---@type table<string, fun(count: integer, rest: string[])>
 local verbs = {
   pick = function()
@@ -46,9 +34,9 @@ local verbs = {
   triage = function()
     require('bellboard.action.triage').run()
   end,
-  ['goto'] = on_one(function(session)
-    require('bellboard.action.jump').to(session.session_id)
-  end),
+  ['goto'] = function(_, rest)
+    bellboard.jump(table.concat(rest, ' '))
+  end,
   snooze = function(_, rest)
     local minutes = tonumber(rest[1]) and tonumber(table.remove(rest, 1))
     for _, session in ipairs(which.some(table.concat(rest, ' '), mark.is_snoozed)) do
