@@ -300,3 +300,12 @@ def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
     assert "no session needs you that matches agent:amp" in editor.messages()
     offered = editor.lua("return vim.fn.getcompletion('ClaudeSessions next agent:co', 'cmdline')")
     assert offered == ["agent:codex"]
+
+
+@pytest.mark.parametrize("socket", ["/tmp/tmux-1/default", "/tmp/a,b/default"])
+def test_the_socket_of_our_tmux_may_have_a_comma(nvim: Editors, socket: str) -> None:
+    """Only what follows it, a process and a session, has none."""
+    editor = nvim(config=QUIET, ui=False)
+    editor.lua("vim.env.TMUX, vim.env.TMUX_PANE = ..., '%1'", f"{socket},123,0")
+    here = editor.lua("return require('bellboard.system.tmux').here()")
+    assert {"tmux": socket, "pane": "%1"} == here

@@ -10,19 +10,9 @@ local tmux = require('bellboard.system.tmux')
 
 local M = {}
 
----@class bellboard.From where a jump into another Neovim came from
----@field tmux? string socket
----@field pane? string
-
 ---@class bellboard.Ways how a jump moves
 ---@field show fun(buf: integer) shows a terminal of this Neovim
 ---@field landed fun(session: bellboard.Session)
-
---- The pane that this Neovim is in, to come back to.
----@return bellboard.From
-M.here = function()
-  return { tmux = vim.split(vim.env.TMUX or '', ',')[1], pane = vim.env.TMUX_PANE }
-end
 
 --- Everything known about where a session runs.
 ---@param session bellboard.Session
@@ -107,7 +97,7 @@ local ARRIVE = "return require('bellboard')._arrive(...)"
 ---@param session bellboard.Session
 ---@param ways bellboard.Ways
 local function to_neighbour(session, ways)
-  local about = { session.tty or '', M.here(), session.session_id }
+  local about = { session.tty or '', tmux.here(), session.session_id }
   neighbour.ask(session.nvim, ARRIVE, about, function(answer, why)
     if answer and not answer.shown then
       lost(session, 'its terminal in the other Neovim is gone')

@@ -6,6 +6,7 @@ local machine = require('bellboard.action.machine')
 local message = require('bellboard.message')
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
+local tmux = require('bellboard.system.tmux')
 local window = require('bellboard.action.window')
 
 local M = {}
@@ -61,7 +62,7 @@ M.arrive = function(tty, from, id)
   end
   remember(from)
   show(buf)
-  return vim.tbl_extend('error', { shown = true }, elsewhere.here())
+  return vim.tbl_extend('error', { shown = true }, tmux.here())
 end
 
 --- Go to a session: to its terminal buffer here, its tmux pane, its Neovim, or its machine.

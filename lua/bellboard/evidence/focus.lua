@@ -65,8 +65,8 @@ end
 --- tmux only reports focus if 'focus-events' is on. Without it, a Neovim in a hidden pane would
 --- count as looking at its sessions forever.
 local function doubt()
-  local socket = vim.split(vim.env.TMUX or '', ',')[1]
-  if socket == '' or vim.fn.executable('tmux') == 0 then
+  local socket = tmux.here().tmux
+  if not socket or vim.fn.executable('tmux') == 0 then
     return
   end
   tmux.ask(socket, { 'show-options', '-gv', 'focus-events' }, function(value)

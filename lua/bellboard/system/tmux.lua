@@ -17,6 +17,10 @@ local AGAIN = 10000 -- ms until a server is asked for its panes again
 ---@field window string its id
 ---@field target string readable name: `work:2.1`
 
+---@class bellboard.From a pane that a jump started in
+---@field tmux? string socket
+---@field pane? string
+
 ---@class bellboard.Client a terminal attached to the server
 ---@field name string
 ---@field tty string
@@ -64,6 +68,12 @@ M.ask = function(socket, command, done)
       process:kill(KILL)
     end)
   end)
+end
+
+--- The pane that this Neovim is in. Of `socket,pid,session`, only the socket may have a comma.
+---@return bellboard.From
+M.here = function()
+  return { tmux = (vim.env.TMUX or ''):match('^(.+),[^,]*,[^,]*$'), pane = vim.env.TMUX_PANE }
 end
 
 --- Whether a session has a valid pane.
@@ -182,8 +192,8 @@ end
 ---@param socket string
 ---@return string|nil
 local function ours(socket)
-  local own = vim.split(vim.env.TMUX or '', ',')[1]
-  return own ~= '' and real(own) == real(socket) and vim.env.TMUX_PANE or nil
+  local own = M.here()
+  return own.tmux and real(own.tmux) == real(socket) and own.pane or nil
 end
 
 --- The user's client: the one that shows this Neovim's pane, else the one used last.
