@@ -14,7 +14,6 @@ local M = {}
 
 local api = vim.api
 
-local namespace = api.nvim_create_namespace('bellboard')
 ---@type integer|nil
 local win
 ---@type integer|nil
@@ -60,14 +59,10 @@ local function draw(lines)
   canvas.replace(buf, wanted)
   texts = wanted
   for row, chunks in ipairs(lines) do
-    local from = 0
-    for _, chunk in ipairs(chunks) do
-      local to = from + #chunk[1]
-      local group = chunk[2] and ink.on(chunk[2], 'BellboardFloat')
-      local opts = { end_col = to, hl_group = group }
-      api.nvim_buf_set_extmark(buf, namespace, row - 1, from, opts)
-      from = to
-    end
+    local coloured = vim.tbl_map(function(chunk)
+      return { chunk[1], chunk[2] and ink.on(chunk[2], 'BellboardFloat') }
+    end, chunks)
+    canvas.colour(buf, row, wanted[row], coloured)
   end
 end
 
