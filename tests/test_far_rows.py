@@ -131,5 +131,5 @@ def test_float_picker_and_statusline_name_the_machine(nvim: Editors) -> None:
     text = editor.lua("return require('bellboard').statusline({ plain = true })")
     assert text.startswith("!1 ")
     assert text.endswith("stale 3h")
-    picker = "return require('bellboard.view.picker').words(require('bellboard').sessions()[1])"
+    picker = "return require('bellboard.picker.rows').words(require('bellboard').sessions()[1])"
     assert "a-long-name-of-a-box" in editor.lua(picker)

@@ -64,8 +64,8 @@ M.complaint = function()
   local text = 'bellboard: ' .. problems[1]
   if #problems > 1 or #text > vim.v.echospace then
     local paths = {}
-    for place, problem in ipairs(problems) do
-      paths[place] = problem:match('^(%S+):') or 'vim.g.bellboard'
+    for nth, problem in ipairs(problems) do
+      paths[nth] = problem:match('^(%S+):') or 'vim.g.bellboard'
     end
     text = ('bellboard: wrong %s; :checkhealth bellboard'):format(table.concat(paths, ', '))
   end

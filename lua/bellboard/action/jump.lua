@@ -1,6 +1,6 @@
 -- Jumps: to a session, on to the next that needs you, and back to where the first jump started.
 local elsewhere = require('bellboard.action.elsewhere')
-local finder = require('bellboard.view.filter')
+local filter = require('bellboard.view.filter')
 local host = require('bellboard.host')
 local machine = require('bellboard.action.machine')
 local message = require('bellboard.message')
@@ -106,25 +106,25 @@ end
 --- first. Wraps around.
 ---@param count integer
 ---@param status? bellboard.Status
----@param filter? string as on the board
-M.step = function(count, status, filter)
-  local terms = finder.parse(filter or '')
+---@param wanted? string as on the board, such as `agent:codex`
+M.step = function(count, status, wanted)
+  local terms = filter.parse(wanted or '')
   local needing = vim.tbl_filter(function(session)
     local is_meant = status == session.status or (not status and session.needs_you)
-    return is_meant and finder.matches(session, terms)
+    return is_meant and filter.matches(session, terms)
   end, sessions.list())
   if #needing == 0 then
     local what = status and ('no %s sessions left'):format(status) or 'no session needs you'
-    what = #terms > 0 and ('%s that matches %s'):format(what, filter) or what
+    what = #terms > 0 and ('%s that matches %s'):format(what, wanted) or what
     message.info(host.instead(what))
     return
   end
   local current = terminals.current()
   local id = current and current.session_id or last
   local at = 0
-  for place, session in ipairs(needing) do
+  for nth, session in ipairs(needing) do
     if session.session_id == id then
-      at = place
+      at = nth
     end
   end
   if at == 0 and count < 0 then

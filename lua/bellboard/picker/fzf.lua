@@ -1,7 +1,7 @@
 -- The picker of fzf-lua.
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
-local rows = require('bellboard.view.picker')
+local rows = require('bellboard.picker.rows')
 
 local M = {}
 
@@ -20,9 +20,9 @@ end
 ---@param all bellboard.Session[]
 M.open = function(all)
   local lines, layout = {}, rows.layout(all, math.floor(vim.o.columns * WIDTH) - 6)
-  for place, session in ipairs(all) do
+  for nth, session in ipairs(all) do
     local row = in_colour(rows.columns(session, layout))
-    lines[place] = ('%d\t%s%s%s'):format(place, row, (' '):rep(FAR), rows.words(session))
+    lines[nth] = ('%d\t%s%s%s'):format(nth, row, (' '):rep(FAR), rows.words(session))
   end
   ---@param line string|nil
   ---@return bellboard.Session|nil

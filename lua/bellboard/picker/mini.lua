@@ -1,7 +1,7 @@
 -- The picker of mini.pick.
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
-local rows = require('bellboard.view.picker')
+local rows = require('bellboard.picker.rows')
 
 local M = {}
 

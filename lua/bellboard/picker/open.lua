@@ -3,7 +3,7 @@
 local canvas = require('bellboard.view.canvas')
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
-local rows = require('bellboard.view.picker')
+local rows = require('bellboard.picker.rows')
 
 local M = {}
 

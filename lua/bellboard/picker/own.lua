@@ -3,7 +3,7 @@ local canvas = require('bellboard.view.canvas')
 local ink = require('bellboard.view.ink')
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
-local rows = require('bellboard.view.picker')
+local rows = require('bellboard.picker.rows')
 local sessions = require('bellboard.state.sessions')
 
 local M = {}
@@ -63,9 +63,9 @@ local function filter(picker, stay)
   local current = picker.shown[picker.at]
   picker.shown = matching(api.nvim_buf_get_lines(picker.input, 0, 1, false)[1] or '')
   picker.at = 1
-  for place, session in ipairs(picker.shown) do
+  for nth, session in ipairs(picker.shown) do
     if stay and current and session.session_id == current.session_id then
-      picker.at = place
+      picker.at = nth
     end
   end
   local layout = rows.layout(sessions.list(), api.nvim_win_get_width(picker.wins[2]) - 1)

@@ -1,7 +1,7 @@
 -- The picker of snacks.nvim.
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
-local rows = require('bellboard.view.picker')
+local rows = require('bellboard.picker.rows')
 local sessions = require('bellboard.state.sessions')
 local updates = require('bellboard.state.updates')
 
@@ -11,8 +11,8 @@ local M = {}
 ---@return table[]
 local function items_of(all)
   local items = {}
-  for place, session in ipairs(all) do
-    items[place] = { text = rows.words(session), session = session, idx = place }
+  for nth, session in ipairs(all) do
+    items[nth] = { text = rows.words(session), session = session, idx = nth }
   end
   return items
 end
@@ -34,9 +34,9 @@ local function stay_on(picker, id)
   if picker.closed then
     return
   end
-  for item, place in picker:iter() do
+  for item, nth in picker:iter() do
     if item.session.session_id == id then
-      return picker.list:view(place)
+      return picker.list:view(nth)
     end
   end
 end

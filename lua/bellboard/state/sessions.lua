@@ -8,8 +8,8 @@ local M = {}
 M.statuses = { 'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle' }
 
 local rank = {}
-for place, status in ipairs(M.statuses) do
-  rank[status] = place
+for nth, status in ipairs(M.statuses) do
+  rank[status] = nth
 end
 
 ---@type table<string, bellboard.Session>
@@ -115,8 +115,8 @@ M.take = function(push)
   health.version = push.version
   if push.groups then
     places = {}
-    for place, name in ipairs(push.groups) do
-      places[name] = place
+    for nth, name in ipairs(push.groups) do
+      places[name] = nth
     end
   end
   calling, mode = push.float or calling, push.mode or mode

@@ -43,8 +43,8 @@ end
 ---@return integer
 local function mix(from, to, part)
   local a, b, sum = palette.channels(from), palette.channels(to), 0
-  for place = 1, 3 do
-    sum = sum * 256 + math.floor(a[place] + (b[place] - a[place]) * part + 0.5)
+  for nth = 1, 3 do
+    sum = sum * 256 + math.floor(a[nth] + (b[nth] - a[nth]) * part + 0.5)
   end
   return sum
 end

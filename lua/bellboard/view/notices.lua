@@ -129,12 +129,12 @@ end
 ---@param rung bellboard.Rung[]
 M.history = function(rung)
   local lines = {}
-  for place, one in ipairs(rung) do
+  for nth, one in ipairs(rung) do
     local session = sessions.get(one.session_id)
     local name = session and session.words.project or one.session_id:sub(1, 8)
     local words = { one.channel, name, one.status or 'ended', cells.safe(one.why) }
     local when = os.date('%d %b %H:%M:%S', math.floor(one.t)) --[[@as string]]
-    lines[place] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
+    lines[nth] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
   end
   popup.window(#lines > 0 and lines or { 'No notifications yet.' }, 'notices', true)
 end

@@ -192,9 +192,9 @@ M.seek = function(direction)
     if section == under.section and not under.at then
       at = #all + (direction < 0 and 1 or 0) -- on the heading
     end
-    for place, session in ipairs(section.sessions) do
+    for nth, session in ipairs(section.sessions) do
       all[#all + 1] = { session = session, section = section }
-      at = section == under.section and place == under.at and #all or at
+      at = section == under.section and nth == under.at and #all or at
     end
   end
   for step = 1, #all do

@@ -36,9 +36,9 @@ end
 ---@return integer
 M.number_of = function(rgb)
   local number = 16
-  for place, value in ipairs(M.channels(rgb)) do
+  for nth, value in ipairs(M.channels(rgb)) do
     local level = value < 48 and 0 or math.max(1, math.floor((value - 35) / 40))
-    number = number + level * 6 ^ (3 - place)
+    number = number + level * 6 ^ (3 - nth)
   end
   return number
 end

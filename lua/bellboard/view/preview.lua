@@ -235,16 +235,16 @@ M.lines = function(session, done)
     done(here, coloured(here))
     return
   end
-  local places, place = { of_pane, of_neighbour, of_transcript }, 0
+  local places, nth = { of_pane, of_neighbour, of_transcript }, 0
   if session.machine then
     places = { of_machine }
   end
   local function look_on(lines, colours)
-    place = place + 1
+    nth = nth + 1
     if lines then
       done(lines, colours or coloured(lines))
-    elseif places[place] then
-      places[place](session, look_on)
+    elseif places[nth] then
+      places[nth](session, look_on)
     else
       done(facts(session), {})
     end

@@ -94,8 +94,8 @@ M.listed = function(all, choice)
   local order = before[choice.sort]
   if order then
     local rank = {}
-    for place, session in ipairs(all) do
-      rank[session] = place
+    for nth, session in ipairs(all) do
+      rank[session] = nth
     end
     all = vim.list_slice(all)
     table.sort(all, function(a, b)

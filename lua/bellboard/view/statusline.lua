@@ -117,17 +117,17 @@ layouts.sessions = function()
   if (counts.idle or 0) < left then
     left = left - (counts.idle or 0) -- they come last
   end
-  for place = 1, left do
-    local session = all[place]
+  for nth = 1, left do
+    local session = all[nth]
     local on = buttons.number({ id = session.session_id })
-    local gap = place > 1 and { { '  ' } } or {}
-    local more = place < left and #tostring(left) + 3 or 0 -- room for the number of those left out
+    local gap = nth > 1 and { { '  ' } } or {}
+    local more = nth < left and #tostring(left) + 3 or 0 -- room for the number of those left out
     local space = room - format.width(gap) - more
     local wanted, group = options.format.session, style.group(session)
-    local most = place == 1 and space or options.width -- the first may be cut
+    local most = nth == 1 and space or options.width -- the first may be cut
     local item = format.fill(wanted, format.of_session(session), most, group, on)
-    if place > 1 and format.width(item) > space then
-      items[#items + 1] = { ('  …%d'):format(left - place + 1) }
+    if nth > 1 and format.width(item) > space then
+      items[#items + 1] = { ('  …%d'):format(left - nth + 1) }
       break
     end
     vim.list_extend(vim.list_extend(items, gap), item)
@@ -193,8 +193,8 @@ local function work_out(layout)
   if #items > 0 and sessions.stale() then -- not everybody sees colours
     items = vim.list_extend(vim.list_slice(items), { { ' outdated' } })
   end
-  for place, item in ipairs(items) do
-    parts[place] = item[1]
+  for nth, item in ipairs(items) do
+    parts[nth] = item[1]
   end
   texts[layout] = { items = items, styled = {}, plain = defused(table.concat(parts)) }
   if before and before.styled.StatusLine == styled_on(layout, 'StatusLine') then

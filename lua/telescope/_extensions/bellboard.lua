@@ -1,7 +1,7 @@
 -- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
 local picker_keys = require('bellboard.picker.keys')
 local bellboard = require('bellboard')
-local pick = require('bellboard.view.picker')
+local rows = require('bellboard.picker.rows')
 local preview = require('bellboard.view.preview')
 
 local action_state = require('telescope.actions.state')
@@ -29,10 +29,10 @@ local function finder(entries)
   local function display(entry, picker)
     local width = width_of(picker)
     if width ~= layout_width then
-      layout, layout_width = pick.layout(sessions, width), width
+      layout, layout_width = rows.layout(sessions, width), width
     end
     local text, colours = '', {}
-    for _, chunk in ipairs(pick.columns(entry.value, layout)) do
+    for _, chunk in ipairs(rows.columns(entry.value, layout)) do
       colours[#colours + 1] = { { #text, #text + #chunk[1] }, chunk[2] }
       text = text .. chunk[1]
     end
@@ -44,7 +44,7 @@ local function finder(entries)
     entry_maker = function(session)
       local entry = entries[session.session_id] or {}
       entries[session.session_id] = entry
-      entry.value, entry.ordinal, entry.display = session, pick.words(session), display
+      entry.value, entry.ordinal, entry.display = session, rows.words(session), display
       return entry
     end,
   })
@@ -99,7 +99,7 @@ end
 ---@param opts? table of Telescope, such as a theme
 local function open(opts)
   opts = opts or {}
-  if not pick.sessions() then
+  if not rows.sessions() then
     return
   end
   local entries = {}

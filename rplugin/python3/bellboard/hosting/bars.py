@@ -45,7 +45,7 @@ class Bars:
         if (early := self._last + OFTEN - time.monotonic()) > 0:
             return early
         nothing: tuple[object, object] = None, None
-        asked, icons = connection.use(partial(_wanted, config), nothing)
+        asked, icons = connection.use(partial(_shared, config), nothing)
         return self._update(asked, icons, sessions, time.time())
 
     def _update(
@@ -83,8 +83,8 @@ def show(socket: str, text: str) -> bool:
     return tmux.set_option(OPTION, text) or tmux.is_gone
 
 
-def _wanted(config: dict[str, Any], clerk: Clerk) -> tuple[object, object]:
-    """Return which servers want a status, and its icons, which our editor may have chosen."""
+def _shared(config: dict[str, Any], clerk: Clerk) -> tuple[object, object]:
+    """Share the icons that our editor chose; return which servers want a status, and its icons."""
     store, chosen = clerk.store, config.pop("icons", None)
     if chosen is not None and chosen != store.option(ICONS):
         with store.lock():

@@ -32,7 +32,7 @@ class Publisher:
         self._health: dict[str, Any] = {}
         self._ranking = Ranking()
         self._unranked: dict[str, Published | None] = {}
-        self._beside: dict[str, Any] = {}
+        self._extra: dict[str, Any] = {}
         self._seq = 0
         self._full = True  # the first push, and whenever the reader has missed one
 
@@ -52,12 +52,12 @@ class Publisher:
         changes: Sequence[Change],
         health: dict[str, Any] | None,
         now: float,
-        beside: Mapping[str, Any] = NOTHING,
+        extra: Mapping[str, Any] = NOTHING,
         once: Mapping[str, Any] = NOTHING,
     ) -> dict[str, Any] | None:
         """Return the message that brings the reader up to date, or None if it is.
 
-        `beside` is sent whenever it changes, `once` only with this message.  Without a board (the
+        `extra` is sent whenever it changes, `once` only with this message.  Without a board (the
         database cannot be read), the reader keeps what it has.  Without health, this is an early
         message: what is not urgent follows with the next one.
         """
@@ -81,11 +81,11 @@ class Publisher:
                 news["health"] = self._health = health
             if self._rank(now) or full:
                 news["groups"] = self._ranking.order
-        news |= {k: v for k, v in beside.items() if full or self._beside.get(k) != v}
+        news |= {k: v for k, v in extra.items() if full or self._extra.get(k) != v}
         news |= once
         if not (full or news or sessions or removed or changes):
             return None
-        self._beside |= beside
+        self._extra |= extra
         self._seq += 1
         return {
             "v": FORMAT,

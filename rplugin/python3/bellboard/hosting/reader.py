@@ -110,8 +110,8 @@ class Reader:
                 self._attempt.once("notices", sid, partial(self._bell.see, board, sid))
         self._attempt.once("health", "", self._examine)
         self._publisher.stale = connection.is_outdated
-        beside, now = self._bell.shown(), time.time()
-        message = self._publisher.push(board, changed, changes, self._known, now, beside)
+        extra, now = self._bell.shown(), time.time()
+        message = self._publisher.push(board, changed, changes, self._known, now, extra)
         if message is not None:
             self._last_push = time.monotonic()
         try:
