@@ -22,7 +22,8 @@ from .events import Event, Origin
 from .front import bring_forward, runs_of, take_up
 from .ledger import Transition, View
 from .records import Records
-from .rules.steps import MOVES_ON, end, of_agents
+from .rules.steps import MOVES_ON, end
+from .rules.tools import of_agents
 from .session import (
     ABSENT,
     Crew,

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import Agent, Session
-from .steps import begin_tool, complete, end_questions, end_tools, has_finished, is_busy, rest
+from .steps import complete, end_questions, is_busy, rest
+from .tools import begin_tool, end_tools, has_finished
 
 
 def enlist(s: Session, e: Event, o: Options) -> str | None:

@@ -8,7 +8,6 @@ from ..session import NO_WORK, Session
 from .steps import (
     ask_no_more,
     ask_on,
-    break_crew,
     complete,
     die,
     has_ended,
@@ -16,13 +15,12 @@ from .steps import (
     is_busy,
     is_waiting,
     newest_question,
-    of_agents,
     own,
     rest,
     roll_call,
-    survivors,
     turn_to_work,
 )
+from .tools import break_crew, of_agents, survivors
 
 
 def finish(s: Session, e: Event, o: Options) -> str | None:

@@ -10,7 +10,6 @@ from ..events import Event
 from ..options import Options
 from ..session import Session
 from .steps import (
-    begin_tool,
     complete,
     die,
     give_back,
@@ -24,6 +23,7 @@ from .steps import (
     turn_to_work,
     work_between,
 )
+from .tools import begin_tool
 
 #: Reasons for holding an end back with which rest does not mean completion.
 NO_END = frozenset({"", "esc", "moved", "refused"})

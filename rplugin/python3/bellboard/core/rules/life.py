@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import ABSENT, Crew, Session
-from .steps import MOVES_ON, end, of_agents, own, rest, take_back, turn_to_work
+from .steps import MOVES_ON, end, own, rest, take_back, turn_to_work
+from .tools import of_agents
 
 
 def begin(s: Session, e: Event, o: Options) -> str | None:

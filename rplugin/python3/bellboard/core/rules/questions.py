@@ -16,11 +16,7 @@ from ..options import APPROVAL_CLASS, Options
 from ..session import ABSENT, Block, Session
 from .steps import (
     ask_on,
-    begin_tool,
     end_questions,
-    end_tool,
-    end_tools,
-    has_finished,
     is_busy,
     is_of_file,
     newest_question,
@@ -29,6 +25,7 @@ from .steps import (
     turn_to_work,
     work_between,
 )
+from .tools import begin_tool, end_tool, end_tools, has_finished
 from .turn import go_on
 
 BY_FILE = ("registry waiting", "registry dialog")

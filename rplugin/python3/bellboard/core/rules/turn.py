@@ -10,19 +10,8 @@ from ..events import Event
 from ..options import Options
 from ..session import ABSENT, Agent, Session
 from .life import see_aside
-from .steps import (
-    ask_no_more,
-    begin_tool,
-    complete,
-    end_tool,
-    end_tools,
-    give_back,
-    is_busy,
-    of_agents,
-    own,
-    take_back,
-    turn_to_work,
-)
+from .steps import ask_no_more, complete, give_back, is_busy, own, take_back, turn_to_work
+from .tools import begin_tool, end_tool, end_tools, of_agents
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
 #: Hooks about past work: the CLI does not wait for them if another stops the turn, so they may come
