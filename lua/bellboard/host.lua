@@ -1,24 +1,11 @@
--- Starts, restarts and talks to the background process of this Neovim, which calls functions here
--- by name.
+-- Talks to the background process of this Neovim, which calls functions here by name.
 local clock = require('bellboard.system.clock')
 local config = require('bellboard.config')
+local coprocess = require('bellboard.system.coprocess')
 local message = require('bellboard.message')
-local program = require('bellboard.system.program')
-local sendable = require('bellboard.system.sendable')
 local textlock = require('bellboard.system.textlock')
 
 local M = {}
-
----@class bellboard.HostStatus
----@field running boolean
----@field channel? integer
----@field command string[]
----@field why string where the interpreter was found
----@field restarts integer
----@field gave_up? string why it was not started again, until one runs
----@field is_unbuilt boolean its Python packages, or its Python, are missing
----@field stderr string[] its last lines
----@field exit? integer last exit code
 
 ---@class bellboard.Reply the result of a request
 ---@field ok boolean
@@ -31,119 +18,15 @@ local M = {}
 ---@field rows? string[] what its terminal shows
 ---@field outcome? string what followed
 
---- Seconds after which a crash no longer counts as a failed start.
-local QUICK = 10
---- Seconds before the first restart; each crash in a row doubles them, up to a maximum.
-local PAUSE, LONGEST_PAUSE = 0.2, 30
---- Milliseconds it has to stop when asked, before it is killed.
-local GRACE = 500
-local KEPT_LINES = 20
-
----@type bellboard.HostStatus
-local state =
-  { running = false, command = {}, why = '', restarts = 0, is_unbuilt = false, stderr = {} }
-local crashes = 0
-local started = 0
-local pushed = false
-local on_exit = function() end
----@type fun(why: string)
-local on_unbuilt = function() end
----@type (fun(): table)|nil makes the first message; nil while it should not run
-local greeting
 ---@type number|nil when the user was last at this Neovim
 local focused
---- It was asked to stop.
-local ending = false
 --- A push could not be shown; reported once.
 local broken = false
----@type uv.uv_timer_t|nil
-local pause
 ---@type table<integer, { channel: integer, done: fun(reply: bellboard.Reply) }> by number
 local waiting = {}
 local asked = 0
 
----@return number seconds, monotonic
-local function ticks()
-  return vim.uv.hrtime() / 1e9
-end
-
----@param lines string[] as from |channel-lines|: the first one continues the last
-local function keep(_, lines)
-  local tail = state.stderr
-  tail[math.max(1, #tail)] = (tail[#tail] or '') .. lines[1]
-  vim.list_extend(tail, lines, 2)
-  while #tail > KEPT_LINES do
-    table.remove(tail, 1)
-  end
-end
-
---- Why it ended: what it said, or the last line of a traceback.
----@return string
-local function last_words()
-  local said = vim.tbl_filter(function(line)
-    return line ~= ''
-  end, state.stderr)
-  if #said == 0 then
-    return ('exit code %s'):format(state.exit)
-  end
-  return said[1]:find('^Traceback') and said[#said] or table.concat(said, '; ')
-end
-
---- What it lacks to run, in words.
----@return string|nil
-local function lack()
-  for _, line in ipairs(state.stderr) do
-    local name = line:match("ModuleNotFoundError: No module named '([%w_]+)")
-    if name then
-      return ('%s has no module "%s"'):format(table.concat(state.command, ' '), name)
-    elseif line:find('^bellboard needs Python') then
-      return line
-    end
-  end
-end
-
---- Wait for a build instead of starting it again and again.
----@param why string
-local function await_build(why)
-  state.gave_up, state.is_unbuilt = why, true
-  on_unbuilt(why)
-end
-
---- Cancel a launch that waits for a pause to end.
-local function end_pause()
-  if pause and not pause:is_closing() then
-    pause:close()
-  end
-  pause = nil
-end
-
---- Defined below: what launches it also handles its end, which may launch it again.
----@type fun(channel: integer, code: integer)
-local ended
-
-local function launch()
-  end_pause()
-  local interpreter = program.interpreter()
-  state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
-  started, pushed, ending = ticks(), false, false
-  local ok, channel = pcall(vim.fn.jobstart, program.command(), {
-    rpc = true,
-    cwd = '/', -- the current directory may be removed
-    on_stderr = keep,
-    on_exit = function(id, code)
-      ended(id, code)
-    end,
-  })
-  if not ok or channel <= 0 then
-    state.stderr = { tostring(channel) }
-    local command = table.concat(state.command, ' ')
-    return await_build(('cannot start "%s" (%s)'):format(command, state.why))
-  end
-  state.channel, state.running = channel, true
-  local hello = greeting and greeting() or {}
-  hello.focused = focused or hello.focused
-  M.notify('start', sendable.part(hello))
-end
+M.notify, M.status = coprocess.notify, coprocess.status
 
 --- The reply to a request. Called by the background process.
 ---@param number integer
@@ -164,12 +47,20 @@ M._complain = function(text)
   message.warn(text)
 end
 
+coprocess.on_end(function(channel)
+  for number, asker in pairs(waiting) do
+    if asker.channel == channel then
+      M._reply(number, { ok = false, why = 'the background process has ended' })
+    end
+  end
+end)
+
 --- An error here must not prompt at every change.
 ---@param push string
 local function receive(push)
   local ok, problem = pcall(require('bellboard')._push, push)
   if not ok then
-    keep(nil, { tostring(problem), '' })
+    coprocess.note(tostring(problem))
     if not broken then
       broken = true
       message.warn('cannot show the sessions. See :checkhealth bellboard')
@@ -185,74 +76,11 @@ M._pushed = function(push)
   end)
 end
 
-ended = function(channel, code)
-  for number, asker in pairs(waiting) do
-    if asker.channel == channel then
-      M._reply(number, { ok = false, why = 'the background process has ended' })
-    end
-  end
-  if channel ~= state.channel or vim.v.exiting ~= vim.NIL then
-    return -- a previous one, or Neovim is exiting
-  end
-  state.channel, state.running, state.exit = nil, false, code
-  on_exit(not greeting)
-  if not greeting then
-    return -- it was asked to stop
-  end
-  if ending then
-    return launch() -- asked to stop, then to start
-  end
-  local why = lack()
-  if why then
-    return await_build(why)
-  end
-  crashes = (pushed and ticks() - started >= QUICK) and 0 or crashes + 1
-  if crashes >= config.get().restarts then
-    state.gave_up = 'the background process stopped after repeated crashes'
-    message.warn(('cannot run: %s. See :checkhealth bellboard'):format(last_words()))
-    return
-  end
-  state.restarts = state.restarts + 1
-  local seconds = math.min(PAUSE * 2 ^ math.max(0, crashes - 1), LONGEST_PAUSE)
-  pause = vim.defer_fn(launch, seconds * 1000)
-end
-
---- Ask it to stop, and kill it if it does not.
-local function finish()
-  local channel = state.channel
-  if not channel or ending then
-    return
-  end
-  M.notify('stop')
-  ending = true
-  vim.defer_fn(function()
-    pcall(vim.fn.jobstop, channel) -- it may have ended already
-  end, GRACE)
-end
-
---- Start the background process, unless it is running or about to be restarted.
----@param hello fun(): table makes the first message, also after a restart
----@param when_gone fun(for_good: boolean) called when it has ended
----@param unbuilt fun(why: string) called if its Python packages, or its Python, are missing
-M.start = function(hello, when_gone, unbuilt)
-  greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
-  if state.running or pause then
-    return -- if it was asked to stop, it starts again
-  end
-  crashes = 0
-  launch()
-end
-
---- A push has arrived, so the start has succeeded.
-M.heard = function()
-  pushed = true
-  state.gave_up, state.is_unbuilt = nil, false
-end
-
 --- Why it cannot run, and what to do about it.
 ---@return string|nil why
 ---@return string step
 M.trouble = function()
+  local state = coprocess.status()
   if state.is_unbuilt and config.get().python then
     return state.gave_up, 'fix that, or remove the option python'
   end
@@ -266,17 +94,6 @@ end
 M.instead = function(text)
   local why, step = M.trouble()
   return why and ('%s; %s'):format(why, step) or text
-end
-
---- Send a message to the background process, if it is running.
----@param method string
----@param ... any
----@return boolean sent
-M.notify = function(method, ...)
-  if not state.channel or ending then
-    return false
-  end
-  return (pcall(vim.rpcnotify, state.channel, method, ...))
 end
 
 --- Report something that happened here, such as a label; see |bellboard.tell()|.
@@ -298,48 +115,22 @@ end
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, request, done)
   asked = asked + 1
-  waiting[asked] = { channel = state.channel, done = done }
+  waiting[asked] = { channel = coprocess.status().channel, done = done }
   if not M.notify('ask', asked, what, request) then
     M._reply(asked, { ok = false, why = 'the background process is not running' })
   end
 end
 
---- Report that the user is at this Neovim, also to a restarted background process.
+--- Report that the user is at this Neovim.
 M.focused = function()
   focused = clock.now()
   M.notify('focus', focused)
 end
 
-M.stop = function()
-  greeting = nil
-  end_pause()
-  finish()
+--- When the user was last at this Neovim, for a background process that starts.
+---@return number
+M.last_focus = function()
+  return focused or clock.now()
 end
-
---- Restart it with the current configuration, even after too many crashes.
----@param hello fun(): table
----@param when_gone fun(for_good: boolean)
----@param unbuilt fun(why: string)
-M.restart = function(hello, when_gone, unbuilt)
-  greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
-  crashes = 0
-  if state.channel then
-    finish()
-  else
-    launch()
-  end
-end
-
----@return bellboard.HostStatus
-M.status = function()
-  return state
-end
-
---- If this file was loaded before, as when a plugin manager reloads plugins, end what that started.
-local group = vim.api.nvim_create_augroup('bellboard.host', { clear = false })
-local loaded = { group = group, pattern = 'bellboard.host.loaded' }
-vim.api.nvim_exec_autocmds('User', vim.tbl_extend('error', loaded, { modeline = false }))
-vim.api.nvim_clear_autocmds({ group = group })
-vim.api.nvim_create_autocmd('User', vim.tbl_extend('error', loaded, { callback = M.stop }))
 
 return M

@@ -1,6 +1,6 @@
 -- The public functions; see |bellboard-functions|. Everything else is loaded when it is needed.
-local clock = require('bellboard.system.clock')
 local config = require('bellboard.config')
+local coprocess = require('bellboard.system.coprocess')
 local host = require('bellboard.host')
 local push = require('bellboard.push')
 local sessions = require('bellboard.state.sessions')
@@ -92,7 +92,7 @@ local function hello()
     version = M.version,
     server = vim.v.servername,
     pid = vim.fn.getpid(),
-    focused = clock.now(),
+    focused = host.last_focus(),
   })
 end
 
@@ -130,30 +130,34 @@ local function unbuilt(by_itself)
   end
 end
 
+---@param how fun(hello: fun(): table, when_gone: fun(for_good: boolean), unbuilt: fun(why: string))
+---@param by_itself boolean Neovim does it, not the user
+local function begin(how, by_itself)
+  M._attach()
+  how(hello, push.stopped, unbuilt(by_itself))
+end
+
 --- Start the background process.
 M.start = function()
-  M._attach()
-  host.start(hello, push.stopped, unbuilt(false))
+  begin(coprocess.start, false)
 end
 
 --- Restart the background process with the current configuration.
 M.restart = function()
   config.read()
   require('bellboard.command').define()
-  M._attach()
-  host.restart(hello, push.stopped, unbuilt(false))
+  begin(coprocess.restart, false)
 end
 
 --- Start the background process with Neovim, unless the options or this use of Neovim forbid it.
 M.autostart = function()
   require('bellboard.command').define()
   require('bellboard.system.occasion').await(config.get().auto_start, function()
-    M._attach()
-    host.start(hello, push.stopped, unbuilt(true))
+    begin(coprocess.start, true)
   end)
 end
 
-M.stop = host.stop
+M.stop = coprocess.stop
 
 --- Set options. Optional: `vim.g.bellboard` does the same.
 ---@param opts? bellboard.UserConfig|fun(): bellboard.UserConfig

@@ -1,5 +1,6 @@
 -- What happens with a push of the background process: it is stored, shown and announced.
 local config = require('bellboard.config')
+local coprocess = require('bellboard.system.coprocess')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
 local redraw = require('bellboard.view.redraw')
@@ -85,7 +86,7 @@ M.receive = function(encoded, version)
   if not check(push, version) then
     return
   end
-  host.heard()
+  coprocess.heard()
   if push.full then
     asked = false
   elseif push.seq ~= (last or -1) + 1 and not asked then
