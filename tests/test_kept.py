@@ -12,7 +12,8 @@ import pytest
 from bellboard.core.published import publish
 from bellboard.hosting.folding import Clerk
 from bellboard.storage.ground import listing
-from bellboard.storage.spool import KEPT_AGE, KEPT_BYTES, KEPT_FILES, Refused, Spool
+from bellboard.storage.questions import KEPT_AGE, KEPT_BYTES, KEPT_FILES
+from bellboard.storage.spool import Refused, Spool
 from hosting import Make, emit, put_raw, statuses
 from rig.clock import Clock
 
@@ -131,7 +132,7 @@ def test_what_a_killed_host_left_is_removed_at_a_rescan(
     clerk.sweep(clock())
     assert kept(clerk) == sorted([name, left.name, "1.1"])
     now = os.lstat(left).st_ctime
-    monkeypatch.setattr("bellboard.storage.spool.time.time", lambda: now + KEPT_AGE + 1)
+    monkeypatch.setattr("bellboard.storage.questions.time.time", lambda: now + KEPT_AGE + 1)
     clerk.sweep(clock())
     assert kept(clerk) == sorted([name, "1.1"])
 
@@ -176,7 +177,7 @@ def test_a_folder_that_cannot_be_listed_holds_nothing_up(
             raise PermissionError(13, "Permission denied", folder)
         return listing(folder)
 
-    monkeypatch.setattr("bellboard.storage.spool.listing", lists)
+    monkeypatch.setattr("bellboard.storage.questions.listing", lists)
     asks(clerk, clock)
     folds(clerk, clock.advance(1))
     assert (statuses(clerk.board), clerk.notes) == ({"s": "blocked"}, {})

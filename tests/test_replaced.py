@@ -417,10 +417,15 @@ def test_what_a_link_leads_to_is_not_tidied_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     """A host once removed all old files where answers/ led to: it took them for leftovers."""
-    monkeypatch.setattr("bellboard.storage.spool.KEPT_AGE", -1.0)
+    monkeypatch.setattr("bellboard.storage.questions.KEPT_AGE", -1.0)
     spool = made(tmp_path / "home")
     foreign, there = swapped(spool.home, folder)
-    for work in (spool.sweep, spool.hosts.alive, spool.counts, lambda: spool.drop_all_but(())):
+    for work in (
+        spool.sweep,
+        spool.hosts.alive,
+        spool.counts,
+        lambda: spool.questions.drop_all_but(()),
+    ):
         with contextlib.suppress(OSError):
             work()
     assert there == set(os.listdir(foreign))  # noqa: PTH208

@@ -331,7 +331,7 @@ def test_nothing_is_removed_behind_a_link(spool: Spool, tmp_path: Path, name: st
         for sweep in (lambda: take(spool), spool.sweep, spool.hosts.alive):
             with contextlib.suppress(NotADirectoryError):
                 sweep()
-        spool.drop_all_but(())
+        spool.questions.drop_all_but(())
     assert before == sorted(others.iterdir())
 
 

@@ -17,7 +17,8 @@ from ..core.ledger import Folded
 from ..core.options import Options, options_of, settings_of
 from ..core.session import Session
 from ..storage.causes import OF_VALUES
-from ..storage.spool import KEPT_BYTES, KEPT_FILES, Spool
+from ..storage.questions import KEPT_BYTES, KEPT_FILES
+from ..storage.spool import Spool
 from ..storage.store import Busy, Newer, Store
 from ..storage.upkeep import GONE
 from ..system.awake import clock
@@ -143,7 +144,7 @@ class Clerk:
         """
         self.store.check_commits()
         if not self.store.is_changed:  # otherwise a question may have come that is not known here
-            self.spool.drop_all_but(standing := self._requests.standing())
+            self.spool.questions.drop_all_but(standing := self._requests.standing())
             self.unkept = self.spool.unkept(standing)
         self.store.sweep(now, self.spool.is_there)
         self.store.shrink()
@@ -182,7 +183,7 @@ class Clerk:
     def _follow(self) -> None:
         """Remove the files of questions that have ended in changed sessions."""
         if ended := self._requests.follow(self.board.sessions, self._changed):
-            self.spool.drop(ended)
+            self.spool.questions.drop(ended)
 
     def _fold(self, now: float, arrived: Collection[str] = ()) -> Step:
         """Run a transaction; if it cannot be written, make the next one half as large."""

@@ -1,6 +1,6 @@
 """The folder answers/: what is asked, who answers it, and the pipes on which hooks wait.
 
-    answers/NAME                the event that asked, while its question is open (`spool.py`)
+    answers/NAME                the event that asked, while its question is open (`questions.py`)
     answers/NAME.answer         who answers it (`claims.py`)
     answers/PID.SERIAL          a pipe on which the hook that asked waits (`pipes.py`)
     answers/PID.SERIAL.taken    the hook that waits on it took it by creating this file

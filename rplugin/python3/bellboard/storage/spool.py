@@ -26,7 +26,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import stat
 import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -34,19 +33,18 @@ from pathlib import Path
 import msgspec
 
 from . import ground
-from .answers import CLAIM, FOLDER, belongs_to_pipe
+from .answers import FOLDER
 from .aside import Aside, remove
 from .ground import Refused as Refused
 from .ground import briefly, inside, listing
 from .hosts import Hosts
 from .item import LIMIT, NAME, Item, read_item
 from .pipes import Pipes
+from .questions import Questions
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
 ADDED = (FOLDER, "links")  # optional: without them, no request is kept or machine followed
 TMP_AGE = 3600.0  # seconds; no hook writes for that long: the CLI's usual timeout is 600 s
-KEPT_FILES, KEPT_BYTES = 1000, 64 << 20  # of questions; people answer a few, of some kB
-KEPT_AGE = 10.0  # seconds after which a file that no question needs was left by a killed host
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
@@ -84,10 +82,10 @@ class Spool:
         self.slot = home / "spool" / "slot"
         self._new, self._slot = str(self.new), str(self.slot)
         self._tmp = f"{home}/spool/tmp"
-        self._answers = f"{home}/{FOLDER}"
         self._aside = Aside(f"{home}/spool/bad")
         self.hosts = Hosts(f"{home}/hosts")
-        self.pipes = Pipes(self._answers)
+        self.pipes = Pipes(f"{home}/{FOLDER}")
+        self.questions = Questions(f"{home}/{FOLDER}")
         self._serial = itertools.count()
         self._stuck: set[str] = set()
         self.is_behind = False  # whether `claim_slots` and `scan` left something for the next time
@@ -173,7 +171,7 @@ class Spool:
             path = f"{self._new}/{name}"
             if name in standing:
                 with contextlib.suppress(OSError):  # gone, or it cannot be kept
-                    os.rename(path, f"{self._answers}/{name}")
+                    self.questions.keep(path, name)
                     kept = True
                     continue
             try:
@@ -184,7 +182,7 @@ class Spool:
                 left.append(name)
         if kept:
             with contextlib.suppress(OSError):  # committed all the same
-                self._drop_oldest()
+                self.questions.drop_oldest()
         return left
 
     # ---------------------------------------------------------------- evidence of open questions
@@ -193,44 +191,12 @@ class Spool:
         """Read the event that asked, under the same rules; return None if it is not kept."""
         if NAME.fullmatch(name) is None:
             return None
-        return read_item(self._answers, name) or read_item(self._new, name)
+        return self.questions.read(name) or read_item(self._new, name)
 
     def unkept(self, standing: Collection[str]) -> int:
         """Return how many of these questions cannot be answered, as their event is not kept."""
-        kept = (os.path.lexists(f"{self._answers}/{x}") or self.is_there(x) for x in standing)
+        kept = (self.questions.holds(x) or self.is_there(x) for x in standing)
         return sum(not one for one in kept)
-
-    def drop(self, names: Iterable[str]) -> None:
-        """Remove the events of questions that are no longer open."""
-        for name in names:
-            if NAME.fullmatch(name) is not None:
-                with contextlib.suppress(OSError):  # `drop_all_but` tries again
-                    os.unlink(f"{self._answers}/{name}")
-
-    def drop_all_but(self, standing: Collection[str]) -> None:
-        """Remove what killed hosts left in answers/."""
-        old = time.time() - KEPT_AGE
-        for name in briefly(listing(self._answers)):
-            if name not in standing and not belongs_to_pipe(name):
-                with contextlib.suppress(OSError):
-                    status = os.lstat(path := f"{self._answers}/{name}")
-                    if stat.S_ISREG(status.st_mode) and status.st_ctime < old:
-                        os.unlink(path)
-
-    def _drop_oldest(self) -> None:
-        """Keep no more than the newest events."""
-        found: list[tuple[int, int, str]] = []
-        for name in listing(self._answers):
-            if not (name.endswith(CLAIM) or belongs_to_pipe(name)):
-                with contextlib.suppress(OSError):
-                    status = os.lstat(f"{self._answers}/{name}")
-                    found.append((status.st_mtime_ns, status.st_size, name))
-        files = size = 0
-        for _, length, name in sorted(found, reverse=True):
-            if files + 1 > KEPT_FILES or size + length > KEPT_BYTES:
-                self.drop([name])
-            else:
-                files, size = files + 1, size + length
 
     # ---------------------------------------------------------------- evidence of hosts and users
 
