@@ -23,6 +23,7 @@ from truth.listening import Published
 FIRST, SECOND = "%0", "%1"
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.tmux
 @pytest.mark.parametrize("stand", [CODEX, OPENCODE], ids=lambda stand: stand.key)
 def test_what_is_shown_of_an_agent_is_what_its_screen_says(stand: Stand) -> None:

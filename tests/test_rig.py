@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -178,11 +179,12 @@ def pytest_run(*args: str, env: dict[str, str]) -> subprocess.CompletedProcess[s
 
 
 def test_slow_tests_are_begun_first() -> None:
-    """Each worker gets its share of them, and nothing is lost."""
-    order = dealt("ABCD", "abcdefghijk", 3)
-    assert ["ADabc", "Bdefg", "Chijk"] == ["".join(order[n : n + 5]) for n in (0, 5, 10)]
-    for slow, rest, workers in (("AB", "", 6), ("ABCDEFGH", "a", 3), ("", "abcdefg", 3)):
-        assert sorted(slow + rest) == sorted(dealt(slow, rest, workers))
+    """And brief ones last; each worker gets its share of both, and nothing is lost."""
+    order = dealt("ABCD", "abcdefgh", "123", 3)
+    assert ["ADab1", "Bcde2", "Cfgh3"] == ["".join(order[n : n + 5]) for n in (0, 5, 10)]
+    for lengths in itertools.product(range(9), range(9), range(9), range(1, 5)):
+        slow, usual, brief = ([f"{kind}{n}" for n in range(lengths[kind])] for kind in range(3))
+        assert sorted(slow + usual + brief) == sorted(dealt(slow, usual, brief, lengths[3]))
 
 
 def test_a_layer_left_out_is_named_last(home: Home) -> None:

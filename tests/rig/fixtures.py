@@ -219,29 +219,42 @@ def skipped() -> list[str]:
     return os.environ.get("BELLBOARD_SKIP", "").replace(",", " ").split()
 
 
-def dealt(slow: Sequence[T], rest: Sequence[T], workers: int) -> list[T]:
+def dealt(slow: Sequence[T], usual: Sequence[T], brief: Sequence[T], workers: int) -> list[T]:
     """Return an order in which each worker begins with its share of the slow ones.
 
     Workers get equal parts of it, one after the other, and those that are done take from the ends
-    of the others; only if each begins with the slow ones does nobody wait at the end.
+    of the others; only if each begins with the slow ones and ends with brief ones does nobody wait
+    at the end.
     """
     order: list[T] = []
-    count = len(slow) + len(rest)
+    count = len(slow) + len(usual) + len(brief)
     for worker in range(workers):
-        size = (count - len(order)) // (workers - worker)
+        left = workers - worker
+        size = (count - len(order)) // left
         own = slow[worker::workers]
-        order += [*own, *rest[: max(0, size - len(own))]]
-        rest = rest[max(0, size - len(own)) :]
+        some = max(0, min(len(usual) // left, size - len(own)))
+        rest = max(0, size - len(own) - some)
+        order += [*own, *usual[:some], *brief[:rest]]
+        usual, brief = usual[some:], brief[rest:]
     return order
+
+
+def brevity(item: pytest.Item, limit: float) -> int:
+    """Return 0 for a test that may take longer than usual, 2 for one that takes milliseconds."""
+    own = item.get_closest_marker("timeout")
+    if own and own.args[0] > limit:
+        return 0
+    return 2 if any(map(item.get_closest_marker, ("pure", "quick", "house"))) else 1
 
 
 @pytest.hookimpl(trylast=True)  # once it is known which tests run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if (workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
         usual = float(config.getini("timeout"))
-        limits = {item: item.get_closest_marker("timeout") for item in items}
-        slow = [item for item, limit in limits.items() if limit and limit.args[0] > usual]
-        items[:] = dealt(slow, [item for item in items if item not in {*slow}], workers)
+        kinds: tuple[list[pytest.Item], ...] = [], [], []
+        for item in items:
+            kinds[brevity(item, usual)].append(item)
+        items[:] = dealt(*kinds, workers)
     known = {line.partition(":")[0] for line in config.getini("markers")}
     if strange := set(skipped()) - known:
         raise pytest.UsageError(f"BELLBOARD_SKIP names no layer: {', '.join(sorted(strange))}")
