@@ -177,8 +177,11 @@ class Target:
         with self._must(f"{session} was never folded"):
             eventually(known, within=HEAL * leniency(LEAST), pause=0.05)
 
-    def check(self, folds: bool = True, within: float = 1.0) -> None:
-        """Raise Fallen unless all checks pass; without `folds`, events need not arrive now."""
+    def check(self, folds: bool = True, within: float = 1.0, shrinks: float = CALM) -> None:
+        """Raise Fallen unless all checks pass; without `folds`, events need not arrive now.
+
+        What has grown may take `shrinks` seconds to be small again.
+        """
         if folds:
             self.canary(within)
         self._alive()
@@ -186,7 +189,7 @@ class Target:
         self._answers("doctor", {0, 1})
         self._rests()
         self._alive()
-        self._bounded()
+        self._bounded(shrinks)
 
     def canary(self, within: float = 1.0) -> None:
         """Check that a new event is folded and pushed."""
@@ -276,9 +279,9 @@ class Target:
             return float(times.user + times.system)
         return 0.0
 
-    def _bounded(self) -> None:
+    def _bounded(self, shrinks: float) -> None:
         """Check that nothing grows without limit: files are removed a few at a time."""
-        until = time.monotonic() + CALM * leniency(LEAST)
+        until = time.monotonic() + shrinks * leniency(LEAST)
         while grown := self._grown():
             if time.monotonic() > until or self._ended():
                 raise Fallen(f"it has {grown}")
