@@ -16,6 +16,7 @@ import pytest
 from bellboard.hosting import beside as errands
 from bellboard.hosting.beside import Declined, at_once, beside
 from bellboard.system import reach
+from bellboard.system.doer import Doer
 from bellboard.system.files import put, read
 from bellboard.system.mounts import Mounts
 from bellboard.system.reach import Reach
@@ -31,6 +32,7 @@ class Beside:
     def __init__(self) -> None:
         self.changes = 0
         self.reach = Reach(self._changed)
+        self.lane: Doer = self.reach
         self.done: list[object] = []
         self.gates: dict[str, threading.Event] = {}
 
@@ -40,12 +42,12 @@ class Beside:
     def hang(self, path: str, key: str = "") -> threading.Event:
         """Queue a job that hangs until the event is set."""
         gate = self.gates[path] = threading.Event()
-        self.reach.do(path, partial(gate.wait, PATIENCE), lambda _: self.done.append(path), key=key)
+        self.lane.do(path, partial(gate.wait, PATIENCE), lambda _: self.done.append(path), key=key)
         return gate
 
     def ask(self, path: str, result: object = None, key: str = "") -> None:
         """Queue a job that takes no time."""
-        self.reach.do(path, lambda: result or path, self.done.append, key=key)
+        self.lane.do(path, lambda: result or path, self.done.append, key=key)
 
     async def until(self, predicate: Callable[[], object]) -> None:
         """Wait until it is true."""
@@ -120,7 +122,7 @@ def test_a_failing_job_is_named_and_retried_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With any exception, at any point; other jobs continue."""
-    monkeypatch.setattr(reach, "PAUSE", 0.5)
+    monkeypatch.setattr(reach, "PAUSE", 0.2)
     fails = [MemoryError("too much"), OSError(5, "Input/output error"), RecursionError("deep")]
 
     def work() -> str:
@@ -150,10 +152,12 @@ def test_a_failing_job_is_named_and_retried_later(
     run(test)
 
 
-def test_the_number_of_hanging_threads_is_limited() -> None:
+def test_the_number_of_hanging_threads_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest waits for a free one, and health says so."""
+    monkeypatch.setattr(reach, "DEADLINE", 0.1)  # one after the other must be found to hang
 
     async def test(beside: Beside) -> None:
+        beside.lane = beside.reach.lane("many", 0.05)
         before = threading.active_count()
         many = [f"/{n}" for n in range(reach.MOST_STUCK + 5)]
         for path in many:
