@@ -43,12 +43,15 @@ def test_scrolling_keeps_the_screen_true(nvim: Editors, screen: Screens) -> None
     editor.shows("16\n17\n18\n19\n20\n21")
 
 
-def test_a_screen_can_be_read_while_the_editor_waits_for_a_key(nvim: Editors) -> None:
+def test_a_screen_can_be_read_while_the_editor_waits_for_a_key(
+    nvim: Editors, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A prompt that blocks every request is still visible."""
     editor = nvim(columns=40, lines=8)
     editor.nvim.command('echo "one\\ntwo\\nthree"', async_=True)
     editor.shows("Press ENTER")
-    with pytest.raises(AssertionError, match="waits for a key"):
+    with monkeypatch.context() as patch, pytest.raises(AssertionError, match="waits for a key"):
+        patch.setattr("rig.editor.PROMPT", 0.5)
         editor.command("quit")
     editor.press("<CR>")
     assert editor.lua("return vim.fn.mode()") == "n"
