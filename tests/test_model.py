@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, question_of, status_of
+from examples import examples
 from strategies import SESSIONS, T0
 
 STEP = 4.0  # seconds: longer than any hold or tolerance
@@ -317,4 +318,4 @@ class Life(RuleBasedStateMachine):
 
 TestLife = Life.TestCase
 TestLife.pytestmark = [pytest.mark.pure]
-TestLife.settings = settings(max_examples=2 * settings.default.max_examples, stateful_step_count=50)
+TestLife.settings = settings(examples(200), stateful_step_count=50)

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.core.ledger import Transition
 from bellboard.core.notices import MINUTE, NEVER, Notice, Notices
 from bellboard.core.policy import CHANNELS, LADDERS, MODES, Policy, policy_of
 from bellboard.core.session import STATUSES, Block, Session, status_of
+from examples import examples
 
 pytestmark = pytest.mark.pure
 
@@ -390,7 +391,7 @@ def steps_of(house: House, steps: list[tuple[str, Any, Any]]) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(policy=POLICIES, steps=st.lists(STEPS, max_size=40))
 def test_nothing_is_announced_that_must_not_be(
     policy: Policy, steps: list[tuple[str, Any, Any]]
@@ -404,7 +405,7 @@ def test_nothing_is_announced_that_must_not_be(
             assert not s.viewers and not s.parked and s.snoozed_until <= house.now
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(policy=POLICIES, steps=st.lists(STEPS, max_size=30), part=st.floats(0.0, 0.999))
 def test_nothing_is_due_before_the_host_wakes(
     policy: Policy, steps: list[tuple[str, Any, Any]], part: float

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 from msgspec.structs import fields as fields_of
@@ -25,6 +25,7 @@ from bellboard.hosting.folding import Clerk
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
+from examples import examples
 from playback import TRACES, Line, encoded, play, read_lines
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
@@ -114,7 +115,7 @@ def histories(draw: st.DrawFn) -> list[Line]:
     return lines
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(histories(), st.booleans())
 def test_any_history_replays_to_the_same_changes(lines: list[Line], private: bool) -> None:
     with tempfile.TemporaryDirectory() as home:

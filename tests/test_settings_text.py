@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bellboard.agents.claude_code.installer.registered import TIMEOUTS, handlers
@@ -23,6 +23,7 @@ from bellboard.agents.installing.hooktext import (
     without,
 )
 from bellboard.agents.installing.jsontext import Broken, parse
+from examples import examples
 from settings_files import EVENTS, GROUPS, ODD, texts
 
 pytestmark = pytest.mark.pure
@@ -30,9 +31,7 @@ pytestmark = pytest.mark.pure
 HOME = "/home/me"
 SCRIPT = "/home/me/.local/state/bellboard/emit"
 NEWEST = (2, 1, 328)
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-MANY = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=SLOW)
-SOME = settings(MANY, max_examples=60)
+SOME = examples(60)
 
 
 def wanted(version: tuple[int, ...] | None = NEWEST, script: str = SCRIPT) -> dict[str, Handler]:
@@ -60,7 +59,6 @@ BLANK = st.sampled_from(
 )
 
 
-@MANY
 @given(st.one_of(st.none(), BLANK, texts()))
 def test_adding_and_removing_gives_the_same_bytes(text: str | None) -> None:
     """In between, every event is registered once, and nothing else is changed."""

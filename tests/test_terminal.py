@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.core import bar, cells, words
@@ -17,6 +17,7 @@ from bellboard.core.ledger import Transition
 from bellboard.screen import history, terminal
 from bellboard.screen.styled import Text
 from bellboard.storage.history import Logged
+from examples import examples
 from sample import dated, house
 
 NOW = 1_800_000_000.0
@@ -163,7 +164,7 @@ def test_piped_tables_are_not_cut() -> None:
 
 
 @pytest.mark.pure
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.text(
         st.characters() | st.sampled_from("\x1b\x07\x9b\x9d[]0;m%#`$\u202e\n\r\ud800"), max_size=40

@@ -1,0 +1,29 @@
+"""How many examples Hypothesis tries: `BELLBOARD_EXAMPLES=50` is a long run."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from hypothesis import HealthCheck, settings
+
+#: A multiple of the usual number.
+MANY: Final = int(os.environ.get("BELLBOARD_EXAMPLES", "1"))
+
+
+def load() -> None:
+    """Set what holds for all tests."""
+    settings.register_profile(
+        "bellboard",
+        deadline=None,
+        derandomize=MANY == 1,  # the usual run is repeatable, a long one tries new examples
+        max_examples=100 * MANY,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    settings.load_profile("bellboard")
+
+
+def examples(usually: int) -> settings:
+    """Return the settings of a test that tries more than others, or fewer, in any run."""
+    return settings(max_examples=usually * MANY)
