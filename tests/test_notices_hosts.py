@@ -27,7 +27,7 @@ from ringing import Desktop
 pytestmark = pytest.mark.files
 
 Start = Callable[..., RecordedHost]
-DELAY = 10.0  # seconds: enough to kill a host or answer a session on a loaded machine
+DELAY = 5.0  # seconds: enough to kill a host or answer a session on a loaded machine
 
 
 def config(name: str, desktop: float = 0, **more: Any) -> dict[str, Any]:
