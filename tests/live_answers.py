@@ -32,7 +32,7 @@ from rig import home as homes
 from rig.home import Home
 from rig.model import Model
 from rig.tmux import Pane, Server
-from rig.waiting import eventually
+from rig.waiting import eventually, rest
 
 
 class Board:
@@ -91,7 +91,7 @@ def say(pane: Pane, text: str) -> None:
     """Give a prompt."""
     pane.type(text)
     pane.shows(re.escape(text[-12:]))
-    time.sleep(0.3)  # what is typed fast counts as pasted, and Enter then as a line break
+    rest(0.3)  # what is typed fast counts as pasted, and Enter then as a line break
     pane.press("Enter")
 
 
@@ -210,7 +210,7 @@ def of_codex() -> None:
         asking = scene("the user and we at once", "esc touch g1; say After g1")
         said = both([lambda: asking.says("allow"), lambda: pane.press("Escape") or ""])
         print("  ", said, (home.project / "g1").exists())
-        time.sleep(1)
+        rest(1)
         board.rests()
 
         asking = scene("two in a row", "esc touch h1 & esc touch h2; say After h")
@@ -301,7 +301,7 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
             assert said.count("") == 1
             board.rests()
             eventually(lambda n=n, said=said: (said[1] != "") == (home.project / f"f{n}").exists())
-            time.sleep(0.5)
+            rest(0.5)
 
         say(pane, "DO: run touch h1 & run touch h2; say After h")
         waiting = {a.request.parts[0].text: a for a in board.waits(2)}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -33,7 +32,7 @@ from rig.home import Home
 from rig.loopback import Watch
 from rig.scenarios import QUESTION, Scenario, Tool, Turn, call, say
 from rig.tmux import Server
-from rig.waiting import eventually
+from rig.waiting import eventually, rest
 
 FOLDER: Final = Path(__file__).with_name("walks")
 MANY: Final = {
@@ -183,7 +182,7 @@ class Stage:
 
         pane = Recorded(Pane(str(self.server.socket), running.pane.id, running.pane.tty))
         eventually(lambda: not following(pane.rows()).why)
-        time.sleep(0.5)  # until it takes keys
+        rest(0.5)  # until it takes keys
         before = len(self.api.requests)
 
         async def ours(types: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Waiting until something is true; the only place in the tests that sleeps."""
+"""Waiting until something is true.  Tests sleep nowhere else; programs that they start may."""
 
 from __future__ import annotations
 
