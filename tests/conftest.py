@@ -9,7 +9,7 @@ import time
 import examples
 from rig import home
 
-pytest_plugins = ("rig.fixtures", "rig.collecting", "hosting", "desk", "shell")
+pytest_plugins = ("rig.fixtures", "rig.collecting", "hosting", "desk", "shell", "fleets")
 
 examples.load()
 os.environ["TMPDIR"] = tempfile.tempdir = home.base()  # for tmp_path as well

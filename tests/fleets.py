@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from bellboard.core.feed import Beat, Change, Cursor, Hello, Moved, State
 from bellboard.core.row import Row, row_of
@@ -14,6 +17,7 @@ from bellboard.fleet.far import Lost, Said
 from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import Update
 from bellboard.fleet.service import Service
+from rig import nats
 
 
 def a_row(sid: str, status: str = "working", **more: Any) -> Row:
@@ -24,6 +28,13 @@ def a_row(sid: str, status: str = "working", **more: Any) -> Row:
 
 def a_move(number: int, sid: str, to: str = "blocked") -> Moved:
     return Moved(number, time.time(), sid, "working", to, "ask", "It asks.", True)
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[nats.Server]:
+    """A server that lets anybody do anything."""
+    with nats.running(tmp_path / "nats") as made:
+        yield made
 
 
 class Peer:

@@ -51,6 +51,11 @@ def put(spool: Spool, event: str, session: str = "s", t: float | None = None, **
     return put_raw(spool, MAGIC + head.encode() + json.dumps(payload).encode(), t)
 
 
+def begins(spool: Spool, sid: str) -> None:
+    """Start a turn of a session, in a project of the same name."""
+    put(spool, "UserPromptSubmit", sid, cwd=f"/srv/{sid}", prompt="go")
+
+
 def put_raw(spool: Spool, data: bytes, t: float | None = None) -> str:
     """Write a file to the spool, with that time."""
     name = f"{time.time_ns()}.event"
@@ -187,6 +192,12 @@ class RecordedHost:
 
 
 Make = Callable[..., Clerk]
+
+
+@pytest.fixture
+def spool(home: Home) -> Spool:
+    """Return the spool of this home."""
+    return made(home.bellboard)
 
 
 @pytest.fixture

@@ -22,6 +22,14 @@ EMIT = ROOT / "hooks/emit"
 Answer = subprocess.CompletedProcess[str]
 
 
+def bellboard(home: Home, *args: str, code: int = 0) -> str:
+    """Run a command in a home; return what it prints."""
+    env = home.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
+    done = warm.run(["-m", "bellboard", *args], env=env, input="")
+    assert done.returncode == code, (args, done.stdout, done.stderr)
+    return str(done.stdout or done.stderr)
+
+
 class Shell:
     """A shell in a home of its own: runs `bellboard`, and emits events of agents."""
 

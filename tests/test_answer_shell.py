@@ -11,9 +11,9 @@ import pytest
 
 from bellboard.screen.prompt import SOON
 from rig import tmux as tmuxes
-from rig import warm
 from rig.home import Home
 from rig.waiting import eventually
+from shell import bellboard
 
 pytestmark = pytest.mark.tmux
 
@@ -32,9 +32,7 @@ class Agent:
         self.pane = tmux.open(argv, session="agent", columns=90)
 
     def bellboard(self, *args: str, code: int = 0) -> str:
-        done = warm.run(["-m", "bellboard", *args], env=self.home.env | PYTHON, input="")
-        assert done.returncode == code, (args, done.stdout, done.stderr)
-        return str(done.stdout or done.stderr)
+        return bellboard(self.home, *args, code=code)
 
     def asks(self) -> dict[str, Any]:
         """Wait until it asks; return its session."""

@@ -185,6 +185,15 @@ def hook(agent: str, event: str, t: float, pid: int = 11, **payload: Any) -> Lin
     return {"t": T + t, "event": event, "hook": payload, "origin": {"agent": agent, "pid": pid}}
 
 
+def qwen_said(event: str, t: float, **more: Any) -> Line:
+    return hook("qwen", event, t, session_id="s", hook_event_name=event, **more)
+
+
+def opencode_said(kind: str, t: float, **more: Any) -> Line:
+    payload = {"type": kind, "properties": {"sessionID": "s", **more}, "directory": "/p"}
+    return {"t": T + t, "hook": payload, "origin": {"agent": "opencode", "pid": 11}}
+
+
 def test_a_copilot_event_without_its_name_is_refused() -> None:
     """Its payloads do not say which event they are: the hook has to be told."""
     copilot = dialect_of("copilot")
@@ -204,14 +213,11 @@ def test_a_claude_hook_that_copilot_runs_lists_no_session_of_claude() -> None:
 
 
 def test_a_queued_prompt_of_qwen_starts_a_turn_but_the_prompts_between_tools_do_not() -> None:
-    def said(event: str, t: float, **more: Any) -> Line:
-        return hook("qwen", event, t, session_id="s", hook_event_name=event, **more)
-
     lines = [
-        said("UserPromptSubmit", 1, prompt="do it", prompt_id="s#0"),
-        said("UserPromptSubmit", 2, prompt="", prompt_id="s#0"),
-        said("Stop", 3, prompt_id="s#0", background_tasks=[], crons=[]),
-        said("UserPromptSubmit", 4, prompt="more", prompt_id="s#1"),
+        qwen_said("UserPromptSubmit", 1, prompt="do it", prompt_id="s#0"),
+        qwen_said("UserPromptSubmit", 2, prompt="", prompt_id="s#0"),
+        qwen_said("Stop", 3, prompt_id="s#0", background_tasks=[], crons=[]),
+        qwen_said("UserPromptSubmit", 4, prompt="more", prompt_id="s#1"),
     ]
     changes, (shown,) = play(lines)
     assert [c["to"] for c in changes] == ["working", "completed", "working"]
@@ -219,33 +225,28 @@ def test_a_queued_prompt_of_qwen_starts_a_turn_but_the_prompts_between_tools_do_
 
 
 def test_a_background_agent_of_qwen_keeps_its_session_working() -> None:
-    def said(event: str, t: float, **more: Any) -> Line:
-        return hook("qwen", event, t, session_id="s", hook_event_name=event, **more)
-
     task = {"id": "a1", "status": "running", "agent_type": "general-purpose", "description": "look"}
     lines = [
-        said("UserPromptSubmit", 1, prompt="do it"),
-        said("SubagentStart", 2, agent_id="a1", agent_type="general-purpose"),
-        said("Stop", 3, background_tasks=[task], crons=[]),
+        qwen_said("UserPromptSubmit", 1, prompt="do it"),
+        qwen_said("SubagentStart", 2, agent_id="a1", agent_type="general-purpose"),
+        qwen_said("Stop", 3, background_tasks=[task], crons=[]),
     ]
     assert [s["status"] for s in play(lines)[1]] == ["working"]
-    lines.append(said("Stop", 9, background_tasks=[{**task, "status": "completed"}], crons=[]))
+    lines.append(qwen_said("Stop", 9, background_tasks=[{**task, "status": "completed"}], crons=[]))
     assert [s["status"] for s in play(lines)[1]] == ["completed"]
 
 
 def test_an_interrupt_that_qwen_does_not_report_is_marked_as_inferred() -> None:
     """It is at rest without a Stop; an end that it reports is observed."""
-
-    def said(event: str, t: float, **more: Any) -> Line:
-        return hook("qwen", event, t, session_id="s", hook_event_name=event, **more)
-
-    prompt = said("UserPromptSubmit", 1, prompt="do it")
+    prompt = qwen_said("UserPromptSubmit", 1, prompt="do it")
     rests = {"notification_type": "idle_prompt"}
-    (shown,) = play([prompt, said("Notification", 3, **rests)])[1]
+    (shown,) = play([prompt, qwen_said("Notification", 3, **rests)])[1]
     assert (shown["status"], shown["markers"]) == ("idle", ["interrupted", "inferred"])
-    (shown,) = play([prompt, said("Stop", 3), said("Notification", 3.1, **rests)])[1]
+    (shown,) = play([prompt, qwen_said("Stop", 3), qwen_said("Notification", 3.1, **rests)])[1]
     assert (shown["status"], shown["markers"]) == ("completed", ["unseen"])
-    (shown,) = play([prompt, said("Notification", 3, **rests), said("StopFailure", 3.01)])[1]
+    (shown,) = play(
+        [prompt, qwen_said("Notification", 3, **rests), qwen_said("StopFailure", 3.01)]
+    )[1]
     assert (shown["status"], shown["markers"]) == ("error", ["unseen"])
 
 
@@ -335,39 +336,32 @@ def test_what_copilot_and_qwen_ask_is_shown_in_full_and_cannot_be_answered_here(
 
 def test_what_a_plugin_of_ours_says_twice_happened_twice() -> None:
     """OpenCode is at rest, ends a tool that was running, and is at rest again, as it said."""
-
-    def said(kind: str, t: float, **more: Any) -> Line:
-        payload = {"type": kind, "properties": {"sessionID": "s", **more}, "directory": "/p"}
-        return {"t": T + t, "hook": payload, "origin": {"agent": "opencode", "pid": 11}}
-
     tool = {"tool": "bash", "callID": "c1"}
     lines = [
-        said("chat.message", 1, text="do it"),
-        said("tool.execute.before", 2, **tool, args={"command": "sleep 20"}),
-        said("session.error", 5, error={"name": "MessageAbortedError"}),
-        said("session.idle", 5.1),
-        said("tool.execute.after", 5.4, **tool),
-        said("session.idle", 5.5, answered=False),
+        opencode_said("chat.message", 1, text="do it"),
+        opencode_said("tool.execute.before", 2, **tool, args={"command": "sleep 20"}),
+        opencode_said("session.error", 5, error={"name": "MessageAbortedError"}),
+        opencode_said("session.idle", 5.1),
+        opencode_said("tool.execute.after", 5.4, **tool),
+        opencode_said("session.idle", 5.5, answered=False),
     ]
     assert [s["status"] for s in play(lines)[1]] == ["idle"]
 
 
 def test_a_turn_of_opencode_that_nothing_has_answered_was_interrupted() -> None:
     """It may say nothing of an Esc before the first word, or while it waits to try again."""
-
-    def said(kind: str, t: float, **more: Any) -> Line:
-        payload = {"type": kind, "properties": {"sessionID": "s", **more}, "directory": "/p"}
-        return {"t": T + t, "hook": payload, "origin": {"agent": "opencode", "pid": 11}}
-
     failed = {"name": "APIError", "data": {"message": "no"}}
     for before, answered, then in (
         ((), True, "completed"),
         ((), False, "idle"),
-        ((said("session.error", 2, error=failed),), False, "error"),
+        ((opencode_said("session.error", 2, error=failed),), False, "error"),
     ):
-        lines = [said("chat.message", 1, text="do it"), *before]
+        lines = [opencode_said("chat.message", 1, text="do it"), *before]
         idle = {"status": {"type": "idle"}, "answered": answered}
-        for end in (said("session.status", 3, **idle), said("session.idle", 3, answered=answered)):
+        for end in (
+            opencode_said("session.status", 3, **idle),
+            opencode_said("session.idle", 3, answered=answered),
+        ):
             assert [s["status"] for s in play([*lines, end])[1]] == [then]
 
 

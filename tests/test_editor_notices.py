@@ -13,7 +13,7 @@ import pytest
 
 from bellboard.core.policy import Policy, policy_of
 from bellboard.storage.spool import Spool
-from hosting import made, opened, put
+from hosting import begins, opened
 from rig.editor import Editor, command
 from rig.fixtures import Editors
 from rig.home import Home
@@ -42,11 +42,6 @@ end
 
 
 @pytest.fixture
-def spool(home: Home) -> Spool:
-    return made(home.bellboard)
-
-
-@pytest.fixture
 def open_(nvim: Editors) -> Open:
     """Start a Neovim with its host, a statusline and these notice settings."""
 
@@ -54,10 +49,6 @@ def open_(nvim: Editors) -> Open:
         return hosted(nvim(version, {"notices": NOTICES, **config}, lua=STATUSLINE + lua))
 
     return one
-
-
-def begins(spool: Spool, sid: str) -> None:
-    put(spool, "UserPromptSubmit", sid, cwd=f"/srv/{sid}", prompt="go")
 
 
 def becomes(spool: Spool, sid: str, status: str) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from bellboard.storage import machines as known
 from bellboard.storage.spool import Spool
-from rig import warm
 from rig.home import Home
 from rig.machines import Machine, machines
 from rig.tmux import Server
 from rig.waiting import eventually
+from shell import bellboard
 
 pytestmark = pytest.mark.tmux
 
@@ -43,9 +43,7 @@ class Far:
         )
 
     def bellboard(self, *args: str, code: int = 0) -> str:
-        done = warm.run(["-m", "bellboard", *args], env=self.home.env | PYTHON, input="")
-        assert done.returncode == code, (args, done.stdout, done.stderr)
-        return str(done.stdout or done.stderr)
+        return bellboard(self.home, *args, code=code)
 
     def session(self, **wanted: Any) -> dict[str, Any]:
         """Wait until the session is shown here with these values; return it."""

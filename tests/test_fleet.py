@@ -43,13 +43,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Iterator[nats.Server]:
-    """A server that lets anybody do anything."""
-    with nats.running(tmp_path / "nats") as made:
-        yield made
-
-
-@pytest.fixture
 def join(there: nats.Server) -> Iterator[Join]:
     """Join the fleet on that server; everybody leaves at the end."""
     peers: list[Peer] = []

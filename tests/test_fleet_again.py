@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,12 +26,6 @@ pytestmark = [
 ]
 
 SUBJECTS = Subjects("t")
-
-
-@pytest.fixture
-def there(tmp_path: Path) -> Iterator[nats.Server]:
-    with nats.running(tmp_path / "nats") as made:
-        yield made
 
 
 @asynccontextmanager

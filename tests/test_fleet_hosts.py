@@ -71,12 +71,6 @@ class Machine:
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Iterator[nats.Server]:
-    with nats.running(tmp_path / "nats") as made:
-        yield made
-
-
-@pytest.fixture
 def machine(there: nats.Server) -> Iterator[Callable[[str], Machine]]:
     """machine(name) → one that has joined; no host runs there yet."""
     made: list[Machine] = []

@@ -51,11 +51,6 @@ def follow(home: Home) -> Iterator[Follow]:
         reader.kill()
 
 
-@pytest.fixture
-def spool(home: Home) -> Spool:
-    return made(home.bellboard)
-
-
 def asks(spool: Spool, sid: str) -> None:
     """Let a session ask."""
     spool.write({"t": time.time(), "set": {"session_id": sid, "status": "blocked"}})

@@ -19,7 +19,7 @@ from bellboard.storage import machines
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Editor, Store
 from far_feed import FarFeed
-from hosting import RecordedHost, made, opened, put
+from hosting import RecordedHost, begins, opened
 from rig.home import Home
 from rig.waiting import eventually
 from ringing import Desktop
@@ -42,16 +42,6 @@ def config(name: str, desktop: float = 0, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def desktop(home: Home) -> Desktop:
     return Desktop(home)
-
-
-@pytest.fixture
-def spool(home: Home) -> Spool:
-    return made(home.bellboard)
-
-
-def begins(spool: Spool, sid: str) -> None:
-    """Start a turn of a session, in a project of the same name."""
-    put(spool, "UserPromptSubmit", sid, cwd=f"/srv/{sid}", prompt="go")
 
 
 def becomes(spool: Spool, sid: str, status: str, *hosts: RecordedHost) -> None:
