@@ -60,6 +60,9 @@ BLANK = st.sampled_from(
 
 
 @given(st.one_of(st.none(), BLANK, texts()))
+@example('{"hooks": { }}')
+@example('{"a": 1, "hooks": {\r\n}}')
+@example('{"hooks": {"Stop": [ ], "Setup": [{"hooks": [\r\n]}]}}')
 def test_adding_and_removing_gives_the_same_bytes(text: str | None) -> None:
     """In between, every event is registered once, and nothing else is changed."""
     new, before = put_in(text, wanted(), ours, {})
