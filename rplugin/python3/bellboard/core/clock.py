@@ -18,6 +18,11 @@ from .records import Records
 MEANT = ("snoozed_until", "facts", "row")  # meant to be in the future; not times
 
 
+def is_recent(t: float, now: float, seconds: float) -> bool:
+    """Return whether `t` was less than `seconds` ago; a future one is from before a set-back."""
+    return t <= now < t + seconds
+
+
 def set_back(records: Records, e: Event) -> list[Folded]:
     """Limit every known time to now."""
     for s in list(records.sessions.values()):

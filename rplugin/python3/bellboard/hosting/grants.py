@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..core.clock import is_recent
 from ..core.deadlines import NEVER
 from ..core.notices import Notice
 from ..core.session import Session, published_status
@@ -35,8 +36,8 @@ class Wish:
     session: Session
     token: str
     send: Callable[[], object]
-    tries: int = 0
-    again: float = 0.0
+    asked: float = 0.0  # when it last could not be granted or refused
+    pause: float = 1.0  # seconds from then to the next try
 
 
 class Grants:
@@ -68,13 +69,12 @@ class Grants:
             if not _is_due(wish, sessions):
                 continue
             s = sessions[wish.notice.session_id]
-            is_early = now < wish.again <= now + LONGEST_PAUSE  # not if the clock was set back
-            if not (is_early or s.stale):
+            if not (is_recent(wish.asked, now, wish.pause) or s.stale):
                 self._start(wish)
                 continue
             self._unasked.append(wish)
             if not s.stale:
-                wait = min(wait, wish.again - now)
+                wait = min(wait, wish.asked + wish.pause - now)
         return wait
 
     def _start(self, wish: Wish) -> None:
@@ -93,8 +93,7 @@ class Grants:
             if not s.machine:
                 self._granted.append(wish)
             else:
-                wish.tries += 1
-                wish.again = time.time() + min(2.0 ** min(wish.tries, 10), LONGEST_PAUSE)
+                wish.asked, wish.pause = time.time(), min(2 * wish.pause, LONGEST_PAUSE)
                 self._unasked.append(wish)
         self._replied()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from ..core.clock import is_recent
 from ..core.finding import Finding
 from ..system.tmux import DEAF, PANE, Pane, Tmux
 
 EVERY: Final = 10.0  # seconds between two queries of a server
-LONGEST: Final = max(EVERY, DEAF)  # seconds; one that is due later was set before the clock was
 
 
 class Panes:
@@ -17,7 +18,7 @@ class Panes:
 
     def __init__(self, generation: str = "") -> None:
         self._generation = generation
-        self._due: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
         self._reported: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
         self.notes: dict[str, str] = {}  # for health: which servers do not answer
 
@@ -26,12 +27,12 @@ class Panes:
         if generation != self._generation:
             self._generation = generation
             self._reported.clear()
-            self._due.clear()
+            self._asked.clear()
 
     def is_due(self, now: float, socket: str) -> bool:
         """Return whether the server is due for a query."""
-        due = self._due.get(socket, now)
-        return socket.startswith("/") and not now < due <= now + LONGEST
+        asked, pause = self._asked.get(socket, -math.inf), DEAF if self.is_deaf(socket) else EVERY
+        return socket.startswith("/") and not is_recent(asked, now, pause)
 
     def is_deaf(self, socket: str) -> bool:
         """Return whether the server did not answer last time."""
@@ -52,7 +53,7 @@ class Panes:
         why: str = "",
     ) -> list[Finding]:
         """Process a server's answer about these panes, or the reason why there is none."""
-        self._due[socket] = now + (EVERY if listed is not None else DEAF)
+        self._asked[socket] = now
         if listed is None:
             self.notes[f"tmux {socket}"] = why
             return []
@@ -78,8 +79,8 @@ class Panes:
             for (socket, pane), tty in self._reported.items()
             if pane in used.get(socket, ())
         }
-        for socket in self._due.keys() - used.keys():
-            del self._due[socket]
+        for socket in self._asked.keys() - used.keys():
+            del self._asked[socket]
         self.notes = {n: why for n, why in self.notes.items() if n.partition(" ")[2] in used}
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from ..core.clock import is_recent
 from ..core.detail import line
 from ..system.doer import Doer
 from ..system.files import decoded
@@ -58,7 +59,7 @@ class PullRequests:
         """Return the last answer, and ask again in the background if that is old."""
         when, known = self._answers.get(branch, (-KEPT, PullRequest()))
         is_one = branch.remote.startswith("https://") and branch.name
-        if is_one and not when <= now < when + KEPT:
+        if is_one and not is_recent(when, now, KEPT):
             self._answers[branch] = now, known
             if len(self._answers) > MOST:
                 del self._answers[next(iter(self._answers))]

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from ....core.clock import is_recent
 from ....core.finding import Finding
 from ....core.lenient import decimal
 from ....core.session import nameless
@@ -86,7 +87,7 @@ class Discovery:
 
         `taken`: sessions that are known to run in other processes.
         """
-        if self._begun <= now < self._begun + EVERY:  # not if the clock was set back
+        if is_recent(self._begun, now, EVERY):
             return None
         self._begun = now
         if self._search is not None:

@@ -158,15 +158,15 @@ class Folders:
         """Ask the CLI, at intervals, about files that cannot be parsed."""
         if directory in self._asking:
             return
-        early = max(WRITTEN, self._asked.get(directory, 0.0) + PAUSE - self._clock())
-        early = min(early, PAUSE)  # the clock may have been set back
+        due = self._asked.get(directory, -PAUSE) + PAUSE
+        early = max(WRITTEN, due - self._loop.time())
         self._asking[directory] = self._loop.call_later(early, self._ask_now, directory, pid)
 
     def _ask_now(self, directory: Path, pid: int) -> None:
         del self._asking[directory]
         if not self._is_odd(directory, pid):
             return
-        self._asked[directory] = self._clock()
+        self._asked[directory] = self._loop.time()
         config_dir = str(directory.parent)
         work, then = (
             partial(listed_by, pid, config_dir, self._environ),
