@@ -143,7 +143,7 @@ def test_a_waiting_line_is_written_soon(home: Home) -> None:
         while not messages:
             await asyncio.sleep(GLANCE)
         await asyncio.sleep(SOON)  # until it is at rest
-        host.loop.pause(1000.0)
+        host.loop.run_in(1000.0)
         folder.rename(home.root / "away")
         assert "No such file" in host.report({"forget": {"session_id": "s"}})
         (home.root / "away").rename(folder)

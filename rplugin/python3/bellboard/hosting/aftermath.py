@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from ..core.events import Event
 from ..core.request import HOOK, OURS, STOPPED, TERMINAL, Sent, Went
-from .beside import Declined, beside, pause
+from .beside import Declined, beside, sleep
 from .standing import Asked, first, went_on
 
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
@@ -40,7 +40,7 @@ async def goes_on(
             return took, went or await _read(look)
         if waits.is_over():
             return None
-        await pause(GLANCE)
+        await sleep(GLANCE)
 
 
 async def whose(asked: Asked, sent: Sent, home: Path) -> str:
@@ -48,7 +48,7 @@ async def whose(asked: Asked, sent: Sent, home: Path) -> str:
     is_over = sent.went is not None and sent.went.rests
     look, waits = partial(first, asked, sent, home), Patience(FOLLOWS if is_over else SHOWS)
     while (counted := await _read(look)) is None and not waits.is_over():
-        await pause(GLANCE)
+        await sleep(GLANCE)
     return counted or ""
 
 

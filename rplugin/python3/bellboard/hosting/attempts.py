@@ -87,7 +87,10 @@ class Attempts:
         return {job: f"{'; '.join(some)} (retrying)" for job, some in found.items()}
 
 
-def pause(times: int, took: float) -> float:
-    """Return the seconds to wait after `times` failures in a row, the last of which took `took`."""
+def pause(times: int, took: float, longest: float = LONGEST_PAUSE) -> float:
+    """Return the seconds to wait after `times` failures in a row, the last of which took `took`.
+
+    No more than `longest`, unless the failures themselves are slow.
+    """
     doubled = FIRST * 2.0 ** min(times - 1, 10)  # any more would overflow one day
-    return min(max(min(doubled, LONGEST_PAUSE), SHARE * took), RARELY)
+    return min(max(min(doubled, longest), SHARE * took), RARELY)

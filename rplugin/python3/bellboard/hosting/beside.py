@@ -37,7 +37,7 @@ class Unheard(Declined):
 
 
 def at_once(errand: Coroutine[Any, Any, T]) -> T:
-    """Run an errand that waits only with `beside` and `pause`, without an event loop."""
+    """Run an errand that waits only with `beside` and `sleep`, without an event loop."""
     before = _alone.set(True)
     try:
         errand.send(None)
@@ -49,7 +49,7 @@ def at_once(errand: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("this errand needs an event loop")
 
 
-async def pause(seconds: float) -> None:
+async def sleep(seconds: float) -> None:
     if _alone.get():
         time.sleep(seconds)
         return

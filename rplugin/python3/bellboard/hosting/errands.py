@@ -19,7 +19,7 @@ from ..core.published import publish
 from ..system.processes import is_alive, runs
 from ..witnesses.proof import objection
 from .answering import Answering
-from .beside import Declined, Given, Reply, beside, pause
+from .beside import Declined, Given, Reply, beside, sleep
 from .showing import Desk, named
 
 PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
@@ -74,7 +74,7 @@ class Errands:
         while runs(process.pid, process.started) and is_alive(process.pid):
             if time.monotonic() > until:
                 raise Declined(f"process {pid} has not stopped yet; to force it: kill -9 {pid}")
-            await pause(POLL)
+            await sleep(POLL)
         return {"text": f"process {pid} has ended"}
 
     # ------------------------------------------------------------ show

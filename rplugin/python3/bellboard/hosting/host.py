@@ -268,7 +268,7 @@ class Host:
         if (came := self.arrivals.only) and not self.reader.is_early:
             self.attempt("publish", "early", partial(self.reader.publish_early, came))
             if self.reader.is_early:
-                self.loop.pause(HEAD_START)
+                self.loop.run_in(HEAD_START)
                 return
         self.loop.round()  # at once, which saves 0.05 ms over waking the loop
 

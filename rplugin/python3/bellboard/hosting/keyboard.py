@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from ..agents.dialect import Press
-from .beside import Declined, beside, pause
+from .beside import Declined, beside, sleep
 
 TAKES: Final = 5.0  # seconds for the CLI to show what a key did; it takes 0.05, on a busy machine 2
 GLANCE: Final = 0.03
@@ -57,7 +57,7 @@ async def enter(
         if not await ours(not waits):
             raise Declined(MEANWHILE)
         if waits or not await beside(partial(terminal.type, press)):
-            await pause(GLANCE)  # it is not drawn yet, or is being drawn
+            await sleep(GLANCE)  # it is not drawn yet, or is being drawn
             continue
         if press.last:
             return

@@ -80,9 +80,9 @@ class Loop:
             return
         finally:
             self.is_running = False
-        self.pause(wait)
+        self.run_in(wait)
 
-    def pause(self, seconds: float) -> None:
+    def run_in(self, seconds: float) -> None:
         """Run the next round after this time, unless something wakes the host before."""
         if self._timer is not None:
             self._timer.cancel()

@@ -108,6 +108,6 @@ class Outbox:
     def _failed(self, error: OSError, took: float) -> float:
         self._times += 1
         self._why = described(error)
-        wait = min(pause(self._times, took), max(LONGEST_PAUSE, 20 * took))
+        wait = pause(self._times, took, LONGEST_PAUSE)
         self._until = time.monotonic() + wait
         return wait

@@ -23,7 +23,7 @@ from ..storage.claims import Claims
 from ..storage.item import NAME
 from ..storage.spool import Spool
 from .aftermath import FIRST, by_whom
-from .beside import Declined, Given, Reply, beside, pause
+from .beside import Declined, Given, Reply, beside, sleep
 from .keyboard import Terminal
 from .standing import (
     ANSWERED,
@@ -204,7 +204,7 @@ class Showing:
                     return each._replace(request=replace(each.request, choices=choices))
             if time.monotonic() > until or not self.stands(first):
                 return None
-            await pause(LOOK)
+            await sleep(LOOK)
 
     def listens(self, asked: Asked) -> bool:
         """Return whether the hook that reported it waits for an answer."""

@@ -73,7 +73,7 @@ class Trouble:
                 return LONGEST_PAUSE
         # full, read-only, gone: the spool keeps all events until it can be written again
         self.notes["database"] = f"cannot be written: {described(error)}"
-        return max(min(pause(self.times, took), LONGEST_PAUSE), 20 * took)
+        return pause(self.times, took, LONGEST_PAUSE)
 
     def _at_once_first(self) -> float:
         """Retry at once after the first failure, but not if each new database is lost too."""
