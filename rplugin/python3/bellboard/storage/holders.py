@@ -6,15 +6,14 @@ loop never waits for one: a suspended process keeps its locks.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
-import time
 from pathlib import Path
 from typing import Final
 
 from ..system import flocks
 
-PAUSE: Final = 0.005  # seconds between two tries
 #: What SQLite locks for writing: a byte of the shared memory, or RESERVED in the file itself.
 LOCKED: Final = (("board.db-shm", 120), ("board.db", 1 << 30 | 1))
 
@@ -63,13 +62,10 @@ class Drain:
     def _lock(self, how: int) -> bool:
         try:
             if self._fd < 0:
-                self._fd = _opened(self._path)
-            fcntl.flock(self._fd, how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+                self._fd = flocks.opened(self._path)
+            return flocks.take(self._fd, 0.0, how)
         except OSError:  # a network file system without locks, a full disk
             return how == fcntl.LOCK_SH
-        return True
 
 
 class Held(Exception):
@@ -78,33 +74,14 @@ class Held(Exception):
 
 def share(home: Path, patience: float) -> int:
     """Record that this process has the database open; raise Held while it is being set aside."""
-    fd = _opened(home / "board.lock")
-    until = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() < until:
-                time.sleep(PAUSE)
-                continue
-            os.close(fd)
-            raise Held from None
-        except OSError:  # a network file system without locks
-            pass
-        return fd
+    if (fd := _locked(home, patience, fcntl.LOCK_SH)) is None:
+        raise Held
+    return fd
 
 
 def alone(home: Path) -> int | None:
     """Lock the database for this process alone; return None if another has it open."""
-    fd = _opened(home / "board.lock")
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    except OSError:  # a network file system without locks
-        pass
-    return fd
+    return _locked(home, 0.0, fcntl.LOCK_EX)
 
 
 def holder(home: Path) -> int | None:
@@ -120,6 +97,10 @@ def _end(field: str) -> float:
     return float("inf") if field == "EOF" else int(field)
 
 
-def _opened(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-    return os.open(path, flags, 0o600)
+def _locked(home: Path, patience: float, how: int) -> int | None:
+    fd = flocks.opened(home / "board.lock")
+    with contextlib.suppress(OSError):  # a network file system without locks
+        if not flocks.take(fd, patience, how):
+            os.close(fd)
+            return None
+    return fd

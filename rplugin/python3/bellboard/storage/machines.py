@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -29,7 +28,7 @@ from ..core.far import MACHINE
 from ..core.lenient import decimal
 from ..system import remotely
 from ..system.files import put, read
-from ..system.flocks import locked
+from ..system.flocks import locked, opened, take
 from ..system.processes import is_alive
 
 if TYPE_CHECKING:
@@ -170,20 +169,16 @@ class Claim:
         """Take it if nobody has it."""
         if self._descriptor is not None:
             return True
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._path, flags, 0o600)
+        descriptor = opened(self._path)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-        except BlockingIOError:
-            os.close(descriptor)
-            return False
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._descriptor = descriptor
-        return True
+            if take(descriptor, 0.0):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+                self._descriptor = descriptor
+        finally:
+            if self._descriptor is None:
+                os.close(descriptor)
+        return self.is_ours
 
     def take_or_watch(self, deaths: Deaths) -> float | None:
         """Take it, or watch the process that has it; return the seconds until the next try."""

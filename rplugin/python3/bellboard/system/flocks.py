@@ -35,7 +35,7 @@ class Held(OSError):
 @contextlib.contextmanager
 def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the lock of a file, which is created if needed; raise `Held` after `patience`."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    descriptor = opened(path)
     try:
         if not take(descriptor, patience):
             raise Held(_why(path))
@@ -44,14 +44,20 @@ def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
         os.close(descriptor)
 
 
-def take(descriptor: int, patience: float) -> bool:
+def opened(path: Path) -> int:
+    """Open a file to lock it; it is created if needed."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    return os.open(path, flags, 0o600)
+
+
+def take(descriptor: int, patience: float, how: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file or folder until it is closed; return False if others hold it for longer."""
     until = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > until:
+            if time.monotonic() >= until:
                 return False
             time.sleep(PAUSE)
         else:

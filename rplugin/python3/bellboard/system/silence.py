@@ -67,7 +67,7 @@ def _opened(mount: Mount) -> int:
         return -1
     path = Path(FOLDER, f"bellboard-{os.geteuid()}-mount-{mount.device:x}")
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = flocks.opened(path)
     except OSError:
         return -1
     if os.fstat(fd).st_uid != os.geteuid():
