@@ -8,7 +8,8 @@ import signal
 import threading
 from typing import Any
 
-from bellboard.core import feed, feedlines
+from bellboard.core import feed, feedlines, feedread
+from bellboard.core.row import Row
 from rig import warm
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
@@ -19,7 +20,7 @@ class Reader:
 
     def __init__(self, home: Home, *arguments: str, reads: bool = True) -> None:
         self.lines: list[feed.Line | None] = []
-        self.rows: dict[str, feed.Row] = {}
+        self.rows: dict[str, Row] = {}
         self.cursor = ""
         self._asked = 0
         asked, self._ask = os.pipe()
@@ -88,7 +89,7 @@ class Reader:
     def _read(self) -> None:
         with os.fdopen(os.dup(self._told), "rb") as stream:
             for raw in stream:
-                self._take(feed.read(raw))
+                self._take(feedread.read(raw))
 
     def _take(self, line: feed.Line | None) -> None:
         if isinstance(line, feed.State):

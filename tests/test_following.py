@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core import feed, feedlines
+from bellboard.core import feed, feedlines, feedread
 from bellboard.storage import machines
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
@@ -464,7 +464,7 @@ def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home
     os.write(ask[1], feedlines.asking(1, "clock", {}))
     assert process.wait(PATIENCE) == 1
     with os.fdopen(tell[0], "rb") as stream:
-        last = feed.read(stream.readlines()[-1])
+        last = feedread.read(stream.readlines()[-1])
     assert isinstance(last, feed.Problem) and "its reader has sent nothing for" in last.text
     assert reader.process.poll() is None  # it was never heard of, as a script that only reads
     os.close(ask[1])

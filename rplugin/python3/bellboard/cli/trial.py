@@ -115,9 +115,9 @@ class _Trial:
         self.is_over = not data or bool(self.why or (self.state and self.replies))
 
     def _line(self, line: bytes) -> None:
-        from ..core import feed
+        from ..core import feed, feedread
 
-        said = feed.read(line) if line.strip() else None
+        said = feedread.read(line) if line.strip() else None
         if isinstance(said, feed.Problem):
             self.why = self.why or said.text
         elif isinstance(said, feed.Hello):

@@ -11,7 +11,8 @@ import asyncio
 import time
 from typing import Final
 
-from ..core.feed import MOST, QUIET, SILENT, Hello, Problem, moved_of, read
+from ..core.feed import MOST, QUIET, SILENT, Hello, Problem
+from ..core.feedread import moved_of, read
 from ..core.lenient import object_of, value_of
 from ..core.row import Row, count_in, row_of
 from ..core.session import STATUSES

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..core.feed import reply_of
+from ..core.feedread import reply_of
 from ..core.lenient import value_of
 from ..system.failures import described
 from .subjects import Subjects, inbox

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core import feedlines
-from ..core.feed import BEAT, LONGEST, SILENT, Ask, Beat, Cursor, Hello, asked
+from ..core.feed import BEAT, LONGEST, SILENT, Ask, Beat, Cursor, Hello
+from ..core.feedread import asked
 from ..system.failures import described
 from ..system.streams import Inlet, Outlet
 from .asks import Asks

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from ..core.deadlines import NEVER
-from ..core.feed import MOST, Ask, Cursor, Hello, Moved, Row, moved_of, row
+from ..core.feed import MOST, Ask, Cursor, Hello, Moved
+from ..core.feedread import moved_of
 from ..core.published import Published
+from ..core.row import Row, row
 from ..core.session import Session
 from ..storage import machines
 from ..storage.machines import OPTION, Claim

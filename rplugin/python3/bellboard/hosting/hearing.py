@@ -28,8 +28,8 @@ from ..core.feed import (
     Problem,
     Reply,
     State,
-    read,
 )
+from ..core.feedread import read
 from ..system.awake import clock
 from ..system.leash import Leashed, last_words
 from .follower import Follower

@@ -12,8 +12,10 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ..core import feedlines
-from ..core.feed import MOST, Cursor, Moved, Row, moved_of, row
+from ..core.feed import MOST, Cursor, Moved
+from ..core.feedread import moved_of
 from ..core.published import Published
+from ..core.row import Row, row
 from ..storage.store import Store
 from .publishing import line_of
 
