@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from .home import Problem
 
 if TYPE_CHECKING:
-    from ..core.feed import Hello, Junk, State
+    from ..core.feed import Hello, State
 
 PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a while
 REPLY: Final = 3.0  # more for the reply to a request
@@ -92,14 +92,15 @@ class _Trial:
     """What a feed has sent so far."""
 
     def __init__(self) -> None:
+        from ..core.feedread import Lines
+
         self.hello: Hello | None = None
         self.state: State | None = None
         self.replies = False
         self.why = ""
         self.errors = b""
-        self.junk, self.foreign = 0, ""  # bytes that are not of a feed; the last such line
         self.is_over = False
-        self._rest = b""
+        self.lines = Lines()
 
     def take(self, data: bytes, is_error: bool) -> None:
         if is_error:
@@ -107,48 +108,30 @@ class _Trial:
             return
         from ..core import feed
 
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._line(line)
-        if len(self._rest) > feed.LONGEST:
-            self._ignore(feed.Junk(str(self._rest[:80], "utf-8", "replace"), len(self._rest)))
+        for said in self.lines.take(data):
+            if isinstance(said, feed.Problem):
+                self.why = self.why or said.text
+            elif isinstance(said, feed.Hello):
+                self.hello = said
+            elif isinstance(said, feed.Reply):
+                self.replies = True
+            elif isinstance(said, feed.State) and self.hello is not None:
+                self.state = self.state or said
         self.is_over = not data or bool(self.why or (self.state and self.replies))
-
-    def _line(self, line: bytes) -> None:
-        from ..core import feed, feedread
-
-        said = feedread.read(line) if line.strip() else None
-        if isinstance(said, feed.Problem):
-            self.why = self.why or said.text
-        elif isinstance(said, feed.Hello):
-            self.hello = said
-        elif isinstance(said, feed.Reply):
-            self.replies = True
-        elif isinstance(said, feed.State) and self.hello is not None:
-            self.state = self.state or said
-        elif isinstance(said, feed.Junk):
-            self._ignore(said)
-
-    def _ignore(self, junk: Junk) -> None:
-        from ..core import feed
-        from ..core.detail import line
-
-        self.junk, self.foreign = self.junk + junk.size, line(junk.text, 120)
-        if self.junk > feed.MOST_JUNK:
-            self.why = self.why or feed.FOREIGN.format(self.foreign)
 
 
 def _why(name: str, words: list[str], trial: _Trial, code: int | None) -> str:
-    from ..core import feed
+    from ..core.feedread import FOREIGN
     from ..system import remotely
     from ..system.leash import last_words
 
+    foreign = trial.lines.foreign
     ended = f"no answer in {PATIENCE:.0f} s"
     if code is not None or trial.is_over:
         ended = "it ended before it sent its sessions" + (f" (exit code {code})" if code else "")
-        ended += f"; it printed: {trial.foreign}" if trial.foreign else ""
-    elif trial.junk:
-        ended = feed.FOREIGN.format(trial.foreign)
+        ended += f"; it printed: {foreign}" if foreign else ""
+    elif foreign:
+        ended = FOREIGN.format(foreign)
     why = last_words(trial.errors) or ended
     text = " ".join(trial.errors.decode("utf-8", "replace").lower().splitlines())
     hints = {**HINTS, **(OF_SSH if remotely.is_ssh(words) else {})}

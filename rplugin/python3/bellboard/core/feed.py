@@ -24,10 +24,8 @@ LONGEST: Final = 1 << 20  # bytes of a line
 MOST: Final = 2000  # sessions of a machine, and transitions in a line
 BEAT: Final = 10.0  # seconds without a line after which a beat follows
 OWN: Final = "it is this board itself, which has its sessions already: do not follow it"
-MOST_JUNK: Final = 1 << 20  # bytes that are not of a feed: what a login shell prints has fewer
 LEAST_JUNK: Final = 64  # bytes that a line counts as: even short ones take time to read
 TOO_MANY: Final = f"it has {{}} {{}}; at most {MOST} can be followed"
-FOREIGN: Final = "its command prints something other than a feed, such as: {}"
 SILENT: Final = 25.0  # seconds without a line after which the other side is gone
 QUIET: Final = 21.0  # seconds until its rows are stale: before SILENT even on a busy machine
 

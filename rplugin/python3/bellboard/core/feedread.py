@@ -6,7 +6,7 @@ This file does no I/O, knows no clock, and tolerates any input.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from .detail import line
@@ -37,8 +37,36 @@ MOST_AGENTS: Final = 50
 SENTENCE: Final = 400  # characters of a reason
 MOST_TEXTS: Final = 10_000  # values in what is asked; a request has dozens
 GREETING: Final = b'{"type":"hello"'  # how a feed begins
+MOST_JUNK: Final = 1 << 20  # bytes that are not of a feed: what a login shell prints has fewer
+TOO_LONG: Final = f"it sent a line of more than {LONGEST >> 10} kB"
+FOREIGN: Final = "its command prints something other than a feed, such as: {}"
 
 _WORD: Final = re.compile(r"[a-z][a-z_-]{0,31}")
+
+
+class Lines:
+    """Splits what is read into lines; too many that are not of a feed are a problem."""
+
+    def __init__(self) -> None:
+        self.foreign = ""  # the last line that is not of a feed
+        self._junk = 0  # bytes of such lines
+        self._rest = bytearray()  # of a line
+
+    def take(self, data: bytes) -> Iterator[Line | None]:
+        """Return the message in each line, as `read` does; None for an empty line."""
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            raw = bytes(self._rest) + part
+            self._rest.clear()
+            said = read(raw) if raw.strip() else None
+            yield self._counted(said) if isinstance(said, Junk) else said
+        self._rest += rest
+        if len(self._rest) > LONGEST:
+            yield Problem(TOO_LONG)
+
+    def _counted(self, junk: Junk) -> Line:
+        self._junk, self.foreign = self._junk + junk.size, line(junk.text, 120)
+        return Problem(FOREIGN.format(self.foreign)) if self._junk > MOST_JUNK else junk
 
 
 def moved_of(given: object) -> Moved | None:
@@ -58,7 +86,7 @@ def moved_of(given: object) -> Moved | None:
 def read(raw: bytes) -> Line | None:
     """Return the message in a line of a feed; None for an unknown type."""
     if len(raw) > LONGEST:
-        return Problem(f"it sent a line of more than {LONGEST >> 10} kB")
+        return Problem(TOO_LONG)
     given = value_of(raw)
     if not isinstance(given, dict) or not (kind := _word(given, "type")):
         text = line(raw[:1000].decode("utf-8", "replace"))

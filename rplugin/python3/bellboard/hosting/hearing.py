@@ -12,24 +12,21 @@ import selectors
 import time
 from typing import Final, Protocol
 
-from ..core.detail import line
 from ..core.feed import (
     BEAT,
-    FOREIGN,
-    LONGEST,
     MOST,
-    MOST_JUNK,
     OWN,
     QUIET,
     TOO_MANY,
     Change,
     Hello,
     Junk,
+    Line,
     Problem,
     Reply,
     State,
 )
-from ..core.feedread import read
+from ..core.feedread import FOREIGN, Lines
 from ..system.awake import clock
 from ..system.leash import Leashed, last_words
 from .follower import Follower
@@ -106,10 +103,9 @@ class Hearing:
 
     def __init__(self, feed: Leashed, link: Owner) -> None:
         self._feed, self._link = feed, link
-        self._rest = bytearray()  # of a line
+        self._said = Lines()
         self._words = b""  # the end of its standard error
         self._unsent = bytearray()
-        self._junk, self._foreign = 0, ""  # bytes that are not of a feed; the last such line
         self._greeted = False
         self._since = 0.0  # when it was greeted
         self._is_silent = False  # its standard error is closed
@@ -167,7 +163,8 @@ class Hearing:
                 raise Ended(self._reason())
             self._cost(len(data))
             self._heard = clock()
-            self._add(data)
+            for said in self._said.take(data):
+                self._one(said)
 
     def _cost(self, size: int, lines: int = 0) -> None:
         wait = max(self._bytes.spend(size), self._lines.spend(lines))
@@ -176,27 +173,13 @@ class Hearing:
 
     # ------------------------------------------------------------ what it says
 
-    def _add(self, data: bytes) -> None:
-        *whole, rest = data.split(b"\n")
-        for n, part in enumerate(whole):
-            self._one(bytes(self._rest) + part if n == 0 else part)
-            if n == 0:
-                self._rest.clear()
-        self._rest += rest
-        if len(self._rest) > LONGEST:
-            raise Ended(f"it sent a line of more than {LONGEST >> 10} kB")
-
-    def _one(self, raw: bytes) -> None:
-        if not raw.strip():
-            self._cost(0, 1)
-            return
-        said, follower = read(raw), self._link.follower
+    def _one(self, said: Line | None) -> None:
+        follower = self._link.follower
         if isinstance(said, Problem):
             raise Ended(said.text)
         if self._greeted and not isinstance(said, State) and self._lacks_state():
             raise Ended("it does not send its sessions: update bellboard there")
         if isinstance(said, Junk):
-            self._ignore(said)
             return
         self._cost(0, 1)
         if isinstance(said, Hello):
@@ -224,11 +207,6 @@ class Hearing:
     def _lacks_state(self) -> bool:
         """Return whether other lines come, but no state, which comes before them."""
         return not self._link.follower.is_up and clock() > self._since + GREETING
-
-    def _ignore(self, junk: Junk) -> None:
-        self._junk, self._foreign = self._junk + junk.size, line(junk.text, 120)
-        if self._junk > MOST_JUNK:
-            raise Ended(FOREIGN.format(self._foreign))
 
     # ------------------------------------------------------------ what it is asked
 
@@ -274,7 +252,8 @@ class Hearing:
     def _silence(self) -> str:
         if self._greeted:
             return f"nothing was heard for {QUIET:.0f} s"
-        said = last_words(self._words) or (FOREIGN.format(self._foreign) if self._foreign else "")
+        foreign = self._said.foreign
+        said = last_words(self._words) or (FOREIGN.format(foreign) if foreign else "")
         return said or f"no answer within {GREETING:.0f} s"
 
     def _reason(self) -> str:
@@ -282,7 +261,7 @@ class Hearing:
             self._words = (self._words + (_read(self._feed.stderr) or b""))[-LAST_WORDS:]
         code = self._feed.code(0.5)
         ended = "it has ended" if code in (0, None) else f"it ended with exit code {code}"
-        said = last_words(self._words) or self._foreign
+        said = last_words(self._words) or self._said.foreign
         if code == SSH_FAILED and not said:
             said = "the connection was lost"
         return f"{said} ({ended})" if said else ended
