@@ -15,7 +15,7 @@ from .events import Event
 from .front import take_up
 from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
-from .session import ABSENT, Block, Process, Run, Session, status_of
+from .session import ABSENT, Block, Process, Run, Session, own, says, status_of
 
 NEVER: Final = float("inf")  # never falls due
 
@@ -65,7 +65,7 @@ def deadlines(s: Session, o: Options) -> list[Deadline]:
 
 def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     status = status_of(run)
-    p = s.processes.get(run.pid)
+    p = own(s, run)
     if p is not None and p.stood:
         newest = _contradicts(run, status, p.says)
         if p.at < newest <= p.at + o.outweigh:
@@ -74,14 +74,14 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         elif 0.0 < newest <= p.at:  # it was late, so the file has the last word
             found.append(Deadline(p.at + o.settle, STOOD, run.pid))
     if status == "working":
-        says = p.says if p is not None else ""
-        if not run.stale and says != "busy":
+        said = says(s, run)
+        if not run.stale and said != "busy":
             found.append(Deadline(s.last + o.stale, "long silent", run.pid))
         if (o.approval or (run.unchecked and asks_unheard(s, run))) and not run.blocks:
             found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"
         # After a time without hosts, silence proves nothing.
-        if not (run.hooked or says or runs or run.trusted_until):
+        if not (run.hooked or said or runs or run.trusted_until):
             found.append(Deadline(s.last + o.silence, "transcript quiet", run.pid))
     elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
         looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())
@@ -98,14 +98,14 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         found += [d for t, d in set_before if t and TABLE[d.kind][status] != "."]
 
 
-def _contradicts(run: Run, status: str, says: str) -> float:
+def _contradicts(run: Run, status: str, said: str) -> float:
     """Return the time of the newest evidence against a session file, or 0.
 
     If another hook decides, the CLI does not wait for ours, so our hook may be stamped too late.
     """
-    if says == "busy" and status in AT_REST:
+    if said == "busy" and status in AT_REST:
         return max(run.over, run.began)
-    if says in ("idle", "shell") and status in ("working", "blocked"):
+    if said in ("idle", "shell") and status in ("working", "blocked"):
         asked = [b.since for b in run.blocks.values()]
         return max(run.active, run.began, *asked)
     return 0.0
@@ -113,8 +113,7 @@ def _contradicts(run: Run, status: str, says: str) -> float:
 
 def asks_unheard(s: Session, run: Run) -> bool:
     """Return whether it may ask unnoticed: auto mode cannot check, and there is no session file."""
-    p = s.processes.get(run.pid)
-    return run.unchecked and s.mode == "auto" and not (p is not None and p.says)
+    return run.unchecked and s.mode == "auto" and not says(s, run)
 
 
 def _approvals(s: Session, run: Run, o: Options) -> Iterator[Deadline]:

@@ -34,7 +34,7 @@ from typing import Final, NamedTuple
 from .events import Event
 from .options import Options
 from .rules import RULES, Rule
-from .session import Session, question_of, status_of
+from .session import Session, question_of, says, status_of
 
 # ruff: noqa: E501
 TABLE_TEXT: Final = """
@@ -237,7 +237,6 @@ def apply(s: Session, e: Event, o: Options) -> Verdict:
 
 def is_disputed(s: Session, e: Event) -> bool:
     """Return whether another process may have written an entry, and this one has a session file."""
-    p = s.processes.get(s.pid)
-    if p is None or not p.says or not e.name.startswith("transcript"):
+    if not says(s) or not e.name.startswith("transcript"):
         return False
     return len(s.processes) > 1 or any(e.t <= left for left in s.left.values())

@@ -240,6 +240,17 @@ def is_nameless(session_id: str) -> bool:
     return session_id.startswith(NAMELESS)
 
 
+def own(s: Session, run: Run | None = None) -> Process | None:
+    """Return the process of a run, the shown one unless given, with what its session file says."""
+    return s.processes.get((run or s).pid)
+
+
+def says(s: Session, run: Run | None = None) -> str:
+    """Return what the session file of a run says, or ""."""
+    p = own(s, run)
+    return p.says if p is not None else ""
+
+
 def status_of(run: Run) -> str:
     """Return the shown status: `blocked` while a question is open, else that of the turn."""
     if run.blocks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..events import Event
 from ..options import Options
-from ..session import NO_WORK, Session
+from ..session import NO_WORK, Session, own
 from .steps import (
     ask_no_more,
     ask_on,
@@ -15,7 +15,6 @@ from .steps import (
     is_busy,
     is_waiting,
     newest_question,
-    own,
     rest,
     roll_call,
     turn_to_work,
@@ -131,8 +130,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     if e.t < max(s.began, s.active if e.kind == "said error" else 0.0):
         return "older than the prompt"
     ask_no_more(s)
-    p = own(s)
-    if p is not None and p.says == "busy" and not s.inferred:
+    if is_busy(s) and not s.inferred:
         hold(s, "fail")  # the CLI goes on while its hooks run
         s.error = e.error
     else:

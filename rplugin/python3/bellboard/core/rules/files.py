@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..events import Event
 from ..options import Options
-from ..session import Session
+from ..session import Session, own
 from .steps import (
     complete,
     die,
@@ -18,7 +18,6 @@ from .steps import (
     is_alone,
     is_busy,
     newest_question,
-    own,
     rest,
     turn_to_work,
     work_between,

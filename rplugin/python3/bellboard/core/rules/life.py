@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import ABSENT, Crew, Session
-from .steps import MOVES_ON, end, own, rest, take_back, turn_to_work
+from ..session import ABSENT, Crew, Session, own
+from .steps import MOVES_ON, end, rest, take_back, turn_to_work
 from .tools import of_agents
 
 

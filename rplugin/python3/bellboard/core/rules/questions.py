@@ -13,14 +13,13 @@ from msgspec.structs import replace
 
 from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
-from ..session import ABSENT, Block, Session
+from ..session import ABSENT, Block, Session, own
 from .steps import (
     ask_on,
     end_questions,
     is_busy,
     is_of_file,
     newest_question,
-    own,
     prove_questions,
     turn_to_work,
     work_between,

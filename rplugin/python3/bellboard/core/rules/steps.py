@@ -14,11 +14,12 @@ from ..session import (
     Agent,
     Block,
     Crew,
-    Process,
     Run,
     Session,
     Shell,
     Tool,
+    own,
+    says,
     status_of,
 )
 from ..shown import squeezed
@@ -64,11 +65,6 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
     s.error = s.retrying = ""
 
 
-def own(s: Session) -> Process | None:
-    """Return the process of this run, with what its session file says."""
-    return s.processes.get(s.pid)
-
-
 def has_ended(s: Session) -> bool:
     """Return whether its last words came but no Stop: Esc may have killed the hook."""
     return not (s.rested or s.queue) and s.last_words > max(s.began, s.active, s.sent)
@@ -76,8 +72,7 @@ def has_ended(s: Session) -> bool:
 
 def is_busy(s: Session) -> bool:
     """Return whether the registry says that it is working."""
-    p = s.processes.get(s.pid)
-    return p is not None and p.says == "busy"
+    return says(s) == "busy"
 
 
 def complete(s: Session, t: float) -> None:
@@ -202,8 +197,7 @@ def is_what(tool: Tool, asked: Block) -> bool:
 
 def is_alone(s: Session) -> bool:
     """Return whether only the transcript or the screen shows its state."""
-    p = s.processes.get(s.pid)
-    return not s.hooked and not (p is not None and p.says)
+    return not s.hooked and not says(s)
 
 
 def is_blind(s: Session) -> bool:

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import ABSENT, Agent, Session
+from ..session import ABSENT, Agent, Session, says
 from .life import see_aside
-from .steps import ask_no_more, complete, give_back, is_busy, own, take_back, turn_to_work
+from .steps import ask_no_more, complete, give_back, is_busy, take_back, turn_to_work
 from .tools import begin_tool, end_tool, end_tools, of_agents
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
@@ -62,9 +62,8 @@ def joins(s: Session, e: Event) -> bool:
         return False
     if e.prompt_id and s.prompt_id:
         return e.prompt_id == s.prompt_id
-    p = own(s)
     asked = any(b.shown and not b.agent for b in s.blocks.values())
-    return s.prompted and not s.held and (not asked or (p is not None and p.says == "waiting"))
+    return s.prompted and not s.held and (not asked or says(s) == "waiting")
 
 
 def wake(s: Session, e: Event, o: Options) -> str | None:
