@@ -15,7 +15,7 @@ from .events import Event
 from .front import take_up
 from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
-from .session import ABSENT, Block, Process, Run, Session, own, says, status_of
+from .session import ABSENT, Block, Process, Run, Session, oldest, own, says, status_of
 
 NEVER: Final = float("inf")  # never falls due
 
@@ -205,8 +205,8 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
 
 def question_due(s: Session, t: float, o: Options) -> Block | None:
     """Return the oldest question whose hold time is over."""
-    stood = (b for b in s.blocks.values() if not (b.shown or b.waits) and b.since + o.hold <= t)
-    return min(stood, key=lambda b: b.since, default=None)
+    held = (b for b in s.blocks.values() if not (b.shown or b.waits))
+    return oldest(b for b in held if b.since + o.hold <= t)
 
 
 def registry_event(s: Session, p: Process, now: float) -> Event:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from .events import Event
-from .session import ABSENT, Run, Session, is_listed, question_of, status_of, terminal_of
+from .session import ABSENT, Block, Run, Session, is_listed, question_of, status_of, terminal_of
 
 FIELDS: Final = Run.__struct_fields__
 #: Of several runs, a question shows first, then work; an end only if no other run is working.
@@ -31,6 +31,11 @@ def runs_of(s: Session) -> Iterator[Run]:
     """Yield the runs of a session, the shown one first."""
     yield s
     yield from s.aside.values()
+
+
+def questions_of(s: Session) -> Iterator[tuple[Run, Block]]:
+    """Yield the questions of a session, each with its run."""
+    return ((run, block) for run in runs_of(s) for block in run.blocks.values())
 
 
 def whose(s: Session, e: Event) -> int:

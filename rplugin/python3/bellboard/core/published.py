@@ -21,6 +21,7 @@ from .session import (
     is_hidden,
     is_listed,
     markers_of,
+    oldest,
     owns_pane,
     question_of,
     status_of,
@@ -127,8 +128,7 @@ def _publish_far(s: Session) -> Published:
 
 def waiting_for_hook(s: Session) -> Block | None:
     """Return the question that a user's hook may answer first."""
-    waiting = (b for b in s.blocks.values() if b.waits)
-    return min(waiting, key=lambda b: b.since, default=None)
+    return oldest(b for b in s.blocks.values() if b.waits)
 
 
 def _agents(s: Session) -> list[dict[str, object]]:

@@ -7,6 +7,7 @@ cycles, so the garbage collector can ignore them (`gc=False`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -289,10 +290,11 @@ def is_hidden(s: Session) -> bool:
 
 def question_of(run: Run) -> Block | None:
     """Return the question that has waited longest."""
-    if not run.blocks:
-        return None
-    shown = [b for b in run.blocks.values() if b.shown]
-    return min(shown, key=lambda b: b.since) if shown else None
+    return oldest(b for b in run.blocks.values() if b.shown) if run.blocks else None
+
+
+def oldest(blocks: Iterable[Block]) -> Block | None:
+    return min(blocks, key=lambda b: b.since, default=None)
 
 
 def terminal_of(run: Run) -> tuple[str, ...] | None:

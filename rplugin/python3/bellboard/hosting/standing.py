@@ -19,7 +19,7 @@ from ..agents.dialects import dialect_of, is_known
 from ..agents.origins import origin_of
 from ..agents.parts import part
 from ..core.detail import line
-from ..core.front import runs_of
+from ..core.front import questions_of
 from ..core.request import (
     TERMINAL,
     Answer,
@@ -30,7 +30,7 @@ from ..core.request import (
     Went,
     digest_of,
 )
-from ..core.session import Block, Run, Session, question_of
+from ..core.session import Block, Run, Session
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of
 from ..witnesses.proof import objection
@@ -131,21 +131,17 @@ def placed(request: Request, folder: str, s: Session) -> Request:
 
 def standing(s: Session, name: str) -> tuple[Run, Block] | None:
     """Return the question with that name; without one, the one that has waited longest."""
-    if name:
-        found = [(r, b) for r in runs_of(s) for b in r.blocks.values() if b.request == name]
-        return found[0] if found else None
-    asking = [(r, b) for r in runs_of(s) if (b := question_of(r)) is not None]
-    return min(asking, key=lambda each: each[1].since, default=None)
+    found = [(r, b) for r, b in questions_of(s) if (b.request == name if name else b.shown)]
+    return min(found, key=lambda each: each[1].since, default=None)
 
 
 def others(asked: Asked, spool: Spool) -> list[Asked]:
     """Return the other open requests, as far as they can be read."""
     found = []
-    for run in runs_of(asked.session):
-        for block in run.blocks.values():
-            if block is not asked.block:
-                with suppress(Declined):
-                    found.append(asked_of(asked.session, run, block, spool))
+    for run, block in questions_of(asked.session):
+        if block is not asked.block:
+            with suppress(Declined):
+                found.append(asked_of(asked.session, run, block, spool))
     return found
 
 
@@ -195,7 +191,7 @@ def untypeable(asked: Asked) -> str:
 
 def _is_double(asked: Asked) -> bool:
     """Return whether another question looks the same on the screen."""
-    other = [b for r in runs_of(asked.session) for b in r.blocks.values() if b is not asked.block]
+    other = [b for _, b in questions_of(asked.session) if b is not asked.block]
     same = asked.block.tool, asked.block.detail, asked.block.shown_digest
     return any((b.tool, b.detail, b.shown_digest) == same for b in other)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from ..core.deadlines import NEVER
-from ..core.front import runs_of
+from ..core.front import questions_of
 from ..core.session import Session, is_listed
 from ..storage.ground import briefly
 from ..storage.spool import Spool
@@ -141,10 +141,9 @@ def _named(s: Session, here: bool = False) -> Iterator[str]:
     """Yield the pipes that a session's questions name; `here`: those whose dialog is shown now."""
     if here and not is_listed(s):
         return
-    for run in runs_of(s):
-        for b in run.blocks.values():
-            if b.pipe and not (here and (b.agent or run.headless)):
-                yield b.pipe
+    for run, b in questions_of(s):
+        if b.pipe and not (here and (b.agent or run.headless)):
+            yield b.pipe
 
 
 def _host(name: str) -> int:
