@@ -23,6 +23,7 @@ from ..storage.history import Change
 from ..storage.store import Claim, Editor, Store
 from ..system.deaths import Deaths
 from ..system.processes import is_alive
+from ..system.tmux import socket_in
 from .attempts import Attempts
 from .channels import Channels
 from .commands import Commands
@@ -282,6 +283,5 @@ def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) 
     since, focused = time.time(), config.get("focused")
     if isinstance(focused, int | float) and 0 <= focused <= since:
         since = float(focused)
-    tmux = environ.get("TMUX", "").split(",")[0]
-    pane = environ.get("TMUX_PANE", "")
+    tmux, pane = socket_in(environ), environ.get("TMUX_PANE", "")
     return Editor(pid, whole(server), whole(tmux), whole(pane), since)
