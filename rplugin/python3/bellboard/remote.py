@@ -185,10 +185,11 @@ class Bellboard:
                 raise ValueError("the background process is not running, or the request is invalid")
             reply = await Errands(self.host, f"Neovim {os.getppid()}").do(what, request)
         except Exception as e:
+            from .core.replies import refusal
             from .system.failures import described
 
             traceback.print_exc()
-            reply = {"ok": False, "why": described(e)}
+            reply = refusal(described(e))
         self.nvim.exec_lua(REPLY, number, reply, async_=True)
 
     def _push(self, message: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from .feed import LONGEST, MOST, Beat, Cursor, Hello, Moved, Problem
 from .lenient import storable
+from .replies import refusal
 from .row import Row
 from .visible import as_json
 
@@ -55,7 +56,7 @@ def replied(id: int, reply: Mapping[str, Any]) -> bytes:
     if len(made) <= LONGEST:
         return made
     why = f"the reply is too long for a feed: {len(made) >> 10} kB"
-    return _line({"type": "reply", "id": id, "ok": False, "why": why})
+    return _line({"type": "reply", "id": id, **refusal(why)})
 
 
 def asking(id: int, do: str, fields: Mapping[str, Any]) -> bytes:

@@ -22,6 +22,11 @@ WIDEST: Final = 1000  # characters of a row
 NOTHING: Final = "nothing"  # followed an answer, as far as is known
 
 
+def refusal(why: str) -> dict[str, Any]:
+    """Return the reply to a request that is not carried out."""
+    return {"ok": False, "why": why}
+
+
 class Way(Struct, frozen=True):
     """A way in which a request can be answered."""
 

@@ -11,6 +11,7 @@ import msgspec
 
 from ..core.feedread import reply_of
 from ..core.lenient import value_of
+from ..core.replies import refusal
 from ..system.failures import described
 from .subjects import Subjects, inbox
 from .wire import Denied, Down, Message, Refused, Wire
@@ -40,7 +41,7 @@ async def ask(
     try:
         return await _ask(wire, s, member, machine, do, fields)
     except Denied:
-        return no(f"{member} may not {do} on {machine}: ask whoever set up the fleet")
+        return refusal(f"{member} may not {do} on {machine}: ask whoever set up the fleet")
 
 
 async def _ask(
@@ -48,18 +49,18 @@ async def _ask(
 ) -> Reply:
     body = msgspec.json.encode(fields)
     if len(body) > LARGEST:
-        return no("the request is too long")
+        return refusal("the request is too long")
     try:
         reply = await wire.ask(s.ask(machine, do, member), body, patience=ANSWER)
     except Refused:
-        return no(f"{machine} does not listen: no background process there is in the fleet")
+        return refusal(f"{machine} does not listen: no background process there is in the fleet")
     except TimeoutError:
-        return no(f"{machine} did not reply within {ANSWER:g} s; check whether it was done")
+        return refusal(f"{machine} did not reply within {ANSWER:g} s; check whether it was done")
     except Down as e:
-        return no(f"{e}; check whether it was done")
+        return refusal(f"{e}; check whether it was done")
     given = value_of(reply.data)
     if not isinstance(given, dict):
-        return no(f"the reply of {machine} cannot be read")
+        return refusal(f"the reply of {machine} cannot be read")
     return reply_of(given).fields
 
 
@@ -76,14 +77,14 @@ class Incoming:
         if not str(message.reply or "").startswith(f"{inbox(member)}."):
             return
         if self._running >= MOST:
-            await _reply(message, no("too many requests at the same time; try again"))
+            await _reply(message, refusal("too many requests at the same time; try again"))
             return
         try:
             if len(message.data) > LARGEST:
                 raise ValueError
             fields = msgspec.json.decode(message.data, type=dict[str, Any])
         except (ValueError, RecursionError):
-            await _reply(message, no("the request cannot be read"))
+            await _reply(message, refusal("the request cannot be read"))
             return
         self._running += 1
         running = asyncio.ensure_future(self._carry_out(message, member, do, fields))
@@ -95,9 +96,9 @@ class Incoming:
         try:
             reply = await asyncio.wait_for(self._do(member, *_allowed(do, fields)), ANSWER - 1)
         except asyncio.TimeoutError:
-            reply = no("it takes too long; check whether it was done")
+            reply = refusal("it takes too long; check whether it was done")
         except Exception as e:
-            reply = no(described(e))
+            reply = refusal(described(e))
         await _reply(message, reply)
 
     def _carried_out(self, running: asyncio.Future[None]) -> None:
@@ -111,10 +112,6 @@ def _allowed(do: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]
     return (LOOK, {**fields, "contents": do == REVIEW}) if do in (LOOK, REVIEW) else (do, fields)
 
 
-def no(why: str) -> Reply:
-    return {"ok": False, "why": why}
-
-
 async def _reply(message: Message, reply: Mapping[str, Any]) -> None:
     import nats.errors
 
@@ -124,4 +121,4 @@ async def _reply(message: Message, reply: Mapping[str, Any]) -> None:
             await message.respond(made)
         except nats.errors.MaxPayloadError:
             why = f"the reply is too long for the fleet: {len(made) >> 10} kB"
-            await message.respond(msgspec.json.encode(no(why)))
+            await message.respond(msgspec.json.encode(refusal(why)))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from ..core.feed import Hello
+from ..core.replies import refusal
 from ..core.row import Row
 from ..system.failures import described
 from ..system.retrying import pause
@@ -26,7 +27,7 @@ from .member import Joined, Unusable, credentials
 from .publisher import AGAIN, Publisher, Shelf, Taken, Update
 from .reader import Deliver, Reader, deliver, watch
 from .reasons import without_nats
-from .requests import MOST, Do, Incoming, Reply, ask, no
+from .requests import MOST, Do, Incoming, Reply, ask
 from .screens import Screens
 from .streams import ensure
 from .subjects import Key, Subjects
@@ -251,7 +252,7 @@ class Service:
     async def _ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
         wire = self._wire
         if wire is None:
-            return no(self.notes.get("fleet", "the fleet is not connected yet"))
+            return refusal(self.notes.get("fleet", "the fleet is not connected yet"))
         if do == "claim":
             return await self._claim(wire, machine, fields)
         return await ask(wire, self._subjects, self._member, machine, do, fields)
@@ -265,11 +266,11 @@ class Service:
             known = self.followed.machines.get(machine)
             rows = known.rows if known is not None else {}
             if not self.screens.is_ours and self.screens.show(machine):
-                return no("a machine with a screen notifies")
+                return refusal("a machine with a screen notifies")
         try:
             return {"ok": True, "granted": await claim(wire, self._subjects, machine, rows, fields)}
         except Down as e:
-            return no(str(e))
+            return refusal(str(e))
 
     async def _shows(self, fields: Mapping[str, Any]) -> None:
         """Wait a moment for what another host of this machine knew before us."""

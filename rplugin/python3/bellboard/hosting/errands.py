@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ..core.lenient import list_of
 from ..core.published import publish
+from ..core.replies import refusal
 from ..system.processes import is_alive, runs
 from ..witnesses.proof import objection
 from .answering import Answering
@@ -115,7 +116,7 @@ async def replied(errand: Awaitable[Reply]) -> Reply:
     try:
         return {"ok": True, **await errand}
     except Declined as reason:
-        return {"ok": False, "why": str(reason)}
+        return refusal(str(reason))
 
 
 @contextmanager

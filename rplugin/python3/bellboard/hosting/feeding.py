@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core import feedlines
 from ..core.feed import BEAT, LONGEST, SILENT, Ask, Beat, Cursor, Hello
 from ..core.feedread import asked
+from ..core.replies import refusal
 from ..system.failures import described
 from ..system.streams import Inlet, Outlet
 from .asks import Asks
@@ -30,10 +31,7 @@ GONE: Final = 60.0  # seconds without a line after which a reader that has sent 
 WELL: Final = 3.0  # seconds between two checks whether the board can be used
 LAST: Final = 0.2  # seconds to write what is left
 
-NO_REQUEST: Final = {
-    "ok": False,
-    "why": "not a request: a JSON object with “id” and “do” is needed",
-}
+NO_REQUEST: Final = "not a request: a JSON object with “id” and “do” is needed"
 
 
 class Feeding:
@@ -156,13 +154,13 @@ class Feeding:
 
     async def _reply(self, ask: Ask | None) -> None:
         if ask is None:
-            number, reply = 0, NO_REQUEST
+            number, reply = 0, refusal(NO_REQUEST)
         else:
             number = ask.id
             try:
                 reply = await self._asks.do(ask)
             except Exception as e:  # it concerns this request only
-                reply = {"ok": False, "why": described(e)}
+                reply = refusal(described(e))
         self._replies.append(feedlines.replied(number, reply))
         self._flush()
 

@@ -8,10 +8,11 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ..core.feed import Reply
 from ..core.feedlines import asking
+from ..core.replies import refusal
 from ..storage.mailbox import OLD, Mailbox
 from ..system.computer import boot_id
 from ..system.failures import described
@@ -195,7 +196,9 @@ class Link:
         self._pending = {n: it for n, it in self._pending.items() if now < it[1] + OLD}
         for name, request in self._mailbox.take():
             if len(self._pending) >= MOST_PENDING:
-                self._mailbox.reply(name, _no("the machine has not replied to earlier requests"))
+                self._mailbox.reply(
+                    name, refusal("the machine has not replied to earlier requests")
+                )
                 continue
             self._count += 1
             self._pending[self._count] = name, now
@@ -257,14 +260,10 @@ class Link:
         count = 0
         for name, _ in self._mailbox.take():
             count += 1
-            self._mailbox.reply(name, _no(f"the link is down: {self.why}"))
+            self._mailbox.reply(name, refusal(f"the link is down: {self.why}"))
         return count
 
     def _refuse(self, why: str) -> None:
         pending, self._pending = self._pending, {}
         for name, _ in pending.values():
-            self._mailbox.reply(name, _no(why))
-
-
-def _no(why: str) -> dict[str, Any]:
-    return {"ok": False, "why": why}
+            self._mailbox.reply(name, refusal(why))

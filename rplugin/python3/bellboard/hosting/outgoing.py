@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.replies import refusal
 from ..storage import machines
 from ..storage.mailbox import Mailbox
 from ..system.watch import Watch
@@ -54,6 +55,6 @@ class Outgoing:
 
 def _reply(mailbox: Mailbox, name: str, done: concurrent.futures.Future[Mapping[str, Any]]) -> None:
     if done.cancelled() or done.exception() is not None:
-        mailbox.reply(name, {"ok": False, "why": "the fleet was left before it replied"})
+        mailbox.reply(name, refusal("the fleet was left before it replied"))
     else:
         mailbox.reply(name, done.result())
