@@ -2,7 +2,7 @@
 
 `fold` is deterministic, and gives the same result in one run or in parts: its whole state is in the
 records that `take_dirty` returns for the database and `load` restores.  It is atomic: if a rule
-raises, the board is unchanged.
+raises, the board is unchanged.  A deadline whose rule raises is dropped and counted.
 
 This file does no I/O, knows no clock, and tolerates any event.
 """

@@ -127,7 +127,7 @@ def judge(home: Path) -> None:
 
 
 def obstacle(home: Path, below: tuple[str, ...] = ()) -> str:
-    """Return what is wrong inside the state folder, or ""; cheap enough for each turn of the loop.
+    """Return what is wrong inside the state folder, or ""; cheap enough for each round of the loop.
 
     A mount may hang, and cleaning up would reach through a link to its target.
     """
