@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .adding import Args, Commands, add, add_session
-from .home import Problem, check_mount, find, icons, listed, opened
+from .home import Problem, check_mount, find, has_terminal, icons, listed, opened
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -39,18 +39,14 @@ def go_to(args: Args) -> None:
     if not args.next:
         show(named(args.session), args.client)
         return
-    try:
+    with flashing(args.client):
         show(next_needing(args.client), args.client)
-    except Problem as e:
-        if not args.client:
-            raise
-        flash(str(e), args.client)  # from a tmux key binding: output would cover the pane
 
 
 def pick_session(args: Args) -> int:
     from ..screen.picker import choose
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_terminal():
         raise Problem("`bellboard pick` needs a terminal; use `bellboard list` instead")
     with opened() as clerk:
         shown, worn = [p for p in listed(clerk) if not p["hidden"]], icons(clerk)
@@ -60,12 +56,8 @@ def pick_session(args: Args) -> int:
     if args.print:
         print(chosen["session_id"])
         return 0
-    try:
+    with flashing(args.client):
         show(chosen, args.client)
-    except Problem as e:
-        if not args.client:
-            raise
-        flash(str(e), args.client)  # in a popup, which closes before the message can be read
     return 0
 
 
@@ -101,7 +93,7 @@ def attach(p: Published) -> None:
     """Become a tmux client that shows the session; inside that tmux, jump to it."""
     from ..hosting import jump
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_terminal():
         raise Problem("`bellboard goto --attach` needs a terminal; over ssh: ssh -t")
     if jump.is_here(p, os.environ):
         show(p, "")
@@ -169,7 +161,7 @@ def open_terminal(command: list[str], client: str) -> None:
     """Run a command in a new window of that tmux client, else in this terminal."""
     import shlex
 
-    if not client and sys.stdin.isatty() and sys.stdout.isatty():
+    if not client and has_terminal():
         become(command)
     tmux = server() if client else None
     shown = [c for c in (tmux.clients() or ()) if client in (c.name, c.tty)] if tmux else []
@@ -187,6 +179,20 @@ def server(socket: str = "") -> Tmux | None:
     if socket:
         check_mount(socket)
     return Tmux(socket) if socket else None
+
+
+@contextlib.contextmanager
+def flashing(client: str) -> Iterator[None]:
+    """Show a problem on that client, if one is given.
+
+    Output of a key binding would cover the pane, and a popup closes before it can be read.
+    """
+    try:
+        yield
+    except Problem as e:
+        if not client:
+            raise
+        flash(str(e), client)
 
 
 def flash(text: str, client: str) -> None:

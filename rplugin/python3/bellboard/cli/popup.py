@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +12,9 @@ from ..screen.prompt import SOON, Prompt
 from ..screen.request import wrapped
 from ..screen.styled import Text
 from .adding import Args
-from .goto import flash
+from .goto import flashing
 from .goto import show as go_there
-from .home import Problem, listed, opened
+from .home import Problem, has_terminal, listed, opened
 from .runner import Runner, asking, decoded, waiting
 
 if TYPE_CHECKING:
@@ -28,19 +27,15 @@ Asks = tuple[str, str, float]  # where, request, since when
 
 def run(args: Args) -> int:
     """Show open requests, longest waiting first, until none is left or the user quits."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_terminal():
         raise Problem("`bellboard answer --popup` needs a terminal; leave out --popup")
     with opened() as clerk:
         first = asking(clerk, args.session)["session_id"] if args.session else ""
         flow = Flow(clerk, Runner(clerk, "a popup"), first)
         operate(flow, EVERY)
     if flow.goes is not None:
-        try:
+        with flashing(args.client):
             go_there(flow.goes, args.client)
-        except Problem as e:
-            if not args.client:
-                raise
-            flash(str(e), args.client)  # in a popup, which closes before the message can be read
     return 0 if flow.answered or flow.goes else 1
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
 from .adding import Args, Commands, add, filled
 from .goto import server
-from .home import Problem, check_mount, here, icons, opened, warn
+from .home import Problem, check_mount, has_terminal, here, icons, opened, warn
 
 if TYPE_CHECKING:
     from ..system.tmux import Tmux
@@ -76,7 +75,7 @@ def wire(args: Args) -> int:
 
 def agrees() -> bool:
     """Ask whether to add the status to the status line, if there is a terminal to ask in."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_terminal():
         return False
     return input("Add the status to the right of the status line? [y/N] ").lower() in ("y", "yes")
 
