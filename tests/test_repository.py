@@ -16,11 +16,17 @@ from bellboard.agents.evidence import from_line
 from bellboard.system.files import Elsewhere, stay_near
 from bellboard.system.mounts import Mounts
 from bellboard.witnesses.gitconfig import config_in, remote_in
-from bellboard.witnesses.repository import Repositories, facts_of, look_up
+from bellboard.witnesses.repository import Repositories, Repository, facts_of, look_up
 from rig.home import Home
 from rig.waiting import at_best
 
 pytestmark = pytest.mark.files
+
+
+def of(repositories: Repositories, directory: str) -> Repository | None:
+    found = repositories.take(directory, look_up(directory, repositories.known(directory)))
+    return found.repository if found else None
+
 
 URLS = {
     "https://github.com/owner/repo.git": ("owner/repo", "https://github.com/owner/repo"),
@@ -148,13 +154,13 @@ def test_a_change_of_branch_is_seen_and_has_a_key_of_its_own(home: Home, project
     seen = []
     for branch in ("main", "topic/a", "main"):
         git(home, "checkout", "-q", "-B", branch)
-        found = known.of(str(project))
+        found = of(known, str(project))
         assert found is not None
         assert (f"{project}/.git/HEAD", branch) == (found.head, found.branch)
         seen.append(facts_of(1.0, "s", known.known(str(project))).key)
     assert 3 == len(set(seen))
     git(home, "checkout", "-q", "--detach")
-    found = known.of(str(project))
+    found = of(known, str(project))
     assert found is not None
     assert 8 == len(found.branch)
 
@@ -162,7 +168,7 @@ def test_a_change_of_branch_is_seen_and_has_a_key_of_its_own(home: Home, project
 def test_unchanged_files_are_not_read_again(project: Path) -> None:
     """The same object is returned until a file changes."""
     known = Repositories()
-    assert known.of(str(project)) is known.of(str(project))
+    assert of(known, str(project)) is of(known, str(project))
 
 
 def test_a_worktree_belongs_to_its_main_repository(home: Home, project: Path) -> None:
@@ -174,7 +180,7 @@ def test_a_worktree_belongs_to_its_main_repository(home: Home, project: Path) ->
         (home.root / "elsewhere", "elsewhere", "side"),
         (project / ".claude" / "worktrees" / "fix", "fix", "agent"),
     ):
-        found = known.of(str(place))
+        found = of(known, str(place))
         assert found is not None
         assert ("owner/repo", name, branch) == (found.name, found.worktree, found.branch)
         assert f"{project}/.git/worktrees/{name}/HEAD" == found.head
@@ -182,7 +188,7 @@ def test_a_worktree_belongs_to_its_main_repository(home: Home, project: Path) ->
 
 def test_an_agents_worktree_unknown_to_git_is_named_by_its_path(project: Path) -> None:
     place = project / ".claude" / "worktrees" / "gone" / "src"
-    found = Repositories().of(str(place))
+    found = of(Repositories(), str(place))
     assert found is not None
     assert ("owner/repo", "gone", "main") == (found.name, found.worktree, found.branch)
 
@@ -199,7 +205,7 @@ def test_without_a_remote_it_is_named_after_its_folder(home: Home) -> None:
     names = [
         (f.name, f.worktree)
         for p in ("project", "side", "of-bare")
-        if (f := known.of(f"{home.root}/{p}"))
+        if (f := of(known, f"{home.root}/{p}"))
     ]
     assert [("project", ""), ("project", "side"), ("bare", "of-bare")] == names
 
@@ -210,7 +216,7 @@ def test_a_submodule_is_a_repository_of_its_own(home: Home, project: Path) -> No
     git(home, "init", "-q", "-b", "main", str(inner))
     git(home, "commit", "-q", "--allow-empty", "-m", "first", cwd=inner)
     git(home, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "lib")
-    found = Repositories().of(str(project / "lib"))
+    found = of(Repositories(), str(project / "lib"))
     assert found is not None
     assert ("inner", "", "main") == (found.name, found.worktree, found.branch)
 
@@ -229,7 +235,7 @@ def test_broken_files_raise_nothing(project: Path, name: str, data: bytes) -> No
     """What can be read is reported."""
     (project / ".git" / name).write_bytes(data)
     known = Repositories()
-    known.of(str(project))
+    of(known, str(project))
     assert "s" == from_line(facts_of(1.0, "s", known.known(str(project))).line).session_id
 
 
@@ -239,16 +245,16 @@ ODD = ("/srv/a\0b", "/srv/" + "x" * 269, "/srv" + "/d" * 2500, "/srv/\ud800", "s
 @pytest.mark.parametrize("directory", ODD, ids=ascii)
 def test_a_directory_that_cannot_be_one_has_no_repository(directory: str) -> None:
     """Evidence may name any text; what has NUL, or is too long, is refused by the system."""
-    assert Repositories().of(directory) is None
+    assert of(Repositories(), directory) is None
 
 
 def test_a_git_file_that_is_circular_or_a_pipe_is_ignored(home: Home) -> None:
     """Nothing hangs; the repository above counts."""
     (home.project / ".git").write_text("gitdir: .")
-    assert Repositories().of(str(home.project)) is None
+    assert of(Repositories(), str(home.project)) is None
     (home.project / ".git").unlink()
     os.mkfifo(home.project / ".git")
-    assert Repositories().of(str(home.project)) is None
+    assert of(Repositories(), str(home.project)) is None
 
 
 def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
@@ -256,8 +262,8 @@ def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
     line, _ = facts_of(1.0, "s", look_up(str(home.project)))
     facts = {"repository": "", "branch": "", "worktree": "", "remote": "", "remotes": []}
     assert {"t": 1.0, "facts": {"session_id": "s", **facts}} == line
-    assert Repositories().of("relative") is None
-    assert Repositories().of("/no\0where") is None
+    assert of(Repositories(), "relative") is None
+    assert of(Repositories(), "/no\0where") is None
 
 
 def many(row: str) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import socket as sockets_of
 import time
+from collections.abc import Collection
 
 import pytest
 
 from bellboard.agents.evidence import from_line
+from bellboard.core.finding import Finding
 from bellboard.system import tmux as tmux_module
 from bellboard.system.tmux import Tmux, literal, sockets
-from bellboard.witnesses.panes import Panes
+from bellboard.witnesses.panes import Panes, panes_of
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
@@ -37,6 +39,10 @@ def test_panes_are_listed_with_what_joins_them_to_processes(tmux: Server, ours: 
         assert (pane.pid, pane.tty) == (found[pane.id].pid, found[pane.id].tty)
 
 
+def check(panes: Panes, now: float, socket: str, asked: Collection[str]) -> list[Finding]:
+    return panes.take(now, socket, asked, *panes_of(socket))
+
+
 def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
     """Each once, with the tty it had; asked for at most every 10 s."""
     keep, ends, closes = (tmux.open(["sh"]) for _ in range(3))
@@ -44,7 +50,7 @@ def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
     panes = Panes("g1")
     asked = {keep.id, ends.id, closes.id}
     ttys = {p.id: p.tty for p in (keep, ends, closes)}
-    found = panes.check(100.0, socket, asked)
+    found = check(panes, 100.0, socket, asked)
     told = [dict(line)["pane"] for line, _ in found]
     assert [
         {"tmux": socket, "pane": p, "alive": True, "tty": ttys[p]} for p in sorted(asked)
@@ -53,19 +59,20 @@ def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
     ends.type("exit\n")
     eventually(lambda: ends.dead)
     tmux.run("kill-pane", "-t", closes.id)
-    assert [] == panes.check(109.0, socket, asked)
-    gone = panes.check(111.0, socket, asked)
+    assert not panes.is_due(109.0, socket)
+    assert panes.is_due(111.0, socket)
+    gone = check(panes, 111.0, socket, asked)
     events = [from_line(line) for line, _ in gone]
     assert {("pane gone", ends.id), ("pane gone", closes.id)} == {
         (e.kind, e.origin.pane) for e in events
     }
-    assert [] == panes.check(122.0, socket, asked)
+    assert [] == check(panes, 122.0, socket, asked)
     assert not panes.is_due(125.0, socket)
     assert panes.is_due(85.0, socket)  # the clock was set back
     other = Panes("g1")
-    assert {found[0].key} == {f.key for f in other.check(1.0, socket, {keep.id})}
+    assert {found[0].key} == {f.key for f in check(other, 1.0, socket, {keep.id})}
     panes.renew("g2")
-    again = panes.check(123.0, socket, {keep.id})
+    again = check(panes, 123.0, socket, {keep.id})
     assert found[0].key != again[0].key
 
 
@@ -74,15 +81,15 @@ def test_when_the_server_is_gone_so_are_its_panes(tmux: Server, ours: Tmux, home
     pane = tmux.open(["sh"])
     panes = Panes()
     assert ["pane"] == [
-        from_line(f.line).kind for f in panes.check(1.0, str(tmux.socket), {pane.id})
+        from_line(f.line).kind for f in check(panes, 1.0, str(tmux.socket), {pane.id})
     ]
     tmux.run("kill-server")
     eventually(lambda: ours.panes() == [])
-    gone = panes.check(20.0, str(tmux.socket), {pane.id})
+    gone = check(panes, 20.0, str(tmux.socket), {pane.id})
     assert ["pane gone"] == [from_line(f.line).kind for f in gone]
     assert [] == Tmux(str(home.root / "never")).panes()
     assert [] == Tmux(str(home.root / "never")).clients()
-    assert [] == panes.check(40.0, "relative", {pane.id})
+    assert not panes.is_due(40.0, "relative")
 
 
 def test_a_server_that_does_not_answer_is_left_alone(
@@ -96,7 +103,7 @@ def test_a_server_that_does_not_answer_is_left_alone(
         deaf.listen()
         panes = Panes()
         begin = time.monotonic()
-        assert [] == panes.check(1.0, path, {"%1"})
+        assert [] == check(panes, 1.0, path, {"%1"})
         assert time.monotonic() - begin < 10.0
         assert not panes.is_due(20.0, path)
         assert panes.is_due(22.0, path)

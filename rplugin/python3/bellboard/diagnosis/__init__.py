@@ -26,7 +26,7 @@ def diagnose(home: Path, environ: Mapping[str, str], folder: Path) -> list[Fact]
         "hooks": lambda: around.hooks(home, environ, folder),
         "what Claude Code reports": lambda: around.abilities_seen(environ),
         "what other agents report": lambda: around.other_abilities(environ),
-        "system": lambda: around.system(home, environ),
+        "system": lambda: around.system(environ),
     }
     return run_apart(checks)
 

@@ -183,7 +183,7 @@ def _plugin(config: Path) -> Iterator[Fact]:
 # ---------------------------------------------------------------- the system
 
 
-def system(home: Path, environ: Mapping[str, str]) -> Iterator[Fact]:
+def system(environ: Mapping[str, str]) -> Iterator[Fact]:
     """Check tmux and the kernel's limits on watching files."""
     yield from _tmux(environ)
     used = usage()

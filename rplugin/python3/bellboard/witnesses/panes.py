@@ -38,12 +38,6 @@ class Panes:
         """Return whether the server did not answer last time."""
         return f"tmux {socket}" in self.notes
 
-    def check(self, now: float, socket: str, panes: Collection[str]) -> list[Finding]:
-        """Query these panes of a server; return nothing if it is too early."""
-        if not panes or not self.is_due(now, socket):
-            return []
-        return self.take(now, socket, panes, *panes_of(socket))
-
     def take(
         self,
         now: float,

@@ -59,11 +59,6 @@ class Repositories:
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
 
-    def of(self, directory: str) -> Repository | None:
-        """Return the repository of a directory, if any; never raises."""
-        found = self.take(directory, look_up(directory, self.known(directory)))
-        return found.repository if found else None
-
     def known(self, directory: str) -> Known | None:
         """Return what was found last."""
         return self._known.get(directory)
