@@ -78,7 +78,7 @@ def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmu
     )
     assert shown.pop(other) == current.id
     assert [*shown.values()] == [wanted.id]
-    place = connections.place_of(own[end])
+    place = connections.terminal_at(own[end])
     assert place == connections.Place(terminal.tty, str(tmux.socket), terminal.id)
     assert goto(dev, wanted, ["10.0.0.1 22"]) == {"ok": True, "client": ""}
 

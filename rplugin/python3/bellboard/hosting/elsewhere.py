@@ -90,7 +90,7 @@ class Elsewhere:
         pid = own.get(str(reply.get("client")))
         if pid is None:
             return {"command": self._terminal(s)}
-        place = await beside(partial(connections.place_of, pid))
+        place = await beside(partial(connections.terminal_at, pid))
         if place.kitty:
             try:
                 await beside(partial(kitty.show, place.kitty, place.tty))

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from ..core.lenient import decimal
 from . import unixpeers
+from .places import place_of
 from .processes import (
     PROC,
     connections_elsewhere,
@@ -27,7 +28,7 @@ from .processes import (
     program_of,
     tty_of,
 )
-from .tmux import Tmux, socket_in
+from .tmux import Tmux
 
 VARIABLE: Final = "SSH_CONNECTION"
 ESTABLISHED: Final = "01"  # the state of a socket in /proc/net/tcp
@@ -38,7 +39,7 @@ MOST: Final = 200  # connections to look at
 class Place(NamedTuple):
     """Where a terminal is shown here; an empty text means nowhere that can be reached."""
 
-    tty: str
+    tty: str = ""
     tmux: str = ""  # the server of the pane that it, or its Neovim, is in
     pane: str = ""
     nvim: str = ""  # the Neovim whose terminal buffer it is
@@ -86,21 +87,16 @@ def _terminals(pids: Iterable[int], held: Mapping[int, Collection[str]]) -> set[
     return found
 
 
-def place_of(pid: int) -> Place:
+def terminal_at(pid: int) -> Place:
     """Return where the terminal of a process is shown on this machine."""
-    tty = tty_of(pid)
-    env = environment_of(pid, ("TMUX", "TMUX_PANE", "NVIM", "KITTY_LISTEN_ON"))
-    socket, pane, nvim = socket_in(env), "", env.get("NVIM", "")
-    if socket.startswith("/"):
-        panes = [p for p in Tmux(socket).panes() or () if not p.dead]
-        own = next((p.id for p in panes if p.tty == tty), "")
-        if own:
-            return Place(tty, socket, own)
-        around = env.get("TMUX_PANE", "")
-        pane = around if nvim and any(p.id == around for p in panes) else ""
-    kitty = env.get("KITTY_LISTEN_ON", "") if not (pane or nvim) else ""
-    window = kitty.removeprefix("unix:") if kitty.startswith("unix:/") else ""
-    return Place(tty, socket if pane else "", pane, nvim, window)
+    said, pane = Place(**place_of(pid)), ""
+    if said.tmux.startswith("/"):
+        panes = [p for p in Tmux(said.tmux).panes() or () if not p.dead]
+        if own := next((p.id for p in panes if p.tty == said.tty), ""):
+            return Place(said.tty, said.tmux, own)
+        pane = said.pane if said.nvim and any(p.id == said.pane for p in panes) else ""
+    kitty = said.kitty if not (pane or said.nvim) else ""
+    return Place(said.tty, said.tmux if pane else "", pane, said.nvim, kitty)
 
 
 # ---------------------------------------------------------------- reading the system
