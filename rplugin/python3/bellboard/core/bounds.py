@@ -11,12 +11,11 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from .detail import whole
+from .detail import LONGEST_PATH, whole
 from .events import Event
 from .lenient import LARGEST
 
 LONGEST_TEXT: Final = 512  # characters of a name, an id, a line
-LONGEST_PATH: Final = 4096  # PATH_MAX
 PATHS: Final = frozenset({"cwd", "transcript", "env"})
 LATEST: Final = 1e11  # seconds: three thousand years
 MOST: Final = 100  # values in one collection

@@ -25,7 +25,7 @@ _NAME: Final = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_MACHINE - 1}}}"
 MACHINE: Final = re.compile(rf"(?!{_TAKEN}\Z){_NAME}", re.ASCII)
 #: Kinds of evidence that only links report, and only about sessions of other machines.
 OF_LINKS: Final = frozenset({"far", "far gone", "link up", "link down", "link gone"})
-MOST_LINKS: Final = 256  # machines to remember
+MOST_MACHINES: Final = 256  # machines to remember
 NO_HOST: Final = "no background process was running"
 
 
@@ -67,7 +67,7 @@ def link(records: Records, e: Event) -> Iterator[Step]:
         up = e.kind == "link up"
         since = was.since if was is not None and was.up == up else e.t
         now = Link(up, since, e.why, was.cursor if was is not None else "")
-        links = {**dict(list(links.items())[1 - MOST_LINKS :]), e.machine: now}
+        links = {**dict(list(links.items())[1 - MOST_MACHINES :]), e.machine: now}
     records.note(links=links)
     there = _sessions(records, e.machine)
     for sid in there:

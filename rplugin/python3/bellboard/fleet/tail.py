@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from .streams import NANO
 from .wire import Down, Message, Wire
 
 BATCH: Final = 256  # messages that may be on their way to us
@@ -27,7 +28,6 @@ EXPIRES: Final = 30.0  # seconds until an unused fetch ends
 BEAT: Final = 5.0  # seconds in which the server says that it is still there
 IDLE: Final = 0.5  # seconds in which it says that it has nothing more, while we read what is there
 FORGOTTEN: Final = 60.0  # seconds after which the server forgets us
-NANO: Final = 1_000_000_000
 
 
 class Ended(Exception):

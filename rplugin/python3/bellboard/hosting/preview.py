@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..core.replies import MOST_ROWS, WIDEST
 from ..core.session import Session, owns_pane
 from ..core.visible import visible
 from ..system import neovim
 from .beside import Declined
 from .terminals import Pane
-
-MOST: Final = 200  # rows, as in the preview of Neovim
-WIDEST: Final = 1000  # characters of a row
 
 #: Run in a Neovim, which may have another version of this plugin.
 SHOWN: Final = "return require('bellboard')._shown(...)"
@@ -30,7 +28,7 @@ def preview(s: Session) -> list[str]:
         raise Declined("its terminal is neither in tmux nor in a Neovim there")
     if not isinstance(rows, list):
         raise Declined("its Neovim no longer has its terminal")
-    shown = [visible(str(row)[:WIDEST]).replace("\n", " ").rstrip() for row in rows[-MOST:]]
+    shown = [visible(str(row)[:WIDEST]).replace("\n", " ").rstrip() for row in rows[-MOST_ROWS:]]
     while shown and not shown[-1]:
         del shown[-1]
     return shown

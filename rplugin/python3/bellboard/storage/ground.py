@@ -19,13 +19,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
-from ..system.mounts import MOUNTS
+from ..system.mounts import MOST_LINKS, MOUNTS
 from ..system.walk import TooManyLinks, parts_of
 
 PRIVATE: Final = 0o700
 OURS: Final = 0o600
 DATABASE: Final = "board.db"  # the user may have made it read-only
-MOST_LINKS: Final = 40  # the kernel's own limit
 ROOT: Final = 0
 SLICE: Final = 0.05  # seconds
 NOBODY: Final = 65534  # the owner of the machine's folders in a rootless container

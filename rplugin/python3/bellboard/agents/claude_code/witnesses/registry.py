@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ....core.detail import whole
+from ....core.detail import LONGEST_PATH, whole
 from ....core.events import is_id
 from ....core.finding import Finding
 from ....core.lenient import decimal, number_of
@@ -33,7 +33,6 @@ CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config direct
 ODD: Final = "cannot be parsed"
 LIMIT: Final = 64 << 10  # bytes of a file; real ones have 700
 MOST: Final = 2000  # files of a directory to read
-LONGEST_TEXT: Final = 4096  # characters: PATH_MAX
 REUSED: Final = "its process is dead and the pid was reused"
 CLOCKS: Final = 2.0  # seconds by which the times of file and process may differ
 
@@ -250,7 +249,7 @@ def _kept(given: Mapping[str, object]) -> Record | None:
     for field in FIELDS:
         value = given.get(field)
         if isinstance(value, str):
-            record[field] = whole(value[:LONGEST_TEXT])
+            record[field] = whole(value[:LONGEST_PATH])
         elif isinstance(value, int | float) and (field == FLAG or not isinstance(value, bool)):
             record[field] = value
     return record if is_id(record.get("sessionId")) else None
