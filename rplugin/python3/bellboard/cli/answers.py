@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import time
-
 from .adding import Args, Commands, add
-from .home import Problem, opened
+from .home import opened, share
 
 ON = """\
 Answers are on. While Neovim or `bellboard serve` is running, you can answer a permission, a
@@ -32,17 +29,10 @@ def answers(args: Args) -> None:
     from ..hosting.waiting import OPTION
 
     with opened() as clerk:
-        store, spool = clerk.store, clerk.spool
-        if args.state and store.readonly:
-            raise Problem(
-                f"cannot write to {store.path}, so answers were not changed; make it writable"
-            )
-        is_on = args.state == "on" if args.state else store.option(OPTION) is True
+        is_on = args.state == "on" if args.state else clerk.store.option(OPTION) is True
         if args.state:
-            with store.lock():
-                store.set_option(OPTION, is_on, os.getpid(), time.time())
-            if not is_on:
-                for name in spool.pipes.found():
-                    spool.pipes.dismiss(name)
-            spool.write({"t": time.time(), "tick": {}})  # wakes the hosts
+            share(clerk, OPTION, is_on)
+            pipes = clerk.spool.pipes
+            for name in () if is_on else pipes.found():
+                pipes.dismiss(name)
     print(ON if is_on else OFF)

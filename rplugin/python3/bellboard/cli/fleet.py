@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-import time
 from typing import TYPE_CHECKING
 
 from .adding import Args, Commands, add, add_verbs, filled
-from .home import Problem, absolute, opened, print_json
+from .home import Problem, absolute, opened, print_json, share
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,7 +108,8 @@ def join(args: Args) -> None:
     _agree(wanted, known)
     _need_nats()
     why = asyncio.run(attempt(wanted))
-    _set(OPTION, msgspec.to_builtins(wanted))
+    with opened() as clerk:
+        share(clerk, OPTION, msgspec.to_builtins(wanted))
     print(
         f"joined {wanted.team} as {known.member}; this machine is {wanted.machine}: {_does(wanted)}"
     )
@@ -152,19 +151,9 @@ def leave(args: Args) -> None:
 
     if joined() is None:
         raise Problem("this machine is not in a fleet")
-    _set(OPTION, None)
-    print("left the fleet; other machines stop listing these sessions within 15 minutes")
-
-
-def _set(key: str, value: object) -> None:
-    """Set a shared option, and wake all hosts."""
     with opened() as clerk:
-        store = clerk.store
-        if store.readonly:
-            raise Problem(f"cannot write to {store.path}, so nothing was changed; make it writable")
-        with store.lock():
-            store.set_option(key, value, os.getpid(), time.time())
-        clerk.spool.write({"t": time.time(), "tick": {}}, None)
+        share(clerk, OPTION, None)
+    print("left the fleet; other machines stop listing these sessions within 15 minutes")
 
 
 def joined() -> Joined | None:

@@ -166,6 +166,16 @@ def _clerk(home: Path) -> Clerk:
     return Clerk(spool, Store(home, readonly=True))
 
 
+def share(clerk: Clerk, key: str, value: object) -> None:
+    """Set a shared option, and wake all hosts."""
+    store = clerk.store
+    if store.readonly:
+        raise Problem(f"cannot write to {store.path}, so nothing was changed; make it writable")
+    with store.lock():
+        store.set_option(key, value, os.getpid(), time.time())
+    clerk.spool.write({"t": time.time(), "tick": {}})
+
+
 def _catch_up(clerk: Clerk) -> None:
     """Fold pending events, or at least read what others have folded."""
     import sqlite3
