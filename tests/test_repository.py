@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents.evidence import from_line
-from bellboard.system.files import Elsewhere, stay_near
+from bellboard.system.files import MayHang, stay_near
 from bellboard.system.mounts import Mounts
 from bellboard.witnesses.gitconfig import config_in, remote_in
 from bellboard.witnesses.repository import Repositories, Repository, facts_of, look_up
@@ -338,7 +338,7 @@ def test_a_link_into_a_mount_that_may_hang_is_not_followed(project: Path, name: 
         stay_near(Mounts(str(table)))
         try:
             look_up(str(project))
-        except Elsewhere as where:
+        except MayHang as where:
             met.append(str(where))
 
     thread = threading.Thread(target=look)

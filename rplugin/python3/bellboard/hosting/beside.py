@@ -12,7 +12,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
-from ..system.files import Elsewhere, stay_near
+from ..system.files import MayHang, stay_near
 from ..system.mounts import MOUNTS
 from ..system.threads import Thread
 
@@ -130,7 +130,7 @@ def _reached(work: Callable[[], T]) -> T:
     stay_near(MOUNTS)
     try:
         return work()
-    except Elsewhere:  # on a mount where even a thread could hang for ever
+    except MayHang:  # on a mount where even a thread could hang for ever
         from ..system.far import Far
 
         far = Far()

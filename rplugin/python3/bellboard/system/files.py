@@ -31,20 +31,20 @@ def is_path(text: str) -> bool:
     return text.startswith("/") and "\0" not in text and len(text) < LONGEST_PATH
 
 
-class Elsewhere(BaseException):
+class MayHang(BaseException):
     """The path leads to a mount where this thread could hang and not be killed; see `reach`."""
 
 
 def stay_near(mounts: Mounts) -> None:
-    """Keep this thread away from FUSE mounts: `touch` raises `Elsewhere` from now on."""
+    """Keep this thread away from FUSE mounts: `touch` raises `MayHang` from now on."""
     _near.mounts = mounts
 
 
 def touch(path: str | Path) -> None:
-    """Call this before using a path; raise `Elsewhere` if this thread must not touch it."""
+    """Call this before using a path; raise `MayHang` if this thread must not touch it."""
     mounts: Mounts | None = getattr(_near, "mounts", None)
     if mounts is not None and (mount := mounts.hanging(str(path))) and mount.is_fuse:
-        raise Elsewhere(mount.place)
+        raise MayHang(mount.place)
 
 
 def status_of(path: str | Path) -> os.stat_result:

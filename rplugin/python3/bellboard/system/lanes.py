@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from .doer import Job
 from .far import Ended, Far
-from .files import Elsewhere, stay_near, touch
+from .files import MayHang, stay_near, touch
 from .mounts import Mounts
 from .threads import Thread
 
@@ -153,7 +153,7 @@ class Worker:
         try:
             touch(job.path)
             return job.work()
-        except Elsewhere:
+        except MayHang:
             self._notify()
             if self._far is None:
                 self.begun += STARTS
