@@ -148,7 +148,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have reported
-    heard: float = 0.0  # when the newest hook of its main thread became known
+    heard: float = 0.0  # when its main thread's newest hook, or an answer, became known
     recent: dict[int, float] = {}  # recent events, to recognize duplicates
     # what is running
     tools: dict[str, Tool] = {}

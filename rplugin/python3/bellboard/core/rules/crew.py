@@ -29,7 +29,7 @@ def use_tool(s: Session, e: Event, o: Options) -> str | None:
 def dismiss(s: Session, e: Event, o: Options) -> str | None:
     """A subagent ended; after the last one, its report follows."""
     ended = {k for k, b in s.blocks.items() if b.agent and b.agent == e.agent}
-    end_questions(s, ended, e.t)
+    end_questions(s, ended, e)
     if e.agent:
         end_tools(s, e.agent, e.t)
     if e.agent not in s.agents:

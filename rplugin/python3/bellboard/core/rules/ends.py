@@ -8,6 +8,7 @@ from ..session import NO_WORK, Session, own
 from .steps import (
     ask_no_more,
     ask_on,
+    break_crew,
     complete,
     die,
     has_ended,
@@ -19,7 +20,7 @@ from .steps import (
     roll_call,
     turn_to_work,
 )
-from .tools import break_crew, of_agents, survivors
+from .tools import of_agents, survivors
 
 
 def finish(s: Session, e: Event, o: Options) -> str | None:
@@ -34,7 +35,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
         return "the turn has failed"
     if e.kind == "rest" and s.retrying:  # it gave up between two tries, and no try failed for good
         return break_off(s, e, o)
-    ask_no_more(s)
+    ask_no_more(s, e)
     s.wakeups = e.wakeups
     if e.tasks is None:
         s.agents = survivors(s)
@@ -129,7 +130,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     """The turn failed, once the CLI is at rest: it may go on with a queued prompt."""
     if e.t < max(s.began, s.active if e.kind == "said error" else 0.0):
         return "older than the prompt"
-    ask_no_more(s)
+    ask_no_more(s, e)
     if is_busy(s) and not s.inferred:
         hold(s, "fail")  # the CLI goes on while its hooks run
         s.error = e.error
@@ -152,7 +153,7 @@ def esc_late(s: Session, e: Event, o: Options) -> str | None:
     """Its log says that the turn was interrupted, whatever its hook said of the end."""
     if refused := _not_its_end(s, e, o):
         return refused
-    break_crew(s, e.t)
+    break_crew(s, e)
     rest(s, e.t, interrupted=True)
     return None
 
@@ -179,7 +180,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         is_alone = p.was == "idle" and not (s.agents or s.queue or s.blocks)
         if not e.from_hook and (is_alone or not s.hooked):
             return "its session file decides that"  # a line may be a second late
-    break_crew(s, e.t)
+    break_crew(s, e)
     ask_on(s)
     if s.queue and not e.from_hook:  # a hook reports the end; if a prompt starts, its own says so
         s.queue = s.queue[1:]

@@ -12,6 +12,7 @@ from ..session import Session, own
 from .steps import (
     complete,
     die,
+    end_questions,
     give_back,
     has_ended,
     hold,
@@ -44,7 +45,8 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
     if e.t < max(s.began, s.active - o.swap, newest_question(s)):
         return "older than the newest hook"
     before, asked = (s.turn, s.unseen), bool(s.blocks)
-    s.blocks, s.agents = {}, {}
+    end_questions(s, set(s.blocks), e)
+    s.agents = {}
     has_shell = e.status == "shell"
     if not has_shell:
         s.shells = ()

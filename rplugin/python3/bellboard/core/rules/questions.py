@@ -177,7 +177,7 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
     ended = {k for k, b in s.blocks.items() if is_answer(s, b, e)}
     if s.blocks and not ended:
         return "another tool is asking"
-    end_questions(s, ended, e.t)
+    end_questions(s, ended, e)
     if not e.agent and s.turn != "working":
         turn_to_work(s, e.t)
     return "another thread is asking" if ended and ask_on(s) else None
@@ -185,7 +185,7 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
 
 def grant(s: Session, e: Event, o: Options) -> str | None:
     """A tool that is only reported once it may run has started: what it asked was granted."""
-    end_questions(s, {k for k, b in s.blocks.items() if is_answer(s, b, e)}, e.t)
+    end_questions(s, {k for k, b in s.blocks.items() if is_answer(s, b, e)}, e)
     go_on(s, e, o)
     return None
 
@@ -198,7 +198,7 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
     if s.turn != "working":
         work_between(s, e.t)
     if len(shown) == 1:
-        end_questions(s, shown, e.t)
+        end_questions(s, shown, e)
     else:  # its dialogs come one after the other; the tool of each shows that it was answered
         s.blocks = {
             k: replace(b, shown=False, waits=True, queued=True) if b.shown else b
@@ -211,7 +211,7 @@ def withdraw(s: Session, e: Event, o: Options) -> str | None:
     """The CLI removed its session file: it is exiting and no longer asks."""
     if not e.source:
         return "the CLI reports no status"
-    end_questions(s, set(s.blocks), e.t)
+    end_questions(s, set(s.blocks), e)
     return None
 
 

@@ -27,7 +27,7 @@ def seen_busy(s: Session, e: Event, o: Options) -> str | None:
         return "older than the end of the turn"
     if refused := _refused(s, e):
         return refused
-    end_questions(s, set(s.blocks), e.t)
+    end_questions(s, set(s.blocks), e)
     if s.turn != "working":
         turn_to_work(s, e.t)
     s.inferred = True
@@ -39,7 +39,7 @@ def seen_idle(s: Session, e: Event, o: Options) -> str | None:
     if refused := _refused(s, e):
         return refused
     asked = bool(s.blocks)
-    end_questions(s, set(s.blocks), e.t)
+    end_questions(s, set(s.blocks), e)
     if s.turn not in ("working", "unknown"):
         return None if asked else "already at rest"
     if asked:

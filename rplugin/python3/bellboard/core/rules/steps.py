@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..events import Task
+from ..events import Event, Task
 from ..session import (
     ABSENT,
     AT_WORK,
@@ -23,7 +23,7 @@ from ..session import (
     status_of,
 )
 from ..shown import squeezed
-from .tools import drop_tools, of_agents
+from .tools import drop_tools, of_agents, outlives, survivors
 
 MOST_LEFT: Final = 8  # processes to remember that left a session
 MOVES_ON: Final = frozenset({"clear", "resume", "fork", "rekeyed"})
@@ -133,17 +133,34 @@ def begun(run: Run, t: float) -> Run:
     return run if run.turn != ABSENT else replace(run, turn="idle", since=t)
 
 
-def end_questions(s: Session, ended: set[str], t: float) -> None:
+def end_questions(s: Session, ended: set[str], e: Event) -> None:
     if not ended:
         return
     s.blocks = {k: b for k, b in s.blocks.items() if k not in ended}
-    s.answered = max(s.answered, t)
+    s.answered = max(s.answered, e.t)
+    s.heard = max(s.heard, e.clock)
 
 
-def ask_no_more(s: Session) -> None:
-    """End the questions of the main thread; others stay open."""
-    if s.blocks:
-        s.blocks = {k: b for k, b in s.blocks.items() if b.agent or is_of_file(s, b)}
+def ask_no_more(s: Session, e: Event) -> None:
+    """End the questions of the main thread that are older than this; others stay open."""
+    p = own(s)
+    if p is not None and not p.shown and is_waiting(s) and p.at > e.t:
+        return  # its session file has said since that something asks
+    old = {k for k, b in s.blocks.items() if b.since <= e.t and not b.agent}
+    end_questions(s, {k for k in old if not is_of_file(s, s.blocks[k])}, e)
+
+
+def break_crew(s: Session, e: Event) -> None:
+    """Drop what ended with the turn: tools, questions, and agents that run only within it."""
+    agents = survivors(s)
+    kept = {
+        k
+        for k, b in s.blocks.items()
+        if b.agent and (b.agent in agents or (b.agent not in s.agents and outlives(s, b.since)))
+    }
+    end_questions(s, s.blocks.keys() - kept, e)
+    drop_tools(s, {k: x for k, x in of_agents(s.tools).items() if x.agent in agents}, e.t)
+    s.agents = agents
 
 
 def newest_question(s: Session, agents: bool = True) -> float:

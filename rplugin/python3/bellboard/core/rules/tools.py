@@ -26,18 +26,6 @@ def outlives(s: Session, since: float) -> bool:
     return not spawns or since < min(spawns)
 
 
-def break_crew(s: Session, t: float) -> None:
-    """Drop what ended with the turn: tools, questions, and agents that run only within it."""
-    agents = survivors(s)
-    s.blocks = {
-        k: b
-        for k, b in s.blocks.items()
-        if b.agent and (b.agent in agents or (b.agent not in s.agents and outlives(s, b.since)))
-    }
-    drop_tools(s, {k: x for k, x in of_agents(s.tools).items() if x.agent in agents}, t)
-    s.agents = agents
-
-
 def drop_tools(s: Session, kept: dict[str, Tool], t: float) -> None:
     """End all tools but those; that they ended, which may be reported late, is then no news."""
     for tool_id, tool in s.tools.items():

@@ -11,7 +11,7 @@ from ..options import Options
 from ..session import ABSENT, Agent, Session, says
 from .life import see_aside
 from .steps import ask_no_more, complete, give_back, is_busy, take_back, turn_to_work
-from .tools import begin_tool, end_tool, end_tools, of_agents
+from .tools import begin_tool, end_tool, end_tools
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
 #: Hooks about past work: the CLI does not wait for them if another stops the turn, so they may come
@@ -43,8 +43,9 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         s.tasks = s.tasks_done = 0
     if s.turn == ABSENT:
         take_back(s)
-    s.queue, s.tools = (), of_agents(s.tools)
-    ask_no_more(s)
+    s.queue = ()
+    s.tools = {k: x for k, x in s.tools.items() if x.agent or x.since > e.t}
+    ask_no_more(s, e)
     s.prompted = e.kind != "registry busy"
     s.began = max(s.began, e.t) if s.prompted else s.began
     s.prompt_id, s.said_id = e.prompt_id, ""
