@@ -67,11 +67,12 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     status = status_of(run)
     p = own(s, run)
     if p is not None and p.stood:
-        newest = _contradicts(run, status, p.says)
-        if p.at < newest <= p.at + o.outweigh:
+        newest = _contradicts(run, status, p)
+        # People take any time to answer; else only hooks that run late contradict a file.
+        if p.at < newest and (p.asks or newest <= p.at + o.outweigh):
             since = max(newest, run.heard)  # a host that was stopped must read the file first
             found.append(Deadline(since + o.outweigh, OUTWEIGHS, run.pid))
-        elif 0.0 < newest <= p.at:  # it was late, so the file has the last word
+        elif 0.0 < newest <= p.at and not p.asks:  # it was late, so the file has the last word
             found.append(Deadline(p.at + o.settle, STOOD, run.pid))
     if status == "working":
         said = says(s, run)
@@ -98,16 +99,20 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         found += [d for t, d in set_before if t and TABLE[d.kind][status] != "."]
 
 
-def _contradicts(run: Run, status: str, said: str) -> float:
+def _contradicts(run: Run, status: str, p: Process) -> float:
     """Return the time of the newest evidence against a session file, or 0.
 
     If another hook decides, the CLI does not wait for ours, so our hook may be stamped too late.
+    A file that goes on saying that something asks, which takes it 0.15 s to withdraw, means another
+    question: that of another thread, or one that no hook reports.
     """
-    if said == "busy" and status in AT_REST:
+    if p.says == "busy" and status in AT_REST:
         return max(run.over, run.began)
-    if said in ("idle", "shell") and status in ("working", "blocked"):
+    if p.says in ("idle", "shell") and status in ("working", "blocked"):
         asked = [b.since for b in run.blocks.values()]
         return max(run.active, run.began, *asked)
+    if p.says == "waiting" and p.asks and not p.shown and status != "blocked":
+        return run.answered
     return 0.0
 
 
@@ -183,8 +188,10 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
         take_up(s, d.process)
         if d.kind in (STOOD, OUTWEIGHS):
             p = s.processes[d.process]
-            newest = _contradicts(s, status_of(s), p.says) if d.kind == OUTWEIGHS else p.at
-            p = replace(p, stood=True, at=newest)
+            at = _contradicts(s, status_of(s), p) if d.kind == OUTWEIGHS else p.at
+            if d.kind == OUTWEIGHS and p.asks:
+                at = max(at, s.heard)  # it has not changed since, so this is another question
+            p = replace(p, stood=True, at=at)
             s.processes = {**s.processes, d.process: p}
             yield registry_event(s, p, d.t)
         else:
