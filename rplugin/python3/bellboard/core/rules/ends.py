@@ -11,6 +11,7 @@ from .steps import (
     break_crew,
     complete,
     die,
+    give_back,
     has_ended,
     hold,
     is_busy,
@@ -214,10 +215,14 @@ def missed(s: Session, e: Event, o: Options) -> str | None:
     """The CLI has been idle for a minute: the end of the turn was missed."""
     if s.tools or s.agents:
         return "a tool or an agent is running"
+    if e.t < max(s.began, s.active) + o.outweigh:  # a prompt came just in time
+        return "it has worked since"
     if s.held == "stop":
         complete(s, s.stopped)
     elif s.held == "fail":
         die(s, e.t, s.error)
+    elif s.rested:
+        give_back(s, e.t)
     else:
         rest(s, e.t)
     return None
