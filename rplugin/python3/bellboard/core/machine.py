@@ -83,7 +83,7 @@ registry idle    | begin   | settle    | settle    | settle    | .         | .  
 registry waiting | ask     | ask       | ask       | confirm   | ask       | ask       | ask        | ask
 registry shell   | begin   | settle    | settle    | settle    | settle    | .         | .          | settle
 registry dialog  | begin   | .         | offer     | .         | .         | .         | .          | .
-registry silent  | begin   | .         | .         | withdraw  | .         | .         | .          | .
+registry silent  | begin   | .         | release   | withdraw  | .         | .         | .          | .
 
 said prompt      | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
 said text        | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear

@@ -38,6 +38,7 @@ RULES: Final[dict[str, Rule]] = {
         ends.reject,
         ends.break_off,
         ends.missed,
+        ends.release,
         turn.compact,
         turn.compacted,
         turn.fade,

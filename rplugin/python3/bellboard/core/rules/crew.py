@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import Agent, Session
-from .steps import complete, end_questions, is_busy, rest
+from .steps import complete, die, end_questions, is_busy, rest
 from .tools import begin_tool, end_tools, has_finished
 
 
@@ -45,7 +45,10 @@ def give_up(s: Session, e: Event, o: Options) -> str | None:
     s.held_until = 0.0
     if is_busy(s):
         return "the CLI is still working"
-    complete(s, e.t)
+    if s.held == "fail":
+        die(s, e.t, s.error)
+    else:
+        complete(s, e.t)
     return None
 
 

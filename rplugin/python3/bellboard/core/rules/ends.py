@@ -65,6 +65,14 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+def release(s: Session, e: Event, o: Options) -> str | None:
+    """Its session file no longer says that it is working: the end that was reported counts."""
+    if s.held not in ("stop", "fail"):
+        return "the CLI reports no status"
+    s.held_until = e.clock + o.settle
+    return None
+
+
 def sent_on(s: Session, e: Event, o: Options) -> str | None:
     """A Stop hook made it continue: that was not the end."""
     # The CLI did not wait for our hook, so that the first Stop may be stamped later.

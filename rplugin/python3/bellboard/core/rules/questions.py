@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
 from ..session import ABSENT, Block, Session, own
+from .ends import release
 from .steps import (
     ask_on,
     end_questions,
@@ -119,6 +120,8 @@ def is_nameless(b: Block, e: Event) -> bool:
 
 def offer(s: Session, e: Event, o: Options) -> str | None:
     """A dialog is open while a tool is waiting: in auto mode the agent is asking."""
+    if s.held in ("stop", "fail"):  # the turn is over, and the file may not say so for long
+        return release(s, e, o)
     if e.source != "busy" or not s.tools or s.mode not in ("", "auto"):  # "": not known
         return "the user opened the dialog"
     return ask(s, e, o)
@@ -209,7 +212,7 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
 
 def withdraw(s: Session, e: Event, o: Options) -> str | None:
     """The CLI removed its session file: it is exiting and no longer asks."""
-    if not e.source:
+    if e.status or not e.source:  # a word of a newer CLI says nothing of questions
         return "the CLI reports no status"
     end_questions(s, set(s.blocks), e)
     return None

@@ -91,7 +91,8 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
             s.active = max(s.active, e.t)
         s.rested = ""  # a turn, and not only a command
         s.prompt_id = e.prompt_id or s.prompt_id
-        if s.held in ("stop", "esc", "fail", "refused") and e.t > s.stopped:
+        ended = s.held in ("stop", "fail", "refused") and e.kind not in PAST
+        if (ended or s.held == "esc") and e.t > s.stopped:
             s.held, s.held_until = "", 0.0  # that was not the end
     else:
         if e.kind == "said prompt":
