@@ -33,6 +33,7 @@ BY_FILE = ("registry waiting", "registry dialog")
 #: but not for a program that shows their dialogs itself, such as an editor.
 ASKED_LATER = ("question", "agent question")
 OWN_DIALOGS = frozenset({"", "cli", "sdk-cli"})  # entrypoints without such a program; "": not known
+PRINTS = "sdk-cli"  # the entrypoint of a run that only prints its result
 REVIEWED = ("request", "agent request")
 UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not answered
 
@@ -66,7 +67,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         request=newest.request,
         pipe=newest.pipe,
         shown=shown,
-        early=not shown and (e.early or is_asked_later(e)),
+        early=not shown and (e.early or is_asked_later(e) or is_refused(s, e)),
     )
     s.blocks = {k: b for k, b in s.blocks.items() if k not in same} | {slot: block}
     if e.kind in ("question", "agent question"):
@@ -86,6 +87,12 @@ def is_asked_later(e: Event) -> bool:
     """Return whether a tool only announces that it asks, and another hook follows once it does."""
     entrypoint = e.origin.env.get("entrypoint", "")
     return e.kind in ASKED_LATER and bool(e.prompt_id) and entrypoint in OWN_DIALOGS
+
+
+def is_refused(s: Session, e: Event) -> bool:
+    """Return whether a run without a dialog refuses that itself, unless a hook allows it."""
+    has_none = s.headless and not s.job and e.origin.env.get("entrypoint") == PRINTS
+    return has_none and e.kind in REVIEWED and not e.pipe
 
 
 def named(s: Session, e: Event) -> Block:
