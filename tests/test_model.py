@@ -235,7 +235,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(who=processes)
     def is_interrupted_by_its_transcript(self, who: Who) -> None:
-        """Esc in the transcript of one process: agents go on, and a queued prompt starts."""
+        """Esc in the transcript of one process: agents and shells go on, a queued prompt starts."""
         m = self.model[who]
         if m.turn != "working" or m.waiting_for_agents or not m.prompt_id:
             return
@@ -243,11 +243,10 @@ class Life(RuleBasedStateMachine):
         entry = {**said, "promptId": m.prompt_id}
         self.fold(transcript={"session_id": who.sid, "entry": entry})
         m.main_asks_no_more()
-        m.shell = False
         if m.agents:
             m.waiting_for_agents = not m.queued
         elif not m.queued:
-            m.turn = "idle"
+            m.turn = "background" if m.shell else "idle"
         m.queued = False
 
     @rule(sid=st.sampled_from(SESSIONS))

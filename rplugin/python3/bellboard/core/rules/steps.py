@@ -55,7 +55,7 @@ def hold(s: Session, held: str) -> None:
 
 def rest(s: Session, t: float, interrupted: bool = False) -> None:
     """Put a session at rest, with nothing to announce."""
-    s.turn = "background" if s.shells and not interrupted and s.turn == "background" else "idle"
+    s.turn = "background" if s.shells and (interrupted or s.turn == "background") else "idle"
     s.over = max(s.over, t)
     drop_tools(s, {}, t)
     s.queue, s.rested, s.prompted = (), "", False
