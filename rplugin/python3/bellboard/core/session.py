@@ -130,6 +130,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     error: str = ""
     # times and ids that rules compare events with
     began: float = 0.0  # the newest prompt
+    opened: float = 0.0  # when its process opened it again
     prompt_id: str = ""  # the CLI's id of the turn, from hooks
     said_id: str = ""  # the same from the transcript
     active: float = 0.0  # the newest sign of work from the main thread

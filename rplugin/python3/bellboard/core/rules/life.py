@@ -33,6 +33,7 @@ def begin(s: Session, e: Event, o: Options) -> str | None:
 def reopen(s: Session, e: Event, o: Options) -> str | None:
     """It was opened in another process, at rest; how it ended elsewhere counts as seen."""
     if s.turn != ABSENT and (e.origin.pid is None or ((p := own(s)) and p.hooked)):
+        s.opened = max(s.opened, e.t)
         return "already open in the same process"
     see_aside(s)
     s.hooked = False
@@ -62,6 +63,8 @@ def seen(turn: str) -> str:
 
 def leave(s: Session, e: Event, o: Options) -> str | None:
     """It ended."""
+    if e.kind == "end" and e.t < max(s.began - o.swap, s.opened):
+        return "it has begun again since"
     p = own(s)
     if e.kind != "end":
         s.processes, s.aside = {}, {}

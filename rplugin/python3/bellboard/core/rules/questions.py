@@ -25,7 +25,7 @@ from .steps import (
     turn_to_work,
     work_between,
 )
-from .tools import begin_tool, end_tool, end_tools, has_finished
+from .tools import begin_tool, end_tool, end_tools, has_finished, name_of
 from .turn import go_on
 
 BY_FILE = ("registry waiting", "registry dialog")
@@ -136,6 +136,8 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
 
 def remind(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a reminder of a question that no hook had reported."""
+    if is_busy(s) and (p := own(s)) and not p.shown and e.t < p.at:
+        return "its session file says that it works since"
     if s.blocks and min(b.since for b in s.blocks.values()) < e.t - UNANSWERED:
         return confirm(s, e, o)
     if e.asks == "permission" and s.answered and e.t - s.answered < o.late:
@@ -266,7 +268,8 @@ def is_answer(s: Session, b: Block, e: Event) -> bool:
         return b.tool_id == e.tool_id
     if b.asks == "form" and e.kind == "form answer":
         return e.tool in ("", b.tool)
-    if b.tool and e.tool:
-        return is_of(e.tool, b.tool, b.asks)
+    tool = e.tool or name_of(s, e.tool_id)
+    if b.tool and tool:
+        return is_of(tool, b.tool, b.asks)
     # One of the two ids is unknown: it was answered if its thread has no running tool.
     return not any(t.agent == b.agent for t in s.tools.values())

@@ -54,6 +54,12 @@ def end_tool(s: Session, e: Event) -> None:
     finish(s, Finished(e.t, e.agent, tool or "?", e.tool_id, was.key if was else 0))
 
 
+def name_of(s: Session, tool_id: str) -> str:
+    """Return the name of a tool that has finished, or nothing: its result in the log has none."""
+    known = (f.tool for f in s.finished if f.tool_id == tool_id and f.tool not in ("", "?"))
+    return next(known, "") if tool_id else ""
+
+
 def end_tools(s: Session, agent: str, t: float) -> None:
     """End all tools of a thread."""
     if s.tools:

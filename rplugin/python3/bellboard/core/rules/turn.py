@@ -34,7 +34,9 @@ def work(s: Session, e: Event, o: Options) -> str | None:
     if e.kind == "prompt" and o.prompts and e.prompt:
         s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
     if joins(s, e):
-        s.queue += (e.t,) if e.kind == "prompt" else ()
+        began_it = not s.prompted and e.t < s.active  # its tools were told first
+        s.queue += (e.t,) if e.kind == "prompt" and not began_it else ()
+        s.prompted = s.prompted or began_it
         if not e.prompt_id:  # it may have started a turn after all
             s.began = max(s.began, e.t)
         s.active = max(s.active, e.t)
@@ -81,6 +83,10 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     """The turn goes on."""
     if e.from_hook and s.turn != "working":  # a subagent's question hides the turn
         return wake(s, e, o)
+    if e.from_hook and e.t < s.over:
+        if e.kind == "tool end":
+            end_tool(s, e)
+        return "older than the end of the last turn"
     s.retrying = ""
     s.trusted_until = 0.0
     s.inferred = False
@@ -119,6 +125,8 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
 def compact(s: Session, e: Event, o: Options) -> str | None:
     """It is compacting: working now, and as before afterwards."""
     if s.turn in RESTS:
+        if e.t < s.over:
+            return "older than the end of the turn"
         s.rested, s.rested_since = s.turn, s.since
     elif s.turn != "working" and e.source == "manual":
         # A manual compaction starts at the prompt, so at rest.
