@@ -60,14 +60,14 @@ question         | ask     | ask       | ask       | ask       | ask       | ask
 request          | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 form             | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 form answer      | .       | .         | move_on   | move_on   | .         | .         | .          | move_on
-nudge            | ask     | .         | remind    | confirm   | .         | .         | .          | .
+nudge            | ask     | .         | remind    | confirm   | .         | .         | .          | remind
 choice           | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 idle nudge       | .       | .         | missed    | .         | .         | .         | .          | missed
 rest             | .       | .         | finish    | finish    | .         | .         | .          | finish
 
 agent start      | .       | enlist    | enlist    | enlist    | enlist    | enlist    | enlist     | enlist
 agent stop       | .       | dismiss   | dismiss   | dismiss   | dismiss   | dismiss   | dismiss    | dismiss
-agent tool       | .       | .         | use_tool  | use_tool  | .         | .         | .          | .
+agent tool       | .       | .         | use_tool  | use_tool  | .         | .         | .          | use_tool
 agent tool end   | .       | .         | move_on   | move_on   | .         | .         | .          | .
 agent batch      | .       | .         | move_on   | move_on   | .         | .         | .          | .
 agent question   | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
@@ -127,7 +127,7 @@ link down        | .       | lose      | lose      | lose      | lose      | los
 link gone        | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
 
 question stood   | .       | show      | show      | show      | show      | show      | show       | show
-report overdue   | .       | .         | give_up   | give_up   | .         | .         | .          | .
+report overdue   | .       | .         | give_up   | give_up   | .         | .         | .          | give_up
 looked at        | .       | .         | .         | .         | clear     | clear     | clear      | .
 compaction quiet | .       | .         | compacted | compacted | .         | .         | .          | .
 approval overdue | .       | .         | suspect   | .         | .         | .         | .          | .

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import Agent, Session
-from .steps import complete, die, end_questions, is_busy, rest
+from .steps import complete, die, end_questions, hold, is_busy, rest
 from .tools import begin_tool, end_tools, has_finished
 
 
@@ -22,6 +22,8 @@ def enlist(s: Session, e: Event, o: Options) -> str | None:
 
 def use_tool(s: Session, e: Event, o: Options) -> str | None:
     """A subagent is using a tool."""
+    if s.turn == "unknown":
+        hold(s, s.held)  # its turn had or had not ended, as before
     begin_tool(s, e)
     return None
 

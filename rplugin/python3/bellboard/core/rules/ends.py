@@ -110,7 +110,7 @@ def _decides(s: Session, e: Event, o: Options) -> bool:
 
 def catch_up(s: Session, e: Event, o: Options) -> str | None:
     """Another turn ended: its prompt was queued, and nothing else reported it."""
-    if not (e.prompt_id and s.prompt_id and e.prompt_id != s.prompt_id and e.t > s.over):
+    if not (e.prompt_id and e.prompt_id != s.prompt_id and e.t > s.over):
         return "no turn ran"
     return finish(s, e, o)
 
