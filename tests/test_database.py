@@ -229,6 +229,15 @@ def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
         other.catch_up()
 
 
+def test_text_that_cannot_be_decoded_under_the_lock_is_no_damage(make: Make) -> None:
+    """Only SQLite knows its file: a healthy one is not set aside for a byte in another."""
+    store = make().store
+    with pytest.raises(UnicodeDecodeError), store.lock():
+        b"\xff".decode()
+    with pytest.raises(Damaged), store.lock():
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+
 def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
     """One of them creates the tables."""
     home = tmp_path / "home"

@@ -494,6 +494,23 @@ def test_a_flood_is_only_counted(spool: Spool, monkeypatch: pytest.MonkeyPatch) 
     assert "junk" in "".join(path.name for path in (spool.home / "spool/bad").iterdir())
 
 
+@pytest.mark.parametrize("counts", [b'{"\xff": 1}', b'{"a": "\xff"}', b"[1]", b"\0" * 50, b""])
+def test_counts_that_cannot_be_read_begin_again(spool: Spool, counts: bytes) -> None:
+    """They are only for health: nobody refuses a file less for them."""
+    (spool.home / "spool/bad/refused.json").write_bytes(counts)
+    for _ in range(2):
+        put(spool, "junk", b"junk")
+        assert take(spool) == []
+    assert spool.counts()["refused"] == {"unknown format": 2}
+
+
+@pytest.mark.parametrize("notes", [b'{"a": "\xff"}', b'{"a"', b"[]"])
+def test_notes_that_cannot_be_read_are_none(spool: Spool, notes: bytes) -> None:
+    """A host may have died while it wrote them."""
+    (spool.home / "hosts/77").write_bytes(notes)
+    assert spool.hosts.notes_of(77) == {}
+
+
 def test_the_detail_is_kept_beside(spool: Spool) -> None:
     """The traceback of an event that raised, of any length and with any characters."""
     put(spool, "poison")

@@ -273,7 +273,7 @@ def _signing(c: Credentials) -> dict[str, Any]:
 def _decoded(raw: bytes) -> dict[str, Any]:
     try:
         reply = msgspec.json.decode(raw, type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except ValueError:  # not JSON, or not UTF-8
         raise Refused(0, "the server's reply cannot be read") from None
     error = reply.get("error")
     if isinstance(error, dict):

@@ -75,7 +75,7 @@ class Aside:
     def refused(self) -> dict[str, int]:
         """Return how many files were ever refused, by reason."""
         known: dict[str, int] = {}
-        with contextlib.suppress(OSError, msgspec.DecodeError):
+        with contextlib.suppress(OSError, ValueError):  # whatever it holds now
             data, _ = read(self._counts, REASON_LIMIT)
             known = msgspec.json.decode(data, type=dict[str, int])
         return dict(Counter(known) + self._taken)

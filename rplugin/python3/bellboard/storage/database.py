@@ -310,7 +310,8 @@ class Lock:
                 self.base.complain(e)
                 raise
         self._roll_back()
-        self.base.complain(error)
+        if isinstance(error, sqlite3.Error):  # any other may come from what was done meanwhile
+            self.base.complain(error)
 
     def _roll_back(self) -> None:
         self.base.is_changed = True  # cached state may be wrong now

@@ -57,7 +57,7 @@ class Hosts:
         try:
             with open(f"{self._folder}/{pid}", "rb", opener=_opener) as file:
                 return msgspec.json.decode(file.read(LARGEST_NOTES) or b"{}", type=dict[str, str])
-        except (OSError, msgspec.MsgspecError):  # gone, or just being written
+        except (OSError, ValueError):  # gone, or just being written
             return {}
 
     def withdraw(self, pid: int) -> None:
