@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -22,6 +23,8 @@ from bellboard.hosting.links import Links
 from bellboard.storage import machines
 from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
+from bellboard.system.flocks import PATIENCE, locked
+from bellboard.system.watch import Watch
 from far_feed import FarFeed
 from hosting import RecordedHost, made, opened, put, running
 from rig.home import Home
@@ -172,6 +175,43 @@ def test_a_machine_removed_while_the_disk_is_full_can_be_followed_again(home: Ho
     claim = machines.Claim(home.bellboard, "dev")
     assert claim.take()
     claim.leave()
+
+
+@pytest.mark.parametrize("what", ["held", "damaged", "empty", "a folder"])
+def test_a_list_that_cannot_be_read_ends_no_link(home: Home, what: str) -> None:
+    """A host that starts then neither forgets a machine and its sessions nor waits for the list."""
+    board = home.bellboard
+    spool = made(board)
+    machines.change(board, added={"dev": ["sleep", "60"]})
+    machines.prepare(board, "dev")
+    spool.write({"t": time.time(), "link": {"machine": "dev", "up": True}})
+    path = board / "links" / machines.FILE
+    if what == "a folder":
+        path.unlink()
+        path.mkdir()
+    elif what != "held":
+        path.write_bytes(path.read_bytes()[:9] if what == "damaged" else b"")
+
+    async def started() -> tuple[dict[str, str], float, float]:
+        links = Links(spool, {"machines": {}}, {}, lambda: None, lambda _: None)
+        links.open(Watch(lambda _: None))
+        begun = time.monotonic()
+        wait = links.run(clerk.board, clerk.store)
+        took, notes = time.monotonic() - begun, links.notes
+        links.close()
+        return notes, wait, took
+
+    with opened(board) as clerk, contextlib.ExitStack() as stack:
+        clerk.step(time.time())
+        if what == "held":
+            stack.enter_context(locked(board / "links" / machines.LOCK))
+        notes, wait, took = asyncio.run(started())
+        clerk.step(time.time())
+        assert "dev" in clerk.board.ledger.links
+        assert (board / "links/dev").is_dir()
+    assert "machines" in notes
+    assert (wait <= machines.SOON) == (what == "held")
+    assert took < PATIENCE / 2
 
 
 def test_a_neovim_names_machines_for_all_hosts(start: Start, dev: FarFeed, home: Home) -> None:

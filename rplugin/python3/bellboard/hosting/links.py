@@ -24,6 +24,7 @@ from ..storage.store import Store
 from ..system import remotely
 from ..system.deaths import Deaths
 from ..system.failures import described
+from ..system.flocks import Held
 from ..system.watch import Watch
 from .follower import Follower
 from .link import Link
@@ -68,6 +69,7 @@ class Links:
         self._links: dict[str, Link] = {}
         self._commands: machines.Commands = {}  # of the links that run
         self._is_read = False
+        self._is_known = False  # whether `_wanted` has all of them
         self._notes: dict[str, str] = {}
         self._folded: Folded = {}  # what the board knows of the links
 
@@ -118,13 +120,14 @@ class Links:
             n for n, link in self._links.items() if self._wanted.get(n) != self._commands[n]
         ]:
             self._end([name], leave=name not in self._wanted)
-        for name in folded.keys() - self._wanted.keys() - self._links.keys():
-            self._drop(name)
+        if self._is_known:  # otherwise a list that cannot be read would end all links
+            for name in folded.keys() - self._wanted.keys() - self._links.keys():
+                self._drop(name)
         wait = min((self._keep(name, folded) for name in self._wanted), default=NEVER)
         if self._links:
             own = known_as(store, os.getpid(), time.time())
             self._tell(own, present(store, SCREENS), self._deaths)
-        return wait
+        return wait if self._is_read else min(wait, machines.SOON)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -157,18 +160,21 @@ class Links:
         self._is_read, self._notes = True, {}
         if self._watch is not None:  # before the file is read, so that no change is missed
             self._watch.add(self._folder, arrivals=True)
+        ours = machines.usable(self._given)
         try:
             if self._given is not None:
-                machines.change(self._home, nvim=machines.usable(self._given))
-                self._given = None  # another editor may have others since
+                machines.change(self._home, nvim=ours, patience=0.0)  # this is the event loop
+                self._given, ours = None, {}  # another editor may have others since
         except OSError as e:
             self._notes["machines"] = f"cannot be stored: {e.strerror or e}"
-            self._wanted = machines.usable(self._given)
-            return
+            self._is_read = not isinstance(e, Held)  # that takes milliseconds: again soon
         try:
-            self._wanted = machines.stored(self._home).all
+            self._wanted = {**machines.stored(self._home).all, **ours}
+            self._is_known = True
         except OSError as e:  # follow those that were followed before
             self._notes["machines"] = described(e)
+            self._wanted = {**self._wanted, **ours}
+            self._is_known = False
 
     def _keep(self, name: str, folded: Folded) -> float:
         """Keep the link to a machine, or watch who does."""

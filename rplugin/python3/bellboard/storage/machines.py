@@ -28,7 +28,7 @@ from ..core.far import MACHINE
 from ..core.lenient import decimal
 from ..system import remotely
 from ..system.files import put, read
-from ..system.flocks import locked, opened, take
+from ..system.flocks import PATIENCE, locked, opened, take
 from ..system.processes import is_alive
 
 if TYPE_CHECKING:
@@ -101,19 +101,24 @@ def wrong(name: object, words: object) -> str:
     return remotely.unfit(words)
 
 
-def change(home: Path, added: Commands | None = None, nvim: Commands | None = None) -> bool:
+def change(
+    home: Path,
+    added: Commands | None = None,
+    nvim: Commands | None = None,
+    patience: float = PATIENCE,
+) -> bool:
     """Store the machines of the shell, or of Neovim; return whether that changed anything.
 
     Raise OSError if it cannot be written.
     """
     some = {name: x for name, x in (("added", added), ("nvim", nvim)) if x is not None}
-    return edit(home, lambda before: replace(before, **some))
+    return edit(home, lambda before: replace(before, **some), patience)
 
 
-def edit(home: Path, edited: Callable[[Machines], Machines]) -> bool:
+def edit(home: Path, edited: Callable[[Machines], Machines], patience: float = PATIENCE) -> bool:
     """Do the same, based on what is stored at that moment."""
     folder = prepare(home)
-    with locked(folder / LOCK):
+    with locked(folder / LOCK, patience):
         before = stored(home)
         if (after := edited(before)) == before:
             return False
