@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -11,21 +13,26 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bellboard.diagnosis import diagnose, is_well
+from bellboard.storage.aside import Aside
 from bellboard.storage.spool import Spool
 from hosting import (
+    Make,
     Mounts,
     RecordedHost,
     agrees_with_its_log,
+    emit,
     from_files,
     made,
     opened,
     put,
     statuses,
 )
+from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -140,6 +147,52 @@ def test_a_spool_that_is_read_only_counts_nothing_twice(
     names.append(put(spool, "Stop", "s0"))
     eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
     assert counted(home.bellboard) == dict.fromkeys(names, 1)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EAGAIN])
+def test_an_event_that_cannot_be_read_for_a_moment_is_read_later(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The disk is to blame, not the event: it is neither set aside nor taken for folded."""
+    clerk, sick, open_ = make(), [True], os.open
+
+    def open_or_fail(path: Any, *given: Any, **how: Any) -> int:
+        if sick and "/spool/new/" in str(path):
+            raise OSError(code, os.strerror(code), path)
+        return open_(path, *given, **how)
+
+    monkeypatch.setattr("os.open", open_or_fail)
+    emit(clerk, clock, "UserPromptSubmit", "s")
+    clerk.step(clock())
+    sick.clear()
+    emit(clerk, clock, "UserPromptSubmit", "t")
+    clerk.step(clock())
+    assert (statuses(clerk.board), clerk.refused) == ({"t": "working"}, 0)
+    clerk.spool.sweep()
+    clerk.step(clock())
+    assert statuses(clerk.board) == {"s": "working", "t": "working"}
+    assert list(clerk.spool.new.iterdir()) == []
+    agrees_with_its_log(clerk)
+
+
+def test_junk_that_cannot_be_moved_away_is_moved_later(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what comes under its name afterwards counts."""
+    clerk = make()
+    clerk.spool.write(line := {"t": clock(), "view": {"session_id": "s"}}, "key")
+    (file,) = clerk.spool.new.iterdir()
+    file.write_bytes(b"junk")
+    with monkeypatch.context() as patch:
+        patch.setattr(Aside, "take", lambda *_: False)
+        clerk.step(clock())
+    assert [file] == list(clerk.spool.new.iterdir())
+    clerk.spool.sweep()
+    clerk.step(clock())
+    assert list(clerk.spool.new.iterdir()) == []
+    assert clerk.spool.write(line, "key")
+    clerk.step(clock())
+    assert [row.file for row in from_files(clerk.store.log())] == [file.name]
 
 
 HOLD_FILE = """

@@ -58,22 +58,24 @@ class Backlog:
             self._owner.store.drain.take()
 
     def fold(self, folded: list[tuple[str, Folded]], now: float) -> tuple[list[str], list[str]]:
-        """Fold the oldest files; return the names of all done, and of those just folded."""
+        """Fold the oldest files; return the names of all folded, and of those just folded."""
         until = time.monotonic() + SLICE
         batch = self.batch = self.names[: -self._most - 1 : -1]
         applied = self._owner.store.applied(batch)
         names: list[str] = []
         fresh: list[str] = []
+        done = 0
         for name in batch:
-            if name not in applied:
-                if fresh and time.monotonic() > until:
-                    break
-                found = self._fold_file(name, now)
-                if found is not None:
-                    folded += found
-                    fresh.append(name)
-            names.append(name)
-        del self.names[len(self.names) - len(names) :]
+            if name in applied:
+                names.append(name)
+            elif done and time.monotonic() > until:
+                break
+            elif (item := self._read(name)) is not None:
+                folded += self._fold_item(item, now)
+                fresh.append(name)
+                names.append(name)
+            done += 1
+        del self.names[len(self.names) - done :]
         return names, fresh
 
     def events(self, item: Item, now: float) -> list[Event]:
@@ -112,27 +114,32 @@ class Backlog:
         self.refused += 1
         self._owner.spool.set_aside(name, reason, detail)
 
-    def _fold_file(self, name: str, now: float) -> list[tuple[str, Folded]] | None:
-        """Fold a file; refuse what cannot be folded; return None if it is gone."""
-        found: list[tuple[str, Folded]] = []
+    def _read(self, name: str) -> Item | None:
+        """Read a file; return None if it is gone, refused, or left for later."""
         try:
-            item = self._owner.spool.read(name)
-            if item is None:
-                return None
-            for event in self.events(item, now):
-                if event.kind == "junk":
-                    self._refuse(name, "not an event", event.why)
-                folded = self._owner.board.fold(event)
-                found += [(name if f.event.kind == event.kind else "", f) for f in folded]
+            return self._owner.spool.read(name)
         except Refused as why:
             self._refuse(name, str(why))
         except OSError as e:
             if e.errno in OF_THE_SYSTEM:
                 raise
-            self.blame(name, "it cannot be read")
+            self._owner.spool.leave(name)
+        return None
+
+    def _fold_item(self, item: Item, now: float) -> list[tuple[str, Folded]]:
+        """Fold the events of a file; refuse what cannot be folded."""
+        name, found = item.name, list[tuple[str, Folded]]()
+        try:
+            for event in self.events(item, now):
+                if event.kind == "junk":
+                    self._refuse(name, "not an event", event.why)
+                folded = self._owner.board.fold(event)
+                found += [(name if f.event.kind == event.kind else "", f) for f in folded]
         except MemoryError:
             raise
-        except Exception:
+        except Exception as e:
+            if isinstance(e, OSError) and e.errno in OF_THE_SYSTEM:
+                raise
             # one poisoned event must not crash-loop every Neovim
             self.blame(name, "it cannot be folded")
         return found

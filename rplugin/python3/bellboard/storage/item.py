@@ -48,7 +48,10 @@ class Item(msgspec.Struct, frozen=True):
 
 
 def read_item(folder: str, name: str) -> Item | None:
-    """Read a file; return None if it is gone, raise `Refused` if it is not a valid event."""
+    """Read a file; return None if it is gone, raise `Refused` if it is not a valid event.
+
+    Raise OSError if it may be read later.
+    """
     path = f"{folder}/{name}"
     try:
         fd = os.open(path, _OPEN)
@@ -57,7 +60,11 @@ def read_item(folder: str, name: str) -> Item | None:
     except OSError as error:
         if error.errno in OF_THE_SYSTEM:
             raise
-        raise Refused(_kind(path) or f"cannot be opened: {error.strerror}") from None
+        if why := _kind(path):
+            raise Refused(why) from None
+        if error.errno in (errno.EACCES, errno.EPERM):
+            raise Refused(f"cannot be opened: {error.strerror}") from None
+        raise  # such as EIO: the disk's fault
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):

@@ -236,10 +236,14 @@ class Spool:
     def set_aside(self, name: str, reason: str, detail: str = "") -> None:
         """Move a file from new/ to bad/ with the reason, and count it.
 
-        This process ignores a file that can be neither moved nor removed.
+        A file that can be neither moved nor removed is ignored until the next `sweep`.
         """
         if not self._aside.take(f"{self._new}/{name}", name, reason, detail):
             self._stuck.add(name)
+
+    def leave(self, name: str) -> None:
+        """Ignore a file until the next `sweep`: it may be readable then."""
+        self._stuck.add(name)
 
     def settle(self) -> None:
         """Complete what `set_aside` began; call this once for many, within the lock."""
@@ -256,7 +260,8 @@ class Spool:
         }
 
     def sweep(self) -> None:
-        """Remove files that killed writers left in tmp/."""
+        """Remove files that killed writers left in tmp/, and try again what was left in new/."""
+        self._stuck.clear()
         old = time.time() - TMP_AGE
         for name in briefly(listing(self._tmp)):
             with contextlib.suppress(FileNotFoundError):
