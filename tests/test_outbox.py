@@ -175,6 +175,24 @@ def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
     assert times == [1.0 + n for n in range(5, MOST + 5)]
 
 
+def test_what_a_user_did_is_kept_before_findings(tmp_path: Path) -> None:
+    """Hosts report what they see again; a user does not."""
+    spool = made(tmp_path / "home")
+    outbox = Outbox(spool, lambda: None, lambda: None)
+    (spool.home / "spool" / "tmp").rename(spool.home / "away")
+    outbox.put({"t": 1.0, "park": {"session_id": "s", "parked": True}})
+    for n in range(MOST + 5):
+        outbox.put({"t": 2.0 + n, "tick": {}}, f"key {n}")
+    (spool.home / "away").rename(spool.home / "spool" / "tmp")
+    eventually(lambda: outbox.send() == 0.0 or not outbox.notes, "all of it")
+    times = sorted(path.stat().st_mtime for path in spool.new.iterdir())
+    assert times == [1.0, *(2.0 + n for n in range(6, MOST + 5))]
+    (spool.home / "spool" / "tmp").rename(spool.home / "away")
+    for n in range(MOST + 1):
+        outbox.put({"t": 1.0 + n, "park": {"session_id": f"s{n}", "parked": True}})
+    assert f"{MOST} changes are waiting" in outbox.notes["write"]
+
+
 def test_unencodable_text_is_written_as_far_as_possible(tmp_path: Path) -> None:
     """Half a character in a path once lost the whole finding, silently."""
     spool = made(tmp_path / "home")

@@ -22,7 +22,8 @@ class Outbox:
     """Writes lines to the spool; `send` retries.
 
     Calls `delayed` when a line has to wait, so that somebody calls `send`, and `spilled` when it
-    resumes after dropping some.
+    resumes after dropping some: those with a key first, which are findings and can be reported
+    again; what a user did has none.
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class Outbox:
         name = object() if key is None else key
         self._waiting.setdefault(name, (line, key))
         while len(self._waiting) > MOST:
-            del self._waiting[next(iter(self._waiting))]
+            findings = (n for n, (_, k) in self._waiting.items() if k is not None)
+            del self._waiting[next(findings, next(iter(self._waiting)))]
             self._lost += 1
         return self._why
 
