@@ -20,6 +20,7 @@ from bellboard.core.board import Board
 from bellboard.storage import schema
 from bellboard.storage.damaged import MOST_ASIDE, set_aside
 from bellboard.storage.identity import Identity
+from bellboard.storage.shared import DATABASE
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Damaged, Replaced, Store
 from hosting import (
@@ -32,6 +33,7 @@ from hosting import (
     opened,
     put,
     statuses,
+    work,
 )
 from rig import warm
 from rig.clock import Clock
@@ -174,6 +176,26 @@ def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
     mended = make()
     assert {"kept", "fresh"} <= mended.restore(clerk, clock.advance(1))
     assert {"kept", "fresh"} <= mended.board.sessions.keys()
+
+
+def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:
+    """Those that are set in the new one by then count; its id is another."""
+    clerk = make()
+    options = {"answers": True, "mode": "quiet", "bars": ["/tmp/tmux"], DATABASE: "old"}
+    with clerk.store.lock():
+        for key, value in options.items():
+            clerk.store.set_option(key, value, 1, clock())
+    work(clerk, clock)
+    since = clerk.store.option("watched_since")
+    clerk.store.close()
+    removed_with_its_log(clerk.store.path)
+    other = make()
+    with other.store.lock():
+        other.store.set_option("mode", "all", 1, clock())
+    other.restore(clerk, clock())
+    options |= {"mode": "all", "watched_since": since}
+    del options[DATABASE]
+    assert other.store.options() == options
 
 
 @pytest.mark.parametrize("contents", [bytes(32), bytes(8192)], ids=len)
@@ -420,14 +442,14 @@ def test_what_a_link_leads_to_is_not_tidied_up(
     monkeypatch.setattr("bellboard.storage.questions.KEPT_AGE", -1.0)
     spool = made(tmp_path / "home")
     foreign, there = swapped(spool.home, folder)
-    for work in (
+    for tidy in (
         spool.sweep,
         spool.hosts.alive,
         spool.counts,
         lambda: spool.questions.drop_all_but(()),
     ):
         with contextlib.suppress(OSError):
-            work()
+            tidy()
     assert there == set(os.listdir(foreign))  # noqa: PTH208
 
 

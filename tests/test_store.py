@@ -236,16 +236,16 @@ class Overtaken(Store):
             self.before, self.by = "", sqlite3.connect(self.path, isolation_level=None)
             self.by.execute("BEGIN EXCLUSIVE")
 
-    def option(self, key: str) -> Any:
-        self.taken("option")
-        return super().option(key)
+    def options(self) -> dict[str, Any]:
+        self.taken("options")
+        return super().options()
 
     def remember_applied(self) -> None:
         self.taken("remember_applied")
         super().remember_applied()
 
 
-@pytest.mark.parametrize("before", ["option", "remember_applied"])
+@pytest.mark.parametrize("before", ["options", "remember_applied"])
 def test_what_changed_is_returned_although_a_step_fails_afterwards(
     make: Make, clock: Clock, before: str
 ) -> None:

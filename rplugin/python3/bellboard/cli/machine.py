@@ -155,7 +155,7 @@ def _is_here() -> bool:
 
 def _is_own(hello: Hello, state: State) -> bool:
     """Return whether a feed is of our own board."""
-    from ..hosting.unsent import DATABASE
+    from ..storage.shared import DATABASE
     from ..system.computer import boot_id
     from .home import opened
 

@@ -18,6 +18,7 @@ from ..core.options import Options, options_of, settings_of
 from ..core.session import Session
 from ..storage.causes import OF_VALUES
 from ..storage.questions import KEPT_BYTES, KEPT_FILES
+from ..storage.shared import DATABASE
 from ..storage.spool import Spool
 from ..storage.store import Busy, Newer, Store
 from ..storage.upkeep import GONE
@@ -51,7 +52,8 @@ class Clerk:
         self.others, self.damaged = Others(), DamagedRows()
         self.unkept = 0  # open questions whose events are not kept
         self.watching = watching  # True for a host, False for a command that only folds once
-        self._options: object = None  # as stored in the table
+        self._shared: dict[str, object] = {}  # the shared options, as stored in the table
+        self._options: object = None  # of these, what was configured
         self._watched_since: float | None = None
         self._backlog = Backlog(self)
         self._unlinked: list[str] = []
@@ -116,9 +118,10 @@ class Clerk:
         return notes
 
     def restore(self, before: Clerk, now: float) -> set[str]:
-        """Write the sessions of a database that was damaged, or lost its log; return what changed.
+        """Write the sessions and options of a database that was damaged, or lost its log.
 
-        What is there now may know some of them as well, or that they are gone.
+        Return what changed.  What is there now may know some of them as well, or that they are
+        gone.
         """
         known = before.board.sessions if before._committed is None else before._committed
         with self.store.lock():
@@ -132,8 +135,8 @@ class Clerk:
                     self.board.keep(s)
             self._changed |= self.board.dirty
             self.store.write(self.board, (), (), 0.0, now)
-            if self._watched_since is None:
-                self.store.set_option("watched_since", before._watched_since, os.getpid(), now)
+            for key in before._shared.keys() - self._shared.keys() - {DATABASE}:
+                self.store.set_option(key, before._shared[key], os.getpid(), now)
         self._ahead = False
         return self._take_changed()
 
@@ -172,11 +175,12 @@ class Clerk:
             self._changed |= board.sessions.keys()
             board, options, self.store.revision, self._backlog.names = Board(), None, 0, []
         self._changed |= self.store.refresh(board)
-        stored = self.store.option("config")
+        shared = self.store.options()
+        stored = shared.get("config")
         if stored != options:
             board.configure(options_of(stored or {}, Options()))
         self.board, self._options, self._ahead, self._committed = board, stored, False, None
-        self._watched_since = self.store.option("watched_since")
+        self._shared, self._watched_since = shared, shared.get("watched_since")
         self.store.caught_up()
         self._follow()
 

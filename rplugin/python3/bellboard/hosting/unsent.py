@@ -16,10 +16,10 @@ from ..core.feed import MOST, Cursor, Moved
 from ..core.feedread import moved_of
 from ..core.published import Published
 from ..core.row import Row, row
+from ..storage.shared import DATABASE
 from ..storage.store import Store
 from .publishing import line_of
 
-DATABASE: Final = "database"  # the shared option: the id of this database
 NOWHERE: Final = Cursor("", 0)
 
 

@@ -22,6 +22,7 @@ OPTIONS: Final[dict[str, Any]] = {
 }
 
 ICONS: Final = "icons"  # the option with the icons that were set last
+DATABASE: Final = "database"  # the option with the id of this database: another one has another
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -85,6 +86,11 @@ class Shared(History):
         rows = self.all(f"SELECT key, {moderate('value')} FROM options WHERE key = ?", key)
         found = self.sound("options", rows, _option)
         return found[0] if found else None
+
+    def options(self) -> dict[str, Any]:
+        """Return all shared options."""
+        rows = self.all(f"SELECT key, {moderate('value')} FROM options")
+        return dict(self.sound("options", rows, lambda r: (text(r[0]), _option(r))))
 
     def set_option(self, key: str, value: object, pid: int, now: float) -> None:
         """Set a shared option, within the lock; `pid` is the process that sets it."""
