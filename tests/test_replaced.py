@@ -178,6 +178,32 @@ def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
     assert {"kept", "fresh"} <= mended.board.sessions.keys()
 
 
+def test_transitions_in_a_new_database_go_on_after_the_old_ones(make: Make, clock: Clock) -> None:
+    """A number says once per machine what was announced; what another host wrote is announced."""
+    one, two = make(), make()
+    for event in ("UserPromptSubmit", "Stop"):
+        emit(one, clock, event)
+        one.step(clock.advance(1))
+    (*_, last) = (change.id for change in one.store.changes())
+    (first,) = two.store.changes()[:1]
+    two.store.transition = first.id  # it has read no more
+    removed_with_its_log(one.store.path)
+    again = make()
+    again.store.skip_changes()
+    again.restore(one, clock())
+    emit(again, clock, "UserPromptSubmit")
+    again.step(clock.advance(1))
+    late = make()
+    late.store.skip_changes()
+    late.restore(two, clock())
+    emit(late, clock, "Stop")
+    late.step(clock.advance(1))
+    found = late.store.changes()
+    assert [change.transition.after for change in found] == ["working", "completed"]
+    assert last < found[0].id == found[1].id - 1
+    assert again.store.changes() == found
+
+
 def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:
     """Those that are set in the new one by then count; its id is another."""
     clerk = make()

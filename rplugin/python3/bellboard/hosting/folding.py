@@ -134,6 +134,7 @@ class Clerk:
                 if sid not in gone if there is None else there.last < s.last:
                     self.board.keep(s)
             self._changed |= self.board.dirty
+            self.store.go_on_after(before.store)
             self.store.write(self.board, (), (), 0.0, now)
             for key in before._shared.keys() - self._shared.keys() - {DATABASE}:
                 self.store.set_option(key, before._shared[key], os.getpid(), now)

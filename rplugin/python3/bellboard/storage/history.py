@@ -13,6 +13,7 @@ from ..core.lenient import LARGEST
 from .rows import Cells, blob, moderate, number, text, text_or_none, time
 from .upkeep import Upkeep
 
+UNREAD: Final = 1000  # transitions: more than other hosts may have read before this one
 #: What `_change` reads.
 CHANGES: Final = "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
 
@@ -72,6 +73,21 @@ class History(Upkeep):
         """Skip all transitions up to now."""
         rows = self.all(f"SELECT max(id) FROM transitions WHERE id < {LARGEST}")
         self.transition = rows[0][0] or 0
+
+    def go_on_after(self, before: History) -> None:
+        """Go on where another database ended, within the lock: hosts know transitions by number.
+
+        What other hosts have written since is read as new.
+        """
+        self.transition = last = before.transition
+        self.db.execute(
+            "INSERT INTO sqlite_sequence SELECT 'transitions', 0"
+            " WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'transitions')"
+        )
+        self.db.execute(
+            "UPDATE sqlite_sequence SET seq = ? WHERE name = 'transitions' AND seq < ?",
+            (last + UNREAD, last),
+        )
 
     def since(self, last: int, most: int) -> list[Change] | None:
         """Return the published transitions after that one; None if any is gone, or for too many."""
