@@ -260,6 +260,26 @@ def test_many_at_once_are_limited_per_minute() -> None:
     assert len(house.float) == 7, "the float has them all"
 
 
+def test_a_clock_set_back_delays_no_notification() -> None:
+    """Such as after the start of a machine whose clock was hours ahead."""
+    house = House(ladders(desktop=0, sound=60)._replace(cap=3))
+    house.now += 7200
+    for n in range(3):
+        house.be("blocked", f"s{n}")
+    house.be("blocked", "seen")
+    house.change("seen", viewers=frozenset({"nvim"}))
+    assert len(house.wait(1)) == 3
+    house.now -= 7200
+    house.notices.set_back(house.now)
+    house.change("seen", viewers=frozenset())
+    house.be("blocked", "new")
+    house.be("blocked", "s0")
+    house.rung.clear()
+    house.wait(MINUTE + 1)
+    rung = {(notice.session_id, notice.channel) for _, notice in house.rung}
+    assert rung >= {("new", "desktop"), ("seen", "desktop"), ("s0", "desktop"), ("s1", "sound")}
+
+
 def test_however_many_sessions_of_other_machines_call_none_here_waits() -> None:
     """Each kind has its own limit."""
     house = House(ladders(desktop=1)._replace(cap=3))

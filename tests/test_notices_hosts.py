@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bellboard.core.board import Board
+from bellboard.core.notices import Notice
 from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.bell import Bell
 from bellboard.hosting.commands import Commands
@@ -168,6 +169,26 @@ def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
             store.set_editor(other._replace(focused=time.time()))
         bell.act(store, Board())
         assert not bell.shown()["front"]
+        bell.close()
+
+    asyncio.run(test())
+    store.close()
+
+
+def test_a_clock_set_back_is_noticed(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(spool.home)
+
+    async def test() -> None:
+        pid = os.getpid()
+        bell = Bell(spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None)
+        sent = Notice(1, "s", "desktop", "blocked")
+        with monkeypatch.context() as patch:
+            later = time.time() + 7200
+            patch.setattr("bellboard.hosting.bell.time.time", lambda: later)
+            bell.act(store, Board())
+            bell.notices.sent(sent, later)
+        bell.act(store, Board())
+        assert bell.notices._last["s", "desktop"] <= time.time()
         bell.close()
 
     asyncio.run(test())

@@ -123,6 +123,14 @@ class Notices:
                 c for c in CHANNELS if c != "float" and self._ready(sid, standing, c) <= now
             }
 
+    def set_back(self, now: float) -> None:
+        """Note that the clock was set back: nothing waits for a time that is to come again."""
+        for standing in self._standing.values():
+            standing.begins = min(standing.begins, now)
+        self._last = {key: min(t, now) for key, t in self._last.items()}
+        for about, times in self._sent.items():
+            self._sent[about] = deque(min(t, now) for t in times)
+
     # ------------------------------------------------------------ what is due
 
     def calling(self, now: float) -> list[str]:

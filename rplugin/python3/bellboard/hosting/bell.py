@@ -66,6 +66,7 @@ class Bell:
         self._unheard: list[Change] = []
         self._lines: list[dict[str, Any]] = []  # for the editor to show
         self._wish = ""  # a mode to set
+        self._acted = 0.0  # when it last acted
         self._deaths: Deaths | None = None
         self._grants = Grants(home, self._wake)
 
@@ -122,6 +123,9 @@ class Bell:
 
     def act(self, store: Store, board: Board) -> float:
         """Send what is due; return the seconds until the next call."""
+        before, self._acted = self._acted, time.time()
+        if self._acted < before:
+            self.notices.set_back(self._acted)
         self._listen(store)
         self._share(store)
         self._read_others(store)
