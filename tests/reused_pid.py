@@ -44,10 +44,10 @@ def main() -> None:
     decoder = decoding.Decoder()
     header: Any = {"agent": "claude"}  # the spool keeps equal ones as one
 
-    def terminal_of(pid: int) -> str | None:
-        header["pid"] = pid
-        item: Any = Item("1.Stop", 5.0, "hook", "Stop", header, STOP, False)
-        (event,) = decoder.events(item, 5.0)
+    def terminal_of(pid: int, ago: float = 0.0) -> str | None:
+        header["pid"], t = pid, time.time() - ago
+        item: Any = Item("1.Stop", t, "hook", "Stop", header, STOP, False)
+        (event,) = decoder.events(item, t)
         return event.origin.tty
 
     pid, _ = in_a_terminal()
@@ -57,6 +57,8 @@ def main() -> None:
     again, _ = in_a_terminal(pid)
     time.sleep(0.02)
     assert terminal_of(again) == tty_of(again) != os.ttyname(keeper)
+    time.sleep(0.02)
+    assert terminal_of(again, ago=3600.0) is None, "an event of an earlier process"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,23 @@ def test_pipes_of_nobody_are_removed_a_few_at_a_time(
         assert left == sum(name.startswith("2147483647") for name in place.pipes)
     assert waiting.run(store, {}) > 0.0
     assert place.offered == len(place.pipes) == OFFERED
+    waiting.close()
+    store.close()
+
+
+def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(place: Place) -> None:
+    """A hook would take it, and nobody could answer."""
+    place.spool.prepare()
+    place.turn("on")
+    pid, now = os.getppid(), time.time_ns()
+    old, new = f"{pid}.{10**18}", f"{pid}.{now}"
+    for name in (old, new):
+        os.mkfifo(place.spool.home / "answers" / name)
+    store, waiting = Store(place.spool.home), Waiting(place.spool)
+    for _ in range(2):
+        waiting.run(store, {})
+        assert old not in place.pipes
+        assert new in place.pipes
     waiting.close()
     store.close()
 

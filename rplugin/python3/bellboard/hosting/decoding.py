@@ -14,7 +14,7 @@ from ..agents.origins import origin_of
 from ..core.bounds import bounded
 from ..core.events import ASKING, Event, Origin, junk
 from ..storage.item import Item
-from ..system.processes import argv_of, tty_of
+from ..system.processes import argv_of, ran_at, tty_of
 
 ORIGINS: Final = 256  # origins to cache; the spool caches as many headers
 LASTING: Final = 2.0  # seconds to cache one: after that, another process may have its pid
@@ -43,26 +43,34 @@ class Decoder:
             return [event if event.clock == clock else replace(event, clock=clock)]
         if item.event == "view":
             return of_tmux(item.payload, item.t, clock, origin_of(item.origin))
-        origin = self._origin(item.origin)
+        origin = self._origin(item.origin, item.t)
         dialect = dialect_of(origin.agent)
         event = dialect.event(item.payload, item.t, clock, origin, item.truncated, item.event)
         if event.kind in ASKING:
             event = replace(event, request=item.name, pipe=item.pipe)
         return [event]
 
-    def _origin(self, given: dict[str, object] | None) -> Origin:
-        """Decode an origin and add its terminal; cached, as the spool shares equal origins."""
+    def _origin(self, given: dict[str, object] | None, t: float) -> Origin:
+        """Decode the origin of an event and add its terminal.
+
+        Cached, as the spool shares equal origins.
+        """
         known, now = self._origins.get(id(given)), time.monotonic()
         if known is not None and known[0] is given and now < known[2]:
             return known[1]
         origin = origin_of(given)
-        if origin.tty is None and origin.pid is not None:
+        if origin.tty is None and origin.pid is not None and _is_still(origin.pid, t):
             tty = tty_of(origin.pid)
             origin = replace(origin, tty=tty) if tty else _placed(origin, origin.pid)
         if len(self._origins) >= ORIGINS:
             self._origins.clear()
         self._origins[id(given)] = (given, origin, now + LASTING)
         return origin
+
+
+def _is_still(pid: int, t: float) -> bool:
+    """Return whether a pid still means the process that it meant in an event of that time."""
+    return time.time() < t + LASTING or ran_at(pid, t)
 
 
 def _placed(origin: Origin, pid: int) -> Origin:

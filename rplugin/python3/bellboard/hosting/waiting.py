@@ -20,7 +20,7 @@ from ..storage.ground import briefly
 from ..storage.spool import Spool
 from ..storage.store import Store
 from ..system.failures import described
-from ..system.processes import is_alive
+from ..system.processes import is_alive, ran_at
 
 OPTION: Final = "answers"  # the shared option
 OFFERED: Final = 8  # pipes that no hook has taken yet
@@ -40,6 +40,7 @@ class Waiting:
         self._changed: set[str] = set()  # sessions
         self._blind = 0.0  # since when questions may have come that are not known here
         self._asking: dict[str, frozenset[str]] = {}  # session → the pipes of its questions
+        self._offered: set[str] = set()  # pipes that other hosts made
         self._unheard: dict[str, float] = {}  # pipe that is taken for no question → since when
 
     def note_changed(self, sids: Iterable[str]) -> None:
@@ -109,15 +110,25 @@ class Waiting:
                 if (left := since + UNHEARD - now) > 0:
                     wait = min(wait, left)
                     continue
-            elif name in self._pipes.held or (_host(name) != self._pid and is_alive(_host(name))):
+            elif name in self._pipes.held or self._is_offered(name):
                 continue
             over.append(name)
         self._unheard = unheard
+        self._offered &= found.keys()
         left = len(over)
         for name in briefly(over):
             self._pipes.dismiss(name)
             left -= 1
         return 0.0 if left else wait
+
+    def _is_offered(self, name: str) -> bool:
+        """Return whether the host that made a pipe still runs, and not only its pid lives again."""
+        pid, made = map(int, name.split("."))
+        if pid == self._pid or not is_alive(pid):
+            return False
+        if name not in self._offered and ran_at(pid, made / 1e9):  # asked once: it takes a while
+            self._offered.add(name)
+        return name in self._offered
 
     def _offer(self, found: Mapping[str, bool]) -> float:
         """Offer as many pipes as there should be."""
@@ -144,7 +155,3 @@ def _named(s: Session, here: bool = False) -> Iterator[str]:
     for run, b in questions_of(s):
         if b.pipe and not (here and (b.agent or run.headless)):
             yield b.pipe
-
-
-def _host(name: str) -> int:
-    return int(name.partition(".")[0])

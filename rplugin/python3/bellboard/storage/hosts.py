@@ -6,20 +6,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from ..core.lenient import decimal
-from ..system.processes import began_at
+from ..system.processes import ran_at
 from .aside import remove
 from .ground import briefly, listing
 from .item import OF_THE_SYSTEM
 
-HOST_AGE = 600.0  # seconds; a host announces itself every 30 s, except while the machine sleeps
-ROUNDING = 2.0  # seconds; when a process began is known to within a second
 LARGEST_NOTES = 1 << 20  # bytes to read
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -68,12 +65,11 @@ class Hosts:
         """Return the running hosts, and remove the records of dead ones."""
         alive: list[str] = []
         dead: list[str] = []
-        old = time.time() - HOST_AGE
         for name in listing(self._folder):
             path = f"{self._folder}/{name}"
             with contextlib.suppress(OSError):
                 written = os.lstat(path).st_mtime
-                is_alive = _alive(name) and (written > old or _ran(name, written))
+                is_alive = _alive(name) and ran_at(int(name), written)
                 (alive if is_alive else dead).append(name)
         for name in briefly(dead):
             with contextlib.suppress(OSError):
@@ -83,12 +79,6 @@ class Hosts:
 
 def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | _OPEN)
-
-
-def _ran(pid: str, t: float) -> bool:
-    """Return whether this process ran then; otherwise the pid was that of another one."""
-    began = began_at(int(pid))
-    return began is not None and began <= t + ROUNDING
 
 
 def _alive(pid: str) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, Final
 INTERPRETERS = frozenset({"node", "bun", "deno"})
 PROC = "/proc"
 ENVIRONMENT_LIMIT: Final = 1 << 20
+ROUNDING: Final = 2.0  # seconds; when a process began is known to within a second
 LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
 _HERE, _MAPPED = (
     f"{int.from_bytes(part, sys.byteorder):08X}" for part in (b"\x7f\0\0\1", b"\0\0\xff\xff")
@@ -65,6 +66,12 @@ def began_at(pid: int) -> float | None:
         return float(booted[0].split()[1]) + ticks if booted else None
     created = _ask(pid, "create_time")
     return float(created) if created else None
+
+
+def ran_at(pid: int, t: float) -> bool:
+    """Return whether a process ran then, as far as can be known: its pid may be used again."""
+    began = began_at(pid)
+    return began is None or began <= t + ROUNDING
 
 
 def owner_of(pid: int) -> int | None:
