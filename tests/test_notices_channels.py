@@ -13,6 +13,7 @@ from bellboard.core.published import Published, project_of, publish
 from bellboard.core.session import Block, Session
 from bellboard.hosting.channels import Channels, wording
 from bellboard.hosting.commands import Commands
+from bellboard.system.mounts import Mounts
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -190,6 +191,20 @@ def test_a_sound_is_chosen_by_label_then_status(tmp_path: Path) -> None:
     mine = channels.command_of(notice("sound"), {**p, "label": "MINE"})
     assert mine == ["play", "-q", str(horn)]
     assert channels.command_of(notice("sound", "error"), p) == []
+
+
+def test_a_sound_on_a_mount_that_may_hang_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop would wait for it; its player may."""
+    table = tmp_path / "mountinfo"
+    table.write_text(f"36 35 0:99 / {tmp_path}/far rw - nfs4 server:/home rw\n")
+    monkeypatch.setattr("bellboard.hosting.channels.MOUNTS", Mounts(str(table)))
+    (tmp_path / "horn.wav").symlink_to("far/horn.wav")
+    sounds = {"blocked": f"{tmp_path}/horn.wav", "error": f"{tmp_path}/none.wav"}
+    channels = Channels({"player": ["play"], "sounds": sounds}, ENV)
+    assert channels.command_of(notice("sound"), asking("x")) == ["play", sounds["blocked"]]
+    assert channels.command_of(notice("sound", "error"), asking("x")) == []
 
 
 def test_a_channel_that_is_missing_is_not_claimed(tmp_path: Path) -> None:

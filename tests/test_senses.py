@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
+import tempfile
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +24,11 @@ from bellboard.system.doer import AtOnce, Job
 from bellboard.system.processes import started_of
 from bellboard.system.reach import Reach
 from bellboard.system.watch import Watch
+from bellboard.system.written import Written
 from bellboard.witnesses.screens import Screens
 from hosting import made
 from rig.home import Home
-from rig.waiting import PATIENCE
+from rig.waiting import GLANCE, PATIENCE
 from test_lookout import Desk, run
 
 
@@ -105,3 +109,31 @@ def test_panes_with_one_name_in_two_servers_are_both_read() -> None:
 
     asyncio.run(test())
     assert ["/tmp/a", "/tmp/b"] == sorted(read.values())
+
+
+@pytest.mark.files
+@pytest.mark.skipif(sys.platform != "linux", reason="needs inotify and /dev/shm")
+def test_only_terminals_are_watched() -> None:
+    """A path below /dev can lead anywhere, such as to a mount that hangs; evidence names it."""
+    ours, theirs = os.openpty()
+    file, folder = tempfile.mkstemp(dir="/dev/shm")
+    heard: list[str] = []
+
+    async def listen() -> None:
+        written = Written(heard.append)
+        for path in (folder, f"/dev/fd/{file}", "/dev/pts/../shm", tty := os.ttyname(theirs)):
+            written.add(path)
+        os.write(file, b"x")
+        os.write(theirs, b"x")
+        while tty not in heard:
+            await asyncio.sleep(GLANCE)
+        await asyncio.sleep(GLANCE)
+        assert [tty] == heard
+        written.close()
+
+    try:
+        asyncio.run(asyncio.wait_for(listen(), PATIENCE))
+    finally:
+        Path(folder).unlink()
+        for descriptor in (ours, theirs, file):
+            os.close(descriptor)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ..core import cells, words
 from ..core.notices import Notice
 from ..core.published import Published
-from ..system.mounts import near
+from ..system.mounts import MOUNTS, near
 
 LONGEST_TEXT: Final = 200  # cells
 VIAS: Final = ("notify-send", "osascript", "osc9", "osc777")
@@ -160,7 +160,7 @@ class Channels:
         name = self._of_label.get(label, {}).get(status) or self._sounds.get(status)
         name = name or OF_STATUS[status]
         files = SOUNDS.get(name) or (_own(name),)
-        return next((f for f in files if f.startswith("/") and os.path.isfile(f)), "")  # noqa: PTH113
+        return next((f for f in files if f.startswith("/") and _is_there(f)), "")
 
 
 def _words(value: object) -> list[str]:
@@ -172,6 +172,11 @@ def _words(value: object) -> list[str]:
 
 def _own(path: str) -> str:
     return os.path.expanduser(path)  # noqa: PTH111 - does not raise for an unknown user
+
+
+def _is_there(path: str) -> bool:
+    """Return whether a file is there; the player finds out where looking may hang."""
+    return MOUNTS.hanging(path) is not None or os.path.isfile(path)  # noqa: PTH113
 
 
 def _texts(value: object) -> dict[str, str]:

@@ -7,7 +7,7 @@ inotify, a terminal counts as written to after a while.
 from __future__ import annotations
 
 import asyncio
-import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -15,6 +15,7 @@ from typing import Final
 from .inotify import Inotify
 
 LATER: Final = 2.0  # seconds
+TERMINAL: Final = re.compile(r"/dev/(?:pts/[0-9]+|tty[A-Za-z0-9]+)", re.ASCII)
 
 
 class Written:
@@ -33,8 +34,8 @@ class Written:
 
     def add(self, tty: str) -> None:
         """Report the next write to a terminal."""
-        if not tty.startswith("/dev/") or os.path.normpath(tty) != tty:
-            return  # any other path may hang
+        if not TERMINAL.fullmatch(tty):
+            return  # any other path may hang, or lead elsewhere
         if self._inotify is not None:
             try:
                 self._inotify.add_once(tty)
