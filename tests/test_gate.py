@@ -203,6 +203,17 @@ def test_a_fuse_mount_is_not_even_looked_at(
     assert gate.admitted(str(path)) == str(path)
 
 
+def test_without_the_mount_table_nothing_is_admitted(
+    home: Home, listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as when there are no file descriptors left; a system may have no table at all."""
+    path = listen(home.project / "s")
+    monkeypatch.setattr(gate, "TABLE", str(home.root))
+    assert refusal(str(path)) == "the mounts cannot be read: Is a directory"
+    monkeypatch.setattr(gate, "TABLE", str(home.root / "none"))
+    assert gate.admitted(str(path)) == str(path)
+
+
 def test_a_check_that_hangs_is_not_waited_for(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as on NFS, which is no FUSE mount: here the mount table lists none."""
     (home.root / "mountinfo").touch()

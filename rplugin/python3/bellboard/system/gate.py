@@ -159,5 +159,7 @@ def _programs() -> Collection[str]:
     """Return the FUSE mounts, but not the root: nothing works if that lies."""
     try:
         return {mount.place for mount in read(TABLE) if mount.is_fuse} - {"/"}
-    except OSError:  # not Linux
+    except (FileNotFoundError, NotADirectoryError):  # not Linux
         return ()
+    except OSError as e:  # such as no file descriptors left
+        raise Denied(f"the mounts cannot be read: {e.strerror}") from None
