@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -92,6 +94,19 @@ def test_a_reply_of_another_version_is_understood_or_refused(
     refused = {"ok": False, "why": "dev sent a reply that cannot be read; update bellboard there"}
     reply = json.loads(json.dumps(does(home, what)))
     assert reply == (refused if understood is None else {"ok": True, **understood})
+
+
+def test_a_request_needs_no_watch(
+    home: Home, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be none left: then it looks for the reply."""
+
+    def none_left(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(elsewhere, "arm", none_left)
+    keeper.replies["stop"] = {"ok": True, "text": "done"}
+    assert does(home, "stop", pid=7) == {"ok": True, "text": "done"}
 
 
 def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(

@@ -159,16 +159,14 @@ def _there(s: Session) -> str:
 async def _arrivals(folder: Path) -> AsyncIterator[asyncio.Event | None]:
     """Yield an event that is set when a file comes into a folder; None if nothing reports that."""
     arrived = asyncio.Event()
-    try:
-        watch = Inotify(lambda _: arrived.set())
-    except (OSError, AttributeError):  # no inotify, or no more of it
-        yield None
-        return
-    try:
-        watch.add(str(folder), arm(watch.descriptor, str(folder), True), True)
-        yield arrived
-    finally:
-        watch.close()
+    with contextlib.ExitStack() as stack:
+        reported: asyncio.Event | None = arrived
+        try:
+            watch = stack.enter_context(contextlib.closing(Inotify(lambda _: arrived.set())))
+            watch.add(str(folder), arm(watch.descriptor, str(folder), True), True)
+        except (OSError, AttributeError):  # no inotify, or no more of it
+            reported = None
+        yield reported
 
 
 async def _wait(arrived: asyncio.Event | None) -> None:
