@@ -414,3 +414,26 @@ def test_thousands_of_notes_are_counted_and_not_listed() -> None:
     report = Health(whole, quiet, quiet, (part, part)).report({}, 0)  # type: ignore[arg-type]
     assert len(report["notes"]) == MOST + 1
     assert report["notes"]["more"] == f"{2 * (3000 - MOST)} more notes, not listed here"
+
+
+def test_a_note_does_not_outlast_a_lost_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Doctor would show it for as long as the host runs."""
+    monkeypatch.setattr("bellboard.hosting.health.OFTEN", 0.0)
+    hosts, part = made(tmp_path / "home").hosts, SimpleNamespace(notes={"rows": "odd"})
+    whole = SimpleNamespace(clerk=None, home="/h", pid=7, has_arrived=True)
+    whole.announce = lambda notes: hosts.announce(7, notes)
+    quiet = SimpleNamespace(watch=None, vanished=0, health=dict)
+    health = Health(whole, quiet, quiet, (part,))  # type: ignore[arg-type]
+
+    def shared() -> dict[str, str]:
+        health.report({}, 0)
+        health.share()
+        return hosts.notes_of(7)
+
+    assert shared() == {"rows": "odd"}
+    whole.has_arrived, part.notes = False, {}
+    assert shared() == {"rows": "odd"}
+    whole.has_arrived = True
+    assert shared() == {}

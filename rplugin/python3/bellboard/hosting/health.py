@@ -35,7 +35,7 @@ class Health:
         self._parts = parts
         self._home = words.plain(connection.home)
         self._notes: dict[str, str] = {}
-        self._shared: dict[str, str] = {}  # the notes as last written
+        self._shared: dict[str, str] | None = None  # the notes as last written; None: unknown
         self._early = 0.0  # do not write before this
 
     def report(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Health:
         """Write the notes for doctor."""
         now = time.monotonic()
         if not self._connection.has_arrived:
-            self._shared = {}  # a host is announced without notes
+            self._shared = None  # those of trouble until then may be in the file
             return NEVER
         if self._notes == self._shared:
             return NEVER
