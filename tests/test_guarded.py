@@ -29,6 +29,7 @@ from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.commands import ALIKE, Commands
 from bellboard.hosting.health import MOST, Health
 from bellboard.hosting.loop import Loop
+from bellboard.hosting.reader import MOST_LATE, Reader
 from bellboard.storage import schema
 from bellboard.storage.spool import Spool
 from hosting import Mounts, RecordedHost, made, opened, put
@@ -437,3 +438,26 @@ def test_a_note_does_not_outlast_a_lost_database(
     assert shared() == {"rows": "odd"}
     whole.has_arrived = True
     assert shared() == {}
+
+
+def test_a_notification_that_cannot_be_sent_is_sent_later() -> None:
+    """It is claimed by then, so no other host sends it; of many, the newest are kept."""
+    lines, sent, hangs = [{"id": 0}], list[Any](), [True]
+
+    def push(message: Any) -> None:
+        if hangs:
+            raise BlockingIOError("Neovim has stopped reading")
+        sent.append(message)
+
+    bell = SimpleNamespace(said=lambda: [lines.pop()] if lines else [], shown=dict)
+    publisher = SimpleNamespace(push=lambda *given: given[-1] or None, ask_full=lambda: None)
+    connection = SimpleNamespace(is_open=True, use=lambda work, otherwise: otherwise)
+    reader = Reader(push, publisher, connection, bell, *[None] * 3)  # type: ignore[arg-type]
+    for n in range(1, MOST_LATE + 2):
+        with pytest.raises(BlockingIOError):
+            reader.notify()
+        lines.append({"id": n})
+    hangs.clear()
+    for _ in range(2):
+        reader.notify()
+    assert sent == [{"notices": [{"id": n} for n in range(1, MOST_LATE + 2)]}]

@@ -20,6 +20,7 @@ from .publishing import Publisher
 
 PUBLISH: Final = 1 / 30  # seconds between two pushes under load
 NOTICES: Final = 200  # past notifications to send when the reader asks for them
+MOST_LATE: Final = 10  # notifications to keep for a reader that hangs: more would be a flood
 MOST: Final = 1000  # changes to remember while they cannot be sent
 
 Push = Callable[[dict[str, Any]], None]
@@ -46,6 +47,7 @@ class Reader:
         self._unheard: list[Change] = []  # not yet passed to the bell and the callbacks
         self.is_early = False  # the changes were sent before the commit; transitions were not
         self._wants_notices = False
+        self._once: dict[str, Any] = {}  # to send once; notifications are claimed by then
         self._last_push = -PUBLISH
 
     @property
@@ -135,16 +137,17 @@ class Reader:
         wait = self._connection.use(
             lambda clerk: self._bell.act(clerk.store, clerk.board), otherwise
         )
-        once: dict[str, Any] = {}
         if notices := self._bell.said():
-            once["notices"] = notices
+            late = self._once.get("notices", [])[-MOST_LATE:]
+            self._once["notices"] = [*late, *notices]
         if self._wants_notices:
             sent = self._connection.use(lambda clerk: clerk.store.notices(NOTICES), None)
             if sent is not None:
-                once["rung"] = [r._asdict() for r in sent]
+                self._once["rung"] = [r._asdict() for r in sent]
                 self._wants_notices = False
         shown = self._bell.shown()
-        self._send(self._publisher.push(None, (), (), None, time.time(), shown, once))
+        self._send(self._publisher.push(None, (), (), None, time.time(), shown, self._once))
+        self._once = {}
         return wait
 
     def _examine(self) -> None:
