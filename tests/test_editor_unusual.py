@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from asked import asks, command, play
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
@@ -213,3 +214,32 @@ def test_the_picker_opens_once(nvim: Editors, version: str) -> None:
     editor.press("<Esc>")
     eventually(lambda: editor.lua(windows) == before, "its windows")
     assert editor.messages() == ""
+
+
+@pytest.mark.parametrize(
+    "wide", ["set ambiwidth=double", "call setcellwidths([[0x2500, 0x257f, 2]])"]
+)
+def test_windows_open_where_lines_are_two_cells_wide(
+    nvim: Editors, version: str, wide: str
+) -> None:
+    """Neovim refuses a border of such characters, so the border is blank; what is cut fits."""
+    config = {**QUIET, "board": {"layout": "float"}, "answer": {"ready": 0}}
+    editor = nvim(version, config, columns=70, lines=30)
+    editor.command(wide)
+    api = asks("api")
+    play(editor, command(api, "make"))
+    Host(editor).push(api)
+    editor.shows("rm -rf build")
+    editor.command("ClaudeSessions answer api")
+    editor.shows("api: Run a command")
+    editor.press("A")
+    eventually(lambda: editor.lua("return #answers == 1"), "the answer")
+    editor.command("ClaudeSessions board")
+    editor.shows("Agent sessions")
+    editor.press("K")
+    editor.shows("detail        rm -rf build")
+    editor.press("qq")
+    cut = "return vim.fn.strdisplaywidth(require('bellboard.view.cells').fit('a long text', ...))"
+    for cells in range(6):
+        assert editor.lua(cut, cells) == cells
+    assert editor.messages() == "bellboard: api: answered; it went on after 0.1 s"

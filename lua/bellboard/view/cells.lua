@@ -48,6 +48,9 @@ local MARKS = {
 }
 local PILE = 4
 
+--- Ends what was cut; two cells wide where 'ambiwidth' says so.
+local MORE = '…'
+
 --- Remove the marks for how a symbol is drawn that follow no symbol.
 ---@param text string
 ---@return string
@@ -120,14 +123,16 @@ M.width = width_of
 M.cut = function(text, cells)
   if width_of(text) <= cells then
     return text
-  elseif cells < 1 then
+  end
+  local room = cells - width_of(MORE)
+  if room < 0 then
     return ''
   end
-  local kept = vim.fn.strcharpart(text, 0, cells - 1)
-  while width_of(kept) > cells - 1 do -- wide characters
+  local kept = vim.fn.strcharpart(text, 0, room)
+  while width_of(kept) > room do -- wide characters
     kept = vim.fn.strcharpart(kept, 0, vim.fn.strcharlen(kept) - 1)
   end
-  return kept .. '…'
+  return kept .. MORE
 end
 
 --- Cut or pad the text to exactly this many cells.

@@ -10,6 +10,8 @@ local api = vim.api
 --- The minimum contrast, as WCAG defines it: 1 is none, 21 is black on white.
 local CONTRAST = 4
 local STEPS = 20 -- from a colour to black or white
+--- Lines of a border; 'ambiwidth' and setcellwidths() decide how wide they are.
+local LINES = '─│'
 
 ---@type table<string, { [1]: string, [2]: string }> name → group and ground
 local made = {}
@@ -148,9 +150,12 @@ M.on = function(group, ground)
 end
 
 --- The border of a float: as 'winborder' says, else rounded. Titles need a border, so 'none' gives
---- one of blanks.
+--- one of blanks, and so do lines that are two cells wide: Neovim refuses them.
 ---@return string|string[]
 M.border = function()
+  if api.nvim_strwidth(LINES) > 2 then
+    return 'solid'
+  end
   local own = vim.fn.exists('+winborder') == 1 and vim.o.winborder or ''
   local known = ({ [''] = 'rounded', none = 'solid' })[own] or own
   return known:find(',', 1, true) and vim.split(known, ',', { plain = true }) or known
