@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from asked import asks, command, play
+from asked import asks, command, edit, play
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host, house
+from test_editor_answer import typed
 
 pytestmark = pytest.mark.editor
 
@@ -243,3 +244,59 @@ def test_windows_open_where_lines_are_two_cells_wide(
     for cells in range(6):
         assert editor.lua(cut, cells) == cells
     assert editor.messages() == "bellboard: api: answered; it went on after 0.1 s"
+
+
+#: Fails for a buffer with such a name, or for every one.
+THEIRS = {
+    "names": "autocmd BufEnter * lcd %:p:h",
+    "buffers": "autocmd BufEnter * throw 'theirs'",
+}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_windows_are_whole_although_an_autocommand_of_the_user_fails(
+    nvim: Editors, version: str, theirs: str
+) -> None:
+    """Neovim opens a window and then reports the error, which is shown once ours is whole."""
+    config = {**QUIET, "answer": {"ready": 0}}
+    editor = nvim(version, config, columns=70, lines=30)
+    api = asks("api")
+    file = editor.home.file("limits.py", "    return 5\n")
+    play(editor, edit(api, str(file), "    return 5\n", "    return 10\n"))
+    Host(editor).push(api)
+    windows = "return #vim.api.nvim_list_wins()"
+    before = editor.lua(windows)
+    editor.command(THEIRS[theirs])
+    for layout in ("split", "float", "tab"):
+        editor.lua("require('bellboard').setup({ board = { layout = ... } })", layout)
+        editor.lua(RUN, "board")
+        editor.shows("g? help")
+        eventually(lambda: "an autocommand failed" in editor.messages(), "their error")
+        editor.command("messages clear")
+        editor.press("g?")
+        editor.shows("go to the session; fold a heading")
+        editor.press("q")
+        editor.hides("go to the session; fold a heading")
+        editor.press("q")
+        editor.hides("g? help")
+    editor.lua("require('bellboard').setup({ answer = { ready = 0 } })")
+    editor.lua("require('bellboard').answer('api')")
+    editor.shows("api: Edit a file")
+    editor.shows("A   Yes, this once")
+    editor.press("gd")
+    editor.shows("return 10")
+    eventually(lambda: editor.lua("return vim.fn.diff_hlID(1, 1)") > 0, "a difference")
+    editor.press("q")
+    editor.shows("A   Yes, this once")
+    editor.press("R")
+    typed(editor, "No", "later")
+    eventually(lambda: editor.lua("return #answers == 1"), "the answer")
+    editor.lua(RUN, "pick")
+    editor.shows("Agent sessions")
+    eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "i")
+    editor.press("<Esc>")
+    editor.hides("Agent sessions")
+    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' }, 'explain')")
+    editor.shows("two")
+    editor.press("q")
+    eventually(lambda: editor.lua(windows) == before, "the windows to close")

@@ -4,6 +4,7 @@ local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -56,7 +57,7 @@ local function preview(diff, files, apply)
   canvas.colour(buf, 1, head, { { head, 'BellboardStatus' } }) -- not as quiet as a comment
   local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
   local before = api.nvim_get_current_win()
-  local win = api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
+  local win = windows.open(buf, true, { split = 'below', win = -1, height = height })
   local ready = vim.uv.now() + config.get().answer.ready * 1000
   for _, lhs in ipairs({ 'y', '<CR>', 'q' }) do
     vim.keymap.set('n', lhs, function()

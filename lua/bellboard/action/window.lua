@@ -5,6 +5,7 @@ local config = require('bellboard.config')
 local keeper = require('bellboard.action.keeper')
 local terminals = require('bellboard.state.terminals')
 local visual = require('bellboard.system.visual')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -50,7 +51,7 @@ end
 ---@param buf integer
 M.put = function(buf)
   local is_kept = api.nvim_get_current_buf() ~= buf and (vim.wo.winfixbuf or keeps_running())
-  if is_kept or not pcall(api.nvim_win_set_buf, 0, buf) then
+  if is_kept or not pcall(windows.put, 0, buf) then
     vim.cmd.sbuffer(buf)
   end
 end

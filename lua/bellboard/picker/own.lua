@@ -5,6 +5,7 @@ local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.picker.rows')
 local sessions = require('bellboard.state.sessions')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -41,7 +42,7 @@ local function show_preview(picker)
   if win and session ~= picker.seen then
     picker.seen = session
     local buf = canvas.buffer()
-    api.nvim_win_set_buf(win, buf)
+    windows.put(win, buf)
     if session then
       preview.into(session, buf)
     end
@@ -95,12 +96,10 @@ local function close(picker)
   vim.cmd.stopinsert() -- it was left with the mouse
   local is_here = vim.list_contains(picker.wins, api.nvim_get_current_win())
   if is_here and api.nvim_win_is_valid(picker.before) then
-    api.nvim_set_current_win(picker.before)
+    windows.go(picker.before)
   end
   for _, win in ipairs(picker.wins) do
-    if api.nvim_win_is_valid(win) then
-      api.nvim_win_close(win, true)
-    end
+    windows.close(win)
   end
 end
 
@@ -114,7 +113,7 @@ local function layout(picker, count)
   local room = height - 1 - 3 * 2 -- the prompt, and three borders
   local list = math.max(1, math.min(count, room - LEAST_PREVIEW, math.floor(room / 2)))
   local function open(buf, row, lines, title, enter)
-    local win = api.nvim_open_win(buf, enter, {
+    local win = windows.open(buf, enter == true, {
       relative = 'editor',
       width = width,
       height = lines,

@@ -4,6 +4,7 @@ local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
 local page = require('bellboard.view.page')
 local preview = require('bellboard.view.preview')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -58,7 +59,7 @@ end
 ---@param board integer
 local function open(board)
   local buf = canvas.buffer()
-  win = api.nvim_open_win(buf, false, layout(board))
+  win = windows.open(buf, false, layout(board))
   canvas.name(buf, 'bellboard://preview')
   canvas.bare(win)
 end

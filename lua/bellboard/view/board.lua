@@ -4,6 +4,7 @@ local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
 local page = require('bellboard.view.page')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -18,7 +19,7 @@ local before
 local function close_float()
   for _, win in ipairs(page.windows()) do
     if api.nvim_win_get_config(win).relative ~= '' then
-      api.nvim_win_close(win, true)
+      windows.close(win)
     end
   end
 end
@@ -30,7 +31,7 @@ M.leave = function()
   for _, win in ipairs({ last, before or 0, unpack(api.nvim_tabpage_list_wins(0)) }) do
     local is_normal = api.nvim_win_is_valid(win) and api.nvim_win_get_config(win).relative == ''
     if win ~= 0 and is_normal and api.nvim_win_get_buf(win) ~= page.buffer() then
-      api.nvim_set_current_win(win)
+      windows.go(win)
       break
     end
   end
@@ -130,8 +131,7 @@ end
 M.open = function()
   for _, win in ipairs(page.windows()) do
     if api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
-      api.nvim_set_current_win(win)
-      return
+      return windows.enter(win)
     end
   end
   before = api.nvim_get_current_win()
@@ -142,10 +142,9 @@ M.open = function()
     adopt(buf)
   end
   if config.get().board.layout == 'tab' then
-    vim.cmd('tab split')
-    api.nvim_win_set_buf(0, buf)
+    windows.tab(buf)
   else
-    api.nvim_open_win(buf, true, layout())
+    windows.open(buf, true, layout())
   end
   set_window_options()
   page.update()

@@ -1,5 +1,7 @@
 -- Buffers to show text in. Of lines with coloured chunks, only those that have changed are
 -- written.
+local windows = require('bellboard.system.windows')
+
 local M = {}
 
 local api = vim.api
@@ -44,7 +46,7 @@ end
 M.close = function(win, before)
   local is_here = win == api.nvim_get_current_win()
   if is_here and before and api.nvim_win_is_valid(before) then
-    api.nvim_set_current_win(before) -- Neovim would go to the nearest one
+    windows.go(before) -- Neovim would go to the nearest one
   end
   if pcall(api.nvim_win_close, win, true) or not api.nvim_win_is_valid(win) then
     return

@@ -4,6 +4,7 @@ local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
 local message = require('bellboard.message')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -71,7 +72,7 @@ M.open = function(input, done)
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].textwidth = 0
   local height = math.max(LEAST, math.min(#lines, MOST, vim.o.lines - 6))
-  local win = api.nvim_open_win(buf, true, {
+  local win = windows.open(buf, true, {
     relative = 'editor',
     width = width,
     height = height,
@@ -100,9 +101,7 @@ M.open = function(input, done)
     end
     now = nil
     vim.cmd.stopinsert()
-    if api.nvim_win_is_valid(win) then
-      api.nvim_win_close(win, true)
-    end
+    windows.close(win)
     done(text)
     if mine.after then
       mine.after()

@@ -4,6 +4,7 @@ local cells = require('bellboard.view.cells')
 local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -30,7 +31,7 @@ M.open = function(lines, title, at_end)
   width = math.min(width, vim.o.columns - 4)
   local height = math.max(1, math.min(#lines, vim.o.lines - 6))
   local shown = canvas.buffer(lines)
-  local win = api.nvim_open_win(shown, true, {
+  local win = windows.open(shown, true, {
     relative = 'editor',
     width = width,
     height = height,
@@ -48,9 +49,7 @@ M.open = function(lines, title, at_end)
     api.nvim_win_set_cursor(win, { #lines, 0 })
   end
   local function close()
-    if api.nvim_win_is_valid(win) then
-      api.nvim_win_close(win, true)
-    end
+    windows.close(win)
   end
   for _, key in ipairs({ 'q', '<Esc>' }) do
     vim.keymap.set('n', key, close, { buffer = shown, desc = 'close', nowait = true })
@@ -71,17 +70,17 @@ local function put_below(lines, at_end)
   local shows = below and api.nvim_win_is_valid(below.win) and api.nvim_win_get_buf(below.win)
   local is_there = shows and shows == below.buf
   if is_there and api.nvim_win_get_tabpage(below.win) ~= api.nvim_get_current_tabpage() then
-    api.nvim_win_close(below.win, true)
+    windows.close(below.win)
     is_there = false
   end
   local here = api.nvim_get_current_win()
   if is_there then
     vim.wo[below.win].winfixbuf = false
-    api.nvim_win_set_buf(below.win, buf)
+    windows.put(below.win, buf)
     below.before = here ~= below.win and here or below.before
-    api.nvim_set_current_win(below.win)
+    windows.enter(below.win)
   else
-    local win = api.nvim_open_win(buf, true, { split = 'below', win = -1 })
+    local win = windows.open(buf, true, { split = 'below', win = -1 })
     below = { win = win, before = here }
   end
   below.buf = buf

@@ -1,5 +1,6 @@
 -- A change of a file as a diff of two buffers, in a tab page of its own.
 local canvas = require('bellboard.view.canvas')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -108,10 +109,10 @@ end
 local function open(part, old, new, foot, attach)
   local path, back = part.path or '', api.nvim_get_current_tabpage()
   local before, after = buffer(old, path, 'now'), buffer(new, path, 'then')
-  vim.cmd(('tab sbuffer %d'):format(before))
+  windows.tab(before)
   local tab, left = api.nvim_get_current_tabpage(), api.nvim_get_current_win()
   local beside = vim.o.columns >= WIDE and 'right' or 'below'
-  local right = api.nvim_open_win(after, true, { split = beside, win = left })
+  local right = windows.open(after, true, { split = beside, win = left })
   compare(true)
   for win, what in pairs({ [left] = 'now', [right] = 'then' }) do
     vim.wo[win].winbar = (' %s  %%#BellboardDim#%s'):format(what, path:gsub('%%', '%%%%'))
@@ -122,7 +123,7 @@ local function open(part, old, new, foot, attach)
   attach(before)
   attach(after)
   vim.cmd.normal({ 'gg]c', bang = true })
-  local below = api.nvim_open_win(foot, false, { split = 'below', win = -1, height = 1 })
+  local below = windows.open(foot, false, { split = 'below', win = -1, height = 1 })
   canvas.bare(below, { winfixheight = true })
   shown = {
     tab = tab,
@@ -130,14 +131,14 @@ local function open(part, old, new, foot, attach)
     close = function()
       api.nvim_create_augroup('bellboard.request.diff', {})
       compare(false)
+      if api.nvim_tabpage_is_valid(back) then
+        windows.go(api.nvim_tabpage_get_win(back))
+      end
       if api.nvim_tabpage_is_valid(tab) then
         if #api.nvim_list_tabpages() == 1 then
           vim.cmd.tabnew() -- the last one cannot be closed
         end
         vim.cmd.tabclose(api.nvim_tabpage_get_number(tab)) -- its buffers go with it
-      end
-      if api.nvim_tabpage_is_valid(back) then
-        api.nvim_set_current_tabpage(back)
       end
     end,
   }

@@ -1,5 +1,6 @@
 -- Where the user was before a view opened, to return there.
 local visual = require('bellboard.system.visual')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -26,7 +27,7 @@ M.keep = function(is_split)
     if not (api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == buf) then
       return
     end
-    api.nvim_set_current_win(win)
+    windows.go(win)
     local start = mode:find('^i') and 'startinsert'
       or mode:find('^Rv') and 'startgreplace'
       or mode:find('^R') and 'startreplace'

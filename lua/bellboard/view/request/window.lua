@@ -6,6 +6,7 @@ local layout = require('bellboard.view.request.layout')
 local origin = require('bellboard.view.request.origin')
 local syntax = require('bellboard.view.request.syntax')
 local text = require('bellboard.view.request.text')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -154,12 +155,12 @@ M.open = function(on)
     more = 0,
     restore = origin.keep(layout.is_split()),
   }
-  made.body = api.nvim_open_win(empty(), true, (layout.of(nil, 1, 1)))
+  made.body = windows.open(empty(), true, (layout.of(nil, 1, 1)))
   local _, below = layout.of(made.body, 1, 1)
   if not layout.is_split() then
     below.focusable = false
   end
-  made.foot = api.nvim_open_win(empty(), false, below)
+  made.foot = windows.open(empty(), false, below)
   sheet = made
   dress(sheet.body)
   dress(sheet.foot)
@@ -258,7 +259,7 @@ end
 --- Enter it again, after another window.
 M.enter = function()
   if M.is_open() then
-    api.nvim_set_current_win(sheet.body)
+    windows.enter(sheet.body)
   end
 end
 

@@ -1,0 +1,88 @@
+-- Opens, enters and leaves windows, also if an autocommand of somebody else fails on the way.
+local message = require('bellboard.message')
+
+local M = {}
+
+local api = vim.api
+
+--- Do something that autocommands follow. Neovim has done it when one of them fails, so that error
+--- is shown once ours is done as well.
+---@generic T
+---@param done fun(): T|nil what there is if it was done
+---@param act fun(...): any
+---@param ... any
+---@return T
+local function despite(done, act, ...)
+  local ok, why = pcall(act, ...)
+  local made = done()
+  if not (ok or made) then
+    error(why, 0)
+  elseif not ok then
+    vim.schedule(function()
+      message.warn('an autocommand failed: ' .. tostring(why))
+    end)
+  end
+  return made
+end
+
+--- Open a window.
+---@param buf integer
+---@param enter boolean
+---@param layout vim.api.keyset.win_config
+---@return integer
+M.open = function(buf, enter, layout)
+  local made ---@type integer|nil
+  return despite(function()
+    local win = made or vim.fn.bufwinid(buf)
+    return win ~= -1 and win or nil
+  end, function()
+    made = api.nvim_open_win(buf, enter, layout)
+  end)
+end
+
+--- Go to a window of the user.
+---@param win integer
+M.go = function(win)
+  despite(function()
+    return api.nvim_get_current_win() == win or nil
+  end, api.nvim_set_current_win, win)
+end
+
+--- Enter a window of ours.
+---@param win integer
+M.enter = function(win)
+  M.go(win)
+end
+
+--- Show a buffer in a window.
+---@param win integer
+---@param buf integer
+M.put = function(win, buf)
+  despite(function()
+    return api.nvim_win_get_buf(win) == buf or nil
+  end, api.nvim_win_set_buf, win, buf)
+end
+
+--- Show a buffer in a new tab page.
+---@param buf integer
+M.tab = function(buf)
+  local before = api.nvim_get_current_tabpage()
+  despite(function()
+    return api.nvim_get_current_tabpage() ~= before or nil
+  end, vim.cmd --[[@as function]], ('tab sbuffer %d'):format(buf))
+  if api.nvim_get_current_buf() ~= buf then
+    M.put(0, buf)
+  end
+end
+
+--- Close a window, if it is open.
+---@param win integer
+M.close = function(win)
+  if api.nvim_win_is_valid(win) then
+    despite(function()
+      return not api.nvim_win_is_valid(win) or nil
+    end, api.nvim_win_close, win, true)
+  end
+end
+
+return M
