@@ -300,3 +300,24 @@ def test_windows_are_whole_although_an_autocommand_of_the_user_fails(
     editor.shows("two")
     editor.press("q")
     eventually(lambda: editor.lua(windows) == before, "the windows to close")
+
+
+@pytest.mark.parametrize("keys", ["ihello ", "Rhello ", "v$"])
+def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: str) -> None:
+    """Else their keys would be dead, or extend a selection; also in one that is open."""
+    editor = opened(nvim, version)
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two' })")
+    editor.lua("vim.keymap.set({ 'i', 'x' }, '<F2>', '<Plug>(bellboard-board)')")
+    editor.lua("_G.window = require('bellboard.view.popup').window")
+    editor.lua("vim.keymap.set({ 'i', 'x' }, '<F3>', function() window({ 'to read' }, 'x') end)")
+    for key, seen in (("<F2>", "g? help"), ("<F3>", "to read")):
+        for _ in range(2):
+            editor.press("<C-w>t" + keys)
+            eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] != "n", "that mode")
+            editor.press(key)
+            editor.shows(seen)
+            eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "n", "Normal mode")
+            assert editor.lua("return vim.bo.modifiable") is False
+        editor.press("q")
+        editor.hides(seen)
+    assert editor.nvim.eval("v:errmsg") == ""

@@ -1,5 +1,6 @@
 -- Opens, enters and leaves windows, also if an autocommand of somebody else fails on the way.
 local message = require('bellboard.message')
+local visual = require('bellboard.system.visual')
 
 local M = {}
 
@@ -25,12 +26,24 @@ local function despite(done, act, ...)
   return made
 end
 
+--- End the modes in which a window that is entered would not take its keys.
+---@param buf integer
+local function settle(buf)
+  visual.leave()
+  if not vim.bo[buf].modifiable and api.nvim_get_mode().mode:find('^[iR]') then
+    vim.cmd.stopinsert()
+  end
+end
+
 --- Open a window.
 ---@param buf integer
 ---@param enter boolean
 ---@param layout vim.api.keyset.win_config
 ---@return integer
 M.open = function(buf, enter, layout)
+  if enter then
+    settle(buf)
+  end
   local made ---@type integer|nil
   return despite(function()
     local win = made or vim.fn.bufwinid(buf)
@@ -51,6 +64,7 @@ end
 --- Enter a window of ours.
 ---@param win integer
 M.enter = function(win)
+  settle(api.nvim_win_get_buf(win))
   M.go(win)
 end
 
@@ -66,6 +80,7 @@ end
 --- Show a buffer in a new tab page.
 ---@param buf integer
 M.tab = function(buf)
+  settle(buf)
   local before = api.nvim_get_current_tabpage()
   despite(function()
     return api.nvim_get_current_tabpage() ~= before or nil
