@@ -82,6 +82,37 @@ def test_a_killed_host_is_restarted(nvim: Editors, notes: Path, version: str) ->
     assert editor.messages() == ""
 
 
+#: Asks, when much was answered before; each that is refused asks again.
+ASK = """
+_G.refused = 0
+local host = require('bellboard.host')
+for nth = 1, 50 do
+  host.ask('request', { session_id = 'x' }, function() end)
+  host._reply(nth, { ok = true })
+end
+for nth = 1, 8 do
+  host.ask('request', { session_id = 'x' }, function()
+    refused = refused + 1
+    host.ask('request', { session_id = 'x' }, function(reply)
+      refused = refused + (reply.ok and 0 or 1)
+    end)
+  end)
+end
+return require('bellboard.host').status().channel
+"""
+
+
+def test_all_that_was_asked_of_a_host_that_dies_is_refused(
+    nvim: Editors, notes: Path, version: str
+) -> None:
+    """Also what is asked when a refusal arrives; a triage would wait for it for ever."""
+    editor = running(nvim(version, config("once", notes), ui=False))
+    (pid,) = told(notes, "born")
+    assert editor.lua(ASK)
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: editor.lua("return refused") == 16, "all replies")
+
+
 def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
     """After too many crashes in a row: its last words, and where to look."""
     editor = nvim(config=config("dies", notes, restarts=3), ui=False)

@@ -47,11 +47,14 @@ M._complain = function(text)
   message.warn(text)
 end
 
+-- Reply to whoever asked the one that has ended. They may ask again at once.
 coprocess.on_end(function(channel)
-  for number, asker in pairs(waiting) do
-    if asker.channel == channel then
-      M._reply(number, { ok = false, why = 'the background process has ended' })
-    end
+  local numbers = vim.tbl_filter(function(number)
+    return waiting[number].channel == channel
+  end, vim.tbl_keys(waiting))
+  table.sort(numbers)
+  for _, number in ipairs(numbers) do
+    M._reply(number, { ok = false, why = 'the background process has ended' })
   end
 end)
 

@@ -125,11 +125,14 @@ local function launch()
 end
 
 ended = function(channel, code)
+  local is_current = channel == state.channel
+  if is_current then
+    state.channel, state.running, state.exit = nil, false, code
+  end
   on_end(channel)
-  if channel ~= state.channel or vim.v.exiting ~= vim.NIL then
+  if not is_current or vim.v.exiting ~= vim.NIL then
     return -- a previous one, or Neovim is exiting
   end
-  state.channel, state.running, state.exit = nil, false, code
   on_exit(not greeting)
   if not greeting then
     return -- it was asked to stop
