@@ -6,6 +6,7 @@ import pytest
 
 from asked import asks, command, play
 from rig.fixtures import Editors
+from rig.waiting import eventually
 from sample import Host
 from test_editor_answer import CALM, counts, opened
 
@@ -77,3 +78,59 @@ def test_an_outcome_stays_in_view_when_the_next_request_arrives(nvim: Editors) -
     editor.lua("release()")
     editor.shows("make p1")
     editor.shows("p0: not answered: its hook is gone")
+
+
+@pytest.mark.parametrize("before", ["q:", ":let g:typed = 1"])
+def test_a_triage_waits_for_the_end_of_the_command_line(
+    nvim: Editors, version: str, before: str
+) -> None:
+    """What is asked may arrive while the user is there, where no window can be opened."""
+    editor = nvim(version, CALM, columns=70, lines=30)
+    host, api = Host(editor), asks("p0")
+    play(editor, command(api, "make p0"))
+    editor.lua(SLOW.replace("...", "'p0'"))
+    host.push(api)
+    editor.command("ClaudeSessions triage")
+    editor.press(before)
+    eventually(lambda: editor.nvim.eval("getcmdwintype() != '' || mode() == 'c'"), "it")
+    editor.nvim.exec_lua("release()")
+    assert editor.nvim.eval("getcmdwintype() != '' || mode() == 'c'")
+    editor.press(":quit<CR>" if before == "q:" else "<CR>")
+    editor.shows("p0: Run a command")
+    assert editor.messages().strip() == ""
+
+
+#: A background process that says what another machine's terminal shows once `release` is called.
+FAR = """
+require('bellboard.host').ask = function(_, _, done)
+  function _G.release()
+    release = nil
+    done({ ok = true, rows = { 'from far away' } })
+  end
+end
+"""
+
+
+def test_a_preview_opens_only_over_the_board(nvim: Editors, version: str) -> None:
+    """It may arrive when the user types elsewhere by now, or a command."""
+    editor = nvim(version, CALM, columns=70, lines=30)
+    editor.lua(FAR)
+    Host(editor).push(asks("api", machine="dev"))
+    editor.command("ClaudeSessions board")
+    editor.press("K")
+    eventually(lambda: editor.lua("return release ~= nil"), "a request")
+    editor.press("<C-w>pihello ")
+    eventually(lambda: editor.nvim.eval("mode()") == "i", "typing")
+    editor.lua("release()")
+    editor.press("world")
+    eventually(lambda: editor.nvim.eval("getline(1)") == "hello world", "all of it")
+    editor.hides("from far away")
+    editor.press("<Esc><C-w>pK")
+    eventually(lambda: editor.lua("return release ~= nil"), "a request")
+    editor.press(":let g:typed")
+    eventually(lambda: editor.nvim.eval("mode()") == "c", "typing a command")
+    editor.nvim.exec_lua("release()")
+    editor.press(" = 1<CR>")
+    editor.shows("from far away")
+    assert editor.nvim.eval("g:typed") == 1
+    assert editor.messages().strip() == ""

@@ -1,6 +1,7 @@
 -- What the keys of the board do.
 local board = require('bellboard.view.board')
 local beside = require('bellboard.view.beside')
+local cmdwin = require('bellboard.system.cmdwin')
 local host = require('bellboard.host')
 local jump = require('bellboard.action.jump')
 local mark = require('bellboard.action.mark')
@@ -32,7 +33,11 @@ end
 ---@param session bellboard.Session
 local function preview(session)
   require('bellboard.view.preview').lines(session, function(lines, colours)
-    sgr.paint(popup.open(lines, session.words.project, true), colours)
+    cmdwin.after(function()
+      if api.nvim_get_current_buf() == page.buffer() then -- the user may have gone on
+        sgr.paint(popup.open(lines, session.words.project, true), colours)
+      end
+    end)
   end)
 end
 

@@ -1,5 +1,6 @@
 -- Triage: one blocked session after the other, the most urgent first, each with its whole request.
 local answer = require('bellboard.action.answer')
+local cmdwin = require('bellboard.system.cmdwin')
 local host = require('bellboard.host')
 local mark = require('bellboard.action.mark')
 local message = require('bellboard.message')
@@ -211,15 +212,17 @@ step = function()
   end
   run.fetches = true
   sending.get(session, nil, function(request, why)
-    if of ~= run or run.is_over then
-      return
-    end
-    run.fetches = false
-    if sending.stands(session) then
-      show(session, request or answer.unknown(session, why or 'unknown'))
-    else
-      step()
-    end
+    cmdwin.after(function()
+      if of ~= run or run.is_over then
+        return
+      end
+      run.fetches = false
+      if sending.stands(session) then
+        show(session, request or answer.unknown(session, why or 'unknown'))
+      else
+        step()
+      end
+    end)
   end)
 end
 
