@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asked import DENY, asks, command, play, questions
+from asked import DENY, asks, command, form, play, questions
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host
@@ -136,3 +136,50 @@ def test_nothing_is_typed_where_only_options_count(nvim: Editors) -> None:
     editor.press("21A")
     answers = {"Which database should the tests use?": ["SQLite"], "Which colours?": ["Red"]}
     assert sent(editor) == {"choice": "choose", "answers": answers}
+
+
+#: A picker as other plugins open it: a float that says nothing about its place among others.
+PICKER = """
+vim.ui.select = function(items, opts, done)
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, { 'their picker' })
+  local win = vim.api.nvim_open_win(buf, true, {
+    relative = 'editor', row = 10, col = 4, width = 40, height = 1, style = 'minimal' })
+  function _G.choose(item)
+    vim.api.nvim_win_close(win, true)
+    if item ~= '' then
+      done({ label = item })
+    end
+  end
+end
+"""
+HIGH = "return vim.api.nvim_win_get_config(0).zindex"
+
+
+def test_a_picker_of_another_plugin_is_over_the_view(nvim: Editors, version: str) -> None:
+    """Also over a board that is a float with a preview. Afterwards the view is on top again."""
+    board = {"layout": "float", "preview": True}
+    editor = nvim(version, {**CALM, "board": board}, columns=80, lines=24)
+    host, asking = Host(editor), asks("form", kind="form")
+    shown = form(asking)
+    options = [{"label": "one"}, {"label": "two"}]
+    shown["fields"] = [{"name": "env", "title": "Env", "type": "string", "options": options}]
+    shown["parts"] = [{"kind": "text", "text": "a line\n" * 12}]
+    play(editor, shown)
+    editor.lua(PICKER)
+    host.push(asking)
+    editor.command("ClaudeSessions board")
+    for item in ("", "one"):
+        editor.lua("require('bellboard').answer('form')")
+        editor.shows("form: Fill in a form")
+        editor.press("i")
+        editor.shows("their picker")
+        editor.lua("choose(...)", item)
+        editor.shows("Env  one" if item else "Env  (choose)")
+        editor.shows("form: Fill in a form")
+        eventually(lambda: editor.lua(HIGH) == 61, "the view on top")
+        editor.press("q")
+        editor.hides("form: Fill in a form")
+    assert "a line" not in editor.screen.text
+    editor.lua("vim.ui.select({}, {}, function() end)")
+    editor.shows("their picker")

@@ -161,6 +161,7 @@ local function fill(at, field)
   if field.type == 'boolean' then
     return put(not open.draft.values[at])
   elseif field.options and #field.options > 0 then
+    window.yield()
     return vim.ui.select(field.options, {
       prompt = name,
       kind = 'bellboard-answer',

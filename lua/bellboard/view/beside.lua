@@ -1,6 +1,5 @@
 -- A preview beside the board, of the session under its cursor.
 local canvas = require('bellboard.view.canvas')
-local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
 local page = require('bellboard.view.page')
 local preview = require('bellboard.view.preview')
@@ -37,7 +36,8 @@ end
 ---@return vim.api.keyset.win_config
 local function layout(board)
   local width = api.nvim_win_get_width(board)
-  local is_float = api.nvim_win_get_config(board).relative ~= ''
+  local below = api.nvim_win_get_config(board)
+  local is_float = below.relative ~= ''
   if width >= WIDE and not is_float then
     return { split = 'right', win = board, width = math.floor(width / 2) }
   end
@@ -52,7 +52,7 @@ local function layout(board)
     height = rows,
     border = ink.border(),
     focusable = false,
-    zindex = is_float and config.get().float.zindex + 1 or nil,
+    zindex = is_float and below.zindex + 1 or nil,
   }
 end
 

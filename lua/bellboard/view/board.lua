@@ -11,6 +11,9 @@ local M = {}
 local api = vim.api
 
 local NAME = 'bellboard://board'
+--- Of a float, and one less than of the preview over it: below the pickers of other plugins, which
+--- have 50 unless they choose.
+local ZINDEX = 45
 
 ---@type integer|nil the window that it was opened from
 local before
@@ -120,6 +123,7 @@ local function layout()
       col = math.floor((vim.o.columns - width) / 2),
       border = ink.border(),
       title = ' Agent sessions ',
+      zindex = ZINDEX,
     }
   elseif options.layout == 'vsplit' then
     return { split = 'right', win = -1, width = math.max(size(vim.o.columns), 40) }

@@ -12,6 +12,9 @@ local M = {}
 
 local api = vim.api
 
+--- Behind the floats of other plugins, which have 50 unless they choose.
+local BEHIND = 40
+
 ---@class bellboard.Sheet
 ---@field body integer window
 ---@field foot integer window
@@ -19,6 +22,8 @@ local api = vim.api
 ---@field title bellboard.Chunk[]
 ---@field is_seen boolean whether the last row was on the screen
 ---@field more integer rows below the screen
+---@field is_behind? boolean a picker of another plugin is shown
+---@field changed fun() called when they are to be drawn again
 ---@field restore fun()
 
 ---@class bellboard.Sheet.Content
@@ -145,6 +150,13 @@ M.close = function()
   end
 end
 
+local function come_back()
+  if M.is_open() and sheet.is_behind then
+    sheet.is_behind = false
+    sheet.changed()
+  end
+end
+
 --- Open both, without text.
 ---@param on { close: fun(), changed: fun() } called on events of the windows
 M.open = function(on)
@@ -153,6 +165,7 @@ M.open = function(on)
     title = {},
     is_seen = false,
     more = 0,
+    changed = on.changed,
     restore = origin.keep(layout.is_split()),
   }
   made.body = windows.open(empty(), true, (layout.of(nil, 1, 1)))
@@ -181,6 +194,14 @@ M.open = function(on)
       end
     end,
   })
+  api.nvim_create_autocmd('WinEnter', {
+    group = group,
+    callback = function()
+      if M.is_of(api.nvim_get_current_win()) then
+        come_back()
+      end
+    end,
+  })
   api.nvim_create_autocmd('VimResized', {
     group = group,
     callback = vim.schedule_wrap(function()
@@ -195,6 +216,7 @@ local function place(win, where)
   if layout.is_split() then
     api.nvim_win_set_height(win, where.height)
   else
+    where.zindex = sheet.is_behind and BEHIND or where.zindex
     api.nvim_win_set_config(win, where)
   end
 end
@@ -256,9 +278,16 @@ M.page = function()
   end)
 end
 
+--- Let a window of another plugin cover it, until it is entered again.
+M.yield = function()
+  sheet.is_behind = true
+  sheet.changed()
+end
+
 --- Enter it again, after another window.
 M.enter = function()
   if M.is_open() then
+    come_back()
     windows.enter(sheet.body)
   end
 end
