@@ -178,6 +178,19 @@ def test_a_question_takes_no_key_that_was_meant_for_the_text(nvim: Editors, vers
     eventually(lambda: editor.lua("return said") == ["y"], "the answer")
 
 
+def test_a_key_that_closes_a_question_is_translated_once(nvim: Editors, version: str) -> None:
+    """By 'langmap', as without a question."""
+    editor = opened(nvim, version)
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two' })")
+    editor.command("set langmap=xi,ix")
+    editor.lua(ASK)
+    editor.shows("What it asks")
+    editor.press("i")
+    editor.hides("What it asks")
+    eventually(lambda: editor.nvim.eval("getline(1)") == "ne two", "what was deleted")
+    assert editor.nvim.request("nvim_get_mode")["mode"] == "n"
+
+
 @pytest.mark.parametrize("layout", ["split", "vsplit", "tab", "float"])
 def test_closing_a_window_goes_back_to_the_one_before(
     nvim: Editors, version: str, layout: str

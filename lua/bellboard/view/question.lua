@@ -80,6 +80,13 @@ local function wrapped(lines, width)
   return rows
 end
 
+--- Let a key have its usual effect. It was translated by 'langmap' when it was typed, and would be
+--- again if it counted as typed.
+---@param key string
+local function pass_on(key)
+  api.nvim_feedkeys(key, vim.o.langmap == '' and 'mit' or 'mi', false)
+end
+
 ---@param title string
 ---@param lines string[]
 ---@param choices bellboard.Option[]
@@ -137,7 +144,7 @@ local function open(title, lines, choices)
     if code ~= 3 and code ~= 27 and code ~= 28 then
       local lhs = code < 32 and ('<C-%s>'):format(string.char(code + 64)) or named[key] or key
       map(lhs, function()
-        api.nvim_feedkeys(key, 'mit', false)
+        pass_on(key)
       end)
     end
   end
@@ -145,7 +152,7 @@ local function open(title, lines, choices)
   for _, choice in ipairs(choices) do
     map(choice[1], function()
       if not is_ready then
-        api.nvim_feedkeys(choice[1], 'mit', false)
+        pass_on(choice[1])
       elseif choice[3] then
         choice[3]()
       end
