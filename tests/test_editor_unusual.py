@@ -334,3 +334,29 @@ def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: 
         editor.press("q")
         editor.hides(seen)
     assert editor.nvim.eval("v:errmsg") == ""
+
+
+@pytest.mark.parametrize("theirs", ["rightleft", "foldmethod=indent foldlevel=0 shiftwidth=2"])
+def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, theirs: str) -> None:
+    """Neither mirrored nor folded, whatever the user's files are shown with."""
+    editor = nvim(version, {**QUIET, "answer": {"ready": 0}}, columns=80, lines=40)
+    editor.command(f"set {theirs}")
+    api = asks("api")
+    play(editor, command(api, "make"))
+    Host(editor).push(api)
+    editor.shows("1 needs you ──")
+    editor.command("ClaudeSessions board")
+    editor.shows("! api   Bash rm -rf build")
+    editor.lua("require('bellboard.view.popup').open({ 'head', '  one', '  two' }, 'lines')")
+    editor.shows("  one")
+    editor.shows("  two")
+    editor.press("q")
+    editor.hides("  two")
+    editor.lua(RUN, "pick")
+    editor.shows("detail        rm -rf build")
+    editor.press("<Esc>")
+    editor.lua("require('bellboard').answer('api')")
+    editor.shows("A   Yes, this once")
+    editor.lua("require('bellboard.view.popup').window({ 'head', '  one', '  two' }, 'explain')")
+    editor.shows("  two")
+    assert editor.messages().strip() == ""

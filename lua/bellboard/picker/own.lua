@@ -43,6 +43,7 @@ local function show_preview(picker)
     picker.seen = session
     local buf = canvas.buffer()
     windows.put(win, buf)
+    ink.frame(win) -- the options of a window are those of the buffer in it
     if session then
       preview.into(session, buf)
     end

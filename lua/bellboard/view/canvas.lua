@@ -80,6 +80,7 @@ M.bare = function(win, also)
       cursorline = false,
       cursorcolumn = false,
       fillchars = 'eob: ',
+      rightleft = false,
       winfixbuf = true,
     }, also or {}))
   do

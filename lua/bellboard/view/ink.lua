@@ -161,12 +161,15 @@ M.border = function()
   return known:find(',', 1, true) and vim.split(known, ',', { plain = true }) or known
 end
 
---- Give a float our colours, and a border that can be read on them: in some colorschemes the border
---- is for splits, of one colour with its ground.
+--- Give a float our colours, lines as we wrote them, and a border that can be read on them: in some
+--- colorschemes the border is for splits, of one colour with its ground.
 ---@param win integer
 M.frame = function(win)
   local edge = M.on('BellboardFloatBorder', 'BellboardFloat')
   vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:' .. edge
+  for _, name in ipairs({ 'foldenable', 'rightleft' }) do -- a float inherits the user's
+    api.nvim_set_option_value(name, false, { scope = 'local', win = win })
+  end
 end
 
 --- Define all groups again, after a change of colours.
