@@ -230,3 +230,22 @@ def test_every_subcommand_has_a_mapping_in_every_mode(nvim: Editors, version: st
     editor.lua("vim.keymap.set('i', '<C-g>', '<Plug>(bellboard-board)')")
     editor.press("3ix<C-g>")
     eventually(lambda: editor.lua("return _G.ran") == ["board", 1], "from insert mode")
+
+
+#: What `request` and `answer` report about a session.
+REPORTED = """
+local got, called = {}, ...
+require('bellboard').request(called, function(_, why) got[1] = why end)
+require('bellboard').answer(called, 'allow', function(reply) got[2] = reply.why end)
+return got
+"""
+
+
+def test_whoever_asks_for_a_session_that_is_not_found_gets_the_reason(nvim: Editors) -> None:
+    """A script that waits for the reply would wait for ever."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(blocked("api", id="a"), blocked("api", id="b"))
+    nobody = 'no session "nobody"; :ClaudeSessions lists all'
+    assert editor.lua(REPORTED, "nobody") == [nobody, nobody]
+    two = '2 sessions match "api"; give the id of one'
+    assert editor.lua(REPORTED, "api") == [two, two]

@@ -214,9 +214,14 @@ end
 ---@param done? fun(reply: bellboard.Reply)
 M.answer = function(called, choice, done)
   local answer = require('bellboard.action.answer')
-  local session = called and require('bellboard.action.which').one(called)
+  local session, why
+  if called then
+    session, why = require('bellboard.action.which').one(called)
+  end
   if session and choice then
     answer.give(session, choice, done or function() end)
+  elseif why and choice and done then
+    done({ ok = false, why = why })
   elseif session or not called then
     answer.to(session and session.session_id)
   end
@@ -226,9 +231,11 @@ end
 ---@param called string
 ---@param done fun(request: bellboard.Request|nil, why: string|nil)
 M.request = function(called, done)
-  local session = require('bellboard.action.which').one(called)
+  local session, why = require('bellboard.action.which').one(called)
   if session then
     require('bellboard.action.sending').get(session, nil, done)
+  else
+    done(nil, why)
   end
 end
 

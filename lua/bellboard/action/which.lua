@@ -19,14 +19,18 @@ end
 --- The one session with that id, start of an id, name, title, project or repository.
 ---@param called string
 ---@return bellboard.Session|nil nil after a message
+---@return string|nil why not, as the message says
 M.one = function(called)
   local exact = sessions.get(called)
   if exact then
     return exact
   end
+  local function refuse(why)
+    message.info(why)
+    return nil, why
+  end
   if called == '' then
-    message.info('which session? <Tab> completes names, projects and ids')
-    return nil
+    return refuse('which session? <Tab> completes names, projects and ids')
   end
   local found = {}
   for _, session in ipairs(sessions.list()) do
@@ -38,11 +42,12 @@ M.one = function(called)
     end
   end
   if #found > 1 then
-    message.info(('%d sessions match "%s"; give the id of one'):format(#found, called))
+    return refuse(('%d sessions match "%s"; give the id of one'):format(#found, called))
   elseif #found == 0 then
-    message.info(host.instead(('no session "%s"; :%s lists all'):format(called, config.command())))
+    local why = ('no session "%s"; :%s lists all'):format(called, config.command())
+    return refuse(host.instead(why))
   end
-  return #found == 1 and found[1] or nil
+  return found[1]
 end
 
 --- The sessions to act on: the named one, else the one in this window, else those in the
@@ -52,7 +57,8 @@ end
 ---@return bellboard.Session[] empty after a message
 M.some = function(called, done)
   if called ~= '' then
-    return { M.one(called) }
+    local one = M.one(called)
+    return { one }
   end
   local here = terminals.current()
   local meant = here and { here } or sessions.calling()
