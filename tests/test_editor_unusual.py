@@ -360,3 +360,34 @@ def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, th
     editor.lua("require('bellboard.view.popup').window({ 'head', '  one', '  two' }, 'explain')")
     editor.shows("  two")
     assert editor.messages().strip() == ""
+
+
+#: Closes a window of the picker besides its prompt; a push follows at once.
+CLOSE = """
+for _, win in ipairs(vim.api.nvim_list_wins()) do
+  local layout = vim.api.nvim_win_get_config(win)
+  if layout.relative ~= '' and win ~= vim.api.nvim_get_current_win() then
+    vim.api.nvim_win_close(win, true)
+    vim.api.nvim_exec_autocmds('User', { pattern = 'BellboardUpdate' })
+    return
+  end
+end
+"""
+
+
+def test_a_picker_that_loses_a_window_closes(nvim: Editors, version: str) -> None:
+    """Each push would be an error while its prompt is open."""
+    config = {**QUIET, "float": {"enabled": False}}
+    editor = nvim(version, config, columns=100, lines=30)
+    host = Host(editor)
+    host.push(*house())
+    windows = "return #vim.api.nvim_list_wins()"
+    before = editor.lua(windows)
+    editor.lua(RUN, "pick")
+    editor.shows("Agent sessions")
+    eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "i")
+    editor.lua(CLOSE)
+    eventually(lambda: editor.lua(windows) == before, "its windows")
+    host.push(*house())
+    eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "n")
+    assert editor.messages() == ""

@@ -62,6 +62,9 @@ end
 ---@param picker bellboard.OwnPicker
 ---@param stay boolean
 local function filter(picker, stay)
+  if not vim.iter(picker.wins):all(api.nvim_win_is_valid) then
+    return -- one was closed, and the others will be
+  end
   local current = picker.shown[picker.at]
   picker.shown = matching(api.nvim_buf_get_lines(picker.input, 0, 1, false)[1] or '')
   picker.at = 1
@@ -201,6 +204,13 @@ local function attach(picker)
     callback = function()
       filter(picker, true)
     end,
+  })
+  api.nvim_create_autocmd('WinClosed', {
+    group = group,
+    pattern = vim.tbl_map(tostring, picker.wins),
+    callback = vim.schedule_wrap(function()
+      close(picker)
+    end),
   })
   api.nvim_create_autocmd('WinLeave', {
     group = group,
