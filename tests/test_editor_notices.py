@@ -260,6 +260,37 @@ def test_a_notification_replaces_the_previous_one_of_its_session(nvim: Editors) 
     ]
 
 
+#: mini.notify as far as notices use it, with its own vim.notify or that of somebody else.
+MINI = """
+local is_own = ...
+_G.shown, _G.told = { 'indexing' }, {} -- the progress of a language server
+_G.MiniNotify = {
+  get_all = function() return shown end,
+  remove = function(id) shown[id or -1] = nil end,
+}
+local code = [[
+  local where = ...
+  return function(text) vim.schedule(function() table.insert(where, text) end) end
+]]
+local file = is_own and '@/plugins/mini.nvim/lua/mini/notify.lua' or '@/home/user/init.lua'
+vim.notify = loadstring(code, file)(is_own and shown or told)
+"""
+BOTH = "return vim.list_extend(vim.tbl_values(shown), told)"
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_only_our_notification_of_mini_notify_is_replaced(nvim: Editors, is_own: bool) -> None:
+    """It may show the progress of language servers while vim.notify is somebody else's."""
+    editor = nvim(config=QUIET, ui=False)
+    editor.lua(MINI, is_own)
+    notice = {"channel": "notify", "session_id": "s", "status": "blocked", "title": "api"}
+    for text in ("one", "two"):
+        editor.lua("require('bellboard.view.notices').show(...)", {**notice, "text": text})
+        eventually(lambda text=text: f"api: {text}" in editor.lua(BOTH), text)
+    expected = ["indexing", "api: two"] if is_own else ["indexing"]
+    assert editor.lua("return vim.tbl_values(shown)") == expected
+
+
 def test_a_vim_notify_that_is_a_table_gets_messages_whole(nvim: Editors, version: str) -> None:
     """As of nvim-notify, which has room for them; so may be a vim.ui.select."""
     editor = nvim(version, QUIET, columns=50)

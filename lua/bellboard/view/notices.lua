@@ -61,11 +61,21 @@ local function line_of(notice)
   return cells.safe(notice.title .. (notice.text ~= '' and ': ' .. notice.text or ''))
 end
 
+--- Whether mini.notify shows what vim.notify gets. It may be set up for the progress of language
+--- servers only.
+---@param mini any
+---@return boolean
+local function is_shown_by(mini)
+  local is_there = type(mini) == 'table' and type(mini.get_all) == 'function'
+  local source = type(vim.notify) == 'function' and debug.getinfo(vim.notify, 'S').source or ''
+  return is_there and source:find('mini[/.]notify') ~= nil
+end
+
 --- mini.notify cannot replace: remove the session's last notification, and remember the new one.
 ---@param id string
 local function forget_mini(id)
   local mini = rawget(_G, 'MiniNotify')
-  if type(mini) ~= 'table' or type(mini.get_all) ~= 'function' then
+  if not is_shown_by(mini) then
     return
   end
   pcall(mini.remove, minis[id])
