@@ -45,3 +45,29 @@ def test_what_an_agent_changed_is_read_again(nvim: Editors, version: str) -> Non
     ] * 3
     assert editor.lua("return vim.bo[vim.fn.bufnr('unsaved.txt')].modified")
     assert editor.messages().strip() == ""
+
+
+#: Notes which files the disk is asked about.
+LOOKED = """
+_G.looked = {}
+local real = vim.uv.fs_realpath
+vim.uv.fs_realpath = function(name)
+  table.insert(looked, vim.fs.basename(name))
+  return real(name)
+end
+"""
+
+
+def test_the_disk_is_not_asked_about_buffers_that_are_not_read(nvim: Editors) -> None:
+    """Neovim waits for it: a session file may restore hundreds, on a mount that is slow."""
+    editor = nvim(config=QUIET)
+    files = {name: editor.home.file(f"{name}.txt", "before\n") for name in ("one", "two", "three")}
+    host = Host(editor)
+    host.push(session("working", edited={}))
+    editor.command(f"badd {files['three']} | edit {files['two']} | edit {files['one']}")
+    editor.command("terminal true")
+    editor.lua(LOOKED)
+    files["one"].write_text("after, and longer\n")
+    host.push(session("working", edited={str(files["one"]): time.time()}))
+    eventually(lambda: editor.lua(SHOWN, "one.txt") == "after, and longer", "what was changed")
+    assert editor.lua("return looked") == ["two.txt"]

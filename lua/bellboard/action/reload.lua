@@ -26,10 +26,14 @@ end
 local function read()
   for _, buf in ipairs(api.nvim_list_bufs()) do
     local name = api.nvim_buf_get_name(buf)
-    if name ~= '' and (pending[name] or pending[vim.uv.fs_realpath(name) or '']) then
-      if is_safe(buf) and vim.uv.fs_stat(name) then
-        vim.cmd(('silent! checktime %d'):format(buf))
-      end
+    -- The disk is asked last: Neovim waits for it, and there may be many buffers.
+    if
+      name ~= ''
+      and is_safe(buf)
+      and (pending[name] or pending[vim.uv.fs_realpath(name) or ''])
+      and vim.uv.fs_stat(name)
+    then
+      vim.cmd(('silent! checktime %d'):format(buf))
     end
   end
   pending = {}
