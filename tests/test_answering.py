@@ -34,8 +34,6 @@ ALLOWED = {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow
 TERMINAL = "you answered in the terminal first"
 THERE = "; go there to answer"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-
-
 NOTHING = "no reaction within [2-6] s"
 
 
@@ -532,6 +530,13 @@ def test_a_key_is_typed_only_while_the_question_stands_and_is_claimed(
     why = TERMINAL if is_over else "it was answered meanwhile"
     refused(desk, desk.answer(digest=digest), why)
     assert terminal.keys == ""
+
+
+def test_the_keys_of_an_answer_end_with_the_question(desk: Desk) -> None:
+    """The rest would go into whatever its terminal shows next."""
+    terminal = desk.terminal = Typewriter(desk, SCREEN)
+    refused(desk, desk.answer("deny", message="Not now"), "it was answered meanwhile")
+    assert terminal.keys == "Down"
 
 
 @pytest.mark.parametrize(
