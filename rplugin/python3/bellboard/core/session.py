@@ -44,6 +44,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     inferred: bool = False
     sent: bool = False  # an answer was given to it, and may still count
     key: int = 0
+    reminded: bool = False  # the CLI has sent its only reminder of it
 
 
 class Tool(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -140,6 +141,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     sent: float = 0.0  # when a Stop hook continued the turn, unless a Stop followed
     last_words: float = 0.0  # the newest end of an answer in the transcript
     answered: float = 0.0  # the newest answer to a question
+    unreminded: float = 0.0  # the newest end of one whose reminder may still come
     prompted: bool = False  # a prompt started this busy time
     queue: tuple[float, ...] = ()  # when each waiting prompt was entered
     unchecked: bool = False  # auto mode cannot check commands, so it asks

@@ -67,6 +67,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         request=newest.request,
         pipe=newest.pipe,
         shown=shown,
+        reminded=e.kind == "nudge" or bool(known and known.reminded),
         early=not shown and (e.early or is_asked_later(e) or is_refused(s, e)),
     )
     s.blocks = {k: b for k, b in s.blocks.items() if k not in same} | {slot: block}
@@ -140,7 +141,7 @@ def remind(s: Session, e: Event, o: Options) -> str | None:
         return "its session file says that it works since"
     if s.blocks and min(b.since for b in s.blocks.values()) < e.t - UNANSWERED:
         return confirm(s, e, o)
-    if e.asks == "permission" and s.answered and e.t - s.answered < o.late:
+    if e.asks == "permission" and s.unreminded and e.t - s.unreminded < o.late:
         return "a late notification of a question already answered"
     return confirm(s, e, o) if s.blocks else ask(s, e, o)
 
@@ -150,6 +151,8 @@ def confirm(s: Session, e: Event, o: Options) -> str | None:
     by_main = any(not b.agent for b in s.blocks.values())
     if e.kind in BY_FILE and by_main and e.t < newest_question(s) - o.hold:
         return "older than the question"
+    if e.kind == "nudge":
+        s.blocks = {k: replace(b, reminded=True) for k, b in s.blocks.items()}
     prove_questions(s)
     return show(s, e, o)
 

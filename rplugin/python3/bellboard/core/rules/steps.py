@@ -136,6 +136,8 @@ def begun(run: Run, t: float) -> Run:
 def end_questions(s: Session, ended: set[str], e: Event) -> None:
     if not ended:
         return
+    if not all(s.blocks[k].reminded for k in ended):
+        s.unreminded = max(s.unreminded, e.t)
     s.blocks = {k: b for k, b in s.blocks.items() if k not in ended}
     s.answered = max(s.answered, e.t)
     s.heard = max(s.heard, e.clock)
