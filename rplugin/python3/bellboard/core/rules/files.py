@@ -18,7 +18,7 @@ from .steps import (
     hold,
     is_alone,
     is_busy,
-    newest_question,
+    newest_told,
     rest,
     turn_to_work,
     work_between,
@@ -42,7 +42,7 @@ def go_busy(s: Session, e: Event, o: Options) -> str | None:
 
 def settle(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is at rest: no turn is running and no question is open."""
-    if e.t < max(s.began, s.active - o.swap, newest_question(s)):
+    if e.t < max(s.began, s.active - o.swap, newest_told(s)):
         return "older than the newest hook"
     before, asked = (s.turn, s.unseen), bool(s.blocks)
     end_questions(s, set(s.blocks), e)

@@ -21,6 +21,7 @@ from .steps import (
     is_busy,
     is_of_file,
     newest_question,
+    newest_told,
     prove_questions,
     turn_to_work,
     work_between,
@@ -207,7 +208,7 @@ def grant(s: Session, e: Event, o: Options) -> str | None:
 
 def answered(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working again: its question was answered, or the first of several."""
-    if e.t < newest_question(s):
+    if e.t < newest_told(s):
         return "older than the question"
     shown = {k for k, b in s.blocks.items() if b.shown}
     if s.turn != "working":

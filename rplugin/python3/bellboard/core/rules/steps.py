@@ -171,6 +171,12 @@ def newest_question(s: Session, agents: bool = True) -> float:
     return max(asked, default=0.0)
 
 
+def newest_told(s: Session) -> float:
+    """Return the same without what only the session file said, as the file may take that back."""
+    told = (b.since for b in s.blocks.values() if (b.key or b.inferred) and not b.waits)
+    return max(told, default=0.0)
+
+
 def is_waiting(s: Session) -> bool:
     """Return whether the session file says that something waits for an answer."""
     p = own(s)
