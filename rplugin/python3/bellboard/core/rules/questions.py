@@ -26,7 +26,7 @@ from .steps import (
     turn_to_work,
     work_between,
 )
-from .tools import begin_tool, end_tool, end_tools, has_finished, name_of
+from .tools import begin_tool, end_tool, end_tools, had_finished, has_finished, name_of
 from .turn import go_on
 
 BY_FILE = ("registry waiting", "registry dialog")
@@ -272,6 +272,8 @@ def is_answer(s: Session, b: Block, e: Event) -> bool:
         return b.tool_id == e.tool_id
     if b.asks == "form" and e.kind == "form answer":
         return e.tool in ("", b.tool)
+    if had_finished(s, e.tool_id, b.since):  # now it is also in the log
+        return False
     tool = e.tool or name_of(s, e.tool_id)
     if b.tool and tool:
         return is_of(tool, b.tool, b.asks)

@@ -60,6 +60,11 @@ def name_of(s: Session, tool_id: str) -> str:
     return next(known, "") if tool_id else ""
 
 
+def had_finished(s: Session, tool_id: str, t: float) -> bool:
+    """Return whether a tool is known to have finished before that time."""
+    return bool(tool_id) and any(f.tool_id == tool_id and f.t < t for f in s.finished)
+
+
 def end_tools(s: Session, agent: str, t: float) -> None:
     """End all tools of a thread."""
     if s.tools:
