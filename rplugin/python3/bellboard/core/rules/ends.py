@@ -69,7 +69,8 @@ def release(s: Session, e: Event, o: Options) -> str | None:
     """Its session file no longer says that it is working: the end that was reported counts."""
     if s.held not in ("stop", "fail"):
         return "the CLI reports no status"
-    s.held_until = e.clock + o.settle
+    # A dialog may hide that a Stop hook still runs, and many are closed at once.
+    s.held_until = e.clock + (o.outweigh if e.kind == "registry dialog" else o.settle)
     return None
 
 

@@ -92,6 +92,8 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     s.inferred = False
     if s.compacting:
         s.compacting = max(s.compacting, e.t)
+    if e.kind == "registry busy" and s.held in ("stop", "fail"):
+        s.held_until = 0.0  # hooks still run, and it says when they have
     if e.from_hook:
         if e.kind not in PAST:
             s.active = max(s.active, e.t)
