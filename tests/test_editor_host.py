@@ -113,6 +113,25 @@ def test_all_that_was_asked_of_a_host_that_dies_is_refused(
     eventually(lambda: editor.lua("return refused") == 16, "all replies")
 
 
+@pytest.mark.parametrize("act", ["start", "restart"])
+def test_one_host_runs_although_a_refusal_starts_one(
+    nvim: Editors, notes: Path, version: str, act: str
+) -> None:
+    """Whoever is refused since the host has died may start it; it is started once."""
+    editor = running(nvim(version, config("well", notes), ui=False))
+    (pid,) = told(notes, "born")
+    editor.lua(
+        """local act = require('bellboard')[...]
+        require('bellboard.host').ask('request', { session_id = 'x' }, function() act() end)""",
+        act,
+    )
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: len(told(notes, "start")) == 2, "a second host")
+    editor.lua("vim.wait(600)")  # longer than the pause before a restart
+    assert len(told(notes, "born")) == 2
+    assert editor.messages() == ""
+
+
 def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
     """After too many crashes in a row: its last words, and where to look."""
     editor = nvim(config=config("dies", notes, restarts=3), ui=False)

@@ -124,15 +124,8 @@ local function launch()
   M.notify('start', sendable.part(greeting and greeting() or {}))
 end
 
-ended = function(channel, code)
-  local is_current = channel == state.channel
-  if is_current then
-    state.channel, state.running, state.exit = nil, false, code
-  end
-  on_end(channel)
-  if not is_current or vim.v.exiting ~= vim.NIL then
-    return -- a previous one, or Neovim is exiting
-  end
+--- The current one has ended: start it again, if it should run.
+local function go_on()
   on_exit(not greeting)
   if not greeting then
     return -- it was asked to stop
@@ -153,6 +146,16 @@ ended = function(channel, code)
   state.restarts = state.restarts + 1
   local seconds = math.min(PAUSE * 2 ^ math.max(0, crashes - 1), LONGEST_PAUSE)
   pause = vim.defer_fn(launch, seconds * 1000)
+end
+
+ended = function(channel, code)
+  if channel == state.channel then -- not a previous one
+    state.channel, state.running, state.exit = nil, false, code
+    if vim.v.exiting == vim.NIL then
+      go_on()
+    end
+  end
+  on_end(channel) -- last: whoever hears of it may start or restart it at once
 end
 
 --- Ask it to stop, and kill it if it does not.
