@@ -259,10 +259,11 @@ def test_windows_open_where_lines_are_two_cells_wide(
     assert editor.messages() == "bellboard: api: answered; it went on after 0.1 s"
 
 
-#: Fails for a buffer with such a name, or for every one.
+#: Fails for a buffer with such a name, for every one, or for a left one that has no name.
 THEIRS = {
     "names": "autocmd BufEnter * lcd %:p:h",
     "buffers": "autocmd BufEnter * throw 'theirs'",
+    "saves": "call setline(1, 'unnamed') | autocmd BufLeave * if &bt == '' | update | endif",
 }
 
 

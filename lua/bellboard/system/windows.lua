@@ -35,6 +35,15 @@ local function settle(buf)
   end
 end
 
+--- Show our buffer in a window that has just been opened and entered. The old one is in it if
+--- BufLeave failed, and would fail again.
+---@param buf integer
+local function fill(buf)
+  if api.nvim_get_current_buf() ~= buf then
+    vim.cmd(('noautocmd buffer %d'):format(buf))
+  end
+end
+
 --- Open a window.
 ---@param buf integer
 ---@param enter boolean
@@ -44,9 +53,13 @@ M.open = function(buf, enter, layout)
   if enter then
     settle(buf)
   end
-  local made ---@type integer|nil
+  local made, here = nil, api.nvim_get_current_win()
   return despite(function()
     local win = made or vim.fn.bufwinid(buf)
+    if win == -1 and api.nvim_get_current_win() ~= here then
+      fill(buf)
+      win = api.nvim_get_current_win()
+    end
     return win ~= -1 and win or nil
   end, function()
     made = api.nvim_open_win(buf, enter, layout)
@@ -85,9 +98,7 @@ M.tab = function(buf)
   despite(function()
     return api.nvim_get_current_tabpage() ~= before or nil
   end, vim.cmd --[[@as function]], ('tab sbuffer %d'):format(buf))
-  if api.nvim_get_current_buf() ~= buf then
-    M.put(0, buf)
-  end
+  fill(buf)
 end
 
 --- Close a window, if it is open.
