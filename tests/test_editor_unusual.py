@@ -316,14 +316,17 @@ def test_windows_are_whole_although_an_autocommand_of_the_user_fails(
     eventually(lambda: editor.lua(windows) == before, "the windows to close")
 
 
-@pytest.mark.parametrize("keys", ["ihello ", "Rhello ", "v$"])
+@pytest.mark.parametrize("keys", ["ihello ", "Rhello ", "ihello <C-o>", "v$"])
 def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: str) -> None:
     """Else their keys would be dead, or extend a selection; also in one that is open."""
     editor = opened(nvim, version)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two' })")
-    editor.lua("vim.keymap.set({ 'i', 'x' }, '<F2>', '<Plug>(bellboard-board)')")
+    modes = ["n", "i", "x"]
+    editor.lua("vim.keymap.set(..., '<F2>', '<Plug>(bellboard-board)')", modes)
     editor.lua("_G.window = require('bellboard.view.popup').window")
-    editor.lua("vim.keymap.set({ 'i', 'x' }, '<F3>', function() window({ 'to read' }, 'x') end)")
+    editor.lua(
+        "vim.keymap.set({ 'n', 'i', 'x' }, '<F3>', function() window({ 'to read' }, 'x') end)"
+    )
     for key, seen in (("<F2>", "g? help"), ("<F3>", "to read")):
         for _ in range(2):
             editor.press("<C-w>t" + keys)

@@ -26,11 +26,11 @@ local function despite(done, act, ...)
   return made
 end
 
---- End the modes in which a window that is entered would not take its keys.
+--- End the modes in which a window that is entered would not take its keys. CTRL-O suspends them.
 ---@param buf integer
 local function settle(buf)
   visual.leave()
-  if not vim.bo[buf].modifiable and api.nvim_get_mode().mode:find('^[iR]') then
+  if not vim.bo[buf].modifiable and api.nvim_get_mode().mode:find('^n?[iR]') then
     vim.cmd.stopinsert()
   end
 end
