@@ -79,6 +79,33 @@ def test_every_float_has_the_border_of_the_user(nvim: Editors, own: str, corner:
     framed("board")
 
 
+@pytest.mark.parametrize(
+    ("own", "border"),
+    [
+        ("+,-,+,|,+,-,+,|", ["+", "-", "+", "|", "+", "-", "+", "|"]),
+        ("shadow", "shadow"),
+        ("double", "solid"),
+        ("·,-,·,|,·,-,·,|", "solid"),
+        ("", "solid"),
+    ],
+)
+def test_a_border_of_the_user_is_kept_where_lines_are_two_cells_wide(
+    nvim: Editors, own: str, border: str | list[str]
+) -> None:
+    """If Neovim takes it; a view of two parts has one that both can share."""
+    editor = nvim(config={**QUIET, "answer": {"ready": 0}}, columns=80, lines=30)
+    host, asking = Host(editor), asks("edit", tool="Edit")
+    play(editor, edit(asking, "limits.py", "a\n", "b\n"))
+    editor.nvim.options["winborder"] = own
+    editor.command("set ambiwidth=double")
+    assert editor.lua("return require('bellboard.view.ink').border()") == border
+    host.push(asking)
+    editor.shows("rm -rf build")
+    editor.press(":ClaudeSessions answer edit<CR>")
+    editor.shows("edit: Edit a file")
+    assert editor.messages() == ""
+
+
 def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
     """Other floats, the board, the terminal that asks, the cursor."""
     editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=30)

@@ -149,16 +149,32 @@ M.on = function(group, ground)
   return name
 end
 
---- The border of a float: as 'winborder' says, else rounded. Titles need a border, so 'none' gives
---- one of blanks, and so do lines that are two cells wide: Neovim refuses them.
+--- The characters of a text take more than a cell each. Neovim refuses such a border.
+---@param text string
+---@return boolean
+local function is_wide(text)
+  return api.nvim_strwidth(text) > vim.fn.strcharlen(text)
+end
+
+--- A border of our own choice: rounded, or of blanks where lines are two cells wide.
+---@return 'rounded'|'solid'
+M.plain_border = function()
+  return is_wide(LINES) and 'solid' or 'rounded'
+end
+
+--- The border of a float: as 'winborder' says, else a plain one. Titles need a border, so 'none'
+--- gives one of blanks, and so does one that is two cells wide.
 ---@return string|string[]
 M.border = function()
-  if api.nvim_strwidth(LINES) > 2 then
-    return 'solid'
-  end
   local own = vim.fn.exists('+winborder') == 1 and vim.o.winborder or ''
-  local known = ({ [''] = 'rounded', none = 'solid' })[own] or own
-  return known:find(',', 1, true) and vim.split(known, ',', { plain = true }) or known
+  if own == '' then
+    return M.plain_border()
+  elseif own:find(',', 1, true) then
+    return is_wide(own) and 'solid' or vim.split(own, ',', { plain = true })
+  elseif own == 'shadow' then
+    return own
+  end
+  return (own == 'none' or is_wide(LINES)) and 'solid' or own
 end
 
 --- Give a float our colours, lines as we wrote them, and a border that can be read on them: in some

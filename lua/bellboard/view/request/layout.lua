@@ -22,7 +22,8 @@ local FRAMES = {
 ---@return string[] above
 ---@return string[] below
 local function borders()
-  local nw, ne, sw, se, across, down, west, east = unpack(FRAMES[ink.border()] or FRAMES.rounded)
+  local frame = FRAMES[ink.border()] or FRAMES[ink.plain_border()]
+  local nw, ne, sw, se, across, down, west, east = unpack(frame)
   return { nw, across, ne, down, east, across, west, down }, {
     '',
     '',
