@@ -204,6 +204,24 @@ def test_transitions_in_a_new_database_go_on_after_the_old_ones(make: Make, cloc
     assert again.store.changes() == found
 
 
+def test_a_host_whose_arrival_is_tried_again_reads_no_transition_twice(
+    make: Make, clock: Clock
+) -> None:
+    """The lock is taken again after what was lost is restored, and may be held by then."""
+    lost = make()
+    work(lost, clock)
+    lost.store.changes()
+    removed_with_its_log(lost.store.path)
+    other, late = make(), make()
+    other.restore(lost, clock())
+    late.restore(lost, clock())
+    emit(other, clock, "Stop")
+    other.step(clock.advance(1))
+    assert [c.transition.after for c in late.store.changes()] == ["completed"]
+    late.restore(lost, clock())
+    assert late.store.changes() == []
+
+
 def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:
     """Those that are set in the new one by then count; its id is another."""
     clerk = make()

@@ -61,6 +61,7 @@ class History(Upkeep):
     """Reads what happened."""
 
     transition = 0  # the newest one that was published
+    _goes_on = False  # whether that is one after those of another database
 
     def changes(self) -> list[Change]:
         """Return the transitions since the last call, whichever host wrote them."""
@@ -77,9 +78,11 @@ class History(Upkeep):
     def go_on_after(self, before: History) -> None:
         """Go on where another database ended, within the lock: hosts know transitions by number.
 
-        What other hosts have written since is read as new.
+        What other hosts have written since is read as new: once, though hosts try an arrival again.
         """
-        self.transition = last = before.transition
+        last = before.transition
+        if not self._goes_on:
+            self.transition, self._goes_on = last, True
         self.db.execute(
             "INSERT INTO sqlite_sequence SELECT 'transitions', 0"
             " WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'transitions')"
