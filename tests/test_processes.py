@@ -136,6 +136,16 @@ def test_a_running_process_is_described(
     assert running.seen(6.0, pid, "g1").key == key != running.seen(6.0, pid, "g2").key
 
 
+def test_a_clock_that_is_set_back_makes_no_process_a_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the system keeps when it began, and not how long ago, that is a time to come."""
+    now = time.time()
+    for ago, ran in ((60, True), (10, False), (-3600, True)):
+        monkeypatch.setattr(processes, "began_at", lambda pid, ago=ago: now - ago)
+        assert ran == processes.ran_at(os.getpid(), now - 30)
+
+
 @linux
 @pytest.mark.parametrize("end", ["\\r", "\\x0b", "\\x1c", "\\x85"])
 def test_a_name_does_not_change_the_owner_of_a_process(

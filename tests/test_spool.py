@@ -260,10 +260,24 @@ def test_a_record_from_before_a_process_began_is_that_of_another_host(spool: Spo
     spool.hosts.announce(os.getpid())
     began = began_at(os.getpid()) or 0.0
     record = spool.home / "hosts" / str(os.getpid())
+    record.write_text('{"started":"1"}')
     os.utime(record, (began + 3, began + 3))
     assert [os.getpid()] == spool.hosts.alive()
     os.utime(record, (began - 60, began - 60))
     assert [] == spool.hosts.alive()
+
+
+@pytest.mark.parametrize("notes", [None, {"rows": "odd"}, {}], ids=str)
+def test_a_clock_that_is_set_forward_ends_no_host(
+    spool: Spool, notes: dict[str, str] | None
+) -> None:
+    """When a process began moves with it on Linux, and the time of its record does not."""
+    spool.hosts.announce(os.getpid(), notes)
+    spool.hosts.announce(os.getpid())
+    began = began_at(os.getpid()) or 0.0
+    os.utime(spool.home / "hosts" / str(os.getpid()), (began - 60, began - 60))
+    assert [os.getpid()] == spool.hosts.alive()
+    assert (notes or {}) == spool.hosts.notes_of(os.getpid())
 
 
 def test_without_descriptors_a_host_stays_announced(spool: Spool) -> None:
@@ -292,6 +306,7 @@ def test_dead_hosts_are_forgotten(spool: Spool) -> None:
     assert spool.hosts.alive() == [os.getpid()]
     assert [path.name for path in (spool.home / "hosts").iterdir()] == [str(os.getpid())]
     # The pid exists, but was not announced for long: another process has it by now.
+    (spool.home / "hosts" / str(os.getpid())).write_bytes(b"")
     os.utime(spool.home / "hosts" / str(os.getpid()), (1, 1))
     assert spool.hosts.alive() == []
     spool.hosts.announce(os.getpid())

@@ -8,16 +8,18 @@ import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from ..core.lenient import decimal
-from ..system.processes import ran_at
+from ..system.processes import ran_at, started_of
 from .aside import remove
 from .ground import briefly, listing
 from .item import OF_THE_SYSTEM
 
 LARGEST_NOTES = 1 << 20  # bytes to read
+STARTED: Final = "started"  # beside the notes: when the process started, in the system's unit
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -27,12 +29,17 @@ class Hosts:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
+        self._record = b""  # what is in our file, unless it was removed
 
     def announce(self, pid: int, notes: Mapping[str, str] | None = None) -> None:
         """Record that a host is running, so that hooks keep every event; repeat at each rescan.
 
         With notes, also record what is wrong, for doctor.
         """
+        record = self._record
+        if notes is not None or not record:
+            started = {STARTED: started_of(pid)}
+            record = msgspec.json.encode({**(notes or {}), **started})
         path = f"{self._folder}/{pid}"
         try:
             fd = os.open(path, _ANNOUNCE, 0o600)
@@ -42,20 +49,23 @@ class Hosts:
             fd = os.open(path, _ANNOUNCE, 0o600)
         try:
             os.fchmod(fd, 0o600)  # whatever the umask
-            if notes is not None:
-                os.ftruncate(fd, 0)
-                os.write(fd, msgspec.json.encode(notes) if notes else b"")
             os.utime(fd)
+            if record != self._record or not os.fstat(fd).st_size:
+                os.ftruncate(fd, 0)
+                self._record = record
+                try:
+                    os.write(fd, record)
+                except OSError:  # a full disk: a file without contents says that a host runs
+                    if notes is not None:
+                        raise
         finally:
             os.close(fd)
 
     def notes_of(self, pid: int) -> dict[str, str]:
         """Return the last notes of a host."""
-        try:
-            with open(f"{self._folder}/{pid}", "rb", opener=_opener) as file:
-                return msgspec.json.decode(file.read(LARGEST_NOTES) or b"{}", type=dict[str, str])
-        except (OSError, ValueError):  # gone, or just being written
-            return {}
+        record = self._record_of(str(pid))
+        record.pop(STARTED, None)
+        return record
 
     def withdraw(self, pid: int) -> None:
         """Record that a host has stopped."""
@@ -69,12 +79,27 @@ class Hosts:
             path = f"{self._folder}/{name}"
             with contextlib.suppress(OSError):
                 written = os.lstat(path).st_mtime
-                is_alive = _alive(name) and ran_at(int(name), written)
+                is_alive = _alive(name) and self._is_of(name, written)
                 (alive if is_alive else dead).append(name)
         for name in briefly(dead):
             with contextlib.suppress(OSError):
                 remove(f"{self._folder}/{name}")
         return sorted(map(int, alive))
+
+    def _is_of(self, pid: str, written: float) -> bool:
+        """Return whether a record is that of the process that has the pid now.
+
+        A clock that is set moves what is known of when it began, but not when it started.
+        """
+        started = self._record_of(pid).get(STARTED)
+        return bool(started and started == started_of(int(pid))) or ran_at(int(pid), written)
+
+    def _record_of(self, pid: str) -> dict[str, str]:
+        try:
+            with open(f"{self._folder}/{pid}", "rb", opener=_opener) as file:
+                return msgspec.json.decode(file.read(LARGEST_NOTES) or b"{}", type=dict[str, str])
+        except (OSError, ValueError):  # gone, or just being written
+            return {}
 
 
 def _opener(path: str, flags: int) -> int:

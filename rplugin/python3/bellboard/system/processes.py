@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -71,7 +72,9 @@ def began_at(pid: int) -> float | None:
 def ran_at(pid: int, t: float) -> bool:
     """Return whether a process ran then, as far as can be known: its pid may be used again."""
     began = began_at(pid)
-    return began is None or began <= t + ROUNDING
+    if began is None or began <= t + ROUNDING:
+        return True
+    return began > time.time() + ROUNDING  # in the future: the clock was set back since
 
 
 def owner_of(pid: int) -> int | None:
