@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bellboard.core.board import Board
+from bellboard.core.clock import set_back
+from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.core.notices import MINUTE, NEVER, Notice, Notices
 from bellboard.core.policy import CHANNELS, LADDERS, MODES, Policy, policy_of
@@ -270,7 +273,13 @@ def test_a_clock_set_back_delays_no_notification() -> None:
     house.change("seen", viewers=frozenset({"nvim"}))
     assert len(house.wait(1)) == 3
     house.now -= 7200
+    board = Board()
+    board.sessions |= house.sessions
+    set_back(board, Event("clock", "clock", house.now, house.now))
+    for s in board.sessions.values():
+        house.change(s)
     house.notices.set_back(house.now)
+    house.now += 1
     house.change("seen", viewers=frozenset())
     house.be("blocked", "new")
     house.be("blocked", "s0")

@@ -86,6 +86,8 @@ class Notices:
                 self._standing.pop(sid, None)
                 continue
             status, old = status_of(s), self._standing.get(sid)
+            if old is not None and old.status == status and s.since <= now < old.since:
+                old.since = s.since  # the clock was set back
             if old is None or (old.status, old.since) != (status, s.since):
                 old = Standing(status, s.since, s.since, heard=set())
                 self._standing[sid] = old
