@@ -13,11 +13,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bellboard.diagnosis import diagnose, is_well
+from bellboard.hosting.upkeep import Upkeep
 from bellboard.storage.aside import Aside
 from bellboard.storage.spool import Spool
 from hosting import (
@@ -173,6 +175,38 @@ def test_an_event_that_cannot_be_read_for_a_moment_is_read_later(
     assert statuses(clerk.board) == {"s": "working", "t": "working"}
     assert list(clerk.spool.new.iterdir()) == []
     agrees_with_its_log(clerk)
+
+
+def test_an_event_that_cannot_be_read_is_noted_in_health(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a bad sector: it is tried again at each rescan, and the note stays until that works."""
+    clerk, sick, open_ = make(), [True], os.open
+
+    def open_or_fail(path: Any, *given: Any, **how: Any) -> int:
+        if sick and "/spool/new/" in str(path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return open_(path, *given, **how)
+
+    def attempt(job: str, about: str, work: Callable[[], float]) -> float:
+        return work()
+
+    monkeypatch.setattr("os.open", open_or_fail)
+    connection = SimpleNamespace(spool=clerk.spool, clerk=None, has_arrived=False)
+    upkeep = Upkeep(connection, attempt)  # type: ignore[arg-type]
+    emit(clerk, clock, "UserPromptSubmit", "s")
+
+    def noted() -> dict[str, str]:
+        clerk.step(clock())
+        upkeep.expect()
+        upkeep.run()
+        return upkeep.notes
+
+    why = f"1 file in {clerk.spool.new} cannot be read now: check the disk, or delete them"
+    assert [{"stuck": why}] * 2 == [noted(), noted()]
+    sick.clear()
+    assert {} == noted()
+    assert statuses(clerk.board) == {"s": "working"}
 
 
 def test_junk_that_cannot_be_moved_away_is_moved_later(

@@ -98,7 +98,7 @@ class Host:
         parts = (self.addresses, self.senses, self.reach, self.commands, self.effects)
         noted = (
             *(*parts, self.waiting, self.links, self.fleet, self.attempt, self.outbox),
-            *(self.connection, self, self.loop),
+            *(self.connection, self.upkeep, self, self.loop),
         )
         self.health = Health(self.connection, self.senses, self.bell, noted)
         self.arrivals = Arrivals(self.spool)

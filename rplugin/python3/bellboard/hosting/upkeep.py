@@ -6,6 +6,7 @@ import time
 from typing import Any, Final
 
 from ..core.deadlines import NEVER
+from ..core.words import amount
 from .attempts import Attempts
 from .connection import Connection
 from .folding import Clerk
@@ -42,11 +43,19 @@ class Upkeep:
             self._refused = clerk.refused
             self._attempt.once("rescan", "spool", self._count)
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return how many files wait in vain, for health."""
+        if not (stuck := self.counts.get("stuck")):
+            return {}
+        files, where = amount(stuck, "file"), self._spool.new
+        return {"stuck": f"{files} in {where} cannot be read now: check the disk, or delete them"}
+
     def _sweep(self) -> float:
         if self._connection.has_arrived:
             self._connection.announce()
+        self._count()  # before what is stuck is tried again
         self._spool.sweep()
-        self._count()
         return NEVER
 
     def _count(self) -> None:
