@@ -24,7 +24,7 @@ from ..storage.store import Store
 from ..system import remotely
 from ..system.deaths import Deaths
 from ..system.failures import described
-from ..system.flocks import Held
+from ..system.flocks import PATIENCE, Held
 from ..system.watch import Watch
 from .follower import Follower
 from .link import Link
@@ -69,6 +69,7 @@ class Links:
         self._links: dict[str, Link] = {}
         self._commands: machines.Commands = {}  # of the links that run
         self._is_read = False
+        self._held = 0.0  # since when our machines wait for the lock of another process
         self._is_known = False  # whether `_wanted` has all of them
         self._notes: dict[str, str] = {}
         self._folded: Folded = {}  # what the board knows of the links
@@ -166,8 +167,11 @@ class Links:
                 machines.change(self._home, nvim=ours, patience=0.0)  # this is the event loop
                 self._given, ours = None, {}  # another editor may have others since
         except OSError as e:
-            self._notes["machines"] = f"cannot be stored: {e.strerror or e}"
             self._is_read = not isinstance(e, Held)  # that takes milliseconds: again soon
+            now = time.monotonic()
+            self._held = self._held or now
+            if self._is_read or now >= self._held + PATIENCE:
+                self._notes["machines"] = f"cannot be stored: {e.strerror or e}"
         try:
             self._wanted = {**machines.stored(self._home).all, **ours}
             self._is_known = True
