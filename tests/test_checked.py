@@ -76,7 +76,7 @@ def test_where_all_is_slow_it_is_awaited_whose_answer_counted(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the user stopped while it ran is not reported as done because its entry is late."""
-    monkeypatch.setattr(aftermath, "GLANCE", 0.1)
+    monkeypatch.setattr(aftermath, "GLANCE", 0.2)
     desk.waits()
     desk.s = replace(desk.s, transcript=desk.writes(BASH))
     said = {"type": "tool_result", "tool_use_id": BASH["id"], "is_error": True, "content": REJECTED}
