@@ -239,7 +239,26 @@ def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:
     other.restore(clerk, clock())
     options |= {"mode": "all", "watched_since": since}
     del options[DATABASE]
-    assert other.store.options() == options
+    assert {key: x.value for key, x in other.store.options().items()} == options
+
+
+def test_settings_of_a_lost_log_outlast_older_ones(make: Make, clock: Clock) -> None:
+    """The file itself has them still, as they were when the log was last copied into it."""
+    clerk = make()
+    path, contents = clerk.store.path, b""
+    for answers in (True, False):
+        contents = path.read_bytes()
+        with clerk.store.lock():
+            clerk.store.set_option("answers", answers, 1, clock.advance(1))
+        clerk.catch_up()
+        clerk.store.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    clerk.store.close()
+    removed_with_its_log(path)
+    path.write_bytes(contents)
+    other = make()
+    assert other.store.option("answers") is True
+    other.restore(clerk, clock.advance(1))
+    assert other.store.option("answers") is False
 
 
 @pytest.mark.parametrize("contents", [bytes(32), bytes(8192)], ids=len)

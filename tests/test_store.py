@@ -28,6 +28,7 @@ from bellboard.hosting.folding import Clerk
 from bellboard.storage import upkeep
 from bellboard.storage.history import Change
 from bellboard.storage.item import Item
+from bellboard.storage.shared import Option
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Store
 from hosting import (
@@ -236,7 +237,7 @@ class Overtaken(Store):
             self.before, self.by = "", sqlite3.connect(self.path, isolation_level=None)
             self.by.execute("BEGIN EXCLUSIVE")
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Option]:
         self.taken("options")
         return super().options()
 

@@ -18,7 +18,7 @@ from ..core.options import Options, options_of, settings_of
 from ..core.session import Session
 from ..storage.causes import OF_VALUES
 from ..storage.questions import KEPT_BYTES, KEPT_FILES
-from ..storage.shared import DATABASE
+from ..storage.shared import DATABASE, Option
 from ..storage.spool import Spool
 from ..storage.store import Busy, Newer, Store
 from ..storage.upkeep import GONE
@@ -31,6 +31,7 @@ BACK: Final = 1.0  # the board's clock is this far ahead only if the machine's w
 UNNOTICED: Final = 60.0  # seconds in which a host may miss that: twice its rescan
 #: Errors that may be temporary, and are not the fault of an event; any other may be.
 NO_EVENTS: Final = (Busy, Newer, OSError, MemoryError)
+STORED: Final = ("config", "watched_since")  # shared options that are used here
 LINE: Final = "line."  # evidence of hosts: several may report the same under one name
 
 
@@ -52,7 +53,7 @@ class Clerk:
         self.others, self.damaged = Others(), DamagedRows()
         self.unkept = 0  # open questions whose events are not kept
         self.watching = watching  # True for a host, False for a command that only folds once
-        self._shared: dict[str, object] = {}  # the shared options, as stored in the table
+        self._shared: dict[str, Option] = {}  # the shared options, as stored in the table
         self._options: object = None  # of these, what was configured
         self._watched_since: float | None = None
         self._backlog = Backlog(self)
@@ -121,7 +122,7 @@ class Clerk:
         """Write the sessions and options of a database that was damaged, or lost its log.
 
         Return what changed.  What is there now may know some of them as well, or that they are
-        gone.
+        gone; without its log, it has older ones.
         """
         known = before.board.sessions if before._committed is None else before._committed
         with self.store.lock():
@@ -136,8 +137,10 @@ class Clerk:
             self._changed |= self.board.dirty
             self.store.go_on_after(before.store)
             self.store.write(self.board, (), (), 0.0, now)
-            for key in before._shared.keys() - self._shared.keys() - {DATABASE}:
-                self.store.set_option(key, before._shared[key], os.getpid(), now)
+            for key, (value, t) in before._shared.items():
+                found = self._shared.get(key)
+                if key != DATABASE and (found is None or found.t < t <= now):
+                    self.store.set_option(key, value, os.getpid(), min(t, now))
         self._ahead = False
         return self._take_changed()
 
@@ -177,11 +180,11 @@ class Clerk:
             board, options, self.store.revision, self._backlog.names = Board(), None, 0, []
         self._changed |= self.store.refresh(board)
         shared = self.store.options()
-        stored = shared.get("config")
+        stored, since = (shared[x].value if x in shared else None for x in STORED)
         if stored != options:
             board.configure(options_of(stored or {}, Options()))
         self.board, self._options, self._ahead, self._committed = board, stored, False, None
-        self._shared, self._watched_since = shared, shared.get("watched_since")
+        self._shared, self._watched_since = shared, since
         self.store.caught_up()
         self._follow()
 

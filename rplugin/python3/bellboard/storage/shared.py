@@ -37,6 +37,13 @@ class Editor(NamedTuple):
     focused: float  # when it last got the focus
 
 
+class Option(NamedTuple):
+    """A shared option."""
+
+    value: Any
+    t: float  # when it was set
+
+
 Claim = tuple[int, str]  # a transition and an effect
 
 
@@ -87,10 +94,10 @@ class Shared(History):
         found = self.sound("options", rows, _option)
         return found[0] if found else None
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Option]:
         """Return all shared options."""
-        rows = self.all(f"SELECT key, {moderate('value')} FROM options")
-        return dict(self.sound("options", rows, lambda r: (text(r[0]), _option(r))))
+        rows = self.all(f"SELECT key, {moderate('value')}, t FROM options")
+        return dict(self.sound("options", rows, lambda r: (text(r[0]), _dated(r))))
 
     def set_option(self, key: str, value: object, pid: int, now: float) -> None:
         """Set a shared option, within the lock; `pid` is the process that sets it."""
@@ -109,3 +116,7 @@ def _editor(r: Cells) -> Editor:
 def _option(r: Cells) -> Any:
     value = msgspec.msgpack.decode(blob(r[1]), type=OPTIONS.get(r[0], Any))
     return time(value) if isinstance(value, float) else value
+
+
+def _dated(r: Cells) -> Option:
+    return Option(_option(r), time(r[2]))
