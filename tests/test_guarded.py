@@ -25,6 +25,7 @@ import msgspec
 import psutil
 import pytest
 
+from bellboard.core.session import Session
 from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.commands import ALIKE, Commands
 from bellboard.hosting.health import MOST, Health
@@ -441,8 +442,16 @@ def test_a_note_does_not_outlast_a_lost_database(
 
 
 def test_a_notification_that_cannot_be_sent_is_sent_later() -> None:
-    """It is claimed by then, so no other host sends it; of many, the newest are kept."""
-    lines, sent, hangs = [{"id": 0}], list[Any](), [True]
+    """It is claimed by then, so no other host sends it; of many, the newest are kept.
+
+    A session that has moved on by then needs nobody.
+    """
+    lines, sent, hangs = list[Any](), list[Any](), [True]
+    sessions: dict[str, Session] = {}
+
+    def say(n: int) -> dict[str, Any]:
+        sessions[f"s{n}"] = Session(f"s{n}", turn="completed")
+        return {"id": n, "session_id": f"s{n}", "status": "completed"}
 
     def push(message: Any) -> None:
         if hangs:
@@ -451,13 +460,18 @@ def test_a_notification_that_cannot_be_sent_is_sent_later() -> None:
 
     bell = SimpleNamespace(said=lambda: [lines.pop()] if lines else [], shown=dict)
     publisher = SimpleNamespace(push=lambda *given: given[-1] or None, ask_full=lambda: None)
-    connection = SimpleNamespace(is_open=True, use=lambda work, otherwise: otherwise)
+    clerk = SimpleNamespace(board=SimpleNamespace(sessions=sessions))
+    connection = SimpleNamespace(is_open=True, use=lambda work, otherwise: otherwise, clerk=clerk)
     reader = Reader(push, publisher, connection, bell, *[None] * 3)  # type: ignore[arg-type]
-    for n in range(1, MOST_LATE + 2):
+    said = [say(n) for n in range(MOST_LATE + 3)]
+    for line in said[:-1]:
+        lines.append(line)
         with pytest.raises(BlockingIOError):
             reader.notify()
-        lines.append({"id": n})
+    del sessions["s5"]
+    sessions["s6"].turn = "working"
+    lines.append(said[-1])
     hangs.clear()
     for _ in range(2):
         reader.notify()
-    assert sent == [{"notices": [{"id": n} for n in range(1, MOST_LATE + 2)]}]
+    assert sent == [{"notices": [x for x in said[1:] if x["id"] not in (5, 6)]}]

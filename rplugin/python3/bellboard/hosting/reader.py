@@ -10,6 +10,7 @@ from typing import Any, Final
 from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.published import Published
+from ..core.session import Session, status_of
 from ..storage.history import Change
 from .attempts import Attempts
 from .bell import Bell
@@ -137,9 +138,9 @@ class Reader:
         wait = self._connection.use(
             lambda clerk: self._bell.act(clerk.store, clerk.board), otherwise
         )
-        if notices := self._bell.said():
-            late = self._once.get("notices", [])[-MOST_LATE:]
-            self._once["notices"] = [*late, *notices]
+        late = self._late()
+        if notices := [*late, *self._bell.said()]:
+            self._once["notices"] = notices
         if self._wants_notices:
             sent = self._connection.use(lambda clerk: clerk.store.notices(NOTICES), None)
             if sent is not None:
@@ -149,6 +150,14 @@ class Reader:
         self._send(self._publisher.push(None, (), (), None, time.time(), shown, self._once))
         self._once = {}
         return wait
+
+    def _late(self) -> list[dict[str, Any]]:
+        """Take what could not be sent, unless its session has moved on."""
+        late, clerk = self._once.pop("notices", []), self._connection.clerk
+        if late and clerk is not None:
+            sessions = clerk.board.sessions
+            late = [x for x in late if _is_still(sessions.get(x["session_id"]), x["status"])]
+        return late[-MOST_LATE:]
 
     def _examine(self) -> None:
         self._known = self._health()
@@ -161,3 +170,7 @@ class Reader:
         except Exception:
             self._publisher.ask_full()
             raise
+
+
+def _is_still(s: Session | None, status: str) -> bool:
+    return s is not None and status_of(s) == status
