@@ -6,15 +6,11 @@ local M = {}
 
 local api = vim.api
 
---- The modes that CTRL-O suspends for one command.
-local SUSPENDED = { niI = 'i', niR = 'R', niV = 'Rv' }
-
 --- Return a function that restores the window, the mode and the cursor.
 ---@param is_split boolean the sizes of windows will change
 ---@return fun()
 M.keep = function(is_split)
   local win, mode, sizes = api.nvim_get_current_win(), api.nvim_get_mode().mode, nil
-  mode = SUSPENDED[mode] or mode
   local buf, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
   if is_split then
     sizes = vim.fn.winrestcmd()

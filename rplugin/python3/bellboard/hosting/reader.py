@@ -153,7 +153,8 @@ class Reader:
 
     def _late(self) -> list[dict[str, Any]]:
         """Take what could not be sent, unless its session has moved on."""
-        late, clerk = self._once.pop("notices", []), self._connection.clerk
+        late: list[dict[str, Any]] = self._once.pop("notices", [])
+        clerk = self._connection.clerk
         if late and clerk is not None:
             sessions = clerk.board.sessions
             late = [x for x in late if _is_still(sessions.get(x["session_id"]), x["status"])]
