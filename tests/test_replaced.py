@@ -510,6 +510,7 @@ def test_what_a_link_leads_to_is_not_tidied_up(
         spool.hosts.alive,
         spool.counts,
         lambda: spool.questions.drop_all_but(()),
+        lambda: spool.hosts.announce(os.getpid(), {}),
     ):
         with contextlib.suppress(OSError):
             tidy()

@@ -21,6 +21,7 @@ from .item import OF_THE_SYSTEM
 LARGEST_NOTES = 1 << 20  # bytes to read
 STARTED: Final = "started"  # beside the notes: when the process started, in the system's unit
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -40,13 +41,7 @@ class Hosts:
         if notes is not None or not record:
             started = {STARTED: started_of(pid)}
             record = msgspec.json.encode({**(notes or {}), **started})
-        path = f"{self._folder}/{pid}"
-        try:
-            fd = os.open(path, _ANNOUNCE, 0o600)
-        except OSError as e:  # a link or a pipe: not ours
-            if e.errno in OF_THE_SYSTEM or not remove(path):
-                raise
-            fd = os.open(path, _ANNOUNCE, 0o600)
+        fd = self._created(str(pid))
         try:
             os.fchmod(fd, 0o600)  # whatever the umask
             os.utime(fd)
@@ -60,6 +55,18 @@ class Hosts:
                         raise
         finally:
             os.close(fd)
+
+    def _created(self, name: str) -> int:
+        """Open a record to write; not through a link, which the folder may have become."""
+        folder = os.open(self._folder, _FOLDER)
+        try:
+            return os.open(name, _ANNOUNCE, 0o600, dir_fd=folder)
+        except OSError as e:  # a link or a pipe: not ours
+            if e.errno in OF_THE_SYSTEM or not remove(f"{self._folder}/{name}"):
+                raise
+            return os.open(name, _ANNOUNCE, 0o600, dir_fd=folder)
+        finally:
+            os.close(folder)
 
     def notes_of(self, pid: int) -> dict[str, str]:
         """Return the last notes of a host."""
