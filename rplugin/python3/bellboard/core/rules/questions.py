@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
-from ..session import ABSENT, Block, Session, own
+from ..session import ABSENT, Block, Session, oldest, own
 from .ends import release
 from .steps import (
     ask_on,
@@ -152,8 +152,9 @@ def confirm(s: Session, e: Event, o: Options) -> str | None:
     by_main = any(not b.agent for b in s.blocks.values())
     if e.kind in BY_FILE and by_main and e.t < newest_question(s) - o.hold:
         return "older than the question"
-    if e.kind == "nudge":
-        s.blocks = {k: replace(b, reminded=True) for k, b in s.blocks.items()}
+    if e.kind == "nudge":  # of the first, as the dialogs come one after the other
+        first = oldest(s.blocks.values())
+        s.blocks = {k: replace(b, reminded=True) if b is first else b for k, b in s.blocks.items()}
     prove_questions(s)
     return show(s, e, o)
 

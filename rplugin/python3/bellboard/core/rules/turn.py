@@ -99,7 +99,8 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
             s.active = max(s.active, e.t)
         s.rested = ""  # a turn, and not only a command
         s.prompt_id = e.prompt_id or s.prompt_id
-        is_past = e.kind in PAST and e.t <= s.stopped + o.outweigh  # our hook may run late
+        is_late = s.held != "stop" or e.t <= s.stopped + o.outweigh  # our hook may run late
+        is_past = e.kind in PAST and is_late
         ended = s.held in ("stop", "fail", "refused") and not is_past
         if (ended or s.held == "esc") and e.t > s.stopped:
             s.held, s.held_until = "", 0.0  # that was not the end
