@@ -188,9 +188,11 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
         take_up(s, d.process)
         if d.kind in (STOOD, OUTWEIGHS):
             p = s.processes[d.process]
-            at = _contradicts(s, status_of(s), p) if d.kind == OUTWEIGHS else p.at
-            if d.kind == OUTWEIGHS and p.asks:
-                at = max(at, s.heard)  # it has not changed since, so this is another question
+            at = p.at
+            if d.kind == OUTWEIGHS:
+                at = _contradicts(s, status_of(s), p)
+                if p.asks:  # it has not changed since, so this is another question
+                    at = max(at, s.heard)
             p = replace(p, stood=True, at=at)
             s.processes = {**s.processes, d.process: p}
             yield registry_event(s, p, d.t)

@@ -15,13 +15,12 @@ import msgspec
 from ..core.lenient import decimal
 from ..system.processes import ran_at, started_of
 from .aside import remove
-from .ground import briefly, listing
+from .ground import briefly, inside, listing
 from .item import OF_THE_SYSTEM
 
 LARGEST_NOTES = 1 << 20  # bytes to read
 STARTED: Final = "started"  # beside the notes: when the process started, in the system's unit
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -57,16 +56,14 @@ class Hosts:
             os.close(fd)
 
     def _created(self, name: str) -> int:
-        """Open a record to write; not through a link, which the folder may have become."""
-        folder = os.open(self._folder, _FOLDER)
-        try:
-            return os.open(name, _ANNOUNCE, 0o600, dir_fd=folder)
-        except OSError as e:  # a link or a pipe: not ours
-            if e.errno in OF_THE_SYSTEM or not remove(f"{self._folder}/{name}"):
-                raise
-            return os.open(name, _ANNOUNCE, 0o600, dir_fd=folder)
-        finally:
-            os.close(folder)
+        """Open a record to write."""
+        with inside(self._folder) as folder:
+            try:
+                return os.open(name, _ANNOUNCE, 0o600, dir_fd=folder)
+            except OSError as e:  # a link or a pipe: not ours
+                if e.errno in OF_THE_SYSTEM or not remove(f"{self._folder}/{name}"):
+                    raise
+                return os.open(name, _ANNOUNCE, 0o600, dir_fd=folder)
 
     def notes_of(self, pid: int) -> dict[str, str]:
         """Return the last notes of a host."""
