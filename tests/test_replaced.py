@@ -9,15 +9,17 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.storage import schema
+from bellboard.hosting.connection import Connection
+from bellboard.storage import holders, schema
 from bellboard.storage.damaged import MOST_ASIDE, set_aside
 from bellboard.storage.identity import Identity
 from bellboard.storage.shared import DATABASE
@@ -38,7 +40,7 @@ from hosting import (
 from rig import warm
 from rig.clock import Clock
 from rig.home import Home
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.files
 
@@ -220,6 +222,50 @@ def test_a_host_whose_arrival_is_tried_again_reads_no_transition_twice(
     assert [c.transition.after for c in late.store.changes()] == ["completed"]
     late.restore(lost, clock())
     assert late.store.changes() == []
+
+
+class Alone:
+    """What a connection needs of its host."""
+
+    config: dict[str, Any] = {}  # noqa: RUF012
+
+    def arrived(self, generation: str) -> None: ...
+
+    def renewed(self) -> None: ...
+
+    def report(self, line: Mapping[str, Any], key: str | None = None) -> str:
+        return ""
+
+
+def test_what_is_known_outlasts_every_try_to_set_a_database_aside(tmp_path: Path) -> None:
+    """While another process has it open, it cannot be set aside, and is opened again and again."""
+    home = made(tmp_path / "home").home
+    connection = Connection(home, Alone(), lambda: Store(home))
+    put(connection.spool, "UserPromptSubmit", "known")
+    tried = 0
+
+    def folded() -> set[str]:
+        nonlocal tried
+        tried += bool(connection.trouble.times)
+        connection.trouble.until = 0.0  # do not pause
+        connection.fold(())
+        return set(connection.clerk.board.sessions) if connection.clerk else set()
+
+    eventually(lambda: "known" in folded())
+    other = holders.share(home, PATIENCE)
+    with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        of_sessions = "SELECT rootpage FROM sqlite_schema WHERE name = 'sessions'"
+        (page,) = db.execute(of_sessions).fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    with (home / "board.db").open("r+b") as file:  # it can be opened all the same
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * 64)
+    put(connection.spool, "UserPromptSubmit", "new")
+    eventually(lambda: folded() is not None and tried > 3, "some tries")
+    os.close(other)
+    eventually(lambda: {"known", "new"} <= folded(), "all sessions")
+    connection.close()
 
 
 def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:

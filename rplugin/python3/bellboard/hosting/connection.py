@@ -175,7 +175,7 @@ class Connection:
         if isinstance(error, OF_NO_USE) or is_unreadable(error):
             self._closed = True
             if self._is_still_ours(error):
-                self._lost = self.clerk or self._lost
+                self._lost = self._lost or self.clerk  # one that has not arrived knows nothing
             self.close()
         elif isinstance(error, Newer):
             self._step_back()
