@@ -137,6 +137,24 @@ def test_what_a_killed_host_left_is_removed_at_a_rescan(
     assert kept(clerk) == sorted([name, "1.1"])
 
 
+def test_it_is_kept_when_the_database_is_replaced(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged one is replaced by a new one, which gets the sessions that ask, and their files."""
+    lost = make()
+    name = asks(lost, clock)
+    for path in lost.spool.home.glob("board.db*"):
+        path.unlink()
+    clerk = make()
+    clerk.restore(lost, clock.advance(1))
+    clerk.catch_up()
+    file = os.lstat(clerk.spool.home / "answers" / name)
+    later = file.st_ctime + KEPT_AGE + 1
+    monkeypatch.setattr("bellboard.storage.questions.time.time", lambda: later)
+    clerk.sweep(clock())
+    assert kept(clerk) == [name]
+
+
 def test_a_question_that_cannot_be_kept_is_shown_all_the_same(make: Make, clock: Clock) -> None:
     """Its file is removed as any other, so that it is not folded again for ever."""
     clerk = make()
