@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket as sockets
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,18 @@ def test_anything_but_our_own_sockets_is_refused(
     finally:
         os.close(here)
     assert stranger.caught == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has that table")
+def test_without_the_mount_table_nothing_is_admitted(editor: Editor, home: Home) -> None:
+    """It is read with a file descriptor, of which none may be left."""
+    real = editor.lua("return vim.v.servername")
+    most = resource.prlimit(editor.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(editor.pid, resource.RLIMIT_NOFILE, (3, most[1]))
+    try:
+        assert "the mounts cannot be read: " in refusal(editor, real)
+    finally:
+        resource.prlimit(editor.pid, resource.RLIMIT_NOFILE, most)
 
 
 def test_another_users_listener_is_hung_up_on(

@@ -10,6 +10,7 @@ local PATIENCE = 1000 -- ms; checking a path takes 1
 local MOST_LINKS = 16
 local ROOT, NOBODY = 0, 65534
 local OTHERS, STICKY = 18, 512 -- bits of a mode: 0022, 01000
+local ENOENT, ENOTDIR = 2, 20
 --- Longest path of a socket's address; libuv would truncate a longer one.
 local LONGEST = uv.os_uname().sysname == 'Linux' and 107 or 103
 --- System directories. A rootless container shows them as owned by nobody.
@@ -44,10 +45,14 @@ local function put(path, waiting)
 end
 
 --- Mount points of FUSE and similar file systems.
----@return table<string, boolean>
+---@return table<string, boolean>|nil nil if they cannot be read, as without free descriptors
+---@return string|nil why
 local function programs()
-  local found, file = {}, io.open('/proc/self/mountinfo')
-  for row in file and file:lines() or function() end do
+  local found, file, why, code = {}, io.open('/proc/self/mountinfo')
+  if not file and code ~= ENOENT and code ~= ENOTDIR then
+    return nil, why
+  end
+  for row in file and file:lines() or function() end do -- there is none but on Linux
     local place, kind = row:match('^%S+ %S+ %S+ %S+ (%S+) .- %- (%S+) ')
     if place and (kind:sub(1, 4) == 'fuse' or kind == 'virtiofs' or kind == '9p') then
       local path = place:gsub('\\(%d%d%d)', function(octal)
@@ -97,7 +102,11 @@ local function admit(address, gone, done)
     return finish(nil, 'not a local path')
   end
 
-  local mounts, waiting, links = programs(), {}, 0
+  local mounts, unread = programs()
+  if not mounts then
+    return finish(nil, 'the mounts cannot be read: ' .. unread)
+  end
+  local waiting, links = {}, 0
   put(address, waiting)
 
   ---@param here string the directory reached so far, without a trailing slash
