@@ -3,9 +3,12 @@
 Otherwise the command line: `python -m bellboard`, and the program that an installer makes.
 """
 
+import gc
 import os
 import signal
 import sys
+
+OBJECTS = 20_000  # new objects before a collection: those of modules all stay
 
 # Until a command runs, CTRL-C ends the process silently.  (In the background it is ignored.)
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -44,6 +47,7 @@ def program() -> None:
     if not __package__:
         here = os.path.abspath(__file__)  # noqa: PTH100
         sys.path[0] = os.path.dirname(os.path.dirname(here))  # noqa: PTH120
+    gc.set_threshold(OBJECTS)
     from bellboard import cli
 
     cli.program()

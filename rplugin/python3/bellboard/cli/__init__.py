@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import os
 import signal
 import sys
@@ -47,7 +46,6 @@ PARTS: Final = {
     "completion": ("completion",),
     "manual": ("man",),
 }
-OBJECTS: Final = 20_000  # new objects before a collection: those of modules all stay
 
 
 def program() -> NoReturn:
@@ -56,7 +54,6 @@ def program() -> NoReturn:
     Nothing is left to do then: threads are daemons, and finalising the interpreter takes as
     long as many commands do.
     """
-    gc.set_threshold(OBJECTS)
     os._exit(main())
 
 
