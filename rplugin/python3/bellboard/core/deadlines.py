@@ -7,8 +7,9 @@ becomes evidence of its own kind and goes through the table in `machine.py` like
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from .events import Event
@@ -20,7 +21,7 @@ from .session import ABSENT, Block, Process, Run, Session, oldest, own, says, st
 NEVER: Final = float("inf")  # never falls due
 
 
-class Deadline(NamedTuple):
+class Deadline(Struct, order=True, frozen=True, gc=False):
     """A moment at which time alone becomes evidence."""
 
     t: float
@@ -90,13 +91,12 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     for block in run.blocks.values():
         if not (block.shown or block.waits):
             found.append(Deadline(block.since + o.hold, "question stood", run.pid))
-    if run.held_until or run.compacting or run.trusted_until:
-        set_before = (
-            (run.held_until, Deadline(run.held_until, "report overdue", run.pid)),
-            (run.compacting, Deadline(run.compacting + o.compaction, "compaction quiet", run.pid)),
-            (run.trusted_until, Deadline(run.trusted_until, "proof overdue", run.pid)),
-        )
-        found += [d for t, d in set_before if t and TABLE[d.kind][status] != "."]
+    if run.held_until and TABLE["report overdue"][status] != ".":
+        found.append(Deadline(run.held_until, "report overdue", run.pid))
+    if run.compacting and TABLE["compaction quiet"][status] != ".":
+        found.append(Deadline(run.compacting + o.compaction, "compaction quiet", run.pid))
+    if run.trusted_until and TABLE["proof overdue"][status] != ".":
+        found.append(Deadline(run.trusted_until, "proof overdue", run.pid))
 
 
 def _contradicts(run: Run, status: str, p: Process) -> float:
@@ -144,7 +144,7 @@ def slow_tools(s: Session, o: Options) -> Iterator[tuple[str, float, float]]:
 def due(s: Session, o: Options) -> float | None:
     """Return when the next deadline falls due."""
     found = deadlines(s, o)
-    return min(found)[0] if found else None
+    return min(found).t if found else None
 
 
 def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
