@@ -145,6 +145,8 @@ def end_questions(s: Session, ended: set[str], e: Event) -> None:
 
 def ask_no_more(s: Session, e: Event) -> None:
     """End the questions of the main thread that are older than this; others stay open."""
+    if not s.blocks:
+        return
     p = own(s)
     if p is not None and not p.shown and is_waiting(s) and p.at > e.t:
         return  # its session file has said since that something asks
