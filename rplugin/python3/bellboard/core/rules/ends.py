@@ -44,9 +44,9 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     if e.tasks is not None:
         before = s.agents
         s.agents, s.shells = roll_call(s, e.tasks, e.t)
+        gone = before.keys() - s.agents.keys()
         # It lists teammates by other ids, and no agents of agents.
-        if not (is_waiting(s) or any(x.type in NO_WORK for x in e.tasks)):
-            gone = before.keys() - s.agents.keys()
+        if gone and not (is_waiting(s) or any(x.type in NO_WORK for x in e.tasks)):
             s.blocks = {k: b for k, b in s.blocks.items() if b.agent not in gone}
     if s.agents:
         hold(s, "count" if e.tasks is None else "report")
