@@ -98,17 +98,18 @@ def pane_tty(records: Records, s: Session) -> str:
 
 def absorb(s: Session, e: Event) -> None:
     """Store the facts of an event that no rule needs."""
+    from_hook = e.from_hook
     if e.t > s.last:
         s.last = e.t
     s.stale = False
-    if e.from_hook and e.t >= s.hook_at:
+    if from_hook and e.t >= s.hook_at:
         s.hook, s.hook_at = e.name, e.t
     if e.file:
         others = [x for x in s.edited.items() if x[0] != e.file]
         s.edited = dict([*others[1 - MOST_EDITED :], (e.file, e.t)])
     if e.agent:
         return
-    if e.from_hook and e.clock > s.heard:
+    if from_hook and e.clock > s.heard:
         s.heard = e.clock
     if e.cwd:
         s.cwd = e.cwd
