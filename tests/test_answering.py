@@ -556,16 +556,6 @@ def test_a_screen_that_proves_nothing_gets_no_key(desk: Desk, screen: str, why: 
     assert terminal.keys == ""
 
 
-def test_of_two_that_look_the_same_none_gets_a_key(desk: Desk) -> None:
-    """One of the main thread and one of a subagent: the screen does not say whose it is."""
-    terminal = desk.terminal = Typewriter(desk, SCREEN)
-    block = desk.s.blocks[":"]
-    other = replace(block, agent="a1", request="another")
-    desk.s = desk.session_of(blocks={":": block, "a1:": other})
-    refused(desk, desk.answer(), f"it asks the same thing twice, and keys cannot tell which{THERE}")
-    assert terminal.keys == ""
-
-
 def test_a_terminal_that_is_gone_is_named(desk: Desk) -> None:
     pane = terminals.Pane("/nowhere/tmux", "%1", "/dev/pts/9")
     with pytest.raises(Declined, match="no server running on /nowhere/tmux"):

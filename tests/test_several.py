@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellboard.core.session import Block, Process, Run
-from bellboard.hosting.answering import ANOTHER
+from bellboard.hosting.standing import ALIKE, ANOTHER
 from bellboard.system.processes import started_of
 from desk import NAME, Desk
 from test_answering import SCREEN, Typewriter, refused
@@ -89,6 +90,82 @@ def test_one_behind_another_is_refused_in_these_words(two: Desk) -> None:
     assert terminal.keys == ""
     assert two.answer(request=SECOND, digest=digest_of(two, SECOND))["outcome"] == "taken"
     assert terminal.keys == "1"
+
+
+def test_of_two_that_look_the_same_none_gets_a_key(desk: Desk) -> None:
+    """One of the main thread and one of a subagent: the screen does not say whose it is."""
+    terminal = desk.terminal = Typewriter(desk, SCREEN)
+    block = desk.s.blocks[":"]
+    other = replace(block, agent="a1", request="another")
+    desk.s = desk.session_of(blocks={":": block, "a1:": other})
+    refused(desk, desk.answer(), ALIKE)
+    assert terminal.keys == ""
+
+
+FILE = """\
+────────────────────────────────────────
+ Create file
+ w.txt
+╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
+  1 x
+╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
+ Do you want to create w.txt?
+ ❯ 1. Yes
+   2. No
+"""
+CLEANS = "rm -rf /home/me/x/y"
+WRITES = {"file_path": "/p/w.txt", "content": "x"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "screen"),
+    [
+        pytest.param(
+            {"tool_input": {"command": CLEANS}},
+            {"tool_input": {"command": "rm -rf /home/me /x/y"}},
+            SCREEN.replace("make all", "rm -rf /home/me /x/y").replace("   Build it\n", ""),
+            id="blanks",
+        ),
+        pytest.param(
+            {"tool_name": "Edit", "tool_input": WRITES | {"old_string": "y", "new_string": "x"}},
+            {"tool_name": "Write", "tool_input": WRITES},
+            FILE,
+            id="what is done to a file",
+        ),
+        pytest.param(
+            {"tool_name": "Write", "tool_input": WRITES},
+            {"tool_name": "Write", "tool_input": WRITES | {"file_path": "/p/sub/w.txt"}},
+            FILE,
+            id="the folder of a relative path",
+        ),
+        pytest.param(
+            {"tool_name": "Write", "tool_input": WRITES},
+            {"tool_name": "Write", "tool_input": None},
+            FILE,
+            id="one that cannot be read",
+        ),
+    ],
+)
+def test_keys_for_one_do_not_grant_another(
+    desk: Desk, ours: dict[str, Any], theirs: dict[str, Any], screen: str
+) -> None:
+    """Its terminal shows the other one, and does not prove what differs; no keys are offered."""
+    desk.asks(agent_id="a2", **theirs)
+    (desk.folder / NAME).rename(desk.folder / SECOND)
+    desk.asks(agent_id="a1", **ours)
+    blocks = {
+        f"{agent}:": Block("permission", 1.0, agent, request=name, shown=True)
+        for agent, name in (("a1", NAME), ("a2", SECOND))
+    }
+    desk.s = desk.session_of(blocks=blocks, cwd="/p/sub", project_dir="/p")
+    terminal = desk.terminal = Typewriter(desk, screen)
+    assert ways(desk.request()) == (NAME, "go")
+    assert ways(desk.request(request="")) == (NAME, "go")
+    refused(desk, desk.answer(), ALIKE)
+    assert terminal.keys == ""
+    (desk.folder / SECOND).unlink()
+    desk.s = desk.session_of(blocks={"a1:": blocks["a1:"]}, cwd="/p/sub", project_dir="/p")
+    assert desk.answer()["way"] == "keys"
 
 
 def test_the_dialog_that_follows_is_awaited(two: Desk) -> None:

@@ -26,10 +26,9 @@ from .aftermath import DID, FIRST, goes_on, whose
 from .beside import Declined, Given, Reply, Unheard, beside
 from .keyboard import Terminal, enter
 from .showing import FRESH, Desk, Showing, digest_in
-from .standing import THERE, Asked, drawn_at, is_served, name_of, serve, typed, untypeable
+from .standing import THERE, Asked, drawn_at, is_served, name_of, pressed, serve, untypeable
 
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
-ANOTHER: Final = "its terminal shows another of its requests first; answer that, or go there"
 
 
 class Late(Declined):
@@ -111,19 +110,15 @@ class Answering:
 
     async def _type(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> None:
         """Type an answer, key by key."""
-        dialect, name = dialect_of(asked.session.agent), name_of(asked.request)
-        terminal = self._showing.terminal(asked.run)
+        name, terminal = name_of(asked.request), self._showing.terminal(asked.run)
         if terminal is None:
             raise Declined(f"its terminal is neither in tmux nor in a Neovim{THERE}")
         begun, is_fresh = False, time.time() < drawn_at(asked) + FRESH
-        after = await self._showing.in_its_terminal(asked)
+        near = await self._showing.in_its_terminal(asked)
 
         def following(screen: Sequence[str]) -> Press:
-            if why := untypeable(asked):
-                return Press(why=why)
-            press = dialect.press(screen, asked.request, answer, asked.about)
-            is_other = bool(press.why) and any(typed(screen, each) for each in after)
-            return Press(why=ANOTHER) if is_other else press
+            why = untypeable(asked)
+            return Press(why=why) if why else pressed(screen, asked, answer, near)
 
         async def is_ours(types: bool) -> bool:
             nonlocal begun

@@ -179,17 +179,20 @@ class Showing:
         terminal = self.terminal(asked.run)
         if terminal is not None:
             with suppress(Declined):
-                given = [] if ways or is_bound else await self.in_its_terminal(asked)
-                some = [await self._completed(each) for each in given]
-                shown = await self._shown(terminal, [asked, *some], patient=not ways)
+                near = await self.in_its_terminal(asked)
+                given = [] if ways or is_bound else near
+                some = [asked, *[await self._completed(each) for each in given]]
+                shown = await self._shown(terminal, some, [asked, *near], patient=not ways)
                 if shown is not None:
                     asked, ways = asked if ways else shown, [*ways, "keys"]
         return asked, [*ways, "go"]
 
-    async def _shown(self, terminal: Terminal, asked: list[Asked], patient: bool) -> Asked | None:
+    async def _shown(
+        self, terminal: Terminal, asked: list[Asked], near: list[Asked], patient: bool
+    ) -> Asked | None:
         """Return the request that keys can answer, with the choices that they can give.
 
-        A dialog may be drawn a moment after its hook.
+        `near` are all requests of its terminal.  A dialog may be drawn a moment after its hook.
         """
         asked = [each for each in asked if not untypeable(each)]
         if not asked:
@@ -200,7 +203,8 @@ class Showing:
         while True:
             screen = await beside(terminal.rows)
             for each in asked:
-                if choices := typed(screen, each):
+                rest = [other for other in near if other.block is not each.block]
+                if choices := typed(screen, each, rest):
                     return each._replace(request=replace(each.request, choices=choices))
             if time.monotonic() > until or not self.stands(first):
                 return None

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ..agents.cli import Unanswered, Unreachable, Waiting
 from ..agents.clis import cli_of
-from ..agents.dialect import About
+from ..agents.dialect import About, Press
 from ..agents.dialects import dialect_of, is_known
 from ..agents.origins import origin_of
 from ..agents.parts import part
@@ -40,6 +40,8 @@ THERE: Final = "; go there to answer"
 ELSEWHERE: Final = "In the folder"
 COARSE: Final = 2.0  # error in the start of a process, in seconds; `btime` has no fractions
 ANSWERED: Final = "it has already been answered"
+ANOTHER: Final = "its terminal shows another of its requests first; answer that, or go there"
+ALIKE: Final = f"another of its requests looks the same in its terminal{THERE}"
 
 
 class Asked(NamedTuple):
@@ -139,7 +141,7 @@ def others(asked: Asked, spool: Spool) -> list[Asked]:
     """Return the other open requests, as far as they can be read."""
     found = []
     for run, block in questions_of(asked.session):
-        if block is not asked.block:
+        if not _is_of(asked, block):
             with suppress(Declined):
                 found.append(asked_of(asked.session, run, block, spool))
     return found
@@ -149,9 +151,21 @@ def in_its_terminal(asked: Asked, spool: Spool) -> list[Asked]:
     """Return the other requests of its terminal, such as those of other subagents.
 
     Their dialogs are shown one after the other, in an order that only the screen reveals: if two
-    ask at the same moment, their hooks run in parallel.
+    ask at the same moment, their hooks run in parallel.  One that cannot be read may be shown, too.
     """
-    return [each for each in others(asked, spool) if each.run is asked.run]
+    s, run, found = asked.session, asked.run, []
+    for block in run.blocks.values():
+        if not _is_of(asked, block):
+            try:
+                found.append(asked_of(s, run, block, spool))
+            except Declined:
+                found.append(_seen(s, run, block))
+    return found
+
+
+def _is_of(asked: Asked, block: Block) -> bool:
+    """Return whether a question is this one, also if more is known of it now."""
+    return block is asked.block or (bool(block.request) and block.request == asked.block.request)
 
 
 def drawn_at(asked: Asked) -> float:
@@ -159,12 +173,31 @@ def drawn_at(asked: Asked) -> float:
     return max(asked.block.since, asked.run.answered)
 
 
-def typed(screen: Sequence[str], asked: Asked) -> tuple[Choice, ...]:
+def pressed(screen: Sequence[str], asked: Asked, answer: Answer, near: Sequence[Asked]) -> Press:
+    """Return the next key of an answer; none if the screen may show one of those `near` instead.
+
+    A terminal wraps a command, so it does not prove its blanks; of a file it shows no more than a
+    relative path.
+    """
+    press = dialect_of(asked.session.agent).press
+    key = press(screen, asked.request, answer, asked.about)
+    if key.why:
+        return Press(why=ANOTHER) if any(typed(screen, each) for each in near) else key
+
+    def fits(other: Asked) -> bool:
+        if other.block.request and not other.request.complete:  # a screen cannot rule it out
+            return other.request.kind == asked.request.kind
+        return not press(screen, other.request, answer, other.about).why
+
+    return Press(why=ALIKE) if any(map(fits, near)) else key
+
+
+def typed(screen: Sequence[str], asked: Asked, near: Sequence[Asked] = ()) -> tuple[Choice, ...]:
     """Return the choices that keys can give to what a screen shows, with what each then needs."""
-    press, request = dialect_of(asked.session.agent).press, asked.request
+    request = asked.request
 
     def takes(choice: Choice) -> bool:
-        return not press(screen, request, _sample(request, choice), asked.about).why
+        return not pressed(screen, asked, _sample(request, choice), near).why
 
     full = (c if takes(c) else replace(c, needs=c.needs.removesuffix("?")) for c in request.choices)
     return tuple(filter(takes, full))
@@ -180,20 +213,11 @@ def _sample(request: Request, choice: Choice) -> Answer:
 
 def untypeable(asked: Asked) -> str:
     """Return why keys cannot answer it, whatever its terminal shows, or ""."""
-    if _is_double(asked):
-        return f"it asks the same thing twice, and keys cannot tell which{THERE}"
     if asked.block.sent:  # the keys would wait for what is asked next
         return f"an earlier answer may still take effect{THERE}"
     if not is_in_front(asked.request.pid):
         return f"another program is in front of it in its terminal{THERE}"
     return ""
-
-
-def _is_double(asked: Asked) -> bool:
-    """Return whether another question looks the same on the screen."""
-    other = [b for _, b in questions_of(asked.session) if b is not asked.block]
-    same = asked.block.tool, asked.block.detail, asked.block.shown_digest
-    return any((b.tool, b.detail, b.shown_digest) == same for b in other)
 
 
 def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
