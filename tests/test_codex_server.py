@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.cli import Unanswered, Waiting
+from bellboard.agents.cli import Unanswered, Unclear, Waiting
 from bellboard.agents.codex import server, talking
 from bellboard.agents.codex.cli import Codex
 from bellboard.agents.codex.dialect.pending import runs, wanted_of
@@ -155,6 +155,8 @@ def play():
             print(json.dumps(said), flush=True)
             asked = next(x for x in plan["asks"] if x.get("id") == said["id"])
             given = asked["params"]
+            if plan.get("busy"):
+                continue
             done = {"threadId": given["threadId"], "requestId": said["id"]}
             write({"method": "serverRequest/resolved", "params": done})
             fate = plan.get("fate", "declined" if said["result"].get("decision") in
@@ -335,6 +337,17 @@ def test_another_answer_was_first(home: Home) -> None:
     codex_done = {"method": "serverRequest/resolved", "params": {"requestId": 0}}
     with fake(home, asks=[ASKS, codex_done]) as codex:
         assert "something else" in refused(codex.asked)
+
+
+def test_an_answer_that_a_busy_server_has_taken_is_not_refused(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says later that the request is resolved."""
+    monkeypatch.setattr(server, "PATIENCE", 1.0)
+    with fake(home, busy=True) as codex:
+        with pytest.raises(Unclear, match="Codex's server: it does not answer in time"):
+            CODEX.answer(codex.asked, said("allow"))
+        assert codex.heard()["result"] == {"decision": "accept"}
 
 
 def test_a_thread_that_is_not_loaded_is_not_resumed(home: Home) -> None:

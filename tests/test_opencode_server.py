@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.cli import Unanswered, Waiting
+from bellboard.agents.cli import Unanswered, Unclear, Waiting
 from bellboard.agents.opencode import server
 from bellboard.agents.opencode.cli import OpenCode
 from bellboard.agents.opencode.dialect.spoken import OpenCodeDialect
@@ -58,9 +58,10 @@ QUESTION = {
 PLAY = """
 import readline from "node:readline"
 import { Bellboard } from "./bellboard.mjs"
-const status = Number(process.argv[2])
+const [status, after] = process.argv.slice(2).map(Number)
 const post = async ({ url, body }) => {
   console.log(JSON.stringify({ url, body }))
+  await new Promise((done) => setTimeout(done, 1000 * after))
   return { response: { status } }
 }
 const plugin = await Bellboard({ client: status ? { _client: { post } } : {}, directory: "/srv" })
@@ -72,7 +73,7 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
 await plugin.dispose()
 process.exit(0)
 """
-#: Serves the pending permission over HTTP, and prints what is posted.
+#: Serves the pending permission over HTTP, and prints what is posted; each takes its time.
 HTTP = """
 import http.server, json, sys, time
 
@@ -81,15 +82,15 @@ pending = json.loads(sys.argv[1])
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.reply(pending)
+        self.reply(pending, float(sys.argv[3]))
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         print(json.dumps({"url": self.path, "body": body}), flush=True)
-        self.reply(True)
+        self.reply(True, float(sys.argv[4]))
 
-    def reply(self, value):
-        time.sleep(float(sys.argv[3]))
+    def reply(self, value, after):
+        time.sleep(after)
         data = json.dumps(value).encode()
         self.send_response(int(sys.argv[2]))
         self.send_header("Content-Length", str(len(data)))
@@ -139,15 +140,15 @@ class Program:
 
 @pytest.fixture
 def started(home: Home) -> Iterator[Any]:
-    """started(status): the plugin in a node of its own, whose OpenCode replies with that status."""
+    """started(status, after): the plugin in a node of its own, whose OpenCode replies so."""
     made: list[Program] = []
     Spool(home.bellboard).prepare()
     shutil.copy(CHECKOUT / "hooks/emit", home.bellboard / "emit")
     (home.root / "bellboard.mjs").write_text(OPENCODE.reporting(str))
     (home.root / "play.mjs").write_text(PLAY)
 
-    def start(status: int = 200) -> Program:
-        made.append(Program(home, str(node.node()), "play.mjs", str(status)))
+    def start(status: int = 200, after: float = 0.0) -> Program:
+        made.append(Program(home, str(node.node()), "play.mjs", str(status), str(after)))
         return made[-1]
 
     yield start
@@ -205,6 +206,20 @@ def test_questions_reach_the_plugin(started: Any) -> None:
     assert opencode.told() == told
     OPENCODE.answer(asked, said(QUESTION, "stop"))
     assert opencode.told() == {"url": "/question/que_1/reject", "body": {}}
+
+
+def test_an_answer_that_the_plugin_has_taken_is_not_refused(
+    started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenCode is busy: it takes the answer, and says so later."""
+    monkeypatch.setattr(server, "PATIENCE", 0.5)
+    opencode = started(200, 1.0)
+    opencode.hears(PERMISSION)
+    asked = opencode.about(PERMISSION)
+    found(asked)
+    with pytest.raises(Unclear, match="OpenCode: it does not answer in time"):
+        OPENCODE.answer(asked, said(PERMISSION, "allow"))
+    assert opencode.told()["body"] == {"reply": "once"}
 
 
 def test_a_refusal_of_opencode_is_reported(started: Any, home: Home) -> None:
@@ -311,12 +326,14 @@ def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home
     assert refused(other).endswith("another process listens there")
 
 
-def http(home: Home, pending: Any, status: int = 200, after: float = 0.0) -> Program:
-    """Return a program that serves it; each reply takes `after` seconds."""
+def http(
+    home: Home, pending: Any, status: int = 200, after: tuple[float, float] = (0.0, 0.0)
+) -> Program:
+    """Return a program that serves it; replies take these seconds, what is posted the second."""
     named = home.root / "opencode"
     if not named.exists():
         named.symlink_to(sys.executable)
-    return Program(home, str(named), "-c", HTTP, json.dumps(pending), str(status), str(after))
+    return Program(home, str(named), "-c", HTTP, json.dumps(pending), str(status), *map(str, after))
 
 
 def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
@@ -345,9 +362,12 @@ def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
             program.close()
 
 
-def test_an_answer_that_a_slow_opencode_takes_late_counts(home: Home) -> None:
+@pytest.mark.parametrize("after", [(1.7, 1.7), (0.0, 2.7)], ids=["all is slow", "it is busy"])
+def test_an_answer_that_a_slow_opencode_takes_late_counts(
+    home: Home, after: tuple[float, float]
+) -> None:
     """It was sent, so it is not refused: what the agent does afterwards is the outcome."""
-    program = http(home, [{"id": "per_1", "sessionID": SESSION}], 200, after=1.7)
+    program = http(home, [{"id": "per_1", "sessionID": SESSION}], 200, after)
     try:
         desk = Desk(home, program.process.pid)
         head = f"bellboard 1\0agent=opencode\0event=PermissionRequest\0pid={desk.pid}\0\0"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -92,8 +93,21 @@ class Unanswered(Exception):
     """An answer was not given; the text says why."""
 
 
+class Unclear(Unanswered):
+    """An answer was sent, and it is not known whether it counted: a slow CLI may still take it."""
+
+
 class Unreachable(Unanswered):
     """Nobody can take it this way; another way may be open."""
+
+
+@contextmanager
+def sent(to: str) -> Iterator[None]:
+    """Raise `Unclear` if the connection fails once an answer has been sent to somebody."""
+    try:
+        yield
+    except OSError as error:
+        raise Unclear(f"{to}: {error}") from None
 
 
 class Cli(Hooked):
@@ -155,5 +169,6 @@ class Cli(Hooked):
         """Find it and deliver what `Dialect.reply` wrote; return once that was accepted.
 
         Raise `Unanswered` if it was not: somebody else answered, or something else is asked now.
+        Raise `Unclear` if it was sent, and may have been accepted.
         """
         self.find(waiting)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..agents.cli import Unanswered, Unreachable, Waiting
+from ..agents.cli import Unanswered, Unclear, Unreachable, Waiting
 from ..agents.clis import cli_of
 from ..agents.dialect import About, Press
 from ..agents.dialects import dialect_of, is_known
@@ -34,7 +34,7 @@ from ..core.session import Block, Run, Session
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of
 from ..witnesses.proof import objection
-from .beside import Declined
+from .beside import Declined, Unheard
 
 THERE: Final = "; go there to answer"
 ELSEWHERE: Final = "In the folder"
@@ -278,9 +278,14 @@ def is_served(asked: Asked, home: Path) -> bool:
 
 
 def serve(asked: Asked, home: Path, reply: bytes) -> None:
-    """Give an answer to a server or plugin; raise `Declined` if it does not take it."""
+    """Give an answer to a server or plugin; raise `Declined` if it does not take it.
+
+    Raise `Unheard` if it may still take it.
+    """
     try:
         cli_of(asked.session.agent).answer(_of_cli(asked, home), reply)
+    except Unclear as why:
+        raise Unheard(str(why)) from None
     except Unanswered as why:
         raise Declined(str(why)) from None
 

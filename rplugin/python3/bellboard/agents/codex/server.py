@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ...core.lenient import Facts, list_of
-from ..cli import Unanswered, Waiting
+from ..cli import Unanswered, Waiting, sent
 from .dialect.pending import contradicts, is_resolved, waits, wanted_of
 from .talking import Talk, conversation
 
@@ -32,7 +32,7 @@ def find(asked: Waiting) -> None:
 
 
 def answer(asked: Waiting, reply: bytes) -> None:
-    """Answer the request; raise `Unanswered` if that did not count."""
+    """Answer the request; raise `Unanswered` if that did not count, or may not have."""
     result = msgspec.json.decode(reply)
     with conversation(asked.pid, PATIENCE, LIMIT) as talk:
         _answer(talk, _found(talk, asked), result)
@@ -64,11 +64,12 @@ def _answer(talk: Talk, request: Facts, result: object) -> None:
     """Answer it; only the first answer counts, and what follows may show that another was first."""
     talk.said.clear()
     talk.send({"id": request["id"], "result": result})
-    while not any(is_resolved(message, request) for message in talk.said):
-        talk.hear()
-    until = time.monotonic() + VERDICT
-    while talk.hears(until):
-        talk.hear()
+    with sent("Codex's server"):
+        while not any(is_resolved(message, request) for message in talk.said):
+            talk.hear()
+        until = time.monotonic() + VERDICT
+        while talk.hears(until):
+            talk.hear()
     if any(contradicts(message, request, result) for message in talk.said):
         raise Unanswered(ELSEWHERE)
 

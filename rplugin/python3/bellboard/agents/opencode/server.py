@@ -8,6 +8,7 @@ session itself; OpenCode then says whether the request still stands.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Final
 
@@ -16,7 +17,7 @@ import msgspec
 from ...core.detail import ODD
 from ...system import gate, http, processes
 from ...system.wire import Broken, Wire
-from ..cli import Unanswered, Unreachable, Waiting
+from ..cli import Unanswered, Unreachable, Waiting, sent
 from .dialect.asking import Id, id_of
 from .dialect.spoken import DIALECT
 
@@ -39,7 +40,7 @@ def find(asked: Waiting) -> None:
 
 
 def answer(asked: Waiting, reply: bytes) -> None:
-    """Answer the request; raise `Unanswered` if that did not count."""
+    """Answer the request; raise `Unanswered` if that did not count, or may not have."""
     _deliver(asked, reply)
 
 
@@ -65,7 +66,12 @@ def _plugin(asked: Waiting, wanted: Id, reply: bytes) -> int:
     message = {"request": wanted.request, **({"reply": msgspec.Raw(reply)} if reply else {})}
     with Wire(gate.connected(address, PATIENCE, asked.pid), PATIENCE, LIMIT) as wire:
         wire.send(msgspec.json.encode(message) + b"\n")
-        said = _json(wire.until(b"\n", LINE))
+        with sent("bellboard's plugin in OpenCode") if reply else nullcontext():
+            return _status(wire.until(b"\n", LINE))
+
+
+def _status(data: bytes) -> int:
+    said = _json(data)
     status = said.get("status") if isinstance(said, dict) else None
     if not isinstance(status, int):
         raise Broken("it sends something other than a status")
@@ -102,8 +108,9 @@ def _http(connect: Callable[[], gate.Connection], wanted: Id, reply: bytes) -> i
     if not reply:
         return FOUND
     with Wire(connect(), PATIENCE, LIMIT) as wire:
-        verb = wanted.verb(reply)
-        return http.ask(wire, "POST", f"/{wanted.kind}/{wanted.request}/{verb}", reply)[0]
+        path = f"/{wanted.kind}/{wanted.request}/{wanted.verb(reply)}"
+        with sent("OpenCode"):
+            return http.ask(wire, "POST", path, reply)[0]
 
 
 def _json(data: bytes) -> object:
