@@ -10,8 +10,10 @@ from threading import Thread
 
 import pytest
 
+from bellboard.agents.dialect import Press
 from bellboard.cli.popup import Flow
 from bellboard.cli.runner import Runner
+from bellboard.hosting import terminals
 from bellboard.screen.prompt import SOON
 from bellboard.storage.header import MAGIC
 from bellboard.storage.spool import Spool
@@ -20,6 +22,7 @@ from hosting import made, opened, put_raw
 from rig.home import Home
 from rig.waiting import rest
 from session_files import write_session_file
+from test_answering import SCREEN
 
 pytestmark = pytest.mark.files
 
@@ -106,3 +109,47 @@ def test_what_it_has_answered_is_not_shown_again(
         assert clerk.board.sessions["one"].blocks
     assert "allow: it went on after" in shown[0]
     assert "No more requests." in shown[1]
+
+
+def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
+    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The board names the first of two, and the CLI may show the second one first."""
+    here(home, monkeypatch)
+    spool, pid = made(home.bellboard), processes()
+    hook(spool, pid, "UserPromptSubmit", "one", prompt="go")
+    asks = {}
+    for agent, command in (("a1", "make all"), ("a2", "make docs")):
+        tool = {"command": command, "description": "Build it"}
+        asks[agent] = {"agent_id": agent, "agent_type": "Explore", "tool_name": "Bash"}
+        asks[agent]["tool_input"] = tool
+        hook(spool, pid, "SubagentStart", "one", agent_id=agent, agent_type="Explore")
+        hook(spool, pid, "PermissionRequest", "one", **asks[agent])
+    hook(spool, pid, "Notification", "one", **DRAWN)
+    spool.write({"t": time.time(), **lives(pid)})
+
+    class Terminal:
+        screen = SCREEN.replace("make all", "make docs")
+
+        def rows(self) -> list[str]:
+            return self.screen.splitlines()
+
+        def type(self, press: Press) -> bool:
+            if "make docs" in self.screen:
+                hook(spool, pid, "PostToolUse", "one", **asks["a2"], tool_response={})
+                self.screen = SCREEN
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(terminals, "terminal_of", lambda run: terminal)
+    with opened(home.bellboard) as clerk:
+        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+
+        def shown() -> str:
+            return "\n".join(line.plain for line in flow.lines(now, 100, 40))
+
+        assert "make docs" in shown()
+        now += 2 * SOON
+        flow.press("1", now)
+        assert flow.answered == 1
+        assert "make all" in shown()

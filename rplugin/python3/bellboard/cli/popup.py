@@ -115,8 +115,10 @@ class Flow:
         sid = self._session["session_id"]
         about = {"session_id": sid, "request": request.id, "digest": request.digest}
         reply = self._runner.do("answer", {**about, **(prompt.taken or {})})
-        self.answered += bool(reply["ok"] and reply["outcome"] == "taken")
-        if self._asks:
+        taken = bool(reply["ok"] and reply["outcome"] == "taken")
+        self.answered += taken
+        is_another = request.id != self._session.get("request", "")  # its terminal showed that
+        if self._asks and not (taken and is_another):  # what it names is then still to be asked
             self._over.add(self._asks)  # even if the board does not know yet
         self._done = time.time()
         choice = (prompt.taken or {})["choice"]
