@@ -110,10 +110,11 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     popup.press("Escape")
     popup.shows("2  No, and say why")
     pressed(popup, "2", before="go there", after="Message")
-    popup.type("no 1")
-    popup.shows(" > no 1")
+    agent.tmux.run("set-buffer", "no 1\nor 2")
+    agent.tmux.run("paste-buffer", "-p", "-t", popup.id)  # as a terminal pastes it
+    popup.shows(" > no 1\n   or 2")
     agent.pane.press("2")  # in its terminal
-    popup.shows("project: was answered elsewhere; not sent: “no 1”")
+    popup.shows("project: was answered elsewhere; not sent: “no 1 or 2”")
     agent.again()
     popup.shows("go there    s  skip")
     pressed(popup, "1", before="go there", after="allow: it went on after")

@@ -23,6 +23,8 @@ from bellboard.core.request import (
     Request,
     check,
 )
+from bellboard.screen.full import PASTED, Full
+from bellboard.screen.picker import Choice as Picker
 from bellboard.screen.prompt import SOON, Prompt
 from bellboard.screen.request import lines_of, page
 
@@ -126,6 +128,49 @@ def test_a_key_that_came_too_soon_answers_nothing() -> None:
     assert not prompt.over
     prompt.press("leave", LATER)
     assert prompt.does == "leave"
+
+
+LINES = "rm -rf build &&\n\tmake 1\n"
+PASTE = b"\x1b[200~rm -rf build &&\r\n\tmake 1\r\x1b[201~"
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 99])
+def test_a_paste_is_one_key_however_it_arrives(size: int) -> None:
+    """No key in it has a meaning, and the keys around it keep theirs."""
+    screen, data = Full(lambda: None), b"a" + PASTE + b"\x1b[A" + PASTE + b"\r"
+    parts = [data[n : n + size] for n in range(0, len(data), size)]
+    for n, part in enumerate(parts):
+        if part.endswith(b"\x1b"):  # `operate` waits for the rest
+            parts[n : n + 2] = [b"", part + parts[n + 1]]
+    keys = [key for part in parts for key in screen.named(part)]
+    assert keys == ["a", PASTED + LINES, "up", PASTED + LINES, "take"]
+
+
+@pytest.mark.parametrize(("key", "field"), [("2", "input"), ("4", "message")])
+def test_a_paste_of_several_lines_is_sent_whole(key: str, field: str) -> None:
+    """Each line is shown; only Enter sends it."""
+    prompt = pressed(key, "clear", PASTED + LINES)
+    assert not prompt.over
+    assert " > rm -rf build &&\n       make 1\n   █\n" in shown(prompt)
+    prompt.press("take", LATER)
+    assert prompt.taken is not None
+    assert prompt.taken[field] == LINES
+
+
+def test_a_paste_of_more_than_there_is_room_for_shows_its_end() -> None:
+    text = shown(pressed("4", PASTED + "x\n" * 10**5 + "end"), 60, 16)
+    assert "   end█" in text
+    assert "Message" in text and "Esc to go back" in text
+
+
+def test_a_paste_that_nothing_asked_for_answers_nothing() -> None:
+    """Nor where only options count; in the picker it is searched for."""
+    assert not pressed(PASTED + "1").over
+    asked = replace(REQUEST, questions=(replace(QUESTIONS[0], typed=False),))
+    assert pressed("6", PASTED + "1", request=asked).taken is None
+    picker = Picker([])
+    picker.press(PASTED + "api\n")
+    assert picker.typed == "api\n"
 
 
 def test_a_missing_text_is_reported_and_escape_goes_back() -> None:

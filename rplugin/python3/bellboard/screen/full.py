@@ -32,9 +32,12 @@ KEYS: Final = {
     "\x1b": "leave", "\x03": "leave", "\x04": "leave", "\x07": "leave",
     "\x7f": "rub", "\x08": "rub", "\x15": "clear", "\x17": "clear", "\x0b": "up",
 }  # fmt: skip
+PASTED: Final = "\x1b[200~"  # begins a text that was pasted; no key in it has a meaning
+_ENDS: Final = "\x1b[201~"
+_BEGUN: Final = re.compile(r"\x1b\[[0-?]*[ -/]*\Z")  # a key whose rest is still to come
 _KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
-_ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l"
-_LEAVE: Final = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
+_ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h"
+_LEAVE: Final = b"\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 _PATIENCE: Final = 0.2  # seconds to let a write finish before the terminal is restored
 
 Handler = Callable[[int, "FrameType | None"], Any] | int | None
@@ -52,6 +55,7 @@ class Full:
         self._console = console()
         self._lock = threading.RLock()  # signals come while the same thread paints
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._rest = ""  # of the input: an unfinished paste or key
         self._keys = sys.stdin.fileno() if sys.stdin.isatty() else -1
         self._before: list[Any] = []
         self._is_open = False
@@ -97,9 +101,20 @@ class Full:
                 self._write(("\x1b[H" + "\r\n".join(rows) + rest).encode("utf-8", "replace"))
 
     def named(self, data: bytes) -> list[str]:
-        """Decode keys: their names in KEYS, or characters."""
-        found = _KEY.findall(self._decode(data))
-        return [KEYS.get(key, key if len(key) == 1 else "") for key in found]
+        """Decode keys: their names in KEYS, characters, or all of a paste, after PASTED."""
+        keys: list[str] = []
+        text, self._rest = self._rest + self._decode(data), ""
+        while PASTED in text:
+            before, _, after = text.partition(PASTED)
+            inside, ends, text = after.partition(_ENDS)
+            keys += _named(before)
+            if not ends:
+                self._rest = PASTED + after
+                return keys
+            keys.append(PASTED + re.sub("\r\n?", "\n", inside))
+        if begun := _BEGUN.search(text):
+            self._rest, text = begun[0], text[: begun.start()]
+        return keys + _named(text)
 
     def close(self) -> None:
         """Restore the terminal."""
@@ -145,6 +160,15 @@ class Full:
     def _write(self, data: bytes) -> None:
         while data:
             data = data[os.write(sys.stdout.fileno(), data) :]
+
+
+def pasted(key: str) -> str:
+    """Return the text of a paste, or "" for another key."""
+    return key.removeprefix(PASTED) if key.startswith(PASTED) else ""
+
+
+def _named(text: str) -> list[str]:
+    return [KEYS.get(key, key if len(key) == 1 else "") for key in _KEY.findall(text)]
 
 
 def _set_quiet(keys: int) -> None:

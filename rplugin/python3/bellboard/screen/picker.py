@@ -12,6 +12,7 @@ from typing import Final
 from ..core import cells, words
 from ..core.published import Published
 from . import terminal
+from .full import pasted
 from .operating import operate
 from .styled import Text
 
@@ -38,7 +39,7 @@ class Choice:
         return [p for p in self._all if all(w in _text(p) for w in wanted)]
 
     def press(self, key: str, now: float = 0.0) -> None:
-        """Apply a key: a name in `full.KEYS`, or a character."""
+        """Apply a key: a name in `full.KEYS`, a character, or what was pasted."""
         found = self.matching
         if key == "leave":
             self.over = True
@@ -53,8 +54,8 @@ class Choice:
         elif key in ("rub", "clear"):
             self.typed = self.typed[:-1] if key == "rub" else ""
             self._at = 0
-        elif key.isprintable():
-            self.typed += key
+        elif text := pasted(key) or (key if key.isprintable() else ""):
+            self.typed += text
             self._at = 0
 
     def lines(self, now: float, columns: int, height: int) -> list[Text]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from ..core import cells, words
+from ..core import cells
 from ..core.request import Answer, Field, Question, Request, answer_of, check
+from .full import pasted
 from .request import lines_of, value_of, wrapped
 from .styled import Text
 
@@ -73,7 +74,7 @@ class Prompt:
         return self._typed if is_new else ""
 
     def press(self, key: str, now: float) -> None:
-        """Apply a key: a name in `full.KEYS`, or a character."""
+        """Apply a key: a name in `full.KEYS`, a character, or what was pasted."""
         if now < self._shown + SOON and key != "leave":
             self._shown = now  # the user is still typing something else
             return
@@ -128,15 +129,23 @@ class Prompt:
         lines = [*wrapped(step.title, columns, " ", "bold")]
         options = [self._option(n, columns) for n in range(len(step.options))]
         room = max(1, height - len(lines) - 1)
-        lines += _around(options, self._at, room)
+        typed = self._input(columns, max(1, room // 2 if options else room))
+        lines += [*_around(options, self._at, max(1, room - len(typed))), *typed]
         hint = "Enter to continue, Esc to go back"
-        if step.options and not self._typing:
-            typed = ", t to type an answer" if step.typed else ""
-            hint = f"a key or Space to choose{typed}, {hint}"
-        else:
-            shown = cells.head(words.plain(self._typed)[::-1], max(1, columns - 5))[::-1]
-            lines.append(Text(" > ", "bold").append(shown, "").append("█", "dim"))
+        if not self._typing:
+            or_type = ", t to type an answer" if step.typed else ""
+            hint = f"a key or Space to choose{or_type}, {hint}"
         return [*lines, Text(cells.cut(f" {hint}", columns), "dim")]
+
+    def _input(self, columns: int, height: int) -> list[Text]:
+        """Return the last rows of what has been typed, each line in rows of its own."""
+        if not self._typing:
+            return []
+        end = self._typed[-columns * height :]  # a long paste has more than there is room for
+        first, *more = [*wrapped(end, columns - 4)][-height:] or [Text()]
+        rows = [Text(" > ", "bold").append(first.plain, ""), *(Text(f"   {r.plain}") for r in more)]
+        rows[-1].append("█", "dim")
+        return rows
 
     def _option(self, n: int, columns: int) -> list[Text]:
         step = self._steps[0]
@@ -166,8 +175,8 @@ class Prompt:
         elif self._typing:
             if key in ("rub", "clear"):
                 self._typed = self._typed[:-1] if key == "rub" else ""
-            elif len(key) == 1 and key.isprintable():
-                self._typed += key
+            elif text := pasted(key) or (key if len(key) == 1 else ""):
+                self._typed += "".join(c for c in text if c.isprintable() or c in "\n\t")
         elif key == "t" and step.typed:
             self._typing = True
         elif key in MOVES:
