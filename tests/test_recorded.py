@@ -42,6 +42,13 @@ def rpc(thread: str, state: str | None, *flags: str) -> Line:
     }
 
 
+def opencode(kind: str, session: str, **properties: Any) -> Line:
+    """Return what a plugin in OpenCode that only writes down what it gets writes of an event."""
+    payload = {"type": kind, "properties": {"sessionID": session, **properties}}
+    origin = {"agent": "opencode", "ps": [], "env": {}}
+    return {"event": kind, "hook": payload, "pid": TERMINAL, "ppid": 1, "origin": origin}
+
+
 def process(alive: bool) -> Line:
     return {"process": {"pid": TERMINAL, "alive": alive, "tty": "/dev/pts/3"}}
 
@@ -151,3 +158,25 @@ def test_a_run_without_a_terminal_of_its_own_is_the_tool_of_another_program() ->
     prompt = hook("UserPromptSubmit")
     assert {"s1": "working"} == statuses(prompt)
     assert {} == statuses(meta, prompt, {"tick": {}})
+
+
+def test_the_session_of_a_subagent_is_part_of_the_one_that_shows_it() -> None:
+    """In OpenCode, only the event that creates it names its parent."""
+
+    def state(session: str, word: str) -> Line:
+        return opencode("session.status", session, status={"type": word})
+
+    def created(session: str, parent: str | None = None) -> Line:
+        return opencode("session.created", session, info={"id": session, "parentID": parent})
+
+    start = (process(True), created("A"), state("A", "busy"), created("C", "A"), state("C", "busy"))
+    asked = opencode("permission.asked", "C", id="p1", permission="bash")
+    deeper = (created("D", "C"), opencode("permission.asked", "D", id="p2", permission="bash"))
+    granted = opencode("permission.replied", "C", requestID="p1", reply="once")
+    ended = (state("C", "idle"), opencode("session.idle", "C"))
+    assert {"A": "working"} == statuses(*start)
+    assert {"A": "blocked"} == statuses(*start, asked, {"tick": {}})
+    assert {"A": "blocked"} == statuses(*start, *deeper, {"tick": {}})
+    assert {"A": "working"} == statuses(*start, asked, granted, *ended, {"tick": {}})
+    rest = (state("A", "busy"), state("A", "idle"), opencode("session.idle", "A"))
+    assert {"A": "completed"} == statuses(*start, asked, granted, *ended, *rest)

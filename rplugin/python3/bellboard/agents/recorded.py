@@ -38,6 +38,7 @@ class Recorded:
         self._logs: dict[str, str] = {}  # name of a log → its session
         self._early: list[Facts] = []  # lines of logs without a session
         self._ran: dict[str, int] = {}  # session → the process that ran its newest hook
+        self._parents: dict[str, str] = {}  # session of a subagent → the one that shows it
         self._terminal = 0  # the process that the terminal was opened for
         self._running: set[int] = set()  # processes in it
         self._sitting: tuple[str, int] | None = None  # the session in it, and its process
@@ -80,7 +81,7 @@ class Recorded:
         else:
             socket = text_of(env, "TMUX").rsplit(",", 2)[0]
             where = {"tmux": socket, "pane": text_of(env, "TMUX_PANE")}
-        event = from_line({**fields, "origin": {**origin, **where, "pid": pid}})
+        event = self._reported({**fields, "origin": {**origin, **where, "pid": pid}})
         yield event
         if not event.session_id or pid is None:
             return
@@ -98,6 +99,15 @@ class Recorded:
         early, self._early = self._early, []
         for line in early:
             yield from self._log({**line, "t": fields["t"]})
+
+    def _reported(self, fields: Facts) -> Event:
+        """Decode a hook; one in the session of a subagent may name only that."""
+        event = from_line(fields)
+        if parent := self._parents.get(event.session_id):
+            event = from_line({**fields, "hook": {**fields["hook"], "parent": parent}})
+        if event.kind == "agent start" and event.agent:
+            self._parents[event.agent] = event.session_id
+        return event
 
     def _sits(self, event: Event, pid: int) -> Iterator[Event]:
         if self._sitting != (event.session_id, pid):
