@@ -180,3 +180,21 @@ def test_the_session_of_a_subagent_is_part_of_the_one_that_shows_it() -> None:
     assert {"A": "working"} == statuses(*start, asked, granted, *ended, {"tick": {}})
     rest = (state("A", "busy"), state("A", "idle"), opencode("session.idle", "A"))
     assert {"A": "completed"} == statuses(*start, asked, granted, *ended, *rest)
+
+
+def test_a_log_with_the_name_of_all_logs_is_that_of_the_newest_session() -> None:
+    """In Copilot, also if the session before it, which /clear has ended, has named its own."""
+
+    def copilot(event: str, session: str, **more: Any) -> Line:
+        line = hook(event, session)
+        payload, origin = {"sessionId": session, **more}, {**line["origin"], "agent": "copilot"}
+        return {**line, "hook": payload, "origin": origin}
+
+    log = {"transcriptPath": "/home/user/.copilot/session-state/s1/events.jsonl"}
+    abort = {"file": "events.jsonl", "line": {"type": "abort", "data": {"reason": "user_abort"}}}
+    first = (process(True), copilot("userPromptSubmitted", "s1", prompt="one"))
+    cleared = (copilot("agentStop", "s1", **log), copilot("sessionEnd", "s1", reason="user_exit"))
+    second = (copilot("sessionStart", "s2"), copilot("userPromptSubmitted", "s2", prompt="two"))
+    assert {"s1": "idle"} == statuses(*first, abort)
+    assert {"s2": "working"} == statuses(*first, *cleared, *second)
+    assert {"s2": "idle"} == statuses(*first, *cleared, *second, abort)

@@ -128,7 +128,7 @@ class Recorded:
 
     def _log(self, fields: Facts) -> Iterator[Event]:
         name = text_of(fields, "file")
-        session = self._logs.get(_log_name(name)) or self._log_of(name)
+        session = self._log_of(name) or self._logs.get(_log_name(name))
         if not session:
             self._early = [*self._early[1 - MOST :], fields]
             return
