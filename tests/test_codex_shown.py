@@ -80,7 +80,9 @@ def bound(codex: Fake, made: Terminal) -> bool:
 
 
 async def prompted(desk: Desk, codex: Fake, home: Home, sid: str = FIRST) -> None:
-    await hook(desk, codex, "SessionStart", sid, cwd=str(home.project))
+    """Prompt a thread; a server reports a start only of one that it has not loaded."""
+    if sid not in desk.board.sessions:
+        await hook(desk, codex, "SessionStart", sid, cwd=str(home.project))
     await hook(desk, codex, "UserPromptSubmit", sid, cwd=str(home.project))
 
 

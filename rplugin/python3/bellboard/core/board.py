@@ -204,8 +204,12 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
         if e.t < s.ended:
             return refused("older than the end of the session")
         same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
-        # A process with several threads may go back to an earlier one.
-        returns = e.kind == "prompt" and s.end_reason == "rekeyed" and e.t > s.ended
+        # A process with several threads may go back to an earlier one, without a start if it is a
+        # server: for that, a thread does not end with its terminal.
+        resumable = s.end_reason == "rekeyed" or (
+            e.origin.shared and s.end_reason != "process gone"
+        )
+        returns = e.kind == "prompt" and resumable and e.t > s.ended
         returns = returns or e.kind in STARTS or is_refuted(s, e.t)
         if not returns and same and e.t < s.ended + TOMBSTONE:
             return refused("the session has ended")
