@@ -124,6 +124,25 @@ def test_what_was_typed_before_the_change_was_shown_does_not_make_it(
     assert not (home.claude / "settings.json").exists()
 
 
+def test_typing_on_over_the_change_does_not_make_it(
+    nvim: Editors, version: str, home: Home, claude: Path
+) -> None:
+    """Its keys count once none was pressed for a moment, as those of a request do."""
+    editor = nvim(version, {**OPTIONS, "answer": {"ready": 1.5}}, columns=100, lines=40)
+    editor.command("ClaudeSessions install")
+    editor.shows("settings.json: press y to write this")
+    started = time.monotonic()
+    while time.monotonic() < started + 3:
+        editor.press("l")
+        editor.lua("vim.wait(100)")
+    editor.press("y")
+    assert editor.lua("return vim.bo.filetype") == "diff"
+    assert not (home.claude / "settings.json").exists()
+    editor.lua("vim.wait(2000)")
+    editor.press("y")
+    says(editor, "written: ")
+
+
 def test_install_shows_the_changes_of_all_agents(
     nvim: Editors, version: str, home: Home, claude: Path
 ) -> None:

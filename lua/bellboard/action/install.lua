@@ -2,6 +2,7 @@
 local canvas = require('bellboard.view.canvas')
 local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
+local guards = require('bellboard.view.guard')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
 local windows = require('bellboard.system.windows')
@@ -58,11 +59,12 @@ local function preview(diff, files, apply)
   local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
   local before = api.nvim_get_current_win()
   local win = windows.open(buf, true, { split = 'below', win = -1, height = height })
-  local ready = vim.uv.now() + config.get().answer.ready * 1000
+  local guard = guards.new()
+  guard.wait()
   for _, lhs in ipairs({ 'y', '<CR>', 'q' }) do
     vim.keymap.set('n', lhs, function()
-      if lhs ~= 'q' and vim.uv.now() < ready then
-        return -- typed before it was shown
+      if lhs ~= 'q' and not guard.is_ready() then
+        return -- typed before it was read
       end
       canvas.close(win, before)
       if lhs ~= 'q' and apply then

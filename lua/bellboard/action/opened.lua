@@ -1,11 +1,11 @@
 -- The request in the view: what the user has chosen of it, and whether keys answer it now.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
-local config = require('bellboard.config')
 local content = require('bellboard.view.request.content')
 local diff = require('bellboard.view.request.diff')
 local draft = require('bellboard.action.draft')
 local foot = require('bellboard.view.request.foot')
+local guards = require('bellboard.view.guard')
 local layout = require('bellboard.view.request.layout')
 local sessions = require('bellboard.state.sessions')
 local window = require('bellboard.view.request.window')
@@ -33,12 +33,20 @@ local M = {}
 
 local api = vim.api
 
-local namespace = api.nvim_create_namespace('bellboard')
-
 ---@type bellboard.Open|nil
 local open
---- When keys start to count, in nanoseconds.
-local ready = 0
+
+local guard = guards.new(function()
+  if not open then
+    return
+  elseif not open.leaves then
+    M.draw()
+  elseif api.nvim_get_mode().mode:find('^c') then
+    M.guard() -- the user is typing a command
+  else
+    open.over('closed', open.leaves)
+  end
+end)
 
 --- The choices that a key stands for; the first one that exists counts.
 M.MEANS = {
@@ -73,7 +81,7 @@ end
 --- Whether keys count yet.
 ---@return boolean
 M.is_ready = function()
-  return vim.uv.hrtime() >= ready
+  return guard.is_ready()
 end
 
 --- Whether keys answer it.
@@ -156,35 +164,9 @@ M.say = function(text)
   end
 end
 
---- Called once no key was pressed for a moment.
-local function settled()
-  if not open then
-    return
-  elseif not open.leaves then
-    M.draw()
-  elseif api.nvim_get_mode().mode:find('^c') then
-    M.guard() -- the user is typing a command
-  else
-    open.over('closed', open.leaves)
-  end
-end
-
 --- Let keys count once none has been pressed for a moment.
 M.guard = function()
-  local pause = config.get().answer.ready * 1e9
-  local mine = vim.uv.hrtime() + pause
-  ready = mine
-  local function wait()
-    local left = mine - vim.uv.hrtime()
-    if mine ~= ready then
-      return -- a key was pressed
-    elseif left <= 0 then
-      settled()
-    else -- also if the timer was early, as it counts from the last turn of the event loop
-      vim.defer_fn(wait, math.ceil(left / 1e6))
-    end
-  end
-  vim.defer_fn(wait, math.ceil(pause / 1e6))
+  guard.wait()
 end
 
 --- Show that all is done. The view then closes by itself, once no key was pressed for a moment:
@@ -206,13 +188,6 @@ M.set = function(shown)
   if shown then
     open.draft = draft.new(shown.request)
     M.guard()
-    vim.on_key(function(_, typed)
-      if typed ~= '' and not M.is_ready() then
-        M.guard()
-      end
-    end, namespace)
-  else
-    vim.on_key(nil, namespace)
   end
 end
 

@@ -1,0 +1,48 @@
+-- Keeps keys of a view from counting until none has been pressed for a moment: what is typed before
+-- was meant for something else.
+local config = require('bellboard.config')
+
+local M = {}
+
+---@class bellboard.Guard
+---@field is_ready fun(): boolean whether keys count yet
+---@field wait fun() let them count once none has been pressed for a moment
+
+---@param settled? fun() called once they count
+---@return bellboard.Guard
+M.new = function(settled)
+  local guard, namespace = {}, vim.api.nvim_create_namespace('')
+  local ready = 0 -- when they start to count, in nanoseconds
+
+  guard.is_ready = function()
+    return vim.uv.hrtime() >= ready
+  end
+
+  guard.wait = function()
+    local pause = config.get().answer.ready * 1e9
+    local mine = vim.uv.hrtime() + pause
+    ready = mine
+    local function look()
+      local left = mine - vim.uv.hrtime()
+      if mine ~= ready then
+        return -- a key was pressed
+      elseif left > 0 then -- the timer was early, as it counts from the last turn of the event loop
+        return vim.defer_fn(look, math.ceil(left / 1e6))
+      end
+      vim.on_key(nil, namespace)
+      if settled then
+        settled()
+      end
+    end
+    vim.defer_fn(look, math.ceil(pause / 1e6))
+    vim.on_key(function(_, typed)
+      if typed ~= '' and not guard.is_ready() then
+        guard.wait()
+      end
+    end, namespace)
+  end
+
+  return guard
+end
+
+return M
