@@ -426,6 +426,23 @@ def test_the_board_survives(nvim: Editors, version: str, tmp_path: Path) -> None
     assert editor.messages() == ""
 
 
+@pytest.mark.parametrize("end", ["quit", "bunload"])
+def test_the_board_opens_again_after_it_was_lost(nvim: Editors, version: str, end: str) -> None:
+    """:noautocmd and an autocommand of somebody else that fails keep its end from us."""
+    editor = nvim(version, QUIET, columns=100, lines=30)
+    host = Host(editor)
+    host.push(*house())
+    for _ in range(2):
+        editor.command("ClaudeSessions board")
+        editor.shows("g? help")
+        editor.command(f"noautocmd {end}")
+        editor.hides("g? help")
+        host.push(*house())
+    editor.command("ClaudeSessions board")
+    editor.shows("g? help")
+    assert editor.messages() == ""
+
+
 def test_a_board_that_was_restored_too_early_is_replaced(nvim: Editors, version: str) -> None:
     """By a session file that was read before the plugin was loaded: an empty buffer of its name."""
     editor = nvim(version, CALM, columns=80, lines=24)

@@ -71,6 +71,23 @@ def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:
     assert editor.messages().strip() == ""
 
 
+def test_the_view_follows_after_its_prompt_was_lost(nvim: Editors) -> None:
+    """:noautocmd closes a prompt without a word; what is asked can still end, and be answered."""
+    editor = nvim(config=CALM, columns=80, lines=24)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    editor.press("R")
+    editor.shows("<C-s> send")
+    editor.press("<Esc>:noautocmd quit<CR>")
+    editor.hides("<C-s> send")
+    editor.lua("requests.api = nil")
+    host.push()
+    editor.shows("The session has ended.")
+    assert editor.messages() == ""
+
+
 def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     """Pure: wide characters, long words, marks; numbers, several options."""
     editor = nvim(config=QUIET, ui=False)

@@ -29,7 +29,7 @@ local now
 
 ---@return boolean
 M.is_open = function()
-  return now ~= nil
+  return now ~= nil and api.nvim_win_is_valid(now.win)
 end
 
 ---@param text string

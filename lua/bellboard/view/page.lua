@@ -36,7 +36,7 @@ end
 
 ---@return integer|nil
 M.buffer = function()
-  return buf
+  return buf and api.nvim_buf_is_loaded(buf) and buf or nil -- :noautocmd hides its end from us
 end
 
 --- The windows that show the board.
