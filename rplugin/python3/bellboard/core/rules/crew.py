@@ -38,7 +38,7 @@ def dismiss(s: Session, e: Event, o: Options) -> str | None:
         return None if ended else "no such agent is running"
     s.agents = {i: a for i, a in s.agents.items() if i != e.agent}
     if s.held and not s.agents:
-        s.held_until = e.t + o.report
+        s.held_until = e.clock + o.report  # if this is read late, so is the report
     return None
 
 

@@ -56,10 +56,10 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
         hold(s, "stop")
     elif p is not None and p.says and (p.says == "waiting" or p.at < s.began):
         hold(s, "stop")
-        s.held_until = e.t + o.settle  # it has not reported this turn, and may never do so
+        s.held_until = e.clock + o.settle  # it has not reported this turn, and may never do so
     elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
         hold(s, "stop")
-        s.held_until = e.t + o.hooks
+        s.held_until = max(e.t + o.hooks, e.clock + o.settle)  # what follows may be read late, too
     else:
         complete(s, e.t)
     return None
