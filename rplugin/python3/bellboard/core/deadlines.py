@@ -71,7 +71,8 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         newest = _contradicts(run, status, p)
         # People take any time to answer; else only hooks that run late contradict a file.
         if p.at < newest and (p.asks or newest <= p.at + o.outweigh):
-            since = max(newest, run.heard)  # a host that was stopped must read the file first
+            # A host that was stopped must read the file first.
+            since = max(newest, run.answer_heard if p.asks else run.heard)
             found.append(Deadline(since + o.outweigh, OUTWEIGHS, run.pid))
         elif 0.0 < newest <= p.at and not p.asks:  # it was late, so the file has the last word
             found.append(Deadline(p.at + o.settle, STOOD, run.pid))
@@ -188,14 +189,14 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
         take_up(s, d.process)
         if d.kind in (STOOD, OUTWEIGHS):
             p = s.processes[d.process]
-            at = p.at
+            at = began = p.at
             if d.kind == OUTWEIGHS:
                 at = _contradicts(s, status_of(s), p)
                 if p.asks:  # it has not changed since, so this is another question
-                    at = max(at, s.heard)
+                    at = max(at, s.heard, s.answer_heard)
             p = replace(p, stood=True, at=at)
             s.processes = {**s.processes, d.process: p}
-            yield registry_event(s, p, d.t)
+            yield registry_event(s, p, d.t, began)
         else:
             about = question_due(s, d.t, o) if d.kind == "question stood" else None
             tool, detail = (about.tool, about.detail) if about else ("", "")
@@ -218,7 +219,7 @@ def question_due(s: Session, t: float, o: Options) -> Block | None:
     return oldest(b for b in held if b.since + o.hold <= t)
 
 
-def registry_event(s: Session, p: Process, now: float) -> Event:
+def registry_event(s: Session, p: Process, now: float, began: float = 0.0) -> Event:
     """Return the event for a registry value that has lasted for the settle time."""
     kind = {
         "busy": "registry busy",
@@ -234,6 +235,7 @@ def registry_event(s: Session, p: Process, now: float) -> Event:
         s.session_id,
         pid=p.pid,
         status=p.says,
+        at=began or p.at,
         asks=p.asks or ("choice" if p.says == "waiting" else ""),
         tool=p.tool,
         source=p.was,

@@ -141,6 +141,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     sent: float = 0.0  # when a Stop hook continued the turn, unless a Stop followed
     last_words: float = 0.0  # the newest end of an answer in the transcript
     answered: float = 0.0  # the newest answer to a question
+    answer_heard: float = 0.0  # when that became known
     unreminded: float = 0.0  # the newest end of one whose reminder may still come
     prompted: bool = False  # a prompt started this busy time
     queue: tuple[float, ...] = ()  # when each waiting prompt was entered
@@ -151,7 +152,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have reported
-    heard: float = 0.0  # when its main thread's newest hook, or an answer, became known
+    heard: float = 0.0  # when its main thread's newest hook became known
     recent: dict[int, float] = {}  # recent events, to recognize duplicates
     # what is running
     tools: dict[str, Tool] = {}

@@ -105,6 +105,8 @@ def named(s: Session, e: Event) -> Block:
         found = [(i, t) for i, t in found if t.key == e.tool_key] or found
     else:
         found = [(i, t) for i, t in s.tools.items() if t.name not in SPAWNS]
+        # The dialog may be a later one of an agent, but a main thread that goes on asks nothing.
+        found = [(i, t) for i, t in found if t.agent or not e.at or t.since <= e.at]
         found = found if len(found) == 1 else []
     slot, tool = found[-1] if found else ("", None)
     tool_id = e.tool_id or (slot if "?" not in slot else "")

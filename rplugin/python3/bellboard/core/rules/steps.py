@@ -140,7 +140,7 @@ def end_questions(s: Session, ended: set[str], e: Event) -> None:
         s.unreminded = max(s.unreminded, e.t)
     s.blocks = {k: b for k, b in s.blocks.items() if k not in ended}
     s.answered = max(s.answered, e.t)
-    s.heard = max(s.heard, e.clock)
+    s.answer_heard = max(s.answer_heard, e.clock)
 
 
 def ask_no_more(s: Session, e: Event) -> None:
