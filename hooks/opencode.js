@@ -88,10 +88,8 @@ export const Bellboard = async ({ client, directory }) => {
     const id = properties.requestID ?? properties.id
     const parent = type === "session.created" && properties.info?.parentID
     if (parent) parents[properties.sessionID ?? properties.info.id] = parents[parent] ?? parent
-    if (ASKS[type]) {
-      pending[id] = { kind: ASKS[type], client }
-      listen()
-    } else if (ENDS.test(type)) forget([id], LINGER)
+    if (ASKS[type]) pending[id] = { kind: ASKS[type], client }
+    else if (ENDS.test(type)) forget([id], LINGER)
     const said = (type === "message.updated" && properties.info) || {}
     if (said.role === "assistant" && said.time?.completed)
       // One that was stopped between two tries has neither an error nor a reason to finish.
@@ -100,6 +98,7 @@ export const Bellboard = async ({ client, directory }) => {
     if (isOver && !parents[properties.sessionID])
       say(type, { ...properties, answered: answered[properties.sessionID] })
     else if (REPORTED.test(type)) say(type, properties)
+    if (ASKS[type]) listen() // last: without it, there is only no answer from afar
   }
   const guarded = (work) => async (input, output) => {
     try {

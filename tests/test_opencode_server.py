@@ -326,6 +326,14 @@ def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home
     assert refused(other).endswith("another process listens there")
 
 
+def test_what_asks_is_reported_where_the_plugin_cannot_listen(started: Any, home: Home) -> None:
+    """Its folder cannot be made: a link leads nowhere."""
+    (home.bellboard / "opencode").symlink_to("nowhere")
+    started().hears(PERMISSION)
+    spool = Spool(home.bellboard)
+    eventually(lambda: len(spool.scan()) == 1)
+
+
 def http(
     home: Home, pending: Any, status: int = 200, after: tuple[float, float] = (0.0, 0.0)
 ) -> Program:
