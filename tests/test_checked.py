@@ -87,6 +87,24 @@ def test_where_all_is_slow_it_is_awaited_whose_answer_counted(
     assert text.startswith("you stopped it in the terminal after ")
 
 
+def test_however_slow_all_that_follows_is_awaited_for_some_seconds(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else another machine that gave the answer would no longer wait for the outcome."""
+    monkeypatch.setattr(aftermath, "GLANCE", 0.4)
+    monkeypatch.setattr(aftermath, "LATEST", 4.0)
+    desk.goes_on = False
+    desk.waits()
+    desk.s = replace(desk.s, transcript=desk.writes(BASH))
+    begun = time.monotonic()
+    last = Timer(3.0, lambda: setattr(desk, "s", replace(desk.s, blocks={})))
+    desk.then = last.start
+    reply = desk.answer()
+    assert reply["text"].startswith("it went on after ")
+    assert time.monotonic() < begun + 4.0 + 2.0
+    last.join()
+
+
 def test_a_process_that_began_after_the_question_did_not_ask_it(desk: Desk) -> None:
     """Without a known start, its id may since be that of another process."""
 

@@ -18,6 +18,7 @@ from bellboard.hosting.beside import Declined
 from bellboard.hosting.elsewhere import Elsewhere
 from bellboard.hosting.errands import Errands
 from bellboard.storage import machines
+from bellboard.storage.mailbox import Mailbox
 from desk import Plain
 from keeper import Keeper, Reply
 from rig.home import Home
@@ -163,3 +164,15 @@ def test_a_request_that_is_not_carried_out_is_reported(
     with pytest.raises(Declined, match=why):
         marks(home, label={"session_id": SESSION.session_id, "label": "HEAVY"})
     eventually(lambda: not [*(home.bellboard / "links/dev/ask").iterdir()])
+
+
+@pytest.mark.parametrize(
+    ("what", "why"), [("answer", "; check whether it was done"), ("request", "")]
+)
+def test_what_was_passed_on_may_have_been_done(
+    home: Home, keeper: Keeper, monkeypatch: pytest.MonkeyPatch, what: str, why: str
+) -> None:
+    """That machine is slow to reply: an answer may have counted."""
+    monkeypatch.setattr(elsewhere, "PATIENCE", 1.0)
+    monkeypatch.setattr(Mailbox, "reply", lambda *_: None)
+    assert does(home, what) == {"ok": False, "why": f"dev has not replied for 1 s{why}"}

@@ -15,7 +15,7 @@ from .standing import Asked, first, went_on
 
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
 LOOKS: Final = 25  # checks a second at least: where they are slow, so is the agent
-LATEST: Final = 6.0  # seconds, however slow
+LATEST: Final = 6.0  # seconds for both, however slow
 SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
 GLANCE: Final = 0.02
 #: Whose answer counted instead → how to say it.
@@ -29,11 +29,25 @@ DID: Final = {OURS: "it took this answer", STOPPED: "you stopped it in the termi
 T = TypeVar("T")
 
 
-async def goes_on(
-    asked: Asked, stands: Callable[[], bool], environ: Mapping[str, str]
+async def followed(
+    asked: Asked, stands: Callable[[], bool], sent: Sent, home: Path, environ: Mapping[str, str]
+) -> tuple[float, str] | None:
+    """Return after how many seconds the agent goes on, and whose answer counted, if it shows that.
+
+    Return None if it does not go on.
+    """
+    latest = time.monotonic() + LATEST
+    if (looked := await _goes_on(asked, stands, environ, latest)) is None:
+        return None
+    took, went = looked
+    return took, await _whose(asked, sent._replace(went=went), home, latest)
+
+
+async def _goes_on(
+    asked: Asked, stands: Callable[[], bool], environ: Mapping[str, str], latest: float
 ) -> tuple[float, Went | None] | None:
     """Return after how many seconds the agent goes on, and how, or None if it does not."""
-    look, waits = partial(went_on, asked, environ), Patience(FOLLOWS)
+    look, waits = partial(went_on, asked, environ), Patience(FOLLOWS, latest)
     while True:
         took, went = waits.took, await _read(look)
         if went or not stands():
@@ -43,20 +57,22 @@ async def goes_on(
         await sleep(GLANCE)
 
 
-async def whose(asked: Asked, sent: Sent, home: Path) -> str:
+async def _whose(asked: Asked, sent: Sent, home: Path, latest: float) -> str:
     """Return whose answer counted, or "" if the agent does not show it soon."""
     is_over = sent.went is not None and sent.went.rests
-    look, waits = partial(first, asked, sent, home), Patience(FOLLOWS if is_over else SHOWS)
+    look = partial(first, asked, sent, home)
+    waits = Patience(FOLLOWS if is_over else SHOWS, latest)
     while (counted := await _read(look)) is None and not waits.is_over():
         await sleep(GLANCE)
     return counted or ""
 
 
 class Patience:
-    """How long to look: for some seconds, or longer where each look is slow."""
+    """How long to look: for some seconds, or until `latest` where each look is slow."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds, self._begun, self._looks = seconds, time.monotonic(), 0
+    def __init__(self, seconds: float, latest: float) -> None:
+        self._seconds, self._latest = seconds, latest
+        self._begun, self._looks = time.monotonic(), 0
 
     @property
     def took(self) -> float:
@@ -66,7 +82,8 @@ class Patience:
         """Count a look; return whether it was the last."""
         self._looks += 1
         is_quick = self._looks >= LOOKS * self._seconds
-        return self.took >= (self._seconds if is_quick else LATEST)
+        is_late = time.monotonic() >= self._latest
+        return is_late or (is_quick and self.took >= self._seconds)
 
 
 async def _read(work: Callable[[], T]) -> T | None:

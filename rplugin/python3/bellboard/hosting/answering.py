@@ -22,7 +22,7 @@ from ..core.detail import line
 from ..core.request import TERMINAL, Answer, Sent, answer_of, check
 from ..core.session import Run
 from ..storage.claims import Claim, Claims
-from .aftermath import DID, FIRST, goes_on, whose
+from .aftermath import DID, FIRST, followed
 from .beside import Declined, Given, Reply, Unheard, beside
 from .keyboard import Terminal, enter
 from .showing import FRESH, Desk, Showing, digest_in
@@ -143,12 +143,12 @@ class Answering:
         """
         begun = time.monotonic()
         stands = partial(self._showing.stands, asked)
-        if (looked := await goes_on(asked, stands, self._environ)) is None:
+        home = self._desk.spool.home
+        if (found := await followed(asked, stands, sent, home, self._environ)) is None:
             nothing = f"no reaction within {time.monotonic() - begun:.0f} s"
             self._log(given, claim, way, nothing)
             return {"way": way, "outcome": "nothing", "text": nothing + THERE}
-        took, went = looked
-        counted = await whose(asked, sent._replace(went=went), self._desk.spool.home)
+        took, counted = found
         if counted in FIRST:
             self._log(given, claim, way, FIRST[counted])
             raise Late(FIRST[counted])

@@ -25,8 +25,9 @@ from ..system.inotify import Inotify, arm
 from ..system.processes import is_alive
 from .beside import Declined, Given, Reply, beside
 
-PATIENCE: Final = 15.0  # seconds for a reply: an answer there takes up to 11
+PATIENCE: Final = 15.0  # seconds for a reply; over a fleet, `fleet/requests.py` waits 14
 TAKEN: Final = 3.0  # seconds until somebody takes a request: a host is starting, or taking over
+DEEDS: Final = ("answer", "stop")  # that may have been done although no reply came
 LOOK: Final = 0.05  # seconds between two checks where the system does not report new files
 #: A program in a container would mistake the tmux or the Neovim around it for its own.
 APART: Final = ("env", "-u", "TMUX", "-u", "TMUX_PANE", "-u", "NVIM")
@@ -120,7 +121,7 @@ class Elsewhere:
             mailbox = Mailbox(self._home, machine)
             async with _arrivals(mailbox.replied) as arrived:
                 name = mailbox.ask({"do": do, "session_id": sid, **fields})
-                reply = await self._reply(mailbox, name, machine, called, arrived)
+                reply = await self._reply(mailbox, name, machine, called, do, arrived)
         except (OSError, ValueError) as error:
             raise Declined(f"{called} cannot be asked: {described(error)}") from None
         if reply.get("ok") is not True:
@@ -130,7 +131,13 @@ class Elsewhere:
         return known
 
     async def _reply(
-        self, mailbox: Mailbox, name: str, machine: str, called: str, arrived: asyncio.Event | None
+        self,
+        mailbox: Mailbox,
+        name: str,
+        machine: str,
+        called: str,
+        do: str,
+        arrived: asyncio.Event | None,
     ) -> Reply:
         begun = time.monotonic()
         while (reply := mailbox.take_reply(name)) is None:
@@ -140,8 +147,9 @@ class Elsewhere:
                     f"no background process follows {called}: start Neovim or `bellboard serve`"
                 )
             if waited > PATIENCE:
-                mailbox.withdraw(name)
-                raise Declined(f"{called} has not replied for {PATIENCE:.0f} s")
+                is_unclear = not mailbox.withdraw(name) and do in DEEDS
+                check = "; check whether it was done" if is_unclear else ""
+                raise Declined(f"{called} has not replied for {PATIENCE:.0f} s{check}")
             await _wait(arrived)
         return reply
 
