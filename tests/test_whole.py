@@ -202,6 +202,20 @@ def test_what_a_file_would_lose_is_shown(desk: Desk) -> None:
     assert parts_of(desk) == [("file", TOO_LARGE, str(path), "", "", "new\n")]
 
 
+@pytest.mark.parametrize(("new", "done"), [("old", "removed"), ("old\n\n", ""), ("one\n", "")])
+def test_a_line_break_that_comes_or_goes_at_the_end_is_named(
+    desk: Desk, new: str, done: str
+) -> None:
+    """No row of a diff shows it; whoever may not see what the file holds is not told either."""
+    path = desk.home.root / "w.txt"
+    path.write_text("old\n")
+    asks_to_write(desk, path, content=new)
+    (part,) = desk.request()["request"]["parts"]
+    assert [*part.get("warnings", ())] == ([f"a line break {done} at the end"] if done else [])
+    (part,) = desk.request(contents=False)["request"]["parts"]
+    assert "warnings" not in part
+
+
 @pytest.mark.parametrize(
     ("tool", "given"),
     [("Write", {}), ("Edit", {"old_string": "a", "new_string": "b", "replace_all": True})],

@@ -71,12 +71,17 @@ def part(kind: str, text: str, label: str = "", **more: str) -> Part:
     """Return a part with hidden characters shown as marks."""
     texts = {"text": text, **more}
     found = dict.fromkeys(w for given in texts.values() for w in warnings(given))
-    old, new = more.get("old", ""), more.get("new", "")
-    if old and new and old.endswith("\n") != new.endswith("\n"):  # a diff does not show it
-        done = "removed" if old.endswith("\n") else "added"
-        found[f"a line break {done} at the end"] = None
+    found |= dict.fromkeys(at_end(more.get("old", ""), more.get("new", "")))
     shown = {name: marked(given) for name, given in texts.items()}
     return Part(kind, label, **shown, warnings=tuple(found))
+
+
+def at_end(old: str, new: str) -> tuple[str, ...]:
+    """Return in words what a diff does not show: a line break that comes or goes at the end."""
+    if not (old and new) or old.endswith("\n") == new.endswith("\n"):
+        return ()
+    done = "removed" if old.endswith("\n") else "added"
+    return (f"a line break {done} at the end",)
 
 
 class Input:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ..agents.clis import cli_of
 from ..agents.dialect import About, OnDisk
 from ..agents.dialects import dialect_of
-from ..agents.parts import part
+from ..agents.parts import at_end, part
 from ..core.events import Origin
 from ..core.request import Part, Request, digest_of
 from ..core.visible import marked
@@ -62,13 +62,15 @@ def completed(asked: Asked, environ: Environ) -> Asked:
 
 def withheld(request: Request) -> Request:
     """Return a request without what its file holds; the digest still covers that."""
-    parts = (
-        replace(part, kind="file", label=WITHHELD, text=part.new, old="", new="")
-        if part.label == REPLACED
-        else part
-        for part in request.parts
-    )
+    parts = (_alone(part) if part.label == REPLACED else part for part in request.parts)
     return replace(request, parts=tuple(parts))
+
+
+def _alone(part: Part) -> Part:
+    """Return a part without what a file loses."""
+    hidden = tuple(words for words in part.warnings if words not in at_end(part.old, part.new))
+    alone = replace(part, old="", new="", text=part.new, warnings=hidden)
+    return replace(alone, kind="file", label=WITHHELD)
 
 
 def _by_transcript(asked: Asked, environ: Environ) -> tuple[Asked, bytes]:
@@ -149,4 +151,5 @@ def _replacing(whole: Part, held: bytes | Unshown) -> Part:
     if isinstance(held, Unshown):
         return replace(whole, label=held.label)
     old, new = marked(held.decode(errors="backslashreplace")), whole.text
-    return replace(whole, kind="diff", label=REPLACED, text="", old=old, new=new)
+    hidden = (*whole.warnings, *at_end(old, new))
+    return replace(whole, kind="diff", label=REPLACED, text="", old=old, new=new, warnings=hidden)
