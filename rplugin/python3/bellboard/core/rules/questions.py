@@ -3,7 +3,8 @@
 A question belongs to a thread (the main one, or a subagent) and to a tool.  It ends when that tool
 or thread moves on; never by time alone, nor because somebody looked, nor because another thread
 moved on.  One that only the session file reports, without who asks, ends when the file says so; and
-while the file reports one, a list of the running agents ends none.  A question shows once the
+while the file reports one, a list of the running agents ends none.  Of several that were shown at
+once, those whose dialogs did not follow the first answer ended with it.  A question shows once the
 session file says that a dialog is open or, without a session file, after the hold time.
 """
 
@@ -172,9 +173,7 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     ready = {k for k, b in hidden.items() if b.since + hold <= e.t or (by_file and b.waits)}
     if by_file and not ready and not any(b.shown for b in s.blocks.values()):
         ready = {min(s.blocks, key=lambda k: s.blocks[k].since)}  # what else would it wait for
-    # What a user's hook held while the CLI went on working is not what it waits for, if others ask.
-    if by_file and (asked := {k for k in ready if hidden[k].queued or not hidden[k].waits}):
-        ready = asked
+    ready = next_asked(s, e, o, ready) if by_file else ready
     busy = by_time and is_busy(s)
     waits = {k for k in ready if busy or (by_time and s.blocks[k].early)}
     s.blocks = {
@@ -182,6 +181,21 @@ def show(s: Session, e: Event, o: Options) -> str | None:
         for k, b in s.blocks.items()
     }
     return "a hook has not let it ask yet" if waits else None
+
+
+def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
+    """Return which of these hidden questions the dialog may be that the session file reports."""
+    queued = {k for k in ready if s.blocks[k].queued}
+    others = ready - queued
+    if queued and others and e.t > s.answered + o.outweigh:
+        # The next dialog opens at once, so these were answered, too, and their tools run.
+        s.blocks = {k: b for k, b in s.blocks.items() if k not in queued}
+        queued = set()
+    # What a user's hook held while the CLI went on working is not what it waits for, if others ask.
+    fresh = {k for k in others if not s.blocks[k].waits}
+    if queued and not fresh:
+        fresh = {k for k in others if s.blocks[k].since > s.answered}
+    return queued | fresh or others
 
 
 def move_on(s: Session, e: Event, o: Options) -> str | None:
@@ -219,6 +233,7 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
     if len(shown) == 1:
         end_questions(s, shown, e)
     else:  # its dialogs come one after the other; the tool of each shows that it was answered
+        s.answered = max(s.answered, e.t)
         s.blocks = {
             k: replace(b, shown=False, waits=True, queued=True) if b.shown else b
             for k, b in s.blocks.items()
