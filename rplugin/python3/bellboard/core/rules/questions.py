@@ -134,7 +134,8 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
     """A dialog is open while a tool is waiting: in auto mode the agent is asking."""
     if s.held in ("stop", "fail"):  # the turn is over, and the file may not say so for long
         return release(s, e, o)
-    if e.source != "busy" or not s.tools or s.mode not in ("", "auto"):  # "": not known
+    may_be_asked = e.source in ("", "busy") and s.mode in ("", "auto")  # "": not known
+    if not (may_be_asked and s.tools):
         return "the user opened the dialog"
     return ask(s, e, o)
 
