@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..events import Event
 from ..options import Options
-from ..session import NO_WORK, Session, own
+from ..session import NO_WORK, Process, Session, own
 from .steps import (
     ask_no_more,
     ask_on,
@@ -54,7 +54,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     p = own(s)
     if p is not None and p.says == "busy":
         hold(s, "stop")
-    elif p is not None and p.says and (p.says == "waiting" or p.at < s.began):
+    elif p is not None and (is_unread(p) or (p.says and (p.says == "waiting" or p.at < s.began))):
         hold(s, "stop")
         s.held_until = e.clock + o.settle  # it has not reported this turn, and may never do so
     elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
@@ -63,6 +63,11 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     else:
         complete(s, e.t)
     return None
+
+
+def is_unread(p: Process) -> bool:
+    """Return whether its session file has not been read since a host started again."""
+    return bool(p.file_session) and not p.at
 
 
 def release(s: Session, e: Event, o: Options) -> str | None:
