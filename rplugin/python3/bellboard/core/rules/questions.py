@@ -24,6 +24,7 @@ from .steps import (
     newest_question,
     newest_told,
     prove_questions,
+    take_back_end,
     turn_to_work,
     work_between,
 )
@@ -81,6 +82,8 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
     elif s.turn == ABSENT or (not e.agent and s.turn != "working"):
         turn_to_work(s, e.t)
     if not e.agent and not by_file:
+        if e.kind == "question":  # a tool that began
+            take_back_end(s, e.t)
         s.active = max(s.active, e.t)
         s.prompt_id = e.prompt_id or s.prompt_id
     return None

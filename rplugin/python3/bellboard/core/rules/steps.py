@@ -53,6 +53,12 @@ def hold(s: Session, held: str) -> None:
     turn_to_work(s, s.active, held)
 
 
+def take_back_end(s: Session, t: float) -> None:
+    """Drop an end that is held back, as its main thread worked after it: that was not the end."""
+    if s.held in ("stop", "fail", "refused", "esc") and t > s.stopped:
+        s.held, s.held_until = "", 0.0
+
+
 def rest(s: Session, t: float, interrupted: bool = False) -> None:
     """Put a session at rest, with nothing to announce."""
     s.turn = "background" if s.shells and (interrupted or s.turn == "background") else "idle"

@@ -10,7 +10,15 @@ from ..events import Event
 from ..options import Options
 from ..session import ABSENT, Agent, Session, says
 from .life import see_aside
-from .steps import ask_no_more, complete, give_back, is_busy, take_back, turn_to_work
+from .steps import (
+    ask_no_more,
+    complete,
+    give_back,
+    is_busy,
+    take_back,
+    take_back_end,
+    turn_to_work,
+)
 from .tools import begin_tool, end_tool, end_tools
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
@@ -99,11 +107,10 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
             s.active = max(s.active, e.t)
         s.rested = ""  # a turn, and not only a command
         s.prompt_id = e.prompt_id or s.prompt_id
-        is_late = s.held != "stop" or e.t <= s.stopped + o.outweigh  # our hook may run late
-        is_past = e.kind in PAST and is_late
-        ended = s.held in ("stop", "fail", "refused") and not is_past
-        if (ended or s.held == "esc") and e.t > s.stopped:
-            s.held, s.held_until = "", 0.0  # that was not the end
+        if s.held:
+            is_late = s.held != "stop" or e.t <= s.stopped + o.outweigh  # our hook may run late
+            if e.kind not in PAST or not is_late or s.held == "esc":
+                take_back_end(s, e.t)
     else:
         if e.kind == "said prompt":
             s.said_id = e.prompt_id
