@@ -82,7 +82,7 @@ registry busy    | work    | go_busy   | go_on     | answered  | go_busy   | go_
 registry idle    | begin   | settle    | settle    | settle    | .         | .         | settle     | settle
 registry waiting | ask     | ask       | ask       | confirm   | ask       | ask       | ask        | ask
 registry shell   | begin   | settle    | settle    | settle    | settle    | .         | .          | settle
-registry dialog  | begin   | .         | offer     | .         | .         | .         | .          | .
+registry dialog  | begin   | .         | offer     | .         | .         | .         | .          | offer
 registry silent  | begin   | .         | release   | withdraw  | .         | .         | .          | .
 
 said prompt      | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
