@@ -154,7 +154,14 @@ def test_a_paste_of_several_lines_is_sent_whole(key: str, field: str) -> None:
     assert " > rm -rf build &&\n       make 1\n   █\n" in shown(prompt)
     prompt.press("take", LATER)
     assert prompt.taken is not None
-    assert prompt.taken[field] == LINES
+    assert prompt.taken[field] == LINES.rstrip("\n")
+
+
+def test_a_line_pasted_with_its_end_is_one_line() -> None:
+    """As copied from a terminal: a dialog that takes keys takes one line only."""
+    prompt = pressed("4", PASTED + "use pnpm\n", "take")
+    assert prompt.taken is not None
+    assert prompt.taken["message"] == "use pnpm"
 
 
 def test_a_paste_of_more_than_there_is_room_for_shows_its_end() -> None:

@@ -171,7 +171,7 @@ class Prompt:
         if key == "leave":
             self._begin()
         elif key == "take":
-            self._take(self._typed if self._typing else self._chosen)
+            self._take(self._typed.rstrip("\n") if self._typing else self._chosen)
         elif self._typing:
             if key in ("rub", "clear"):
                 self._typed = self._typed[:-1] if key == "rub" else ""
