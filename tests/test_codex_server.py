@@ -155,10 +155,11 @@ def play():
             print(json.dumps(said), flush=True)
             asked = next(x for x in plan["asks"] if x.get("id") == said["id"])
             given = asked["params"]
-            if plan.get("busy"):
+            if not plan.get("busy"):
+                done = {"threadId": given["threadId"], "requestId": said["id"]}
+                write({"method": "serverRequest/resolved", "params": done})
+            elif "fate" not in plan:
                 continue
-            done = {"threadId": given["threadId"], "requestId": said["id"]}
-            write({"method": "serverRequest/resolved", "params": done})
             fate = plan.get("fate", "declined" if said["result"].get("decision") in
                             ("decline", "cancel") else "")
             if fate:
@@ -348,6 +349,15 @@ def test_an_answer_that_a_busy_server_has_taken_is_not_refused(
         with pytest.raises(Unclear, match="Codex's server: it does not answer in time"):
             CODEX.answer(codex.asked, said("allow"))
         assert codex.heard()["result"] == {"decision": "accept"}
+
+
+def test_another_answer_was_first_at_a_busy_server(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what became of the tool, and only later that the request is resolved."""
+    monkeypatch.setattr(server, "PATIENCE", 1.0)
+    with fake(home, busy=True, fate="declined") as codex:
+        assert refused(codex.asked, said("allow")) == server.ELSEWHERE
 
 
 def test_a_thread_that_is_not_loaded_is_not_resumed(home: Home) -> None:

@@ -64,14 +64,16 @@ def _answer(talk: Talk, request: Facts, result: object) -> None:
     """Answer it; only the first answer counts, and what follows may show that another was first."""
     talk.said.clear()
     talk.send({"id": request["id"], "result": result})
-    with sent("Codex's server"):
-        while not any(is_resolved(message, request) for message in talk.said):
-            talk.hear()
-        until = time.monotonic() + VERDICT
-        while talk.hears(until):
-            talk.hear()
-    if any(contradicts(message, request, result) for message in talk.said):
-        raise Unanswered(ELSEWHERE)
+    try:
+        with sent("Codex's server"):
+            while not any(is_resolved(message, request) for message in talk.said):
+                talk.hear()
+            until = time.monotonic() + VERDICT
+            while talk.hears(until):
+                talk.hear()
+    finally:
+        if any(contradicts(message, request, result) for message in talk.said):
+            raise Unanswered(ELSEWHERE)
 
 
 def _loaded(talk: Talk) -> list[object]:
