@@ -22,6 +22,7 @@ _G.said = {}
 local choices = { { 'y', 'yes', function() table.insert(said, 'y') end }, { 'n', 'no' } }
 require('bellboard.view.question').ask('Title', { 'What it asks' }, choices)
 """
+FOOTER = "return vim.inspect(vim.api.nvim_win_get_config(0).footer)"
 INPUT = """
 require('bellboard.view.input').open({ title = 'Answer' }, function(text)
   _G.got = text
@@ -172,8 +173,7 @@ def test_a_question_takes_no_key_that_was_meant_for_the_text(nvim: Editors, vers
     editor.press("xq")
     editor.shows("What it asks")
     assert editor.nvim.eval("@a") == "xx"
-    footer = "return vim.inspect(vim.api.nvim_win_get_config(0).footer)"
-    eventually(lambda: "BellboardKeyOnBellboardFloat" in editor.lua(footer), "keys that answer")
+    eventually(lambda: "BellboardKeyOn" in editor.lua(FOOTER), "keys that answer")
     editor.press("y")
     eventually(lambda: editor.lua("return said") == ["y"], "the answer")
 
@@ -314,6 +314,56 @@ def test_windows_are_whole_although_an_autocommand_of_the_user_fails(
     editor.shows("two")
     editor.press("q")
     eventually(lambda: editor.lua(windows) == before, "the windows to close")
+
+
+@pytest.mark.parametrize("event", ["BufLeave", "WinLeave", "WinClosed"])
+def test_windows_are_left_and_closed_although_an_autocommand_of_the_user_fails(
+    nvim: Editors, version: str, event: str
+) -> None:
+    """Neovim leaves and closes nothing after such an error, so that is done once more."""
+    config = {**QUIET, "answer": {"ready": 0}, "float": {"enabled": False}}
+    editor = nvim(version, config, columns=70, lines=30)
+    api = asks("api")
+    play(editor, command(api, "make"))
+    Host(editor).push(api)
+    here = "return { vim.api.nvim_get_current_win(), #vim.api.nvim_list_wins() }"
+    start = editor.lua(here)
+    editor.command(f"autocmd {event} * if get(g:, 'fails') | throw 'theirs' | endif")
+
+    def leaves(keys: str) -> None:
+        editor.command("let g:fails = 1")
+        editor.press(keys)
+        eventually(lambda: editor.lua(here) == start, "the window before")
+        editor.command("let g:fails = 0")
+
+    for layout in ("split", "float", "tab"):
+        editor.lua("require('bellboard').setup({ board = { layout = ... } })", layout)
+        editor.lua(RUN, "board")
+        editor.shows("g? help")
+        leaves("q")
+    editor.lua("require('bellboard').setup({ answer = { ready = 0 } })")
+    editor.lua("require('bellboard').answer('api')")
+    editor.shows("A   Yes, this once")
+    leaves("q")
+    editor.lua(RUN, "pick")
+    editor.shows("Agent sessions")
+    eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "i")
+    leaves("<Esc>")
+    editor.lua(ASK)
+    editor.shows("What it asks")
+    eventually(lambda: "BellboardKeyOn" in editor.lua(FOOTER), "keys that answer")
+    leaves("y")
+    assert editor.lua("return said") == ["y"]
+    editor.command(f"let g:fails = {int(event == 'BufLeave')}")  # Neovim prints other errors itself
+    editor.lua("require('bellboard.action.launch').terminal({ 'sh', '-c', 'echo started; cat' })")
+    editor.shows("started")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == start[1] + 1
+    terminal = editor.lua("return vim.api.nvim_get_current_buf()")
+    editor.press("<C-\\><C-n>:noautocmd hide<CR>")
+    eventually(lambda: editor.lua(here) == start)
+    editor.lua("require('bellboard.action.window').show(...)", terminal)
+    assert editor.lua(here) == start
+    assert editor.lua("return vim.api.nvim_get_current_buf()") == terminal
 
 
 @pytest.mark.parametrize("keys", ["ihello ", "Rhello ", "ihello <C-o>", "v$"])

@@ -8,6 +8,7 @@ local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
 local tmux = require('bellboard.system.tmux')
 local window = require('bellboard.action.window')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -143,7 +144,7 @@ M.back = function()
   end
   vim.cmd.stopinsert()
   if api.nvim_win_is_valid(to.win) then
-    api.nvim_set_current_win(to.win)
+    windows.go(to.win)
   end
   if api.nvim_buf_is_valid(to.buf) then
     window.put(to.buf)

@@ -5,6 +5,7 @@ local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
 local window = require('bellboard.action.window')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -13,18 +14,21 @@ local api = vim.api
 ---@type table<string, string> CLI → value of its --settings
 local settings = {}
 
---- Open the window for the terminal.
-local function make_room()
+--- Show a buffer where the options put a terminal.
+---@param buf integer
+local function put(buf)
   local options = config.get().launch
   local function size(whole)
     return math.max(1, math.floor(options.size <= 1 and whole * options.size or options.size))
   end
   if options.layout == 'tab' then
-    vim.cmd('tab split')
+    windows.tab(buf)
   elseif options.layout == 'vsplit' then
-    vim.cmd(('botright %dvsplit'):format(size(vim.o.columns)))
+    windows.open(buf, true, { split = 'right', win = -1, width = size(vim.o.columns) })
   elseif options.layout == 'split' then
-    vim.cmd(('botright %dsplit'):format(size(vim.o.lines)))
+    windows.open(buf, true, { split = 'below', win = -1, height = size(vim.o.lines) })
+  else
+    window.put(buf)
   end
 end
 
@@ -33,9 +37,8 @@ end
 ---@return integer buf
 local function open(command, env)
   local opts = { env = env or vim.empty_dict() }
-  make_room()
   local buf = api.nvim_create_buf(true, false)
-  window.put(buf)
+  put(buf)
   if vim.fn.has('nvim-0.11') == 1 then
     opts.term = true
     vim.fn.jobstart(command, opts)

@@ -34,7 +34,7 @@ local function leave_float()
   if not is_normal(api.nvim_get_current_win()) then
     local last_win = vim.fn.win_getid(vim.fn.winnr('#'))
     local normal = vim.tbl_filter(is_normal, { last_win, unpack(api.nvim_tabpage_list_wins(0)) })
-    api.nvim_set_current_win(normal[1])
+    windows.go(normal[1])
   end
 end
 
@@ -52,7 +52,7 @@ end
 M.put = function(buf)
   local is_kept = api.nvim_get_current_buf() ~= buf and (vim.wo.winfixbuf or keeps_running())
   if is_kept or not pcall(windows.put, 0, buf) then
-    vim.cmd.sbuffer(buf)
+    windows.split(buf, '')
   end
 end
 
@@ -65,10 +65,9 @@ local function open(buf)
     return
   end
   for _, how in ipairs(vim.split(vim.o.switchbuf, ',')) do
-    local command = ({ newtab = 'tab ', vsplit = 'vertical ', split = '' })[how]
-    if command then
-      vim.cmd(('%ssbuffer %d'):format(command, buf))
-      return
+    local modifier = ({ newtab = 'tab', vsplit = 'vertical', split = '' })[how]
+    if modifier then
+      return windows.split(buf, modifier)
     end
   end
   M.put(buf)
@@ -80,7 +79,7 @@ local function show(buf)
   visual.leave() -- Neovim 0.10 would enter no terminal
   local win = window_of(buf)
   if win then
-    api.nvim_set_current_win(win)
+    windows.go(win)
   else
     open(buf)
   end

@@ -223,7 +223,7 @@ end
 
 M.open = function()
   if current and api.nvim_win_is_valid(current.wins[1]) then
-    api.nvim_set_current_win(current.wins[1])
+    windows.enter(current.wins[1])
     return vim.cmd.startinsert()
   end
   ---@type bellboard.OwnPicker

@@ -6,8 +6,25 @@ local M = {}
 
 local api = vim.api
 
---- Do something that autocommands follow. Neovim has done it when one of them fails, so that error
---- is shown once ours is done as well.
+--- Events that Neovim reports before it leaves or closes something: it does not, if one of them
+--- fails.
+local BEFORE = table.concat({
+  'BufDelete,BufHidden,BufLeave,BufUnload,BufWinLeave,BufWipeout',
+  'TabClosed,TabLeave,WinClosed,WinLeave',
+}, ',')
+
+--- Do something once more without the autocommands that come before it.
+---@param act fun(...): any
+---@param ... any
+local function insist(act, ...)
+  local ignored = vim.o.eventignore
+  vim.o.eventignore = ignored == '' and BEFORE or ignored .. ',' .. BEFORE
+  pcall(act, ...)
+  vim.o.eventignore = ignored
+end
+
+--- Do something that autocommands come before or follow. An error of one is shown once ours is done
+--- as well.
 ---@generic T
 ---@param done fun(): T|nil what there is if it was done
 ---@param act fun(...): any
@@ -16,6 +33,10 @@ local api = vim.api
 local function despite(done, act, ...)
   local ok, why = pcall(act, ...)
   local made = done()
+  if not (ok or made) then
+    insist(act, ...)
+    made = done()
+  end
   if not (ok or made) then
     error(why, 0)
   elseif not ok then
@@ -90,15 +111,22 @@ M.put = function(win, buf)
   end, api.nvim_win_set_buf, win, buf)
 end
 
---- Show a buffer in a new tab page.
+--- Show a buffer of the user in a new window.
+---@param buf integer
+---@param how ''|'vertical'|'tab'
+M.split = function(buf, how)
+  local before = api.nvim_get_current_win()
+  despite(function()
+    return api.nvim_get_current_win() ~= before or nil
+  end, vim.cmd --[[@as function]], ('%s sbuffer %d'):format(how, buf))
+  fill(buf)
+end
+
+--- Show our buffer in a new tab page.
 ---@param buf integer
 M.tab = function(buf)
   settle(buf)
-  local before = api.nvim_get_current_tabpage()
-  despite(function()
-    return api.nvim_get_current_tabpage() ~= before or nil
-  end, vim.cmd --[[@as function]], ('tab sbuffer %d'):format(buf))
-  fill(buf)
+  M.split(buf, 'tab')
 end
 
 --- Close a window, if it is open.

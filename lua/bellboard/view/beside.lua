@@ -26,7 +26,7 @@ end
 
 M.close = function()
   if M.is_open() then
-    pcall(api.nvim_win_close, win, true) -- it may be the last window: :only, from elsewhere
+    pcall(windows.close, win) -- it may be the last window: :only, from elsewhere
   end
   win, shown = nil, nil
 end

@@ -48,15 +48,15 @@ M.close = function(win, before)
   if is_here and before and api.nvim_win_is_valid(before) then
     windows.go(before) -- Neovim would go to the nearest one
   end
-  if pcall(api.nvim_win_close, win, true) or not api.nvim_win_is_valid(win) then
+  if pcall(windows.close, win) then
     return
   end
   vim.wo[win].winfixbuf = false
   local other = vim.fn.bufnr('#')
   if other > 0 and other ~= api.nvim_win_get_buf(win) and vim.bo[other].buflisted then
-    vim.cmd.buffer(other)
+    windows.put(win, other)
   else
-    vim.cmd.enew()
+    windows.put(win, api.nvim_create_buf(true, false))
   end
 end
 

@@ -9,6 +9,7 @@ local press = require('bellboard.view.press')
 local sessions = require('bellboard.state.sessions')
 local textlock = require('bellboard.system.textlock')
 local updates = require('bellboard.state.updates')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -41,7 +42,7 @@ end
 local function hide()
   press.give_back()
   if is_open() then
-    api.nvim_win_close(win, true)
+    windows.close(win)
   end
   win, shown, present, texts = nil, nil, nil, {}
 end
@@ -71,7 +72,7 @@ end
 local function leave(act)
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
   if api.nvim_get_current_win() == win and previous ~= 0 then
-    api.nvim_set_current_win(previous)
+    windows.go(previous)
   end
   vim.schedule(act)
 end

@@ -5,6 +5,7 @@ local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
 local textlock = require('bellboard.system.textlock')
+local windows = require('bellboard.system.windows')
 
 local M = {}
 
@@ -122,9 +123,7 @@ local function open(title, lines, choices)
   end, config.get().answer.ready * 1000)
   local function close()
     vim.on_key(nil, namespace)
-    if api.nvim_win_is_valid(win) then
-      api.nvim_win_close(win, true)
-    end
+    windows.close(win)
     vim.schedule(function()
       pcall(api.nvim_buf_delete, buf, { force = true })
     end)

@@ -138,7 +138,9 @@ local function open(part, old, new, foot, attach)
         if #api.nvim_list_tabpages() == 1 then
           vim.cmd.tabnew() -- the last one cannot be closed
         end
-        vim.cmd.tabclose(api.nvim_tabpage_get_number(tab)) -- its buffers go with it
+        for _, win in ipairs(api.nvim_tabpage_list_wins(tab)) do -- their buffers go with them
+          windows.close(win)
+        end
       end
     end,
   }

@@ -141,9 +141,7 @@ M.close = function()
   local is_here = closed.body == api.nvim_get_current_win()
     or closed.foot == api.nvim_get_current_win()
   for _, win in ipairs({ closed.foot, closed.body }) do
-    if api.nvim_win_is_valid(win) then
-      pcall(api.nvim_win_close, win, true)
-    end
+    pcall(windows.close, win) -- it may be the last one
   end
   if is_here then
     closed.restore()
