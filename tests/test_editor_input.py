@@ -88,6 +88,24 @@ def test_the_view_follows_after_its_prompt_was_lost(nvim: Editors) -> None:
     assert editor.messages() == ""
 
 
+def test_an_answer_is_shown_where_nothing_can_be_remembered(nvim: Editors, version: str) -> None:
+    """A message that is due once is left out if the state folder cannot be made."""
+    editor = nvim(version, CALM, columns=80, lines=24)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api, health={"answers": "off"})
+    editor.home.file("state", "a file")
+    editor.lua("vim.env.XDG_STATE_HOME = ...", str(editor.home.project / "state"))
+    editor.lua("outcome.api = { ok = true, way = 'keys', outcome = 'taken', text = 'it went on' }")
+    note = "return require('bellboard.state.remembered').note('answers')"
+    assert editor.lua(note) is False
+    opened(editor, "api", "Run a command")
+    editor.press("A")
+    assert sent(editor) == {"choice": "allow"}
+    editor.hides("Sending")
+    assert "E739" not in editor.messages()
+
+
 def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     """Pure: wide characters, long words, marks; numbers, several options."""
     editor = nvim(config=QUIET, ui=False)

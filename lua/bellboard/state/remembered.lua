@@ -17,7 +17,7 @@ end
 ---@param what string
 ---@return boolean first
 M.note = function(what)
-  vim.fn.mkdir(vim.fs.dirname(file(what)), 'p')
+  pcall(vim.fn.mkdir, vim.fs.dirname(file(what)), 'p') -- if it fails, so does what follows
   local opened = vim.uv.fs_open(file(what), 'wx', 384) -- 0600
   return opened ~= nil and vim.uv.fs_close(opened) == true
 end
