@@ -253,7 +253,7 @@ return require('bellboard.system.occasion').wanted(auto_start)
 
 
 def test_it_does_not_start_without_a_user(nvim: Editors, home: Home, plugin: Path) -> None:
-    """For a commit message, without a user interface, on an old Neovim, on Windows."""
+    """For a commit message, in VSCode, without a user interface, on an old Neovim, on Windows."""
     editor = nvim(config={"auto_start": False}, ui=False)
     files = {
         **dict.fromkeys((".git/COMMIT_EDITMSG", ".git/rebase-merge/git-rebase-todo"), False),
@@ -265,6 +265,8 @@ def test_it_does_not_start_without_a_user(nvim: Editors, home: Home, plugin: Pat
     assert editor.lua(
         "return require('bellboard.system.occasion').wanted(function() return true end)"
     )
+    editor.command("let g:vscode = 1")  # which draws none of its windows
+    assert editor.lua(OCCASIONS, "main.py", True) is False
     for how in ("-es", "-l"):
         loads = f"set rtp^={CHECKOUT} | runtime plugin/bellboard.lua"
         code = "vim.wait(300) io.stdout:write(tostring(require('bellboard.host').status().running))"

@@ -22,7 +22,7 @@ end
 ---@return boolean
 M.wanted = function(auto_start)
   if type(auto_start) ~= 'function' then
-    return auto_start and not is_errand()
+    return auto_start and not (vim.g.vscode or is_errand()) -- VSCode draws no floats
   end
   local ok, wanted = pcall(auto_start)
   if not ok then
