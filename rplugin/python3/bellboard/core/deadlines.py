@@ -71,8 +71,10 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         newest = _contradicts(run, status, p)
         # People take any time to answer; else only hooks that run late contradict a file.
         if p.at < newest and (p.asks or newest <= p.at + o.outweigh):
-            # A host that was stopped must read the file first.
-            since = max(newest, run.answer_heard if p.asks else run.heard)
+            # A host that was stopped must read the file first; while the main thread goes on, only
+            # an agent can ask.
+            heard = 0.0 if p.asks and run.agents else run.heard
+            since = max(newest, heard, run.answer_heard if p.asks else 0.0)
             found.append(Deadline(since + o.outweigh, OUTWEIGHS, run.pid))
         elif 0.0 < newest <= p.at and not p.asks:  # it was late, so the file has the last word
             found.append(Deadline(p.at + o.settle, STOOD, run.pid))

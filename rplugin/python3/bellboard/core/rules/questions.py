@@ -53,7 +53,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         return "a program decides that, so nobody is asked"
     if has_finished(s, e):
         return "its tool has finished since"
-    block = named(s, e)
+    block = named(s, e, o)
     slot = f"{block.agent}:{block.tool_id or block.tool}"
     known = s.blocks.get(slot) or s.blocks.get(f"{block.agent}:{block.tool}")
     same = {k: b for k, b in s.blocks.items() if b is known or is_nameless(b, e)}
@@ -101,7 +101,7 @@ def is_refused(s: Session, e: Event) -> bool:
     return has_none and e.kind in REVIEWED and not e.pipe
 
 
-def named(s: Session, e: Event) -> Block:
+def named(s: Session, e: Event, o: Options) -> Block:
     """Build the question, with the id of the only tool that can be asking: requests have none."""
     if e.tool:
         same = [(i, t) for i, t in s.tools.items() if is_of(t.name, e.tool, e.asks)]
@@ -110,7 +110,8 @@ def named(s: Session, e: Event) -> Block:
     else:
         found = [(i, t) for i, t in s.tools.items() if t.name not in SPAWNS]
         # The dialog may be a later one of an agent, but a main thread that goes on asks nothing.
-        found = [(i, t) for i, t in found if t.agent or not e.at or t.since <= e.at]
+        # Our hook may run late, if another one decides that it asks.
+        found = [(i, t) for i, t in found if t.agent or not e.at or t.since <= e.at + o.settle]
         found = found if len(found) == 1 else []
     slot, tool = found[-1] if found else ("", None)
     tool_id = e.tool_id or (slot if "?" not in slot else "")
@@ -193,8 +194,9 @@ def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
     others = ready - queued
     if queued and others and e.t > s.answered + o.outweigh:
         # The next dialog opens at once, so these were answered, too, and their tools run.
-        s.blocks = {k: b for k, b in s.blocks.items() if k not in queued}
-        queued = set()
+        over = {k for k in queued if not s.blocks[k].agent}  # a hook may hold back an agent's
+        s.blocks = {k: b for k, b in s.blocks.items() if k not in over}
+        queued -= over
     # What a user's hook held while the CLI went on working is not what it waits for, if others ask.
     fresh = {k for k in others if not s.blocks[k].waits}
     if queued and not fresh:

@@ -66,7 +66,7 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
     drop_tools(s, {}, t)
     s.queue, s.rested, s.prompted = (), "", False
     s.held, s.held_until, s.trusted_until, s.compacting = "", 0.0, 0.0, 0.0
-    s.unseen = s.presumed = s.inferred = False
+    s.unseen = s.presumed = s.inferred = s.stale = False
     s.interrupted = interrupted
     s.error = s.retrying = ""
 
