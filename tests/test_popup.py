@@ -111,10 +111,15 @@ def test_what_it_has_answered_is_not_shown_again(
     assert "No more requests." in shown[1]
 
 
+@pytest.mark.parametrize("how", ["taken", "silent", "busy", "elsewhere"])
 def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
-    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """The board names the first of two, and the CLI may show the second one first."""
+    """The board names the first of two, and the CLI may show the second one first.
+
+    Whether no hook reports that it took the answer, it is busy before it shows the next dialog, or
+    the user answers there.
+    """
     here(home, monkeypatch)
     spool, pid = made(home.bellboard), processes()
     hook(spool, pid, "UserPromptSubmit", "one", prompt="go")
@@ -136,9 +141,16 @@ def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
 
         def type(self, press: Press) -> bool:
             if "make docs" in self.screen:
-                hook(spool, pid, "PostToolUse", "one", **asks["a2"], tool_response={})
-                self.screen = SCREEN
+                self.go_on()
             return True
+
+        def go_on(self) -> None:
+            if how == "busy":
+                rest(0.05)  # its file has milliseconds only
+                write_session_file(home, "busy", pid=pid)
+            elif how != "silent":
+                hook(spool, pid, "PostToolUse", "one", **asks["a2"], tool_response={})
+            self.screen = SCREEN
 
     terminal = Terminal()
     monkeypatch.setattr(terminals, "terminal_of", lambda run: terminal)
@@ -150,6 +162,14 @@ def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
 
         assert "make docs" in shown()
         now += 2 * SOON
-        flow.press("1", now)
-        assert flow.answered == 1
+        if how == "elsewhere":
+            terminal.go_on()
+            assert "was answered elsewhere" in shown()
+        else:
+            flow.press("1", now)
+        assert flow.answered == (how in ("taken", "busy"))
+        if how == "busy":
+            assert "Waiting for the next request" in shown()
+            write_session_file(home, "waiting", pid=pid)
         assert "make all" in shown()
+        assert "in the terminal first" not in shown()

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ..core import words
+from ..core.front import questions_of
 from ..core.visible import plain
 from ..screen.operating import operate
 from ..screen.prompt import SOON, Prompt
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..hosting.folding import Clerk
 
 EVERY: Final = 1.0  # seconds between checks that a request is still open
+FOLLOWS: Final = 2.0  # seconds for the next dialog of a session, which is busy in between
 Asks = tuple[str, str, float]  # where, request, since when
 
 
@@ -50,6 +52,7 @@ class Flow:
         self._over: set[Asks] = set()  # answered or skipped
         self._notes: list[str] = []
         self._done = 0.0  # when the last request left the screen
+        self._awaits = False  # a session goes on to its next dialog
         self._asks: Asks | None = None
         self._session: Published = {}
         self._prompt: Prompt | None = None
@@ -78,9 +81,11 @@ class Flow:
         notes = [row for note in self._notes[-3:] for row in wrapped(note, columns, " ", "dim")]
         if self._prompt is not None:
             return [*notes, *self._prompt.lines(now, columns, height - len(notes))]
-        none = (
-            "No more requests." if self._over or self._notes else "No session is asking anything."
-        )
+        none = "No session is asking anything."
+        if self._awaits:
+            none = "Waiting for the next request .."
+        elif self._over or self._notes:
+            none = "No more requests."
         return [*notes, Text(f" {none}"), Text(" Press any key to close.", "dim")]
 
     def _look(self, now: float) -> None:
@@ -89,7 +94,7 @@ class Flow:
         asking = [p for p in waiting(listed(self._clerk)) if _asks(p) not in self._over]
         asking.sort(key=lambda p: p["session_id"] != self._first)
         same = next((p for p in asking if _asks(p) == self._asks), None)
-        if same is not None:
+        if same is not None and self._stands(same):
             self._session = same  # it may have another id now
             return
         if self._prompt is not None and self._asks:
@@ -98,17 +103,34 @@ class Flow:
             self._note(self._session, f"was answered elsewhere{typed}")
             self._done = now
         self._asks = self._prompt = None
+        self._awaits = False
         for n, session in enumerate(asking):
             reply = self._runner.do("request", {"session_id": session["session_id"]})
             if not reply["ok"]:
-                self._note(session, reply["why"])
-                self._over.add(_asks(session))
+                if self._goes_on(session, now):
+                    self._awaits = True
+                else:
+                    self._note(session, reply["why"])
+                    self._over.add(_asks(session))
                 continue
             more = f"   ({len(asking) - n - 1} more)" if len(asking) - n > 1 else ""
             heading = f"{words.project(session)} asks{more}"
             self._prompt = Prompt(decoded(reply["request"]), heading, now)
             self._session, self._asks = session, _asks(session)
             return
+
+    def _stands(self, session: Published) -> bool:
+        """Return whether the request on the screen is open: its session may name another one."""
+        name = self._prompt.request.id if self._prompt is not None else ""
+        s = self._clerk.board.sessions.get(session["session_id"])
+        if not name or s is None or s.machine:  # what else it asks is known on its machine only
+            return True
+        return any(block.request == name for _, block in questions_of(s))
+
+    def _goes_on(self, session: Published, now: float) -> bool:
+        """Return whether a session may still go on from the last answer to its next dialog."""
+        is_last = session["session_id"] == self._session.get("session_id")
+        return is_last and now < self._done + FOLLOWS
 
     def _give(self, prompt: Prompt) -> None:
         request = prompt.request
@@ -118,7 +140,7 @@ class Flow:
         taken = bool(reply["ok"] and reply["outcome"] == "taken")
         self.answered += taken
         is_another = request.id != self._session.get("request", "")  # its terminal showed that
-        if self._asks and not (taken and is_another):  # what it names is then still to be asked
+        if self._asks and not is_another:  # what it names is still to be asked then
             self._over.add(self._asks)  # even if the board does not know yet
         self._done = time.time()
         choice = (prompt.taken or {})["choice"]
