@@ -491,24 +491,35 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     assert editor.messages().strip() == ""
 
 
-def test_triage_asks_what_a_session_shows_first(nvim: Editors) -> None:
+@pytest.mark.parametrize("outcome", ["taken", "nothing", "elsewhere"])
+def test_triage_asks_what_a_session_shows_first(nvim: Editors, outcome: str) -> None:
     """Of two subagents, the other may have its dialog first; what the board shows comes next."""
     editor = nvim(config=CALM, columns=64, lines=30)
     host, api = Host(editor), asks("api")
     editor.lua(SAID)
-    first = {**command(api, "make docs"), "id": "api-2", "after": command(api, "make all")}
-    play(editor, first)
+    following = command(api, "make all")
+    play(editor, {**command(api, "make docs"), "id": "api-2", "after": following})
     host.push(api)
     editor.command("ClaudeSessions triage")
     editor.shows("make docs")
     counts(editor)
-    editor.press("D")
+    if outcome == "elsewhere":
+        play(editor, following)
+        host.push(api)
+    else:
+        editor.lua("outcome.api = { ok = true, outcome = ..., text = 'so' }", outcome)
+        editor.press("D")
     editor.shows("make all")
     counts(editor)
+    editor.lua("outcome.api = nil")
     editor.press("A")
-    said(editor, "triage: 2 answered")
+    if outcome == "nothing":  # it stays until the user has read it
+        editor.shows("Triage: 1 answered, api: ")
+    else:
+        said(editor, "2 answered" if outcome == "taken" else "1 answered, 1 answered elsewhere")
     chosen = [(each["request"], each["choice"]) for each in editor.lua("return answers")]
-    assert chosen == [("api-2", "deny"), ("api-1", "allow")]
+    before = [] if outcome == "elsewhere" else [("api-2", "deny")]
+    assert chosen == [*before, ("api-1", "allow")]
     assert editor.messages().strip() == ""
 
 

@@ -109,6 +109,14 @@ end
 
 local step
 
+--- Whether its terminal showed another request first: what the session shows is still to be asked.
+---@param session bellboard.Session
+---@param request bellboard.Request
+---@return boolean
+local function is_another(session, request)
+  return request.id ~= (session.request or '')
+end
+
 --- Handle the outcome of an answer.
 ---@param session bellboard.Session
 ---@param request bellboard.Request
@@ -117,12 +125,13 @@ local function heard(session, request)
   local of = run
   return function(reply)
     of.pending = of.pending - 1
+    if is_another(session, request) then
+      local key = key_of(session)
+      of.passed[key], of.ready[key] = nil, nil
+    end
     local outcome = ('%s: %s'):format(session.words.project, answer.told(reply))
     if answer.is_taken(reply) then
       of.counts.answered = (of.counts.answered or 0) + 1
-      if request.id ~= (session.request or '') then
-        of.passed[key_of(session)] = nil -- what it shows is still to be asked
-      end
     else
       of.wrong[#of.wrong + 1] = outcome
       of.failed = session
@@ -148,11 +157,15 @@ end
 local function show(session, request)
   local of = run
   local shown ---@type bellboard.Shown
+  local is_passed = false
   --- Go on with the next one.
-  local function pass(what)
+  ---@param what? string to count
+  ---@param asks_more? boolean its session is still to be asked about
+  local function pass(what, asks_more)
     local key = key_of(shown.session)
-    if of == run and not run.is_over and not run.passed[key] then
-      run.passed[key] = true
+    if of == run and not run.is_over and not is_passed then
+      is_passed = true
+      run.passed[key], run.ready[key] = not asks_more or nil, nil
       if what then
         count(what)
       end
@@ -187,7 +200,7 @@ local function show(session, request)
         pass('snoozed')
       else
         run.note = ('%s: %s'):format(session.words.project, why)
-        pass('answered elsewhere')
+        pass('answered elsewhere', is_another(shown.session, shown.request))
       end
     end,
   }
