@@ -14,6 +14,11 @@ from test_editor_answer import CALM, opened
 
 pytestmark = pytest.mark.editor
 
+FLOAT = """
+local at = { relative = 'editor', row = 1, col = 1, width = 5, height = 1 }
+vim.api.nvim_open_win(vim.api.nvim_create_buf(false, true), false, at)
+"""
+
 
 def diffs(session: dict[str, Any], path: str) -> dict[str, Any]:
     """Return a request that asks about two changes of a file, and says something about each."""
@@ -49,6 +54,22 @@ def test_the_diff_of_a_file_shows_all_that_differs(nvim: Editors, version: str) 
     editor.press("q")
     editor.shows("edit: Edit a file")
     assert editor.nvim.eval("[&diffopt, &diffexpr]") == theirs
+
+
+def test_a_float_of_another_plugin_does_not_keep_it_open(nvim: Editors, version: str) -> None:
+    """Neovim 0.10 crashes if the last window but a float is closed in another tab page."""
+    editor = nvim(version, CALM, columns=90, lines=30)
+    file = editor.home.file("limits.py", "    DEBUG = TRUE\n")
+    asking = asks("edit", tool="Edit")
+    play(editor, diffs(asking, str(file)))
+    Host(editor).push(asking)
+    opened(editor, "edit", "Edit a file")
+    editor.press("gd")
+    editor.shows("This is only the first of 2 diffs")
+    editor.lua(FLOAT)
+    editor.press("q")
+    editor.shows("edit: Edit a file")
+    assert editor.lua("return #vim.api.nvim_list_tabpages()") == 1
 
 
 def test_a_change_on_another_machine_is_not_compared_with_a_file_here(nvim: Editors) -> None:

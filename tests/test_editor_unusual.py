@@ -366,6 +366,21 @@ def test_windows_are_left_and_closed_although_an_autocommand_of_the_user_fails(
     assert editor.lua("return vim.api.nvim_get_current_buf()") == terminal
 
 
+@pytest.mark.parametrize("layout", ["split", "vsplit", "tab"])
+@pytest.mark.parametrize("event", ["BufLeave", "WinLeave"])
+def test_a_terminal_gets_one_window_although_an_autocommand_of_the_user_fails(
+    nvim: Editors, version: str, event: str, layout: str
+) -> None:
+    """Neovim has then opened it without entering it, or goes on in the old buffer."""
+    editor = nvim(version, {**QUIET, "launch": {"layout": layout}}, ui=False)
+    file = editor.lua("return vim.api.nvim_get_current_buf()")
+    editor.command(f"autocmd {event} * throw 'theirs'")
+    editor.lua("pcall(require('bellboard.action.launch').terminal, { 'cat' })")
+    assert editor.lua("return vim.bo.buftype") == "terminal"
+    assert editor.lua("return vim.bo[...].buftype", file) == ""
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 2
+
+
 @pytest.mark.parametrize("keys", ["ihello ", "Rhello ", "ihello <C-o>", "v$"])
 def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: str) -> None:
     """Else their keys would be dead, or extend a selection; also in one that is open."""

@@ -65,6 +65,35 @@ local function fill(buf)
   end
 end
 
+--- Enter the window that has been opened since, with a buffer. It is there, but not entered, if
+--- WinLeave failed: opened once more, there would be two.
+---@param before table<integer, true>
+---@param buf integer
+---@param enter boolean
+---@param made integer|nil it, if that is known
+---@return integer|nil
+local function opened(before, buf, enter, made)
+  for _, win in ipairs({ api.nvim_get_current_win(), unpack(api.nvim_list_wins()) }) do
+    made = made or not before[win] and win or nil
+  end
+  if made and enter then
+    if api.nvim_get_current_win() ~= made then
+      insist(api.nvim_set_current_win, made)
+    end
+    fill(buf)
+  end
+  return made
+end
+
+---@return table<integer, true>
+local function all()
+  local found = {}
+  for _, win in ipairs(api.nvim_list_wins()) do
+    found[win] = true
+  end
+  return found
+end
+
 --- Open a window.
 ---@param buf integer
 ---@param enter boolean
@@ -74,14 +103,9 @@ M.open = function(buf, enter, layout)
   if enter then
     settle(buf)
   end
-  local made, here = nil, api.nvim_get_current_win()
+  local before, made = all(), nil
   return despite(function()
-    local win = made or vim.fn.bufwinid(buf)
-    if win == -1 and api.nvim_get_current_win() ~= here then
-      fill(buf)
-      win = api.nvim_get_current_win()
-    end
-    return win ~= -1 and win or nil
+    return opened(before, buf, enter, made)
   end, function()
     made = api.nvim_open_win(buf, enter, layout)
   end)
@@ -115,11 +139,10 @@ end
 ---@param buf integer
 ---@param how ''|'vertical'|'tab'
 M.split = function(buf, how)
-  local before = api.nvim_get_current_win()
+  local before = all()
   despite(function()
-    return api.nvim_get_current_win() ~= before or nil
+    return opened(before, buf, true)
   end, vim.cmd --[[@as function]], ('%s sbuffer %d'):format(how, buf))
-  fill(buf)
 end
 
 --- Show our buffer in a new tab page.
@@ -129,13 +152,32 @@ M.tab = function(buf)
   M.split(buf, 'tab')
 end
 
+--- Close a window. Neovim 0.10 crashes if that leaves only floats in another tab page, so they go
+--- first.
+---@param win integer
+local function shut(win)
+  local tab = api.nvim_win_get_tabpage(win)
+  if tab ~= api.nvim_get_current_tabpage() then
+    local rest = vim.tbl_filter(function(other)
+      return other ~= win
+    end, api.nvim_tabpage_list_wins(tab))
+    local is_last = vim.iter(rest):all(function(other)
+      return api.nvim_win_get_config(other).relative ~= ''
+    end)
+    for _, float in ipairs(is_last and rest or {}) do
+      api.nvim_win_close(float, true)
+    end
+  end
+  api.nvim_win_close(win, true)
+end
+
 --- Close a window, if it is open.
 ---@param win integer
 M.close = function(win)
   if api.nvim_win_is_valid(win) then
     despite(function()
       return not api.nvim_win_is_valid(win) or nil
-    end, api.nvim_win_close, win, true)
+    end, shut, win)
   end
 end
 
