@@ -72,7 +72,7 @@ def test_a_request_is_answered_in_the_session_that_has_it_now(
         hook(spool, pid, "SessionStart", "new", source="clear")
         hook(spool, pid, "Notification", "new", **DRAWN)
         spool.write({"t": time.time(), **lives(pid)})
-        now += 2 * SOON
+        now = time.time() + 2 * SOON
         assert "answered elsewhere" not in shown()
         flow.press("1", now)
         assert "srv: allow: its terminal is neither in tmux nor in a Neovim" in shown()
@@ -103,12 +103,36 @@ def test_what_it_has_answered_is_not_shown_again(
     with opened(home.bellboard) as clerk:
         flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
         assert "1  Yes, this once" in "\n".join(line.plain for line in flow.lines(now, 100, 40))
-        flow.press("1", now + 2 * SOON)
+        flow.press("1", time.time() + 2 * SOON)
         agents.join(3)
-        shown = [line.plain for line in flow.lines(now + 3 * SOON, 100, 40)]
+        shown = [line.plain for line in flow.lines(time.time() + 3 * SOON, 100, 40)]
         assert clerk.board.sessions["one"].blocks
     assert "allow: it went on after" in shown[0]
     assert "No more requests." in shown[1]
+
+
+def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(
+    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal that shows no dialog yet is looked at for a while."""
+    here(home, monkeypatch)
+    spool, pid = made(home.bellboard), processes()
+    hook(spool, pid, "UserPromptSubmit", "one", prompt="go")
+    hook(spool, pid, "PermissionRequest", "one", **ASKS)
+    hook(spool, pid, "Notification", "one", **DRAWN)
+    spool.write({"t": time.time(), **lives(pid)})
+
+    class Terminal:
+        def rows(self) -> list[str]:
+            rest(2 * SOON)
+            return SCREEN.replace("make all", "make").splitlines()
+
+    monkeypatch.setattr(terminals, "terminal_of", lambda run: Terminal())
+    with opened(home.bellboard) as clerk:
+        flow = Flow(clerk, Runner(clerk, "a popup"), "")
+        assert "1  Yes" in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
+        flow.press("1", time.time())
+        assert "allow: " not in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
 
 
 @pytest.mark.parametrize("how", ["taken", "silent", "busy", "elsewhere"])
@@ -161,7 +185,7 @@ def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
             return "\n".join(line.plain for line in flow.lines(now, 100, 40))
 
         assert "make docs" in shown()
-        now += 2 * SOON
+        now = time.time() + 2 * SOON
         if how == "elsewhere":
             terminal.go_on()
             assert "was answered elsewhere" in shown()

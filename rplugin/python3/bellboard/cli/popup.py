@@ -97,15 +97,17 @@ class Flow:
         if same is not None and self._stands(same):
             self._session = same  # it may have another id now
             return
-        if self._prompt is not None and self._asks:
-            unsent = self._prompt.unsent
-            typed = f"; not sent: “{unsent}”" if unsent else ""
+        gone = self._prompt if self._asks else None
+        if gone is not None:
+            typed = f"; not sent: “{gone.unsent}”" if gone.unsent else ""
             self._note(self._session, f"was answered elsewhere{typed}")
             self._done = now
         self._asks = self._prompt = None
         self._awaits = False
         for n, session in enumerate(asking):
+            begun = time.monotonic()
             reply = self._runner.do("request", {"session_id": session["session_id"]})
+            now += time.monotonic() - begun  # a key that was pressed meanwhile was not meant for it
             if not reply["ok"]:
                 if self._goes_on(session, now):
                     self._awaits = True
@@ -118,6 +120,8 @@ class Flow:
             self._prompt = Prompt(decoded(reply["request"]), heading, now)
             self._session, self._asks = session, _asks(session)
             return
+        if gone is not None:
+            self._done = now
 
     def _stands(self, session: Published) -> bool:
         """Return whether the request on the screen is open: its session may name another one."""
