@@ -72,9 +72,10 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         # People take any time to answer; else only hooks that run late contradict a file.
         if p.at < newest and (p.asks or newest <= p.at + o.outweigh):
             # A host that was stopped must read the file first; while the main thread goes on, only
-            # an agent can ask.
-            heard = 0.0 if p.asks and run.agents else run.heard
-            since = max(newest, heard, run.answer_heard if p.asks else 0.0)
+            # an agent can ask, and only one that ran before the answer: the file has not changed.
+            crew = any(a.since <= newest + o.settle for a in run.agents.values())
+            heard = 0.0 if p.asks and crew else run.heard
+            since = max(newest, heard, run.answer_heard)
             found.append(Deadline(since + o.outweigh, OUTWEIGHS, run.pid))
         elif 0.0 < newest <= p.at and not p.asks:  # it was late, so the file has the last word
             found.append(Deadline(p.at + o.settle, STOOD, run.pid))
@@ -191,14 +192,14 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
         take_up(s, d.process)
         if d.kind in (STOOD, OUTWEIGHS):
             p = s.processes[d.process]
-            at = began = p.at
+            at, began = p.at, p.began
             if d.kind == OUTWEIGHS:
-                at = _contradicts(s, status_of(s), p)
+                at, began = _contradicts(s, status_of(s), p), began or at
                 if p.asks:  # it has not changed since, so this is another question
                     at = max(at, s.heard, s.answer_heard)
-            p = replace(p, stood=True, at=at)
+            p = replace(p, stood=True, at=at, began=began)
             s.processes = {**s.processes, d.process: p}
-            yield registry_event(s, p, d.t, began)
+            yield registry_event(s, p, d.t)
         else:
             about = question_due(s, d.t, o) if d.kind == "question stood" else None
             tool, detail = (about.tool, about.detail) if about else ("", "")
@@ -221,7 +222,7 @@ def question_due(s: Session, t: float, o: Options) -> Block | None:
     return oldest(b for b in held if b.since + o.hold <= t)
 
 
-def registry_event(s: Session, p: Process, now: float, began: float = 0.0) -> Event:
+def registry_event(s: Session, p: Process, now: float) -> Event:
     """Return the event for a registry value that has lasted for the settle time."""
     kind = {
         "busy": "registry busy",
@@ -237,7 +238,7 @@ def registry_event(s: Session, p: Process, now: float, began: float = 0.0) -> Ev
         s.session_id,
         pid=p.pid,
         status=p.says,
-        at=began or p.at,
+        at=p.began or p.at,
         asks=p.asks or ("choice" if p.says == "waiting" else ""),
         tool=p.tool,
         source=p.was,

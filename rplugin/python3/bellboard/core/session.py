@@ -97,6 +97,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     was: str = ""  # the previous value
     at: float = 0.0  # when that value began
+    began: float = 0.0  # the same, once newer hooks were outweighed and `at` is as new as these
     stood: bool = True  # whether it has lasted for the settle time
     shown: bool = False  # its terminal's title or its server says that, and no file
     served: bool = False  # its server says that

@@ -101,6 +101,7 @@ def said(e: Event, known: Process | None, began: float) -> Process:
     at, stood = max(began, e.at if e.at <= e.clock + AHEAD else e.t), False
     if known is not None and known.says == e.status and known.at >= at:  # no newer time given
         at, stood = (known.at, known.stood) if known.asks == e.asks else (e.t, False)
+    goes_on = known is not None and (known.says, known.asks, known.at) == (e.status, e.asks, at)
     was = known.says if known is not None and known.says != e.status else ""
     return Process(
         pid=e.pid or 0,
@@ -109,6 +110,7 @@ def said(e: Event, known: Process | None, began: float) -> Process:
         asks=e.asks,
         tool=e.tool,
         at=at,
+        began=known.began if known is not None and goes_on else 0.0,
         stood=stood or (e.status == "waiting" and bool(e.asks)) or is_shown_busy(e),
         was=was or (known.was if known else ""),
         shown=e.source in LIVE,

@@ -54,12 +54,12 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     p = own(s)
     if p is not None and p.says == "busy":
         hold(s, "stop")
-    elif p is not None and (is_unread(p) or (p.says and (p.says == "waiting" or p.at < s.began))):
-        hold(s, "stop")
-        s.held_until = e.clock + o.settle  # it has not reported this turn, and may never do so
     elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
         hold(s, "stop")
         s.held_until = max(e.t + o.hooks, e.clock + o.settle)  # what follows may be read late, too
+    elif p is not None and (is_unread(p) or (p.says and (p.says == "waiting" or p.at < s.began))):
+        hold(s, "stop")
+        s.held_until = e.clock + o.settle  # it has not reported this turn, and may never do so
     else:
         complete(s, e.t)
     return None

@@ -4,8 +4,9 @@ A question belongs to a thread (the main one, or a subagent) and to a tool.  It 
 or thread moves on; never by time alone, nor because somebody looked, nor because another thread
 moved on.  One that only the session file reports, without who asks, ends when the file says so; and
 while the file reports one, a list of the running agents ends none.  Of several that were shown at
-once, those whose dialogs did not follow the first answer ended with it.  A question shows once the
-session file says that a dialog is open or, without a session file, after the hold time.
+once, those whose dialogs do not follow the first answer wait behind whatever asks next.  A question
+shows once the session file says that a dialog is open or, without a session file, after the hold
+time.
 """
 
 from __future__ import annotations
@@ -193,13 +194,15 @@ def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
     queued = {k for k in ready if s.blocks[k].queued}
     others = ready - queued
     if queued and others and e.t > s.answered + o.outweigh:
-        # The next dialog opens at once, so these were answered, too, and their tools run.
-        over = {k for k in queued if not s.blocks[k].agent}  # a hook may hold back an agent's
-        s.blocks = {k: b for k, b in s.blocks.items() if k not in over}
+        # The next dialog opens at once, so these were answered, too, and their tools run; unless
+        # a hook holds one back: then it asks once nothing else does.
+        over = {k for k in queued if not s.blocks[k].agent}
+        s.blocks = {k: replace(b, queued=False) if k in over else b for k, b in s.blocks.items()}
         queued -= over
+        others |= over
     # What a user's hook held while the CLI went on working is not what it waits for, if others ask.
     fresh = {k for k in others if not s.blocks[k].waits}
-    if queued and not fresh:
+    if not fresh:
         fresh = {k for k in others if s.blocks[k].since > s.answered}
     return queued | fresh or others
 
