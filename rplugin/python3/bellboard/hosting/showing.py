@@ -203,7 +203,7 @@ class Showing:
         while True:
             screen = await beside(terminal.rows)
             for each in asked:
-                rest = [other for other in near if other.block is not each.block]
+                rest = [other for other in near if other.block != each.block]
                 if choices := typed(screen, each, rest):
                     return each._replace(request=replace(each.request, choices=choices))
             if time.monotonic() > until or not self.stands(first):

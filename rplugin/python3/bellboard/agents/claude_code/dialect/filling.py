@@ -75,6 +75,8 @@ def question(rows: Sequence[str], request: Request, answer: Answer) -> Press:
     if isinstance(wanted, str):
         return _typed(asked, options[-1], wanted, shown, is_last)
     labels = [x.label for x in asked.options]
+    if not {*wanted} <= {*labels}:  # an answer to another request
+        return Press(why=NOT_OFFERED)
     if asked.many:
         wrong = [
             o.key
