@@ -8,7 +8,7 @@ from rig.editor import Editor
 from sample import blocked
 
 #: Plays the background process: has requests by session, keeps answers, and says what came of them.
-#: `after` is what the terminal shows once one is answered.
+#: `after` is what the terminal shows once one is answered; nothing while it is `busy`.
 PLAYED = """
 _G.asked, _G.answers, _G.requests, _G.outcome = {}, {}, ..., {}
 require('bellboard.host').ask = function(what, request, done)
@@ -16,7 +16,8 @@ require('bellboard.host').ask = function(what, request, done)
   vim.schedule(function()
     local found = requests[request.session_id]
     if what == 'request' then
-      local same = found and (request.shown or request.id == '' or request.id == found.id)
+      local same = found and not found.busy
+        and (request.shown or request.id == '' or request.id == found.id)
       done(same and { ok = true, request = vim.deepcopy(found) }
         or { ok = false, why = 'answered by Neovim 4711' })
     elseif what == 'answer' then

@@ -1,4 +1,4 @@
-"""The view of a request and triage: what they show, and what keys send."""
+"""The view of a request: what it shows, and what its keys send."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ return { #vim.api.nvim_list_wins(), #vim.api.nvim_list_tabpages(), vim.fn.mode()
 def opened(editor: Editor, name: str, title: str) -> None:
     editor.command(f"ClaudeSessions answer {name}")
     editor.shows(f"{name}: {title}")
+    eventually(lambda: editor.lua("return vim.fn.mode()") == "n", "Normal mode")
 
 
 def typed(editor: Editor, title: str, text: str) -> None:
@@ -426,101 +427,6 @@ def test_a_change_can_be_read_with_few_colours(nvim: Editors) -> None:
         editor.press("q")
     opened(editor, "none", "Run a command")
     editor.shows("(empty)")
-
-
-def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None:
-    """From insert mode and back to it; new ones join, those answered elsewhere leave."""
-    editor = nvim(version, CALM, columns=64, lines=30)
-    host = Host(editor)
-    editor.lua(SAID)
-    many = [asks(f"p{n}", ago=100 - n) for n in range(6)]
-    new = asks("new", ago=1)
-    play(editor, *[command(each, f"make {each['session_id']}") for each in [*many, new]])
-    host.push(*many)
-    editor.lua("vim.keymap.set('i', '<C-g>', '<Plug>(bellboard-triage)')")
-    editor.press("ihello<C-g>")
-    editor.shows("6 left · p0")
-    for n, key in enumerate("AAD"):
-        editor.shows(f"make p{n}")
-        editor.press(key)
-    editor.shows("make p3")
-    editor.shows("p2: answered; it went on")
-    host.push(*many[4:], new)
-    editor.shows("make p4")
-    editor.shows("3 left · p4")
-    editor.press("<Tab>")
-    editor.shows("make p5")
-    editor.lua("outcome.p5 = { ok = false, why = 'its terminal shows a different request' }")
-    editor.press("A")
-    editor.shows("make new")
-    editor.shows("p5: not answered: its")
-    editor.shows("gl to p5")
-    editor.press("A")
-    editor.shows("Triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not")
-    before = editor.lua("return said")
-    editor.press("s<Tab>goAD")  # nothing is left that these could be about
-    pressed(editor)
-    assert editor.lua("return said") == before
-    editor.shows("Triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not")
-    editor.press("gl")
-    said(editor, "triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not answered: its")
-    said(editor, ": p5'")
-    chosen = [(each["session_id"], each["choice"]) for each in editor.lua("return answers")]
-    assert chosen[:3] == [("p0", "allow"), ("p1", "allow"), ("p2", "deny")]
-    assert chosen[3:] == [("p5", "allow"), ("new", "allow")]
-    editor.press(" world")
-    editor.shows("hello world")
-
-    # What is pressed after the last answer goes nowhere.
-    editor.lua("answers = {} require('bellboard').setup({ answer = { ready = 0.3 } })")
-    play(editor, command(new, "make new"))
-    host.push(new)
-    editor.press("<C-g>")
-    editor.shows("1 left · new")
-    counts(editor)
-    editor.lua("_G.said = {}")
-    editor.press("A" + "s<Tab>goA" * 4)
-    said(editor, "triage: 1 answered")
-    assert len(editor.lua("return said")) == 1
-    assert len(editor.lua("return answers")) == 1
-    editor.press("!")
-    editor.shows("hello world!")
-    host.push()
-    editor.command("ClaudeSessions triage")
-    said(editor, "no session is asking anything")
-    assert editor.messages().strip() == ""
-
-
-@pytest.mark.parametrize("outcome", ["taken", "nothing", "elsewhere"])
-def test_triage_asks_what_a_session_shows_first(nvim: Editors, outcome: str) -> None:
-    """Of two subagents, the other may have its dialog first; what the board shows comes next."""
-    editor = nvim(config=CALM, columns=64, lines=30)
-    host, api = Host(editor), asks("api")
-    editor.lua(SAID)
-    following = command(api, "make all")
-    play(editor, {**command(api, "make docs"), "id": "api-2", "after": following})
-    host.push(api)
-    editor.command("ClaudeSessions triage")
-    editor.shows("make docs")
-    counts(editor)
-    if outcome == "elsewhere":
-        play(editor, following)
-        host.push(api)
-    else:
-        editor.lua("outcome.api = { ok = true, outcome = ..., text = 'so' }", outcome)
-        editor.press("D")
-    editor.shows("make all")
-    counts(editor)
-    editor.lua("outcome.api = nil")
-    editor.press("A")
-    if outcome == "nothing":  # it stays until the user has read it
-        editor.shows("Triage: 1 answered, api: ")
-    else:
-        said(editor, "2 answered" if outcome == "taken" else "1 answered, 1 answered elsewhere")
-    chosen = [(each["request"], each["choice"]) for each in editor.lua("return answers")]
-    before = [] if outcome == "elsewhere" else [("api-2", "deny")]
-    assert chosen == [*before, ("api-1", "allow")]
-    assert editor.messages().strip() == ""
 
 
 def test_what_is_snoozed_or_parked_is_asked_about_last(nvim: Editors) -> None:

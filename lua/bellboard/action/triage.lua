@@ -13,6 +13,9 @@ local M = {}
 
 --- Requests to have ready before they are shown.
 local AHEAD = 2
+--- Milliseconds for the next dialog of a session, which is busy in between.
+local FOLLOWS = 2000
+local AGAIN = 200 -- milliseconds until it is asked again
 
 ---@class bellboard.Triage
 ---@field only table<string, true>|nil the sessions that were chosen; nil: all
@@ -22,6 +25,7 @@ local AHEAD = 2
 ---@field wrong string[] answers that did not do what they should
 ---@field failed? bellboard.Session the session of the last one of them
 ---@field pending integer answers on their way
+---@field follows? { id: string, last: integer } the session that goes on to its next dialog
 ---@field note? string what has just happened
 ---@field is_shown? boolean the view has shown one of them
 ---@field fetches? boolean what the next one asks is on its way
@@ -117,6 +121,21 @@ local function is_another(session, request)
   return request.id ~= (session.request or '')
 end
 
+--- Expect the next dialog of a session.
+---@param of bellboard.Triage
+---@param session bellboard.Session
+local function follow(of, session)
+  of.follows = { id = session.session_id, last = vim.uv.now() + FOLLOWS }
+end
+
+--- Whether a session may still go on to its next dialog.
+---@param session bellboard.Session
+---@return boolean
+local function goes_on(session)
+  local follows = run.follows
+  return follows ~= nil and follows.id == session.session_id and vim.uv.now() < follows.last
+end
+
 --- Handle the outcome of an answer.
 ---@param session bellboard.Session
 ---@param request bellboard.Request
@@ -128,6 +147,7 @@ local function heard(session, request)
     if is_another(session, request) then
       local key = key_of(session)
       of.passed[key], of.ready[key] = nil, nil
+      follow(of, session)
     end
     local outcome = ('%s: %s'):format(session.words.project, answer.told(reply))
     if answer.is_taken(reply) then
@@ -200,7 +220,11 @@ local function show(session, request)
         pass('snoozed')
       else
         run.note = ('%s: %s'):format(session.words.project, why)
-        pass('answered elsewhere', is_another(shown.session, shown.request))
+        local more = is_another(shown.session, shown.request)
+        if more then
+          follow(run, shown.session)
+        end
+        pass('answered elsewhere', more)
       end
     end,
   }
@@ -229,8 +253,16 @@ step = function()
       if of ~= run or run.is_over then
         return
       end
+      local stands = sending.stands(session)
+      if stands and not request and goes_on(session) then
+        return vim.defer_fn(function()
+          if of == run and not run.is_over then
+            step()
+          end
+        end, AGAIN)
+      end
       run.fetches = false
-      if sending.stands(session) then
+      if stands then
         show(session, request or answer.unknown(session, why or 'unknown'))
       else
         step()
