@@ -38,7 +38,11 @@ end
 local function open(command, env)
   local opts = { env = env or vim.empty_dict() }
   local buf = api.nvim_create_buf(true, false)
-  put(buf)
+  local ok, why = pcall(put, buf)
+  if not ok then -- there is no room
+    api.nvim_buf_delete(buf, { force = true })
+    error(why, 0)
+  end
   if vim.fn.has('nvim-0.11') == 1 then
     opts.term = true
     vim.fn.jobstart(command, opts)
