@@ -99,7 +99,9 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     editor.press("y")
     editor.shows("press y to write this")
     assert not (home.claude / "settings.json").exists()
-    eventually(lambda: editor.press("y") or (home.claude / "settings.json").exists(), "the hooks")
+    written = home.claude / "settings.json"
+    # Keys count once none was pressed for a moment.
+    eventually(lambda: editor.press("y") or written.exists(), "the hooks", pause=1.0)
     editor.press("<Esc>")  # of a `y` that came after it
     editor.command("ClaudeSessions path")
     editor.shows("linked: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from bellboard.hosting.bell import Bell
 from bellboard.hosting.commands import Commands
 from bellboard.storage import machines
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Editor, Store
+from bellboard.storage.store import Busy, Editor, Store
 from far_feed import FarFeed
 from hosting import RecordedHost, begins, opened
 from rig.home import Home
@@ -252,8 +253,14 @@ def test_sessions_answered_or_in_view_send_none(
 def test_quiet_is_quiet_in_every_host(start: Start, spool: Spool, desktop: Desktop) -> None:
     """The mode is shared, and the float stays."""
     noisy, quiet = start("noisy", config=config("noisy")), start("quiet", config=config("quiet"))
-    with opened(spool.home) as clerk, clerk.store.lock():
-        clerk.store.set_option("mode", "quiet", 1, time.time())
+
+    def sets() -> bool:
+        with contextlib.suppress(Busy), opened(spool.home) as clerk, clerk.store.lock():
+            clerk.store.set_option("mode", "quiet", 1, time.time())
+            return True
+        return False
+
+    eventually(sets, "the lock")
     spool.write({"t": time.time(), "tick": {}})
     for host in (noisy, quiet):
         eventually(lambda host=host: host.last("mode") == "quiet", "the mode")

@@ -14,7 +14,7 @@ from bellboard.agents.claude_code.dialect.pressing import press
 from bellboard.agents.claude_code.dialect.request import request
 from bellboard.agents.dialect import About, Press
 from bellboard.core.events import Origin
-from bellboard.core.request import Answer, Choice, Request, check
+from bellboard.core.request import Answer, Choice, Option, Question, Request, check
 from bellboard.core.session import Block, Session
 from bellboard.hosting.standing import Asked, typed
 from walks import FOLDER, WALKS
@@ -22,6 +22,7 @@ from walks import FOLDER, WALKS
 pytestmark = pytest.mark.pure
 
 FILES = sorted(FOLDER.glob("*/*.txt"))
+CAPTURES = Path(__file__).parent / "captures"
 
 
 class Walk(NamedTuple):
@@ -148,6 +149,21 @@ def test_what_somebody_else_has_typed_is_left_alone() -> None:
     answer = WALKS["deny"].answer
     refused = press(screen, given.request, answer, given.about)
     assert refused.why == "something else is entered in its dialog; go there to answer"
+
+
+def test_an_answer_to_a_question_that_looks_the_same_is_not_given() -> None:
+    """A label and its description are one text on the screen."""
+    rows = (CAPTURES / "2.1.330" / "question.txt").read_text().rstrip().splitlines()
+    given = Answer("choose", answers={"Which colour?": ["Red"]})
+
+    def key(*red: str) -> Press:
+        options = (Option(*red), Option("Blue", "cold"))
+        questions = (Question("Which colour?", "Colour", options=options),)
+        asked = Request("", "s", "claude", "question", "d", questions=questions)
+        return press(rows, asked, given, About(""))
+
+    assert not key("Red", "warm").why
+    assert key("Red warm").why
 
 
 def test_no_without_a_message_says_that_it_stops_the_turn() -> None:

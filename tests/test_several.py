@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.core.session import Block, Process, Run
-from bellboard.hosting.standing import ALIKE, ANOTHER
+from bellboard.hosting.showing import Showing
+from bellboard.hosting.standing import ALIKE, ANOTHER, Asked
 from bellboard.system.processes import started_of
 from desk import NAME, Desk
 from test_answering import SCREEN, Typewriter, refused
@@ -51,6 +53,21 @@ def test_the_one_that_the_terminal_shows_is_asked(two: Desk) -> None:
     assert ways(two.request(request="", id=NAME, shown=True)) == (SECOND, "keys")
     two.terminal = Typewriter(two, SCREEN)
     assert ways(two.request(request="")) == (NAME, "keys")
+
+
+def test_one_that_was_looked_at_elsewhere_is_still_itself(
+    two: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that may hang are read in another process, which returns a copy of what it got."""
+    looked = Showing._completed
+
+    async def copied(self: Showing, asked: Asked) -> Asked:
+        copy: Asked = pickle.loads(pickle.dumps(await looked(self, asked)))
+        return copy
+
+    monkeypatch.setattr(Showing, "_completed", copied)
+    two.terminal = Typewriter(two, OTHER)
+    assert ways(two.request(request="")) == (SECOND, "keys")
 
 
 def test_one_that_is_named_is_not_replaced(two: Desk) -> None:

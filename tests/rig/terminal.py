@@ -65,8 +65,8 @@ class Terminal:
         return "\n".join(self.editor.lua(SHOWN, self._buffer, self._lines))
 
     def type(self, text: str) -> None:
-        """Type a text."""
-        self.editor.lua("vim.fn.chansend(...)", self._job, text)
+        """Type a text; nobody reads it if the program has ended."""
+        self.editor.lua("pcall(vim.fn.chansend, ...)", self._job, text)
 
     def press(self, *keys: str) -> None:
         """Press keys by tmux's names: press("Escape"), press("C-c").
