@@ -128,7 +128,7 @@ def _publish_far(s: Session) -> Published:
 
 def waiting_for_hook(s: Session) -> Block | None:
     """Return the question that a user's hook may answer first."""
-    return oldest(b for b in s.blocks.values() if b.waits)
+    return oldest(b for b in s.blocks.values() if b.waits and not b.passed)
 
 
 def _agents(s: Session) -> list[dict[str, object]]:

@@ -41,6 +41,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     early: bool = False  # hooks run before it asks; another event follows once it does
     waits: bool = False  # it waits for a user's hook, which may answer first, or for its turn
     queued: bool = False  # it was shown, but the dialogs come one after the other
+    passed: bool = False  # another dialog followed: answered, or a user's hook holds it back
     inferred: bool = False
     sent: bool = False  # an answer was given to it, and may still count
     key: int = 0

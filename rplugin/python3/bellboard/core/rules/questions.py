@@ -45,7 +45,7 @@ UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not ans
 def ask(s: Session, e: Event, o: Options) -> str | None:
     """It is asking you something."""
     by_file = e.kind in BY_FILE
-    if by_file and s.blocks:
+    if by_file and not all(b.passed for b in s.blocks.values()):
         return confirm(s, e, o)
     over = max(s.over, s.began, s.answered if by_file else 0.0) if not e.agent else 0.0
     if s.turn != ABSENT and e.t < over - o.swap:
@@ -149,11 +149,12 @@ def remind(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a reminder of a question that no hook had reported."""
     if is_busy(s) and (p := own(s)) and not p.shown and e.t < p.at:
         return "its session file says that it works since"
-    if s.blocks and min(b.since for b in s.blocks.values()) < e.t - UNANSWERED:
+    asked = [b.since for b in s.blocks.values() if not b.passed]
+    if asked and min(asked) < e.t - UNANSWERED:
         return confirm(s, e, o)
     if e.asks == "permission" and s.unreminded and e.t - s.unreminded < o.late:
         return "a late notification of a question already answered"
-    return confirm(s, e, o) if s.blocks else ask(s, e, o)
+    return confirm(s, e, o) if asked else ask(s, e, o)
 
 
 def confirm(s: Session, e: Event, o: Options) -> str | None:
@@ -162,7 +163,7 @@ def confirm(s: Session, e: Event, o: Options) -> str | None:
     if e.kind in BY_FILE and by_main and e.t < newest_question(s) - o.hold:
         return "older than the question"
     if e.kind == "nudge":  # of the first, as the dialogs come one after the other
-        first = oldest(s.blocks.values())
+        first = oldest(b for b in s.blocks.values() if not b.passed)
         s.blocks = {k: replace(b, reminded=True) if b is first else b for k, b in s.blocks.items()}
     prove_questions(s)
     return show(s, e, o)
@@ -170,15 +171,15 @@ def confirm(s: Session, e: Event, o: Options) -> str | None:
 
 def show(s: Session, e: Event, o: Options) -> str | None:
     """It is waiting for you, or for a hook while the CLI says that it is working."""
-    if all(b.shown for b in s.blocks.values()):
+    if all(b.shown or b.passed for b in s.blocks.values()):
         return "already shown"
     by_time, by_file = e.kind == "question stood", e.kind in BY_FILE
     hold = o.hold if by_time else -o.hold if by_file else 0.0
-    hidden = {k: b for k, b in s.blocks.items() if not b.shown}
+    hidden = {k: b for k, b in s.blocks.items() if not (b.shown or b.passed)}
     # After more than the hold time, it may only have waited for the file to be read.
     ready = {k for k, b in hidden.items() if b.since + hold <= e.t or (by_file and b.waits)}
     if by_file and not ready and not any(b.shown for b in s.blocks.values()):
-        ready = {min(s.blocks, key=lambda k: s.blocks[k].since)}  # what else would it wait for
+        ready = {min(hidden, key=lambda k: hidden[k].since)}  # what else would it wait for
     ready = next_asked(s, e, o, ready) if by_file else ready
     busy = by_time and is_busy(s)
     waits = {k for k in ready if busy or (by_time and s.blocks[k].early)}
@@ -195,14 +196,13 @@ def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
     others = ready - queued
     if queued and others and e.t > s.answered + o.outweigh:
         # The next dialog opens at once, so these were answered, too, and their tools run; unless
-        # a hook holds one back: then it asks once nothing else does.
+        # a hook holds one back: then it asks once the file reports a dialog that nothing explains.
         over = {k for k in queued if not s.blocks[k].agent}
-        s.blocks = {k: replace(b, queued=False) if k in over else b for k, b in s.blocks.items()}
+        s.blocks = {k: replace(b, passed=True) if k in over else b for k, b in s.blocks.items()}
         queued -= over
-        others |= over
     # What a user's hook held while the CLI went on working is not what it waits for, if others ask.
     fresh = {k for k in others if not s.blocks[k].waits}
-    if not fresh:
+    if queued and not fresh:
         fresh = {k for k in others if s.blocks[k].since > s.answered}
     return queued | fresh or others
 
