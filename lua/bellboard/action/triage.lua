@@ -21,6 +21,7 @@ local AGAIN = 200 -- milliseconds until it is asked again
 ---@field only table<string, true>|nil the sessions that were chosen; nil: all
 ---@field passed table<string, true> requests that are dealt with
 ---@field ready table<string, bellboard.Request> by what is asked
+---@field asked table<string, true> those whose request is on its way
 ---@field counts table<string, integer> how many were answered, skipped, snoozed, …
 ---@field wrong string[] answers that did not do what they should
 ---@field failed? bellboard.Session the session of the last one of them
@@ -103,9 +104,10 @@ local function prefetch(list)
   local of = run
   for nth = 2, math.min(#list, AHEAD + 1) do
     local key = key_of(list[nth])
-    if not of.ready[key] then
+    if not (of.ready[key] or of.asked[key]) then
+      of.asked[key] = true
       sending.get(list[nth], nil, function(request)
-        of.ready[key] = request
+        of.ready[key], of.asked[key] = request, nil
       end)
     end
   end
@@ -257,6 +259,7 @@ step = function()
       if stands and not request and goes_on(session) then
         return vim.defer_fn(function()
           if of == run and not run.is_over then
+            run.fetches = false
             step()
           end
         end, AGAIN)
@@ -277,7 +280,7 @@ M.run = function(only)
   if run and not run.is_over then
     close()
   end
-  run = { passed = {}, ready = {}, counts = {}, wrong = {}, pending = 0 }
+  run = { passed = {}, ready = {}, asked = {}, counts = {}, wrong = {}, pending = 0 }
   for _, session in ipairs(only or {}) do
     run.only = run.only or {}
     run.only[session.session_id] = true
