@@ -104,12 +104,13 @@ class Flow:
             self._done = now
         self._asks = self._prompt = None
         self._awaits = False
+        looked = now
         for n, session in enumerate(asking):
             begun = time.monotonic()
             reply = self._runner.do("request", {"session_id": session["session_id"]})
             now += time.monotonic() - begun  # a key that was pressed meanwhile was not meant for it
             if not reply["ok"]:
-                if self._goes_on(session, now):
+                if self._goes_on(session, looked):
                     self._awaits = True
                 else:
                     self._note(session, reply["why"])
