@@ -235,9 +235,13 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
 def _is_another(s: Session, e: Event, before: float) -> bool:
     """Return whether it only looks like a copy of an earlier event, as no id tells them apart.
 
-    It repeats a question already answered, or ends a turn that began later: a CLI starts no turn
-    while the hooks at the end of the last one still run.
+    It repeats a question already answered, or is that of an equal tool that began later; or it ends
+    a turn that began later: a CLI starts no turn while the hooks at the end of the last one still
+    run.
     """
     if e.kind in ENDS_OF_TURNS:
         return before < s.began
-    return bool(e.asks) and not e.tool_id and all(b.key != e.key for b in s.blocks.values())
+    if not e.asks or e.tool_id:
+        return False
+    is_over = all(b.key != e.key for b in s.blocks.values())
+    return is_over or any(t.key == e.tool_key and t.since > before for t in s.tools.values())
