@@ -42,7 +42,7 @@ def reopen(s: Session, e: Event, o: Options) -> str | None:
 
 def see_aside(s: Session) -> None:
     """Mark its other runs as seen: whoever opens it or types into it has seen them."""
-    if s.aside:
+    if s.aside and not s.headless:
         s.aside = {
             pid: replace(
                 r,

@@ -18,6 +18,7 @@ from ..session import (
     Session,
     Shell,
     Tool,
+    is_nested,
     own,
     says,
     status_of,
@@ -121,7 +122,7 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
         s.left = {**dict(list(s.left.items())[1 - MOST_LEFT :]), s.pid: t}
         s.aside = {p: begun(s.aside.get(p) or Run(pid=p), t) for p in {**s.aside, **s.processes}}
         # Nobody has looked yet: which process ended does not matter.
-        if how["turn"] in ("completed", "error"):
+        if how["turn"] in ("completed", "error") and not is_nested(s):
             s.aside = {p: replace(r, **how) if r.turn == "idle" else r for p, r in s.aside.items()}
         return
     s.viewers, s.prompts, s.left = {}, (), {}
