@@ -91,10 +91,17 @@ def _rank(run: Run) -> tuple[bool, int, float, int]:
     return not is_listed(run), SHOWS_FIRST[status], when, run.pid
 
 
+def stays(s: Session, pid: int) -> bool:
+    """Return whether a process that runs a session is seen to run in its terminal."""
+    p = s.processes.get(pid)
+    return p is not None and bool(p.started) and not p.shared
+
+
 def displace(s: Session) -> None:
     """Drop other runs in the same terminal: a terminal has one run."""
     place = terminal_of(s)
-    gone = {pid for pid, run in s.aside.items() if place and terminal_of(run) == place}
+    there = (pid for pid, run in s.aside.items() if place and terminal_of(run) == place)
+    gone = {pid for pid in there if not stays(s, pid)}
     if gone:
         s.aside = {pid: run for pid, run in s.aside.items() if pid not in gone}
         s.processes = {pid: p for pid, p in s.processes.items() if pid not in gone}

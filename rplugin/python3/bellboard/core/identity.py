@@ -19,7 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import Event, Origin
-from .front import bring_forward, runs_of, take_up
+from .front import bring_forward, runs_of, stays, take_up
 from .ledger import Transition, View
 from .records import Records
 from .rules.steps import MOVES_ON, end
@@ -242,12 +242,6 @@ def _yield(
     why = f"{s.session_id} has its {'terminal' if terminal else 'process'} now"
     rule = TAKEN_OVER if terminal else "moved on"
     return [Transition(now, gone.session_id, was, published_status(gone), rule, why)]
-
-
-def stays(s: Session, pid: int) -> bool:
-    """Return whether a process that runs a session is seen to run in its terminal."""
-    p = s.processes.get(pid)
-    return p is not None and bool(p.started) and not p.shared
 
 
 def goes_on(run: Run) -> bool:
