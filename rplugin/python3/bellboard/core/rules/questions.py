@@ -11,6 +11,8 @@ time.
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from ..events import SPAWNS, Event
@@ -44,6 +46,8 @@ UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not ans
 
 def ask(s: Session, e: Event, o: Options) -> str | None:
     """It is asking you something."""
+    if e.kind == "form" and (asking := agent_of_form(s, e)):
+        e = replace(e, agent=asking)
     by_file = e.kind in BY_FILE
     if by_file and not all(b.passed for b in s.blocks.values()):
         return confirm(s, e, o)
@@ -123,9 +127,18 @@ def named(s: Session, e: Event, o: Options) -> Block:
     return Block(e.asks, e.t, *about, e.shown_digest, e.request, e.pipe, key=e.key)
 
 
+def agent_of_form(s: Session, e: Event) -> str:
+    """Return the subagent whose tool a form belongs to: its hook does not say which thread asks."""
+    threads = [t.agent for t in s.tools.values() if is_of(t.name, e.tool, e.asks)]
+    return threads[-1] if threads and all(threads) else ""
+
+
 def is_of(tool: str, asked: str, asks: str) -> bool:
     """Return whether a question names this tool; a form names the tool's server."""
-    return tool == asked or (asks == "form" and tool.startswith(f"mcp__{asked}__"))
+    if asks != "form" or tool == asked:
+        return tool == asked
+    server = re.sub(r"[^\w-]", "_", asked, flags=re.ASCII)  # as the CLI has it in names of tools
+    return tool.startswith(f"mcp__{server}__")
 
 
 def is_nameless(b: Block, e: Event) -> bool:
@@ -291,14 +304,16 @@ def suspect(s: Session, e: Event, o: Options) -> str | None:
 
 def is_answer(s: Session, b: Block, e: Event) -> bool:
     """Return whether an event shows that the tool or thread that asked moved on."""
-    if b.agent != e.agent or e.t < b.since or is_of_file(s, b):
+    if e.t < b.since or is_of_file(s, b):
+        return False
+    if b.asks == "form" and e.kind == "form answer":  # a notice names none: only of an unnamed form
+        return b.tool == e.tool or (not e.tool and (not b.tool or b.tool.startswith("mcp__")))
+    if b.agent != e.agent:
         return False
     if e.kind in ("batch", "agent batch"):
         return True
     if b.tool_id and e.tool_id:
         return b.tool_id == e.tool_id
-    if b.asks == "form" and e.kind == "form answer":
-        return e.tool in ("", b.tool)
     if had_finished(s, e.tool_id, b.since):  # now it is also in the log
         return False
     tool = e.tool or name_of(s, e.tool_id)
