@@ -240,7 +240,9 @@ def _is_another(s: Session, e: Event, before: float) -> bool:
     run.
     """
     if e.kind in ENDS_OF_TURNS:
-        return before < s.began
+        return before < s.began or before < s.sent < e.t
+    if e.kind == "prompt":
+        return before < s.over <= e.t
     if not e.asks or e.tool_id:
         return False
     is_over = all(b.key != e.key for b in s.blocks.values())
