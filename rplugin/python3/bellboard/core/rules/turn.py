@@ -114,6 +114,7 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     else:
         if e.kind == "said prompt":
             s.said_id = e.prompt_id
+            s.rested = "" if e.t > s.over else s.rested  # a turn, although no hook reports it
             s.began = s.began if s.hooked else max(s.began, e.t)
         if s.hooked and e.kind == "said tool":
             return None  # hooks report its tools
