@@ -216,6 +216,9 @@ def reject(s: Session, e: Event, o: Options) -> str | None:
     """A hook of the user refused the prompt, so it starts no turn."""
     if e.t < s.began:
         return "older than the prompt"
+    if s.queue:  # it was typed into a running turn, which goes on
+        s.queue = s.queue[:-1]
+        return None
     if s.held:
         return "the end of another turn is pending"
     if is_busy(s):
