@@ -75,7 +75,9 @@ def release(s: Session, e: Event, o: Options) -> str | None:
     if s.held not in ("stop", "fail"):
         return "the CLI reports no status"
     # A dialog may hide that a Stop hook still runs, and many are closed at once.
-    s.held_until = e.clock + (o.outweigh if e.kind == "registry dialog" else o.settle)
+    # After an error none is waited for: whatever they say, the turn has failed.
+    is_hidden = e.kind == "registry dialog" and s.held == "stop"
+    s.held_until = e.clock + (o.outweigh if is_hidden else o.settle)
     return None
 
 
