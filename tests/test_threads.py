@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from bellboard.system.threads import Thread
+from bellboard.system.threads import Thread, call_in
 
 pytestmark = pytest.mark.files
 
@@ -29,3 +31,13 @@ def test_a_thread_runs_and_ends() -> None:
     thread.join(10)
     assert [1] == done
     assert thread.daemon
+
+
+def test_a_loop_is_called_back_until_it_has_ended() -> None:
+    done: list[int] = []
+    loop = asyncio.new_event_loop()
+    assert call_in(loop, done.append, 1)
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert not call_in(loop, done.append, 2)
+    assert [1] == done

@@ -20,7 +20,7 @@ from ..core.replies import refusal
 from ..core.row import Row
 from ..system.failures import described
 from ..system.retrying import pause
-from ..system.threads import Thread
+from ..system.threads import Thread, call_in
 from .claims import claim
 from .followed import Followed
 from .member import Joined, Unusable, credentials
@@ -77,19 +77,19 @@ class Service:
 
     def close(self, patience: float = 2.0) -> None:
         """Disconnect, and end the thread."""
-        self._call(lambda: self._main.cancel() if self._main is not None else None)
+        call_in(self._loop, lambda: self._main.cancel() if self._main is not None else None)
         self._thread.join(patience)
 
     def publish(self, update: Update) -> None:
         """Take what changed on this machine."""
         if self.joined.publishes:
-            self._call(lambda: self.shelf.take(update))
+            call_in(self._loop, self.shelf.take, update)
 
     def show_screen(self, is_ours: bool) -> None:
         """Note whether somebody sits at this machine, which then sends the notifications."""
         if is_ours != self.screens.is_ours:
             self.screens.is_ours = is_ours
-            self._call(self.screens.woken.set)
+            call_in(self._loop, self.screens.woken.set)
 
     @property
     def is_followed(self) -> bool:
@@ -103,10 +103,6 @@ class Service:
         return self._run(self._ask(machine, do, fields))
 
     # ------------------------------------------------------------ the thread
-
-    def _call(self, work: Callable[[], object]) -> None:
-        with contextlib.suppress(RuntimeError):  # it has ended
-            self._loop.call_soon_threadsafe(work)
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
         try:

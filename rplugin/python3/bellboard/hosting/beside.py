@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 from ..system.files import MayHang, stay_near
 from ..system.mounts import MOUNTS
-from ..system.threads import Thread
+from ..system.threads import Thread, call_in
 
 DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
 MOST: Final = 32  # threads at a time: what they read may hang
@@ -94,9 +93,7 @@ async def _looped(work: Callable[[], object]) -> Outcome | None:
             done.set_result(outcome)
 
     def run() -> None:
-        outcome = _outcome(work)
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, outcome)
+        call_in(loop, settle, _outcome(work))
 
     _started(run)
     try:

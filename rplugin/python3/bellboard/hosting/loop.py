@@ -8,10 +8,10 @@ show what is known run: the others access the state folder.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..system.threads import call_in
 from .attempts import Attempts
 
 LONGEST_WAIT: Final = 30.0  # seconds from one round to the next
@@ -57,8 +57,7 @@ class Loop:
     def call(self, work: Callable[[], object]) -> None:
         """Call a function in the event loop, if it runs; may be called from any thread."""
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # it has ended
-                self._loop.call_soon_threadsafe(work)
+            call_in(self._loop, work)
 
     def wake(self) -> None:
         """Run a round soon."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
 import time
@@ -15,6 +14,7 @@ from ..core.cells import cut, width
 from ..core.ledger import Transition
 from ..core.published import Published, by_urgency
 from ..core.words import plain
+from ..system.threads import call_in
 from .full import Full
 from .history import changes
 from .styled import Text
@@ -72,8 +72,7 @@ class Live:
         """Draw everything again; called in the main thread."""
         self._drawn = None
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._draw)
+            call_in(self._loop, self._draw)
 
     def _read(self) -> None:
         try:

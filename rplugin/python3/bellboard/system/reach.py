@@ -12,7 +12,6 @@ The work of a job must be picklable, and must not change shared state.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -23,6 +22,7 @@ from .doer import DEADLINE, Doer, Job
 from .failures import described
 from .lanes import Around, Lane, Worker
 from .mounts import MOUNTS, Mounts
+from .threads import call_in
 
 MOST_STUCK: Final = 12  # hanging threads; beyond that, everything waits for one of them
 MOST_HELD: Final = 2000  # jobs to keep for paths that do not answer; a rescan asks again
@@ -150,8 +150,7 @@ class Reach(Doer):
         """Note, in a thread, that there are results."""
         if not self._called and self._loop is not None:
             self._called = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._deliver)
+            call_in(self._loop, self._deliver)
 
     # ------------------------------------------------------------ in the event loop
 

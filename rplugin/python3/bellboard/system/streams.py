@@ -6,13 +6,12 @@ Descriptors of any kind will do: pipes, sockets, terminals, files.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
 from collections.abc import Callable
 from typing import Final
 
-from .threads import Thread
+from .threads import Thread, call_in
 
 CHUNK: Final = 1 << 16
 
@@ -55,8 +54,7 @@ class Outlet:
             with self._state:
                 self._piece = b""
                 self._state.notify_all()
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._drained)
+            call_in(self._loop, self._drained)
 
 
 class Inlet:
@@ -95,11 +93,7 @@ class Inlet:
 
     def _deliver(self, line: bytes) -> bool:
         self._room.acquire()
-        try:
-            self._loop.call_soon_threadsafe(self._came, line[: self._longest + 1])
-        except RuntimeError:  # the loop has ended
-            return False
-        return True
+        return call_in(self._loop, self._came, line[: self._longest + 1])
 
 
 def _read(descriptor: int) -> bytes:

@@ -1,10 +1,13 @@
-"""Threads that are started from an event loop."""
+"""Threads that are started from an event loop, and how they call back."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import asyncio
 
 PATIENCE: Final = 2.0  # seconds; a thread runs after 0.1 ms, or some 100 ms under load
 
@@ -28,3 +31,12 @@ class _Began(threading.Event):
         if not super().wait(PATIENCE if timeout is None else timeout):
             raise RuntimeError("a thread did not start")
         return True
+
+
+def call_in(loop: asyncio.AbstractEventLoop, work: Callable[..., object], *args: Any) -> bool:
+    """Call a function in an event loop, from any thread; return False if the loop has ended."""
+    try:
+        loop.call_soon_threadsafe(work, *args)
+    except RuntimeError:
+        return False
+    return True

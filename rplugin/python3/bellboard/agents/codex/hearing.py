@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from ...core.lenient import Facts, number_of
-from ...system.threads import Thread
+from ...system.threads import Thread, call_in
 from ..cli import Unanswered, Unreachable
 from ..dialect import Heard
 from .dialect.states import heard, state_of
@@ -87,5 +87,4 @@ class Hearing:
             if not self._is_over:
                 function(*given)
 
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(call)
+        call_in(self._loop, call)
