@@ -5,6 +5,7 @@ local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local host = require('bellboard.host')
 local neighbour = require('bellboard.system.neighbour')
+local readable = require('bellboard.system.readable')
 local sgr = require('bellboard.view.sgr')
 local terminals = require('bellboard.state.terminals')
 local tmux = require('bellboard.system.tmux')
@@ -166,38 +167,14 @@ local function conversation(tail, whole)
   return tidy(lines)
 end
 
---- Opened without blocking, and only a regular file of the user: the path may be anything.
+--- Only a file of the user, by an absolute path: that may be anything.
 ---@param session bellboard.Session
 ---@param done bellboard.Lines
 local function of_transcript(session, done)
-  local path = session.transcript
-  done = vim.schedule_wrap(done)
-  if not path or path:sub(1, 1) ~= '/' then
-    done(nil)
-    return
-  end
-  local flags = vim.uv.constants.O_RDONLY + vim.uv.constants.O_NONBLOCK
-  vim.uv.fs_open(path, flags, 0, function(_, fd)
-    if not fd then
-      done(nil)
-      return
-    end
-    local function finish(lines)
-      vim.uv.fs_close(fd, function() end)
-      done(lines)
-    end
-    vim.uv.fs_fstat(fd, function(_, stat)
-      if not stat or stat.type ~= 'file' or stat.uid ~= vim.uv.getuid() then
-        finish(nil)
-        return
-      end
-      local from = math.max(0, stat.size - TAIL)
-      vim.uv.fs_read(fd, TAIL, from, function(_, data)
-        vim.schedule(function()
-          finish(data and conversation(data, from == 0))
-        end)
-      end)
-    end)
+  readable.read((session.transcript or ''):match('^/.*') or '', function(stat)
+    return stat.uid == vim.uv.getuid() and math.max(0, stat.size - TAIL) or nil
+  end, function(text, from)
+    done(text and conversation(text, from == 0))
   end)
 end
 

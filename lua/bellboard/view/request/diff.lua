@@ -1,5 +1,6 @@
 -- A change of a file as a diff of two buffers, in a tab page of its own.
 local canvas = require('bellboard.view.canvas')
+local readable = require('bellboard.system.readable')
 local windows = require('bellboard.system.windows')
 
 local M = {}
@@ -30,31 +31,6 @@ local function compare(exactly)
     vim.o.diffopt, vim.o.diffexpr = theirs.diffopt, theirs.diffexpr
     theirs = nil
   end
-end
-
---- Read a file without waiting for it: it may be on a file system that hangs.
----@param path string
----@param done fun(text: string|nil)
-local function read(path, done)
-  local finish = vim.schedule_wrap(done)
-  -- Without O_NONBLOCK, a FIFO would keep a thread of Neovim waiting, and Neovim from exiting.
-  local flags = vim.uv.constants.O_RDONLY + vim.uv.constants.O_NONBLOCK
-  vim.uv.fs_open(path, flags, 0, function(_, file)
-    if not file then
-      return finish(nil)
-    end
-    vim.uv.fs_fstat(file, function(_, stat)
-      local size = stat and stat.type == 'file' and stat.size or math.huge
-      if size > LARGEST then
-        vim.uv.fs_close(file, function() end)
-        return finish(nil)
-      end
-      vim.uv.fs_read(file, size, 0, function(_, text)
-        vim.uv.fs_close(file, function() end)
-        finish(text)
-      end)
-    end)
-  end)
 end
 
 --- The whole file before and after, if it has what is to be replaced exactly once.
@@ -181,7 +157,9 @@ end
 ---@param is_here boolean whether its file is on this machine
 ---@param around bellboard.Around
 M.open = function(part, is_here, around)
-  read(is_here and part.path or '', function(text)
+  readable.read(is_here and part.path or '', function(stat)
+    return stat.size <= LARGEST and 0 or nil
+  end, function(text)
     if around.wanted() then
       M.close()
       local old, new = whole(text, part)
