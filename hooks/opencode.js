@@ -109,7 +109,8 @@ export const Bellboard = async ({ client, directory }) => {
   return {
     event: guarded(({ event }) => heard(event)),
     "chat.message": guarded((input, output) => {
-      const text = (output?.parts ?? []).map((part) => part.text ?? "").join(" ")
+      const typed = (output?.parts ?? []).filter((part) => !part.synthetic) // not files it names
+      const text = typed.map((part) => part.text ?? "").join(" ")
       answered[input.sessionID] = false
       say("chat.message", { sessionID: input.sessionID, text })
     }),

@@ -53,7 +53,9 @@ for (const [event, said, id, parent] of given) {
 OPENCODE = """
 import { Bellboard } from "./plugin.mjs"
 const plugin = await Bellboard({ client: {}, directory: "/home/u/proj" })
-for (const event of JSON.parse(process.argv[2])) await plugin.event({ event })
+for (const said of JSON.parse(process.argv[2]))
+  if (Array.isArray(said)) await plugin[said[0]](...said.slice(1)) // a hook, and what it is given
+  else await plugin.event({ event: said })
 """
 #: Two of its folders ask in one process; what the socket says of each request is printed.
 FOLDERS = """
@@ -83,6 +85,7 @@ console.log(await status("b"))
 await two.dispose()
 console.log(await status("b"))
 """
+MESSAGE = "chat.message"
 PLAYERS = {"folders": FOLDERS, "pi": PI, "amp": AMP, "opencode": OPENCODE}
 Plays = Callable[..., list[dict[str, Any]]]
 
@@ -222,6 +225,20 @@ def test_a_subagent_of_a_subagent_in_opencode_is_no_session(plays: Plays) -> Non
     assert [each.get("parent") for each in told] == [None, "s1", "s1", "s1", None]
     assert told[3]["properties"]["error"]["data"]["message"] == "x" * 3999 + "…"
     assert shown("opencode", *told) == ["idle"]
+
+
+def test_of_a_prompt_in_opencode_only_what_its_user_typed_is_reported(plays: Plays) -> None:
+    """It adds parts to a prompt: the text of a file that is named with @, or of an MCP resource."""
+    typed = {"type": "text", "text": "look at @keys.txt"}
+    added = ({"type": "text", "text": text, "synthetic": True} for text in ("Read", "secret"))
+    file = {"type": "file", "url": "file:///home/u/proj/keys.txt", "mime": "text/plain"}
+    told = plays("opencode", [[MESSAGE, {"sessionID": "s1"}, {"parts": [typed, *added, file]}]])
+    assert "secret" not in json.dumps(told)
+    assert [each["properties"]["text"].strip() for each in told] == [typed["text"]]
+    result = {"type": "text", "text": "of a task in the background", "synthetic": True}
+    told = plays("opencode", [[MESSAGE, {"sessionID": "s2"}, {"parts": [result]}]])
+    assert told[-1]["properties"] == {"sessionID": "s2", "text": ""}
+    assert shown("opencode", told[-1]) == ["working"]
 
 
 def test_a_subagent_of_a_subagent_in_amp_is_no_session(plays: Plays) -> None:
