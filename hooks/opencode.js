@@ -114,9 +114,13 @@ export const Bellboard = async ({ client, directory }) => {
       answered[input.sessionID] = false
       say("chat.message", { sessionID: input.sessionID, text })
     }),
-    "tool.execute.before": guarded(({ sessionID, tool, callID }, output) =>
-      say("tool.execute.before", { sessionID, tool, callID, args: output?.args ?? {} }),
-    ),
+    "tool.execute.before": guarded(({ sessionID, tool, callID }, output) => {
+      const args = output?.args ?? {}
+      // A subagent of an earlier process goes on; one with a prompt of its own is none.
+      if (tool === "task" && args.task_id && !(args.task_id in answered))
+        parents[args.task_id] ??= parents[sessionID] ?? sessionID
+      return say("tool.execute.before", { sessionID, tool, callID, args })
+    }),
     "tool.execute.after": guarded(({ sessionID, tool, callID }) =>
       say("tool.execute.after", { sessionID, tool, callID }),
     ),

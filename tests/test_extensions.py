@@ -227,6 +227,25 @@ def test_a_subagent_of_a_subagent_in_opencode_is_no_session(plays: Plays) -> Non
     assert shown("opencode", *told) == ["idle"]
 
 
+def test_a_subagent_in_opencode_that_goes_on_after_a_restart_is_no_session(plays: Plays) -> None:
+    """Nothing says that it is created. One that somebody prompts is one, whoever names it."""
+
+    def prompt(session: str) -> list[Any]:
+        return [MESSAGE, {"sessionID": session}, {"parts": [{"type": "text", "text": "go on"}]}]
+
+    def task(session: str, goes_on: str) -> list[Any]:
+        about = {"sessionID": session, "tool": "task", "callID": goes_on}
+        return ["tool.execute.before", about, {"args": {"task_id": goes_on}}]
+
+    resumed = [prompt("s1"), task("s1", "s2"), prompt("s2"), task("s2", "s3"), prompt("s3")]
+    others = [prompt("s4"), task("s4", "s1"), prompt("s1"), task("s4", "s4"), prompt("s4")]
+    told = [each for each in plays("opencode", resumed + others) if each["type"] == MESSAGE]
+    parents = [(each["properties"]["sessionID"], each.get("parent")) for each in told]
+    agents = [("s2", "s1"), ("s3", "s1")]
+    assert parents == [("s1", None), *agents, ("s4", None), ("s1", None), ("s4", None)]
+    assert shown("opencode", *told[:3]) == ["working"]
+
+
 def test_of_a_prompt_in_opencode_only_what_its_user_typed_is_reported(plays: Plays) -> None:
     """It adds parts to a prompt: the text of a file that is named with @, or of an MCP resource."""
     typed = {"type": "text", "text": "look at @keys.txt"}
