@@ -5,6 +5,7 @@ import { spawn } from "node:child_process"
 import fs from "node:fs"
 
 const LONGEST = 4000 // characters of a text to report
+const PATIENCE = 5000 // milliseconds for a report: a slow disk takes two, a dead mount never ends
 const xdg = process.env.XDG_STATE_HOME
 const state =
   process.env.BELLBOARD_HOME ||
@@ -24,13 +25,32 @@ const run = (agent, pid, event, payload) =>
     const emit = spawn(script, [name, String(pid), agent], {
       stdio: ["pipe", "ignore", "ignore"],
     })
-    emit.on("error", done)
-    emit.on("close", done)
+    const late = setTimeout(() => {
+      emit.kill("SIGKILL")
+      done() // now: on a dead mount it may outlive that
+    }, PATIENCE).unref()
+    const end = () => {
+      clearTimeout(late)
+      done()
+    }
+    emit.on("error", end)
+    emit.on("close", end)
     emit.stdin.on("error", () => {})
     emit.stdin.end(payload)
+    for (const each of [emit, emit.stdin]) each.unref?.()
+  })
+// Until it has told, or for that long, this keeps an agent from ending, and one that waits from
+// going on; nothing else does.
+const inTime = (told) =>
+  new Promise((done) => {
+    const late = setTimeout(done, PATIENCE)
+    told.then(() => {
+      clearTimeout(late)
+      done()
+    })
   })
 const report = (agent, pid, event, said, shorten = cut) => {
   const payload = JSON.stringify(said, shorten) // now: it may change while others are reported
   queue = queue.then(() => run(agent, pid, event, payload)).catch(() => {})
-  return queue
+  return inTime(queue)
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,6 +30,7 @@ const ctx = {
 }
 const given = JSON.parse(process.argv[2])
 for (const [event, said] of given) {
+  if (event === "quit") process.exit()
   const returned = await handlers[event]?.(said, process.argv[3] ? undefined : ctx)
   if (returned !== undefined) console.log("returned", returned)
 }
@@ -86,6 +88,8 @@ await two.dispose()
 console.log(await status("b"))
 """
 MESSAGE = "chat.message"
+HANGS = "exec sleep 60"
+PATIENCE = 5  # seconds that a plugin has for a report
 PLAYERS = {"folders": FOLDERS, "pi": PI, "amp": AMP, "opencode": OPENCODE}
 Plays = Callable[..., list[dict[str, Any]]]
 
@@ -115,6 +119,7 @@ def plays(home: Home) -> Iterator[Plays]:
             capture_output=True,
             text=True,
             check=False,
+            timeout=6 * PATIENCE,
         )
         printed = "200 200\n404 200\n200\nENOENT\n" if agent == "folders" else ""
         assert (done.stdout, done.stderr, done.returncode) == (printed, "", 0)
@@ -177,6 +182,33 @@ def test_a_plugin_is_harmless_without_bellboard(plays: Plays, home: Home, agent:
     assert plays(agent, [events[agent]]) == []
     (home.bellboard / "emit").unlink()
     assert plays(agent, [events[agent]]) == []
+
+
+def slowed(home: Home, **by: str) -> None:
+    """Let the hook run something first, by event."""
+    script = home.bellboard / "emit"
+    script.rename(home.bellboard / "hook")
+    waits = "".join(f"{event}) {command} ;; " for event, command in by.items())
+    script.write_text(f'#!/bin/sh\ncase $1 in {waits}esac\nexec "${{0%/*}}/hook" "$@"\n')
+    script.chmod(0o700)
+
+
+def test_a_report_that_hangs_does_not_stop_those_after_it(plays: Plays, home: Home) -> None:
+    """Nor is one lost that is slow. An agent that ends waits for its own, within limits."""
+    slowed(home, session_start=HANGS, agent_start="sleep 2")
+    names = ["session_start", "agent_start", "session_shutdown", "session_shutdown"]
+    told = plays("pi", [[name, {}] for name in names])
+    assert [each["event"] for each in told] == names[1:]
+
+
+def test_reports_that_hang_hold_an_agent_that_ends_up_once(plays: Plays, home: Home) -> None:
+    """It waits for the last of them, as it may end right after it."""
+    slowed(home, agent_start=HANGS, agent_end=HANGS, session_shutdown=HANGS)
+    events = [["agent_start", {}], ["agent_end", {"messages": []}], ["session_shutdown", {}]]
+    begun = time.monotonic()
+    assert plays("pi", [*events, ["quit", {}]]) == []
+    assert plays("pi", events[:2]) == []  # and one that just has nothing left to do
+    assert time.monotonic() - begun < 2 * (2 * PATIENCE)
 
 
 @pytest.mark.parametrize("agent", ["pi", "amp", "opencode"])
