@@ -194,6 +194,19 @@ def opencode_said(kind: str, t: float, **more: Any) -> Line:
     return {"t": T + t, "hook": payload, "origin": {"agent": "opencode", "pid": 11}}
 
 
+@pytest.mark.parametrize(
+    ("agent", "event"), [("gemini", "BeforeAgent"), ("qwen", "UserPromptSubmit")]
+)
+def test_the_text_of_files_that_a_prompt_names_is_not_kept(agent: str, event: str) -> None:
+    """The CLI adds it to the prompt before its hook runs."""
+    files = (
+        "\n--- Content from referenced files ---\nContent from @a:\nsecret\n--- End of content ---"
+    )
+    payload = {"session_id": "s1", "hook_event_name": event, "prompt": "look at @a" + files}
+    told = dialect_of(agent).event(json.dumps(payload).encode(), 1.8e9, 1.8e9, Origin(agent, 7))
+    assert (told.kind, told.prompt) == ("prompt", "look at @a")
+
+
 def test_a_copilot_event_without_its_name_is_refused() -> None:
     """Its payloads do not say which event they are: the hook has to be told."""
     copilot = dialect_of("copilot")

@@ -50,6 +50,14 @@ BY_AGENT: Final[Mapping[str, str]] = {
     "agent stop": "agent stop",
 }
 
+#: What begins the text of the files that a prompt names, where the CLI adds that to it.
+REFERENCED: Final = "--- Content from referenced files ---"
+
+
+def typed(top: Facts, facts: Facts) -> None:
+    """Read of a prompt only what its user typed."""
+    facts["prompt"] = text_of(top, "prompt").partition(REFERENCED)[0]
+
 
 def failure(*keys: str) -> Reader:
     """Return a reader of why a turn failed."""

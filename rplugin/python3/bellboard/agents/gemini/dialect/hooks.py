@@ -13,7 +13,7 @@ from typing import Final
 
 from ....core.events import Event, Origin
 from ....core.lenient import Facts, object_of, text_of
-from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in
+from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in, typed
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -65,6 +65,7 @@ def _notification(top: Facts, facts: Facts) -> str | None:
 READ: Final[Mapping[str, Reader]] = {
     "SessionStart": kind_in({"resume": "resume"}, "source"),
     "SessionEnd": from_key("source", "reason"),
+    "BeforeAgent": typed,
     "AfterAgent": _answer,
     "AfterTool": _tool_end,
     "Notification": _notification,

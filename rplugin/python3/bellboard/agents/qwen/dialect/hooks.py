@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ....core.detail import line
 from ....core.events import Event, Origin, Task
 from ....core.lenient import Facts, text_of
-from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in
+from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in, typed
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -55,6 +55,7 @@ OVER: Final = frozenset({"completed", "failed", "cancelled", "killed", "stopped"
 
 
 def _prompt(top: Facts, facts: Facts) -> str | None:
+    typed(top, facts)
     return None if text_of(top, "prompt") else "activity"
 
 
