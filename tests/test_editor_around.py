@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from asked import asks, command, play
+from asked import asks, command, edit, play
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
-from test_editor_answer import CALM, counts, opened
+from test_editor_answer import CALM, counts, opened, pressed
 
 pytestmark = pytest.mark.editor
 
@@ -43,6 +43,66 @@ def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> N
     host.push(two[1])
     editor.shows("1 left · p1")
     assert editor.lua("return vim.api.nvim_get_current_win()") == own
+
+
+WAIT = "require('bellboard').setup({ answer = { ready = 1000, layout = ... } })"
+#: A file that is read once `release` is called, and is not there then.
+SLOW_FILE = """
+vim.uv.fs_open = function(_, _, _, done)
+  _G.release = function()
+    done('ENOENT')
+    vim.wait(50)
+  end
+end
+"""
+
+
+def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) -> None:
+    """Whatever gives the view the focus back, its keys count only after a pause."""
+    config = {**CALM, "answer": {"ready": 0, "layout": "split"}}
+    editor = nvim(version, config, columns=70, lines=30)
+    host, api = Host(editor), asks("edit", tool="Edit")
+    play(editor, edit(api, "/srv/limits.py", "5", "10"))
+    host.push(api)
+    can = "return require('bellboard.action.opened').can()"
+    go, here = "vim.api.nvim_set_current_win(...)", "return vim.api.nvim_get_current_win()"
+    own = editor.lua(here)
+
+    # A text that is left, and a file that is read slowly, do not take the focus.
+    opened(editor, "edit", "Edit a file")
+    editor.press("R")
+    editor.shows("<C-s> send")
+    editor.lua(go, own)
+    editor.hides("<C-s> send")
+    assert editor.lua(here) == own
+    editor.press("<C-w>w")
+    editor.lua(SLOW_FILE)
+    editor.press("gd")
+    eventually(lambda: editor.lua("return release ~= nil"), "its file is read")
+    editor.lua(go, own)
+    editor.lua("release()")
+    assert editor.lua("return { #vim.api.nvim_list_tabpages(), ... }", own) == [1, own]
+
+    # Neovim enters the view because the window of the user was closed; and the diff opens.
+    editor.command("split")
+    editor.lua(WAIT, "split")
+    assert editor.lua(can)
+    editor.press(":quit<CR>:quit<CR>")
+    eventually(lambda: editor.lua(here) != own, "the view")
+    assert not editor.lua(can)
+    editor.press("A")
+    pressed(editor)
+    assert editor.lua("return answers") == []
+    editor.lua("require('bellboard').setup({ answer = { ready = 0, layout = 'split' } })")
+    editor.press("<C-w>w")
+    counts(editor)
+    editor.lua(WAIT, "split")
+    editor.press("gd")
+    eventually(lambda: editor.lua("return release ~= nil"), "its file is read")
+    editor.lua("release()")
+    editor.shows("q back")
+    assert not editor.lua(can)
+    assert editor.messages().strip() == ""
 
 
 #: Keeps what a session asks back until `release` is called.

@@ -41,8 +41,10 @@ end
 local function ask(what, act)
   local open = assert(opened.now())
   what.takes = open.request.takes
-  input.open(what, function(text)
-    window.enter()
+  input.open(what, function(text, is_left)
+    if not is_left then
+      window.enter()
+    end
     if text and open == opened.now() and not open.is_over then
       act(text)
     end
@@ -87,7 +89,7 @@ end
 local function look_again(name)
   local open = assert(opened.now())
   sending.get(open.session, { id = open.request.id }, function(request)
-    if open ~= opened.now() or not opened.can() then
+    if open ~= opened.now() or not (opened.can() and opened.is_here()) then
       return
     end
     local is_same = request and request.digest == open.request.digest

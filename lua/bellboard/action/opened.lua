@@ -169,6 +169,20 @@ M.guard = function()
   guard.wait()
 end
 
+--- Do so now, and whenever a window of a buffer of the view is entered.
+---@param buf integer
+M.keep = function(buf)
+  guard.keep(buf, function()
+    vim.schedule(M.draw) -- the window may be half entered
+  end)
+end
+
+--- Whether keys go to the view.
+---@return boolean
+M.is_here = function()
+  return window.is_of(api.nvim_get_current_win()) or diff.is_open()
+end
+
 --- Show that all is done. The view then closes by itself, once no key was pressed for a moment:
 --- the next key goes to whatever is below it.
 ---@param text string

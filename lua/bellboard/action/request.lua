@@ -26,12 +26,6 @@ M.close = function()
   window.close()
 end
 
---- Whether keys go to the view.
----@return boolean
-local function is_here()
-  return window.is_of(api.nvim_get_current_win()) or diff.is_open()
-end
-
 --- The request is no longer asked: say so, or move on, in a triage or if the user is elsewhere.
 ---@param why string
 local function gone(why)
@@ -43,7 +37,7 @@ local function gone(why)
         gone(why)
       end
     end)
-  elseif open.skip or not is_here() then
+  elseif open.skip or not opened.is_here() then
     return open.over('gone', why)
   end
   open.is_over = true
@@ -140,7 +134,7 @@ end
 ---@param text string
 ---@param stays? boolean it waits to be closed
 M.finish = function(text, stays)
-  if is_here() then
+  if opened.is_here() then
     diff.close()
     opened.finish(text, stays == true)
   else
@@ -166,7 +160,7 @@ local moves = {
         foot = window.foot(),
         attach = M.attach,
         wanted = function()
-          return open == opened.now() and window.is_open()
+          return open == opened.now() and opened.is_here()
         end,
         done = opened.draw,
       })
@@ -252,6 +246,7 @@ M.attach = function(buf)
       end, name)
     end
   end
+  opened.keep(buf)
 end
 
 --- Open the windows, without a request.

@@ -4,14 +4,17 @@ local config = require('bellboard.config')
 
 local M = {}
 
+local api = vim.api
+
 ---@class bellboard.Guard
 ---@field is_ready fun(): boolean whether keys count yet
 ---@field wait fun() let them count once none has been pressed for a moment
+---@field keep fun(buf: integer, waits?: fun()) wait now, and whenever a window of that is entered
 
 ---@param settled? fun() called once they count
 ---@return bellboard.Guard
 M.new = function(settled)
-  local guard, namespace = {}, vim.api.nvim_create_namespace('')
+  local guard, namespace = {}, api.nvim_create_namespace('')
   local ready = 0 -- when they start to count, in nanoseconds
 
   guard.is_ready = function()
@@ -40,6 +43,20 @@ M.new = function(settled)
         guard.wait()
       end
     end, namespace)
+  end
+
+  -- Also in the middle of typing: Neovim enters it if the user closes a window beside it.
+  guard.keep = function(buf, waits)
+    api.nvim_create_autocmd('WinEnter', {
+      buffer = buf,
+      callback = function()
+        guard.wait()
+        if waits then
+          waits()
+        end
+      end,
+    })
+    guard.wait()
   end
 
   return guard

@@ -62,7 +62,7 @@ end
 
 --- Let the user type a text; `done` gets it, or nil if the user cancelled.
 ---@param input bellboard.Input
----@param done fun(text: string|nil)
+---@param done fun(text: string|nil, is_left: boolean) with whether the user has gone elsewhere
 M.open = function(input, done)
   local width = math.max(math.min(config.get().answer.width, vim.o.columns) - 8, 12)
   local footer = '<C-s> send · <C-c> cancel'
@@ -100,9 +100,10 @@ M.open = function(input, done)
       return
     end
     now = nil
+    local is_left = api.nvim_get_current_win() ~= win
     vim.cmd.stopinsert()
     windows.close(win)
-    done(text)
+    done(text, is_left)
     if mine.after then
       mine.after()
     end

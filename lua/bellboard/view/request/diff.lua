@@ -149,7 +149,7 @@ end
 ---@class bellboard.Around
 ---@field foot integer buffer to show below it
 ---@field attach fun(buf: integer) maps keys in both buffers
----@field wanted fun(): boolean whether that change is still asked about
+---@field wanted fun(): boolean whether that change is still asked about, and the user still there
 ---@field done fun()
 
 --- Show a change.
