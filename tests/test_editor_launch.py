@@ -143,6 +143,21 @@ def test_typing_on_over_the_change_does_not_make_it(
     says(editor, "written: ")
 
 
+def test_a_key_for_a_window_that_was_closed_does_not_make_the_change(
+    nvim: Editors, version: str, home: Home, claude: Path
+) -> None:
+    """Neovim enters the window of the change then."""
+    editor = nvim(version, OPTIONS, columns=100, lines=40)
+    editor.command("ClaudeSessions install")
+    editor.shows("settings.json: press y to write this")
+    editor.command("wincmd p")
+    editor.lua("require('bellboard').setup({ answer = { ready = 1000 } })")
+    editor.press(":quit<CR>yy:let g:pressed = 1<CR>")
+    eventually(lambda: editor.lua("return vim.g.pressed"), "all keys")
+    assert editor.lua("return vim.bo.filetype") == "diff"
+    assert not (home.claude / "settings.json").exists()
+
+
 def test_install_shows_the_changes_of_all_agents(
     nvim: Editors, version: str, home: Home, claude: Path
 ) -> None:

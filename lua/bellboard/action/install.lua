@@ -60,7 +60,7 @@ local function preview(diff, files, apply)
   local before = api.nvim_get_current_win()
   local win = windows.open(buf, true, { split = 'below', win = -1, height = height })
   local guard = guards.new()
-  guard.wait()
+  guard.keep(buf)
   for _, lhs in ipairs({ 'y', '<CR>', 'q' }) do
     vim.keymap.set('n', lhs, function()
       if lhs ~= 'q' and not guard.is_ready() then
