@@ -105,6 +105,28 @@ def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) ->
     assert editor.messages().strip() == ""
 
 
+MOVES = """
+local n = 0
+vim.uv.new_timer():start(0, 50, vim.schedule_wrap(function()
+  n = n + 1
+  vim.api.nvim_input_mouse('move', '', '', 0, n % 30, 5)
+end))
+"""
+
+
+def test_a_mouse_that_moves_presses_no_key(nvim: Editors, version: str) -> None:
+    """Neovim reports it as one, with 'mousemoveevent'."""
+    config = {**CALM, "answer": {"ready": 0.5}}
+    editor = nvim(version, config, columns=70, lines=30)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    editor.lua("vim.o.mousemoveevent = true")
+    opened(editor, "api", "Run a command")
+    editor.lua(MOVES)
+    counts(editor)
+
+
 #: Keeps what a session asks back until `release` is called.
 SLOW = """
 _G.held = {}

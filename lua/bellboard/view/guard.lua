@@ -6,6 +6,16 @@ local M = {}
 
 local api = vim.api
 
+--- With 'mousemoveevent', this is no key.
+local MOUSE_MOVE = vim.keycode('<MouseMove>')
+
+--- Whether the user has pressed a key.
+---@param typed string as from |vim.on_key()|
+---@return boolean
+M.is_key = function(typed)
+  return typed ~= '' and typed ~= MOUSE_MOVE
+end
+
 ---@class bellboard.Guard
 ---@field is_ready fun(): boolean whether keys count yet
 ---@field wait fun() let them count once none has been pressed for a moment
@@ -39,7 +49,7 @@ M.new = function(settled)
     end
     vim.defer_fn(look, math.ceil(pause / 1e6))
     vim.on_key(function(_, typed)
-      if typed ~= '' and not guard.is_ready() then
+      if M.is_key(typed) and not guard.is_ready() then
         guard.wait()
       end
     end, namespace)

@@ -3,6 +3,7 @@
 local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
+local guards = require('bellboard.view.guard')
 local ink = require('bellboard.view.ink')
 local textlock = require('bellboard.system.textlock')
 local windows = require('bellboard.system.windows')
@@ -10,9 +11,6 @@ local windows = require('bellboard.system.windows')
 local M = {}
 
 local api = vim.api
-
---- With 'mousemoveevent', this is no key.
-local MOUSE_MOVE = vim.keycode('<MouseMove>')
 
 ---@class bellboard.Option
 ---@field [1] string its key
@@ -114,13 +112,13 @@ local function open(title, lines, choices)
     noautocmd = true,
   })
   ink.frame(win)
-  local is_ready, namespace = false, api.nvim_create_namespace('') -- of this question alone
-  vim.defer_fn(function()
-    is_ready = true
+  local guard = guards.new(function()
     if api.nvim_win_is_valid(win) then
       api.nvim_win_set_config(win, { footer = footer(choices, true), footer_pos = 'right' })
     end
-  end, config.get().answer.ready * 1000)
+  end)
+  guard.wait()
+  local namespace = api.nvim_create_namespace('') -- of this question alone
   local function close()
     vim.on_key(nil, namespace)
     windows.close(win)
@@ -150,7 +148,7 @@ local function open(title, lines, choices)
   map('<Esc>', function() end)
   for _, choice in ipairs(choices) do
     map(choice[1], function()
-      if not is_ready then
+      if not guard.is_ready() then
         pass_on(choice[1])
       elseif choice[3] then
         choice[3]()
@@ -158,7 +156,7 @@ local function open(title, lines, choices)
     end)
   end
   vim.on_key(function(_, typed)
-    if typed ~= '' and typed ~= MOUSE_MOVE then
+    if guards.is_key(typed) then
       textlock.after(close) -- so that any other key acts on the window below
     end
   end, namespace)
