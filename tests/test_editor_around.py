@@ -127,6 +127,26 @@ def test_a_mouse_that_moves_presses_no_key(nvim: Editors, version: str) -> None:
     counts(editor)
 
 
+def test_an_answer_elsewhere_leaves_the_user_in_another_tab_page(
+    nvim: Editors, version: str
+) -> None:
+    """The diff of what was asked closes, in a tab page of its own."""
+    editor = nvim(version, CALM, columns=70, lines=30)
+    host, api = Host(editor), asks("edit", tool="Edit")
+    play(editor, edit(api, "/srv/limits.py", "5", "10"))
+    host.push(api)
+    opened(editor, "edit", "Edit a file")
+    editor.press("gd")
+    editor.shows("q back")
+    editor.command("tabnew")
+    tab = editor.lua("return vim.api.nvim_get_current_tabpage()")
+    play(editor)
+    host.push()
+    eventually(lambda: editor.lua("return #vim.api.nvim_list_tabpages()") == 2, "no diff")
+    assert editor.lua("return vim.api.nvim_get_current_tabpage()") == tab
+    assert editor.messages().strip() == "bellboard: edit: The session has ended."
+
+
 #: Keeps what a session asks back until `release` is called.
 SLOW = """
 _G.held = {}

@@ -180,7 +180,7 @@ end
 --- Whether keys go to the view.
 ---@return boolean
 M.is_here = function()
-  return window.is_of(api.nvim_get_current_win()) or diff.is_open()
+  return window.is_of(api.nvim_get_current_win()) or diff.is_here()
 end
 
 --- Show that all is done. The view then closes by itself, once no key was pressed for a moment:

@@ -63,7 +63,7 @@ local function buffer(text, path, what)
   return buf
 end
 
---- Close it, and go back to the tab page where it was opened.
+--- Close it; whoever is there goes back to the tab page where it was opened.
 M.close = function()
   local closed = shown
   shown = nil
@@ -75,6 +75,12 @@ end
 ---@return boolean
 M.is_open = function()
   return shown ~= nil and api.nvim_tabpage_is_valid(shown.tab)
+end
+
+--- Whether the user is in it.
+---@return boolean
+M.is_here = function()
+  return M.is_open() and api.nvim_get_current_tabpage() == shown.tab
 end
 
 ---@param part bellboard.Part
@@ -107,7 +113,8 @@ local function open(part, old, new, foot, attach)
     close = function()
       api.nvim_create_augroup('bellboard.request.diff', {})
       compare(false)
-      if api.nvim_tabpage_is_valid(back) then
+      local is_there = not api.nvim_tabpage_is_valid(tab) or api.nvim_get_current_tabpage() == tab
+      if is_there and api.nvim_tabpage_is_valid(back) then
         windows.go(api.nvim_tabpage_get_win(back))
       end
       if api.nvim_tabpage_is_valid(tab) then
