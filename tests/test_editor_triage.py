@@ -76,6 +76,19 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     assert editor.messages().strip() == ""
 
 
+#: Sends an answer once `release` is called.
+SLOW_ANSWER = """
+local host = require('bellboard.host')
+local ask = host.ask
+host.ask = function(what, given, done)
+  if what ~= 'answer' then
+    return ask(what, given, done)
+  end
+  function _G.release() ask(what, given, done) end
+end
+"""
+
+
 @pytest.mark.parametrize("outcome", ["taken", "nothing", "busy", "elsewhere"])
 def test_triage_asks_what_a_session_shows_first(nvim: Editors, outcome: str) -> None:
     """Of two subagents, the other may have its dialog first; what the board shows comes next."""
@@ -112,4 +125,28 @@ def test_triage_asks_what_a_session_shows_first(nvim: Editors, outcome: str) -> 
     chosen = [(each["request"], each["choice"]) for each in editor.lua("return answers")]
     before = [("api-2", "deny")] if outcome in ("taken", "nothing") else []
     assert chosen == [*before, ("api-1", "allow")]
+    assert editor.messages().strip() == ""
+
+
+def test_the_outcome_of_an_answer_is_said_although_another_triage_runs(nvim: Editors) -> None:
+    """The first one was closed before the outcome was known."""
+    editor = nvim(config=CALM, columns=64, lines=30)
+    host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
+    editor.lua(SAID)
+    play(editor, *[command(each, f"make {each['session_id']}") for each in two])
+    editor.lua(SLOW_ANSWER)
+    editor.lua("outcome.p0 = { ok = false, why = 'its hook is gone' }")
+    host.push(*two)
+    editor.command("ClaudeSessions triage")
+    editor.shows("make p0")
+    counts(editor)
+    editor.press("A")
+    editor.shows("make p1")
+    editor.press("q")
+    editor.hides("make p1")
+    editor.command("ClaudeSessions triage")
+    editor.shows("make p0")
+    editor.lua("release()")
+    said(editor, "triage: 1 left, p0: not answered: its hook is gone")
+    editor.shows("make p0")
     assert editor.messages().strip() == ""

@@ -61,29 +61,32 @@ local function count(what)
 end
 
 --- The summary.
+---@param of bellboard.Triage
 ---@return string
-local function summary()
+local function summary(of)
   local parts = {}
   for _, what in ipairs({ 'answered', 'answered elsewhere', 'snoozed', 'skipped', 'left' }) do
-    parts[#parts + 1] = run.counts[what] and ('%d %s'):format(run.counts[what], what) or nil
+    parts[#parts + 1] = of.counts[what] and ('%d %s'):format(of.counts[what], what) or nil
   end
-  vim.list_extend(parts, run.wrong)
+  vim.list_extend(parts, of.wrong)
   return 'triage: ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing was asked')
 end
 
---- Show it once the outcome of the last answer is known.
-local function conclude()
-  if run.is_over and run.pending == 0 then
-    local text = summary()
-    run = nil
-    message.info(text)
+--- Show it once the outcome of the last answer is known. Another triage may have begun by then.
+---@param of bellboard.Triage
+local function conclude(of)
+  if of.is_over and of.pending == 0 then
+    if of == run then
+      run = nil
+    end
+    message.info(summary(of))
   end
 end
 
 local function close()
   run.is_over = true
   request_view.close()
-  conclude()
+  conclude(run)
 end
 
 --- Nothing is left. The view stays until the outcome of the last answer is known and, if an answer
@@ -94,7 +97,7 @@ local function finish()
   elseif run.pending > 0 then
     request_view.finish('Sending ..', true)
   else
-    request_view.finish(summary(), #run.wrong > 0)
+    request_view.finish(summary(run), #run.wrong > 0)
   end
 end
 
@@ -158,10 +161,8 @@ local function heard(session, request)
       of.wrong[#of.wrong + 1] = outcome
       of.failed = session
     end
-    if of ~= run then
-      return
-    elseif run.is_over then
-      conclude()
+    if of.is_over then
+      conclude(of)
     elseif run.is_done then
       run.note = outcome
       step()
