@@ -9,6 +9,7 @@ from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
 from test_editor_answer import CALM, SAID, counts, pressed, said
+from test_editor_around import SLOW
 
 pytestmark = pytest.mark.editor
 
@@ -149,4 +150,31 @@ def test_the_outcome_of_an_answer_is_said_although_another_triage_runs(nvim: Edi
     editor.lua("release()")
     said(editor, "triage: 1 left, p0: not answered: its hook is gone")
     editor.shows("make p0")
+    assert editor.messages().strip() == ""
+
+
+def test_a_triage_ends_when_another_request_is_opened(nvim: Editors, version: str) -> None:
+    """It does not take the view back once it knows what its next session asks."""
+    editor = nvim(version, CALM, columns=64, lines=30)
+    host, three = Host(editor), [asks(f"p{n}", ago=9 - n) for n in range(3)]
+    editor.lua(SAID)
+    play(editor, *[command(each, f"make {each['session_id']}") for each in three])
+    editor.lua(SLOW.replace("...", "'p1'"))
+    host.push(*three)
+    editor.command("ClaudeSessions triage")
+    editor.shows("make p0")
+    counts(editor)
+    editor.press("A")
+    eventually(lambda: editor.lua("return #answers") == 1, "an answer")
+    editor.command("ClaudeSessions answer p2")
+    editor.shows("make p2")
+    said(editor, "triage: 1 answered, 2 left")
+    editor.lua("release()")
+    editor.lua("vim.wait(50)")
+    editor.shows("p2: Run a command")
+    editor.hides("left")
+    editor.press("q")
+    editor.hides("make p2")
+    assert len(editor.lua("return said")) == 1
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
     assert editor.messages().strip() == ""

@@ -53,12 +53,12 @@ local function show(session)
       end
       return message.info(session.words.project .. ': it no longer asks that')
     end
-    ---@type bellboard.Shown
-    local shown = {
+    local shown ---@type bellboard.Shown
+    shown = {
       session = session,
       request = request or M.unknown(session, why or 'unknown'),
       over = function(_, told)
-        request_view.close()
+        request_view.close(shown)
         if told then
           message.info(('%s: %s'):format(session.words.project, told))
         end

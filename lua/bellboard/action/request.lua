@@ -18,12 +18,19 @@ local M = {}
 
 local api = vim.api
 
---- Close the view, and go back to where the user was.
-M.close = function()
-  opened.set(nil)
+local function close_windows()
   api.nvim_create_augroup('bellboard.request.update', {})
   diff.close()
   window.close()
+end
+
+--- Close the view of a request, if it shows that, and go back to where the user was.
+---@param shown bellboard.Shown
+M.close = function(shown)
+  if opened.now() == shown then
+    opened.set(nil)
+    close_windows()
+  end
 end
 
 --- The request is no longer asked: say so, or move on, in a triage or if the user is elsewhere.
@@ -288,12 +295,17 @@ M.show = function(shown)
   end
 end
 
---- Show a request that the user has asked for, where the user is. A view that is open elsewhere,
---- perhaps in another tab page, is closed.
+--- Show a request that the user has asked for, where the user is. What was shown before is over; a
+--- view that is open elsewhere, perhaps in another tab page, is closed.
 ---@param shown bellboard.Shown
 M.open = function(shown)
+  local before = opened.now()
+  opened.set(nil)
   if not window.is_of(api.nvim_get_current_win()) then
-    M.close()
+    close_windows()
+  end
+  if before then
+    before.over('closed', before.leaves)
   end
   M.show(shown)
 end

@@ -28,7 +28,7 @@ local AGAIN = 200 -- milliseconds until it is asked again
 ---@field pending integer answers on their way
 ---@field follows? { id: string, last: integer } the session that goes on to its next dialog
 ---@field note? string what has just happened
----@field is_shown? boolean the view has shown one of them
+---@field shown? bellboard.Shown what it has shown last
 ---@field fetches? boolean what the next one asks is on its way
 ---@field is_done? boolean only the last outcomes are still to come
 ---@field is_over? boolean
@@ -85,14 +85,16 @@ end
 
 local function close()
   run.is_over = true
-  request_view.close()
+  if run.shown then
+    request_view.close(run.shown)
+  end
   conclude(run)
 end
 
 --- Nothing is left. The view stays until the outcome of the last answer is known and, if an answer
 --- failed, until the user has read that.
 local function finish()
-  if not opened.now() then
+  if not run.shown or opened.now() ~= run.shown then
     close()
   elseif run.pending > 0 then
     request_view.finish('Sending ..', true)
@@ -231,8 +233,8 @@ local function show(session, request)
       end
     end,
   }
-  local display = run.is_shown and request_view.show or request_view.open
-  run.is_shown = true
+  local display = run.shown and request_view.show or request_view.open
+  run.shown = shown
   display(shown)
   run.note = nil
 end
