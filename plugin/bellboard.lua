@@ -35,7 +35,7 @@ if vim.fn.exists('##PackChanged') == 1 then -- vim.pack has updated this plugin
       local root =
         vim.fs.dirname(vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2))))
       if event.data.kind == 'update' and event.data.path == root then
-        require('bellboard.action.build').run()
+        require('bellboard.action.build').run(true)
       end
     end,
   })

@@ -17,6 +17,7 @@ from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.waiting import eventually
+from sample import QUIET
 
 pytestmark = pytest.mark.editor
 
@@ -136,6 +137,33 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     assert "uv failed: error: no network" in shown and "Python 3.10 or newer is missing" in shown
     editor.press("l")
     editor.shows("$ uv sync --no-dev --frozen --inexact")
+    assert not editor.lua(RUNS)
+
+
+#: vim.pack has updated the plugin, and its packages are built.
+UPDATED = """
+require('bellboard.system.builder').run = function(_, _, done)
+  done({ ok = true, text = 'built' })
+end
+local data = { kind = 'update', path = ... }
+vim.api.nvim_exec_autocmds('PackChanged', { pattern = '*', data = data })
+"""
+
+
+def test_an_update_starts_nothing_that_the_user_does_not_run(nvim: Editors) -> None:
+    """It restarts the background process, unless `auto_start` is off or the user stopped it."""
+    editor, channel = nvim(config=QUIET), "return require('bellboard.host').status().channel"
+    editor.lua(UPDATED, str(CHECKOUT))
+    editor.shows("built in 0 s")
+    assert not editor.lua(RUNS)
+    editor.command("ClaudeSessions start")
+    before = editor.lua(channel)
+    assert before
+    editor.lua(UPDATED, str(CHECKOUT))
+    eventually(lambda: editor.lua(channel) not in (before, None), "another one")
+    editor.command("ClaudeSessions stop")
+    eventually(lambda: not editor.lua(RUNS), "its end")
+    editor.lua(UPDATED, str(CHECKOUT))
     assert not editor.lua(RUNS)
 
 

@@ -1,6 +1,7 @@
 -- Build the background process: its Python packages go into .venv in the plugin's folder.
 local builder = require('bellboard.system.builder')
 local config = require('bellboard.config')
+local coprocess = require('bellboard.system.coprocess')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -15,7 +16,8 @@ local DECLINED = 'build-declined'
 local building = false
 
 --- Build in the background, then start.
-M.run = function()
+---@param by_itself? boolean the user has not asked for it: it starts only if it runs, or should
+M.run = function(by_itself)
   if building then
     return message.info('the Python packages are already being installed')
   end
@@ -28,10 +30,19 @@ M.run = function()
     building = false
     if built.ok then
       message.info(('%s in %.0f s'):format(built.text, (vim.uv.hrtime() - began) / 1e9))
+      if by_itself and not coprocess.is_wanted() then
+        return
+      end
       return require('bellboard').restart()
     end
     question.ask('bellboard could not be built', { built.text }, {
-      { 'r', 'try again', M.run },
+      {
+        'r',
+        'try again',
+        function()
+          M.run(by_itself)
+        end,
+      },
       {
         'l',
         'show the log',

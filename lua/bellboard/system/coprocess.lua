@@ -233,6 +233,12 @@ M.on_end = function(callback)
   on_end = callback
 end
 
+--- Whether it was started, and not stopped since, even if it cannot run.
+---@return boolean
+M.is_wanted = function()
+  return greeting ~= nil
+end
+
 ---@return bellboard.HostStatus
 M.status = function()
   return state
