@@ -109,6 +109,19 @@ def test_install_shows_the_change_and_makes_it(
     assert settings.read_text() == before
 
 
+@pytest.mark.parametrize("form", ["--cli 2.0.76", "--cli=2.0.76"])
+def test_your_own_version_of_the_cli_wins(
+    nvim: Editors, home: Home, claude: Path, form: str
+) -> None:
+    """Whichever way it is written: the hooks are for that version, not for the CLI on PATH."""
+    editor = nvim(config=OPTIONS, ui=False)
+    editor.command(f"ClaudeSessions install --dry-run {form}")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "diff")
+    shown = "\n".join(editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)"))
+    assert '"Stop": [' in shown
+    assert '"StopFailure": [' not in shown
+
+
 def test_what_was_typed_before_the_change_was_shown_does_not_make_it(
     nvim: Editors, home: Home, claude: Path
 ) -> None:
@@ -239,11 +252,21 @@ def test_a_new_session_has_hooks_of_its_own(
     eventually(lambda: set(hooks) <= rung(), "every event, in this Neovim's host")
 
 
-def test_your_own_settings_argument_wins(nvim: Editors, home: Home, claude: Path) -> None:
-    """The CLI does not take two."""
-    editor = nvim(config=OPTIONS, ui=False)
-    editor.command("ClaudeSessions new --settings mine.json")
-    assert told(home)["argv"] == ["--settings", "mine.json"]
+@pytest.mark.parametrize(
+    ("option", "typed"),
+    [
+        ([], ["--settings", "mine.json"]),
+        ([], ["--settings=mine.json"]),
+        (["--settings", "mine.json"], ["--verbose"]),
+    ],
+)
+def test_your_own_settings_argument_wins(
+    nvim: Editors, home: Home, claude: Path, option: list[str], typed: list[str]
+) -> None:
+    """In the command or the option: the CLI reads only the first."""
+    editor = nvim(config={**OPTIONS, "claude": [str(claude), *option]}, ui=False)
+    editor.command(" ".join(["ClaudeSessions new", *typed]))
+    assert told(home)["argv"] == [*option, *typed]
 
 
 def test_another_agent_is_started_and_resumed(nvim: Editors, home: Home, claude: Path) -> None:

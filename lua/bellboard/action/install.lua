@@ -79,13 +79,12 @@ end
 ---@param rest string[] which file; default: the user's settings
 M.open = function(verb, rest)
   local is_dry = vim.list_contains(rest, '--dry-run')
-  local words = vim.list_extend({ 'hooks', verb }, rest)
-  if verb == 'install' and not vim.list_contains(rest, '--cli') then
-    local claude = config.claude()[1]
-    if vim.fn.executable(claude) == 1 then
-      vim.list_extend(words, { '--cli', vim.fn.exepath(claude) })
-    end
+  local words = { 'hooks', verb }
+  local claude = verb == 'install' and vim.fn.exepath(config.claude()[1]) or ''
+  if claude ~= '' then
+    vim.list_extend(words, { '--cli', claude }) -- in front: one of the user's counts, as the last
   end
+  vim.list_extend(words, rest)
   local function apply()
     program.run(vim.list_extend({ unpack(words) }, { '--yes' }), function(printed, why)
       if not printed then

@@ -85,6 +85,15 @@ local function settings_for(claude, after)
   end)
 end
 
+--- Whether these words give a CLI settings, of which it reads only the first.
+---@param words string[]
+---@return boolean
+local function has_settings(words)
+  return vim.iter(words):any(function(word)
+    return word == '--settings' or vim.startswith(word, '--settings=')
+  end)
+end
+
 --- Run a command in a terminal buffer, if its program is there.
 ---@param command string[]
 local function start(command)
@@ -122,7 +131,7 @@ M.new = function(args)
   if claude == '' then
     return message.error(('"%s" is not on PATH. See :help g:bellboard.claude'):format(command[1]))
   end
-  if vim.list_contains(args, '--settings') then
+  if has_settings(command) or has_settings(args) then
     return M.terminal(vim.list_extend(command, args))
   end
   settings_for(claude, function(json)
