@@ -239,15 +239,16 @@ def test_without_a_terminal_the_diff_is_shown_and_nothing_done(home: Home, file:
 
 
 def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
-    """Anything but yes means no."""
+    """Anything but yes means no, also CTRL-D."""
     pane = tmux.open(["sh"], session="shell", cwd=home.project, columns=100, lines=40)
-    for answer, done in (("n", False), ("y", True)):
-        pane.type("clear; python3 -m bellboard hooks install; echo status $?")
+    for answer, done in (("n", False), ("", False), ("y", True)):
+        pane.type(f"clear; python3 -m bellboard hooks install; echo status $?{answer}")
         pane.press("Enter")
         pane.shows(r"Write this to .*\? \[y/N\]")
         pane.type(answer)
-        pane.press("Enter")
-        pane.shows(rf"(?m)^status {0 if done else 1}$")
+        pane.press("Enter" if answer else "C-d")
+        said = pane.shows(rf"(?m)^status {0 if done else 1}{answer}$")
+        assert done or "bellboard: nothing was changed" in said
         assert (file.read_text() != TEXT) == done
 
 

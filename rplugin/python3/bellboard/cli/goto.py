@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .adding import Args, Commands, add, add_session
-from .home import Problem, check_mount, find, has_terminal, icons, listed, opened
+from .home import Problem, check_mount, find, icons, listed, opened
+from .terminal import has_terminal
 
 if TYPE_CHECKING:
     from ..core.published import Published

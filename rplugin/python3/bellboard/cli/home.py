@@ -23,11 +23,6 @@ class Problem(Exception):
     """A failure to report: the text tells the user what happened, to what, and what to do."""
 
 
-def has_terminal() -> bool:
-    """Return whether somebody sees what a command prints, and can type."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def here() -> Path:
     """Return the state folder, which answers."""
     home = named()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .adding import Args, Commands, add, add_verbs, filled
 from .home import Problem, absolute, around, here, print_json, reason, refusals, warn, working
+from .terminal import agrees
 
 if TYPE_CHECKING:
     from ..agents.cli import Cli
@@ -254,8 +255,7 @@ def ask(question: str, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Problem("nothing was changed: no terminal to ask for confirmation; use --yes")
-    sys.stdout.flush()
-    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+    if not agrees(question):
         raise Problem("nothing was changed")
 
 

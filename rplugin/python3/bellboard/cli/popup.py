@@ -15,8 +15,9 @@ from ..screen.styled import Text
 from .adding import Args
 from .goto import flashing
 from .goto import show as go_there
-from .home import Problem, has_terminal, listed, opened
+from .home import Problem, listed, opened
 from .runner import Runner, asking, decoded, waiting
+from .terminal import has_terminal
 
 if TYPE_CHECKING:
     from ..core.published import Published

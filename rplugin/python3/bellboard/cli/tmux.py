@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from .adding import Args, Commands, add, filled
 from .goto import server
-from .home import Problem, check_mount, has_terminal, here, icons, opened, warn
+from .home import Problem, check_mount, here, icons, opened, warn
+from .terminal import agrees, has_terminal
 
 if TYPE_CHECKING:
     from ..system.tmux import Tmux
@@ -61,7 +62,10 @@ def wire(args: Args) -> int:
         for key, (text, _) in made.keys.items():
             if not any(problem.startswith(f"prefix {key}: ") for problem in problems):
                 print(f"  prefix {key:6}{text}")
-    if not is_shown and (args.status or (not args.quiet and agrees())):
+    asks = not (is_shown or args.status or args.quiet) and has_terminal()
+    if asks and agrees("Add the status to the right of the status line?"):
+        args.status = True
+    if args.status and not is_shown:
         if why := wiring.show(tmux):
             problems.append(f"status-right: {why}")
         is_shown = not why
@@ -71,13 +75,6 @@ def wire(args: Args) -> int:
     for problem in problems:
         warn(problem)
     return 1 if problems else 0
-
-
-def agrees() -> bool:
-    """Ask whether to add the status to the status line, if there is a terminal to ask in."""
-    if not has_terminal():
-        return False
-    return input("Add the status to the right of the status line? [y/N] ").lower() in ("y", "yes")
 
 
 def wired() -> list[Tmux]:
