@@ -11,6 +11,7 @@ import pytest
 
 from rig.editor import Editor
 from rig.fixtures import Editors
+from rig.tmux import Server
 from rig.waiting import eventually
 from sample import QUIET, Host, blocked, house, session
 
@@ -55,6 +56,18 @@ def test_a_command_says_what_became_of_a_session(nvim: Editors, command: str, sa
     editor.lua(NOTED)
     editor.command(f"ClaudeSessions {command}")
     last_said(editor, said)
+
+
+def test_what_a_command_printed_is_shown_though_it_failed(nvim: Editors, tmux: Server) -> None:
+    """It may have done most of its work: here all but one key."""
+    tmux.open(["sh"], session="one")
+    tmux.run("bind-key", "b", "display-message", "theirs")
+    editor = nvim(config={**QUIET, "python": sys.executable}, columns=110, lines=30)
+    editor.command(f"ClaudeSessions tmux --apply --socket {tmux.socket}")
+    editor.shows("prefix B     go to the next session that needs you")
+    editor.shows("prefix b     not set: already bound: display-message theirs")
+    messages = editor.lua("return vim.fn.execute('messages')")
+    assert "bellboard: tmux: not everything could be set" in messages
 
 
 def test_a_label_is_reported_once_it_is_written(nvim: Editors) -> None:

@@ -235,7 +235,8 @@ def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None
     tmux.open(["sh"], session="one")
     tmux.run("bind-key", "b", "display-message", "theirs")
     said = room.bellboard("tmux", "--apply", code=1)
-    assert "prefix b: already bound: display-message theirs" in said
+    row = "prefix b     not set: already bound: display-message theirs; --pick KEY takes another"
+    assert f"\n  {row}\nto set this up" in said
     assert "goto --next" in tmux.run("list-keys", "-T", "prefix", "B")
     assert "theirs" in tmux.run("list-keys", "-T", "prefix", "b")
     assert room.bellboard("tmux", "--apply", "--quiet", "--pick", "S") == ""
@@ -253,7 +254,7 @@ def test_a_key_is_the_one_that_tmux_takes_it_for(tmux: Server, room: Room, named
     tmux.open(["sh"], session="one")
     for theirs in bound:
         said = room.bellboard("tmux", "--apply", "--pick", typed, code=1)
-        assert f"prefix {typed}: already bound: {theirs}" in said
+        assert f"prefix {typed:6}not set: already bound: {theirs}" in said
         assert "pick a session" not in said
         assert theirs in tmux.run("list-keys", "-T", "prefix", key)
         tmux.run("unbind-key", key)
@@ -270,7 +271,7 @@ def test_a_key_that_does_not_exist_is_reported(tmux: Server, room: Room) -> None
     """The rest is set."""
     tmux.open(["sh"], session="one")
     said = room.bellboard("tmux", "--apply", "--answer", "NoSuchKey", code=1)
-    assert "prefix NoSuchKey: unknown key" in said
+    assert "prefix NoSuchKey not set: unknown key" in said
     assert "answer what is asked" not in said
     assert "prefix b     pick a session" in said
 

@@ -35,12 +35,16 @@ local readable = { man = { '--text' } }
 M.run = function(words)
   program.run(
     vim.list_extend(vim.list_slice(words), readable[words[1]] or {}),
-    function(printed, why)
+    function(printed, why, partly)
+      local text = (printed or partly or ''):gsub('%s+$', '')
       if not printed then
-        return message.error(('%s: %s'):format(words[1], why))
+        message.error(('%s: %s'):format(words[1], why))
+        if text == '' then
+          return
+        end
       end
-      local lines = vim.split((printed:gsub('%s+$', '')), '\n')
-      if #lines > 1 or #lines[1] + #'bellboard: ' >= vim.v.echospace then
+      local lines = vim.split(text, '\n')
+      if not printed or #lines > 1 or #lines[1] + #'bellboard: ' >= vim.v.echospace then
         popup.window(lines, words[1], logs[words[1]])
       elseif lines[1] ~= '' then
         message.info(cells.safe(vim.trim(lines[1])))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from ..core.visible import plain
 from .adding import Args, Commands, add, filled
 from .goto import server
 from .home import Problem, check_mount, here, icons, opened, warn
@@ -71,10 +73,21 @@ def wire(args: Args) -> int:
         is_shown = not why
     if not args.quiet:
         print("  status       in the status line" if is_shown else NOT_SHOWN)
+        for problem in problems:
+            print(_row(problem, keys))
         print(f"to set this up whenever tmux starts, add to ~/.tmux.conf:\n  {made.line(is_shown)}")
-    for problem in problems:
+    for problem in problems if args.quiet else ["not everything could be set"] * bool(problems):
         warn(problem)
     return 1 if problems else 0
+
+
+def _row(problem: str, keys: Mapping[str, str]) -> str:
+    """Return what could not be set as a row of the list."""
+    what, _, why = problem.partition(": ")
+    other = [
+        f"; --{name} KEY takes another" for name, key in keys.items() if what == f"prefix {key}"
+    ]
+    return f"  {what:12} not set: {plain(why)}{''.join(other)}"
 
 
 def wired() -> list[Tmux]:
