@@ -359,7 +359,11 @@ def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
     neovim = home.root / "state/nvim/bellboard"
     neovim.mkdir(parents=True, exist_ok=True)
     assert backups(file)
-    run(home, "uninstall", "--purge", "--yes")
+    link = home.root / ".local/bin/bellboard"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to("/gone/.venv/bin/bellboard")  # as `bellboard path` makes it
+    assert f"- {link}\n" in run(home, "uninstall", "--purge", "--yes")
+    assert not link.is_symlink()
     assert (backups(file), neovim.exists(), home.bellboard.exists()) == ([], False, False)
     assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
 

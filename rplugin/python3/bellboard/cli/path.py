@@ -19,14 +19,14 @@ def add_to(commands: Commands) -> None:
 
 
 def link(args: Args) -> None:
-    place = Path("~/.local/bin/bellboard").expanduser()
+    place = linked()
     if args.remove:
         remove(place)
         return
     program = Path(sys.executable).parent / "bellboard"
     if not program.is_file():
         raise Problem(f"{sys.executable} has no bellboard program; `:Bellboard build` installs one")
-    if os.path.lexists(place) and not _is_ours(place):
+    if os.path.lexists(place) and not is_ours(place):
         raise Problem(f"{place} exists and is not a link to bellboard; remove it first")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -39,17 +39,25 @@ def link(args: Args) -> None:
         print(f"{place.parent} is not on your PATH; {_advice(place.parent)}")
 
 
+def linked() -> Path:
+    """Return the place of the link."""
+    try:
+        return Path("~/.local/bin/bellboard").expanduser()
+    except RuntimeError:
+        raise Problem("the home directory is not known; set HOME") from None
+
+
 def remove(place: Path) -> None:
     if not os.path.lexists(place):
         print(f"there is no {place}")
-    elif not _is_ours(place):
+    elif not is_ours(place):
         raise Problem(f"{place} is not a link to bellboard; not removed")
     else:
         place.unlink()
         print(f"removed: {place}")
 
 
-def _is_ours(place: Path) -> bool:
+def is_ours(place: Path) -> bool:
     """Return whether it links to the bellboard of any environment, even a deleted one."""
     return place.is_symlink() and place.readlink().parts[-2:] == ("bin", "bellboard")
 

@@ -66,18 +66,24 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
 
     from ..agents.clis import clis
     from ..storage.spool import Refused, Spool, user_state
+    from .path import is_ours, linked
     from .tmux import wired
     from .wiring import remove
 
     if hosts := list(Spool(home).hosts.alive() if home.exists() else ()):
         pids = ", ".join(map(str, hosts))
-        raise Problem(f"bellboard is still running; stop these processes first: {pids}")
+        raise Problem(
+            f"bellboard is still running (processes {pids}): quit Neovim, "
+            "or run :ClaudeSessions stop in it; then try again"
+        )
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
     ours = dict.fromkeys(path for name in names for path in home.glob(name))
     with contextlib.suppress(Refused):  # no HOME
         # What Neovim has asked or said once: lua/bellboard/state/remembered.lua
         neovim = os.environ.get("NVIM_APPNAME") or "nvim"
         ours |= dict.fromkeys(user_state(os.environ).glob(f"{neovim}/bellboard"))
+    with contextlib.suppress(Problem):  # no home
+        ours |= dict.fromkeys(place for place in [linked()] if is_ours(place))
     servers = wired()
     if not (ours or copies or servers or home.exists()):
         print("nothing of bellboard is left")
