@@ -74,7 +74,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         pids = ", ".join(map(str, hosts))
         raise Problem(
             f"bellboard is still running (processes {pids}): quit Neovim, "
-            "or run :ClaudeSessions stop in it; then try again"
+            "or run `:Bellboard stop` in it; then try again"
         )
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
     ours = dict.fromkeys(path for name in names for path in home.glob(name))
