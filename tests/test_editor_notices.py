@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import time
 from collections.abc import Callable
@@ -245,6 +246,28 @@ def test_only_the_neovim_in_front_shows_a_notification(
     [notice] = eventually(lambda: one.lua(of % "web"), "the next notice")
     assert "web needs you" in notice[0]
     assert (one.lua(of % "api"), two.lua(of % "web")) == ([], [])
+
+
+@pytest.mark.tmux
+def test_a_suspended_neovim_leaves_notifications_to_another(
+    home: Home, open_: Open, tmux: Server, spool: Spool, version: str
+) -> None:
+    """After CTRL-Z it is not in front; after `fg` it is again."""
+    ladder = {"notify": 0, "desktop": False, "command": False}
+    notices = {"blocked": ladder}
+    one = open_(version, lua=KEEP, notices=notices)
+    argv = command(version, home, "two", config={"notices": notices})
+    pane = tmux.open(["bash", "--norc", "-i"], env=home.env)
+    pane.type(shlex.join(argv))
+    pane.press("Enter")
+    asks(spool, "first")
+    pane.shows("1 needs you")
+    one.hides("needs you")
+    pane.press("C-z")
+    one.shows("1 needs you")
+    pane.press("f", "g", "Enter")
+    one.hides("needs you")
+    pane.shows("1 needs you")
 
 
 def test_a_notification_replaces_the_previous_one_of_its_session(nvim: Editors) -> None:

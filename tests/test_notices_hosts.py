@@ -212,6 +212,36 @@ def test_the_float_moves_to_the_previous_editor_when_one_is_closed(
     assert one.last("front") is True
 
 
+def test_an_editor_without_a_screen_is_not_in_front(spool: Spool) -> None:
+    """Not even if it is the only one; a focus puts it in front again."""
+    store, now = Store(spool.home), time.time()
+    other = Editor(os.getppid(), "/nowhere/other", "", "", now - 60)
+
+    async def test() -> None:
+        ours = {"server": "/nowhere/ours", "notices": {}}
+        bell = Bell(spool.home, ours, {}, os.getpid(), Commands(), Attempts(), lambda *_: None)
+
+        def is_front(*others: Editor) -> bool:
+            with store.lock():
+                store.drop_editor(other.pid)
+                for each in others:
+                    store.set_editor(each)
+            bell.act(store, Board())
+            return bool(bell.shown()["front"])
+
+        assert is_front(other)
+        bell.focus(0)
+        assert not is_front(other)
+        assert not is_front()
+        assert [e.focused for e in store.editors()] == [0]
+        bell.focus(time.time())
+        assert is_front(other._replace(focused=0))
+        bell.close()
+
+    asyncio.run(test())
+    store.close()
+
+
 def test_twenty_rapid_transitions_send_one_notification(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:

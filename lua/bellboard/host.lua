@@ -18,7 +18,7 @@ local M = {}
 ---@field rows? string[] what its terminal shows
 ---@field outcome? string what followed
 
----@type number|nil when the user was last at this Neovim
+---@type number|nil when the user was last at this Neovim; 0: it has no screen
 local focused
 --- A push could not be shown; reported once.
 local broken = false
@@ -127,6 +127,12 @@ end
 --- Report that the user is at this Neovim.
 M.focused = function()
   focused = clock.now()
+  M.notify('focus', focused)
+end
+
+--- Report that this Neovim has no screen: another one is in front.
+M.unseen = function()
+  focused = 0
   M.notify('focus', focused)
 end
 

@@ -116,8 +116,9 @@ M.attach = function()
   end)
   on({ 'UILeave' }, function()
     vim.schedule(function() -- one that leaves is still listed
-      if #api.nvim_list_uis() == 0 then
+      if #api.nvim_list_uis() == 0 then -- after CTRL-Z, or detached
         focus(false)
+        host.unseen()
       end
     end)
   end)

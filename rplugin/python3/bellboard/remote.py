@@ -111,7 +111,7 @@ class Bellboard:
 
     @exported("focus")
     def focus(self, t: float) -> None:
-        """Note that this Neovim has had the focus since `t`."""
+        """Note that this Neovim has had the focus since `t`; 0: it has no screen."""
         if self.host is not None:
             self.host.focus(float(t))
 

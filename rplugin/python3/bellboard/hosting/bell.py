@@ -85,10 +85,12 @@ class Bell:
         self._recovers, self._is_noted = True, False
 
     def focus(self, t: float) -> None:
-        """Note that our editor has had the focus since `t`."""
+        """Note that our editor has had the focus since `t`; 0: it has no screen."""
+        if self._editor is None or t == self._editor.focused:
+            return
         now = time.time()
         t = min(t, now)
-        if self._editor is not None and not t <= self._editor.focused <= now:
+        if not (0 < t <= self._editor.focused <= now):
             self._editor = self._editor._replace(focused=t)
             self._is_noted = False
 
@@ -253,7 +255,7 @@ class Bell:
                 with store.lock():
                     store.drop_editor(editor.pid)
                 self._look_away(editor)
-        self._front = last.pid == self.pid
+        self._front = last.pid == self.pid and last.focused > 0
 
     def _look_away(self, editor: Editor) -> None:
         """End the view of an editor that is gone; this also wakes the other hosts."""
@@ -273,10 +275,10 @@ def _is_shared(session: Session, store: Store) -> bool:
     return bool(session.machine) or is_published(store)
 
 
-def _recent(now: float, editor: Editor) -> tuple[float, int]:
+def _recent(now: float, editor: Editor) -> tuple[bool, float, int]:
     """Return what is greatest for the editor in front; a time to come is from before the clock
-    was set back, and says nothing."""
-    return editor.focused if editor.focused <= now else 0.0, editor.pid
+    was set back, and says only that it has a screen."""
+    return editor.focused > 0, editor.focused if editor.focused <= now else 0.0, editor.pid
 
 
 def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) -> Editor | None:

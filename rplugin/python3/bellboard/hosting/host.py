@@ -151,7 +151,7 @@ class Host:
         self.loop.wake()
 
     def focus(self, t: float) -> None:
-        """Note that our editor has had the focus since `t`."""
+        """Note that our editor has had the focus since `t`; 0: it has no screen."""
         self.bell.focus(t)
         self.loop.wake()
 

@@ -34,7 +34,7 @@ class Editor(NamedTuple):
     server: str  # its address
     tmux: str  # socket of the tmux server that it runs in
     pane: str
-    focused: float  # when it last got the focus
+    focused: float  # when it last got the focus; 0: it has no screen
 
 
 class Option(NamedTuple):
