@@ -47,8 +47,8 @@ class Aside:
         aside = f"{self._directory}/{time.time_ns():020d}-{proper}"
         try:
             os.rename(path, aside)
-        except FileNotFoundError:
-            return True
+        except FileNotFoundError:  # it is gone, or our folder is
+            return not os.path.lexists(path)
         except OSError:
             if not remove(path):
                 return False

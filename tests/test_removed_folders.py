@@ -1,0 +1,52 @@
+"""Folders of the state folder that somebody removes while a host runs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.hosting.attempts import Attempts
+from bellboard.hosting.connection import Connection
+from bellboard.hosting.upkeep import Upkeep
+from bellboard.storage.spool import ADDED, BELOW
+from bellboard.storage.store import Store
+
+pytestmark = pytest.mark.files
+
+
+class Owner:
+    """An owner without wishes."""
+
+    config: dict[str, Any] = {}  # noqa: RUF012
+
+    def arrived(self, generation: str) -> None: ...
+
+    def renewed(self) -> None: ...
+
+    def report(self, line: object, key: str | None = None) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("name", [*BELOW[1:], *ADDED])
+def test_a_removed_folder_comes_back(tmp_path: Path, name: str) -> None:
+    """With the next rescan, and what was to be set aside meanwhile is not forgotten."""
+    home = tmp_path / "home"
+    connection = Connection(home, Owner(), lambda: Store(home))
+    connection.fold(())
+    upkeep = Upkeep(connection, Attempts())
+    shutil.rmtree(home / name)
+    if name == "spool/bad":
+        junk = home / "spool/new/0001.x"
+        junk.write_bytes(b"junk")
+        connection.fold(())
+        assert junk.exists()
+    upkeep.expect()
+    upkeep.run()
+    assert (home / name).is_dir()
+    assert connection.spool.hosts.alive() == [connection.pid]
+    connection.fold(())
+    assert not list((home / "spool/new").glob("*.x"))
+    connection.close()
