@@ -1,0 +1,67 @@
+"""Writes that fail for another reason than a full disk: a quota, or here a limit on sizes."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.hosting.connection import Connection
+from bellboard.storage.store import Store
+
+pytestmark = pytest.mark.files
+
+
+class Owner:
+    """An owner that counts how often the database was opened."""
+
+    config: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def arrived(self, generation: str) -> None: ...
+
+    def renewed(self) -> None:
+        self.opened += 1
+
+    def report(self, line: object, key: str | None = None) -> str:
+        return ""
+
+
+@contextmanager
+def limited(size: int) -> Iterator[None]:
+    """Let no file grow past a size: SQLite then says "disk I/O error"."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="errors of SQLite have no names")
+def test_a_write_that_fails_does_not_close_the_database(tmp_path: Path) -> None:
+    """What is known stays, and what waits is folded once it can be written."""
+    owner, home = Owner(), tmp_path / "home"
+    connection = Connection(home, owner, lambda: Store(home))
+    connection.fold(())
+    connection.spool.write({"t": time.time(), "label": {"session_id": "a", "label": "x"}})
+    with limited((home / "board.db-wal").stat().st_size):
+        assert connection.fold(()) > 0
+        assert "the disk reports an error" in connection.notes["database"]
+        assert (owner.opened, connection.has_arrived) == (1, True)
+        assert list((home / "spool/new").iterdir())
+    connection.trouble.until = 0.0
+    while connection.fold(()) == 0.0:
+        pass
+    assert "database" not in connection.notes
+    assert not list((home / "spool/new").iterdir())
+    assert owner.opened == 1
+    connection.close()
