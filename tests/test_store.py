@@ -21,6 +21,7 @@ from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.core.notices import NEVER
 from bellboard.core.options import Options, options_of, settings_of
+from bellboard.core.session import Session
 from bellboard.hosting import backlog
 from bellboard.hosting.commands import Commands
 from bellboard.hosting.effects import PAUSE, Effects
@@ -448,6 +449,24 @@ def test_an_effect_waits_for_the_lock_without_blocking(make: Make, clock: Clock)
     assert one.store.all("SELECT transition_id, pid FROM claims") == [(1, 2)]
     for runner in commands:
         eventually(lambda runner=runner: runner.running == 0, "its end")
+
+
+def test_a_late_change_runs_its_command_only_if_it_still_holds() -> None:
+    """What happened while the only host was suspended is history, not news."""
+    now = time.time()
+    commands = {status: ["true", status] for status in ("working", "completed")}
+    session = Session("s", turn="completed", since=now - 7200)
+
+    def run(ago: float, before: str, after: str) -> int:
+        effects = Effects(commands, Commands())
+        change = Change(1, Transition(now - ago, "s", before, after, "", ""), True)
+        effects.ask(change, session)
+        return len(effects._asked)
+
+    assert run(7200, "completed", "working") == 0
+    assert run(7200, "working", "completed") == 1
+    assert run(7300, "working", "completed") == 0
+    assert run(1, "completed", "working") == 1
 
 
 # Options

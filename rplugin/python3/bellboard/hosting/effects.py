@@ -8,14 +8,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from ..core.deadlines import NEVER
+from ..core.events import AHEAD
+from ..core.ledger import Transition
 from ..core.published import project_of
-from ..core.session import Session
+from ..core.session import Session, status_of
 from ..storage.history import Change
 from ..storage.store import Busy, Claim, Store
 from .commands import Commands
 
 SLICE: Final = 0.1  # seconds in a row to start commands in: the event loop is blocked meanwhile
 PAUSE: Final = 0.25  # seconds until the lock is tried again
+LATE: Final = 60.0  # seconds after which a change that another followed is history
 MOST: Final = 1000  # commands waiting for others to finish; the oldest are dropped
 
 
@@ -48,6 +51,8 @@ class Effects:
         t = change.transition
         if not change.live or not self.wanted:
             return
+        if time.time() - t.t > LATE and not _holds(t, session):
+            return  # folded late: the only host was suspended
         words = [t.before or "none", t.after or "none", t.session_id]
         words.append(project_of(session) if session else "")
         for on in ("transition", t.after or "ended"):
@@ -84,6 +89,13 @@ class Effects:
         if not self._asked:
             self._dropped = 0
         return self._commands.patience() if full else NEVER
+
+
+def _holds(t: Transition, session: Session | None) -> bool:
+    """Return whether no other change of the session has followed; notices ask the same."""
+    if session is None or t.after is None:
+        return session is None or bool(session.ended)
+    return not session.ended and status_of(session) == t.after and t.t >= session.since - AHEAD
 
 
 def claimed(store: Store, claim: Claim, pid: int) -> bool | None:
