@@ -55,6 +55,7 @@ class Connection:
         self._owner, self._open_store = owner, open
         self._arriving = 0.0  # since when
         self._lost: Clerk | None = None  # of a database that was damaged, or lost its log
+        self._damaged = 0  # inode of a damaged database that others have open
         self._closed = False  # whether a database was unusable, perhaps because its log was lost
 
     @property
@@ -112,6 +113,11 @@ class Connection:
             self._meet(e, time.monotonic())
             return otherwise
 
+    def check_again(self) -> None:
+        """Check a damaged database again once no other host has it open: then it is set aside."""
+        if self.clerk is not None and "damage" in self.notes:
+            self.clerk.store.checked = any(p != self.pid for p in self.spool.hosts.alive())
+
     def announce(self, notes: Mapping[str, str] | None = None) -> None:
         """Record that this host is running; with notes, also what is wrong."""
         self.spool.hosts.announce(self.pid, notes)
@@ -157,7 +163,10 @@ class Connection:
             if not (others or self._lost) or store.option("watched_since") is None:
                 store.set_option("watched_since", now, self.pid, now)
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")
-            store.checked = bool(others) and not self._closed
+            is_known = store.inode == self._damaged
+            store.checked = bool(others) and (is_known or not self._closed)
+            if not is_known:
+                self.notes.pop("damage", None)
         wanted = self._owner.config.get("options")
         if isinstance(wanted, Mapping):
             options = options_of(wanted, Options())
@@ -174,6 +183,8 @@ class Connection:
         """Close a useless database; return the seconds until the next try."""
         if isinstance(error, OF_NO_USE) or is_unreadable(error):
             self._closed = True
+            if isinstance(error, Damaged):
+                self._damaged = error.inode
             if self._is_still_ours(error):
                 self._lost = self._lost or self.clerk  # one that has not arrived knows nothing
             self.close()

@@ -102,7 +102,7 @@ class Trouble:
         if there is None:
             others = [p for p in self._spool.hosts.alive() if p != self._pid]
             pids = ", ".join(map(str, others))
-            self.notes["database"] = f"{damage}; stop the processes that have it open: {pids}"
+            self.notes["damage"] = f"{damage}; stop the processes that have it open: {pids}"
             return LONGEST_WAIT * (1 + random.random())
         self.notes["set aside"] = f"{damage}; moved to {there}"
         return self._at_once_first()

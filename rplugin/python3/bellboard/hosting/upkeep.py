@@ -69,6 +69,7 @@ class Upkeep:
         if clerk.store.is_replaced():
             self._connection.close()
             return 0.0
+        self._connection.check_again()
         goes_on = self._connection.use(lambda clerk: clerk.sweep(time.time()), otherwise=False)
         if time.monotonic() >= self._pruned + PRUNE:
             is_more = self._connection.use(lambda clerk: clerk.store.prune(time.time()), None)

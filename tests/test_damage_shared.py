@@ -1,0 +1,94 @@
+"""Damage that only the check of the whole file finds, while another host has the database open."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.hosting.attempts import Attempts
+from bellboard.hosting.connection import Connection
+from bellboard.hosting.upkeep import Upkeep
+from bellboard.storage.damaged import kept
+from bellboard.storage.store import Store
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+PAGE = 4096
+
+
+class Owner:
+    """An owner that counts how often the database was opened."""
+
+    config: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def arrived(self, generation: str) -> None: ...
+
+    def renewed(self) -> None:
+        self.opened += 1
+
+    def report(self, line: object, key: str | None = None) -> str:
+        return ""
+
+
+def damage(home: Path) -> None:
+    """Fill the database with a log, and spoil a page in the middle of it."""
+    store = Store(home)
+    with store.lock():
+        row = "INSERT INTO events VALUES (NULL,?,'f','r',1,'w',NULL,NULL,?)"
+        store.db.executemany(row, [(f"s{i}", b"x" * 200) for i in range(4000)])
+    store.close()
+    path = home / "board.db"
+    data = bytearray(path.read_bytes())
+    leaves = [at for at in range(PAGE, len(data), PAGE) if data[at] == 0x0A]
+    at = leaves[len(leaves) // 2]
+    data[at + 200 : at + 3200] = b"\xff" * 3000
+    path.write_bytes(data)
+
+
+def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: Path) -> None:
+    """It is not opened again with each rescan, which would end all links to machines."""
+    owner, home = Owner(), tmp_path / "home"
+    connection = Connection(home, owner, lambda: Store(home))
+    connection.fold(())
+    connection.close()
+    damage(home)
+    other, neighbour = Store(home), home / "hosts" / str(os.getppid())
+    neighbour.touch()
+    connection.fold(())
+    assert connection.clerk is not None
+    connection.clerk.store.checked = False
+    upkeep = Upkeep(connection, Attempts())
+
+    def rescan() -> None:
+        connection.trouble.until = 0.0
+        connection.fold(())
+        upkeep.expect()
+        upkeep.run()
+
+    def noted() -> bool:
+        rescan()
+        return "damage" in connection.notes
+
+    eventually(noted, "the damage")
+    rescan()
+    opened, until = owner.opened, time.monotonic() + 0.5
+    while time.monotonic() < until:
+        rescan()
+    assert owner.opened == opened
+    assert str(os.getppid()) in connection.notes["damage"]
+    other.close()
+    neighbour.unlink()
+
+    def is_set_aside() -> bool:
+        rescan()
+        return bool(kept(home)) and "damage" not in connection.notes
+
+    eventually(is_set_aside, "a new database")
+    connection.close()
