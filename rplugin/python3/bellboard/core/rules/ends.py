@@ -117,9 +117,8 @@ def _decides(s: Session, e: Event, o: Options) -> bool:
 
 
 def catch_up(s: Session, e: Event, o: Options) -> str | None:
-    """Another turn ended: its prompt was queued or is in the transcript, which alone reported it."""
-    is_another = (e.prompt_id and e.prompt_id != s.prompt_id) or s.over < s.began <= e.t
-    if not (is_another and e.t > s.over):
+    """Another turn ended: its prompt was queued, and nothing else reported it."""
+    if not (e.prompt_id and e.prompt_id != s.prompt_id and e.t > s.over):
         return "no turn ran"
     return finish(s, e, o)
 
