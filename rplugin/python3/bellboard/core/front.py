@@ -97,11 +97,17 @@ def stays(s: Session, pid: int) -> bool:
     return p is not None and bool(p.started) and not p.shared
 
 
+def _goes_on(s: Session, run: Run) -> bool:
+    """Return whether another run in its terminal is seen to live, and asks or one is headless."""
+    is_apart = s.headless or run.headless or status_of(run) == "blocked"
+    return is_apart and stays(s, run.pid)
+
+
 def displace(s: Session) -> None:
-    """Drop other runs in the same terminal: a terminal has one run."""
+    """Drop other runs in the same terminal, as it has one; but for one that goes on beside it."""
     place = terminal_of(s)
     there = (pid for pid, run in s.aside.items() if place and terminal_of(run) == place)
-    gone = {pid for pid in there if not stays(s, pid)}
+    gone = {pid for pid in there if not _goes_on(s, s.aside[pid])}
     if gone:
         s.aside = {pid: run for pid, run in s.aside.items() if pid not in gone}
         s.processes = {pid: p for pid, p in s.processes.items() if pid not in gone}

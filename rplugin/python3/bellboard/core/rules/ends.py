@@ -75,8 +75,8 @@ def release(s: Session, e: Event, o: Options) -> str | None:
     if s.held not in ("stop", "fail"):
         return "the CLI reports no status"
     # A dialog may hide that a Stop hook still runs, and many are closed at once.
-    # After an error none is waited for: whatever they say, the turn has failed.
-    is_hidden = e.kind == "registry dialog" and s.held == "stop"
+    # After an error none is waited for, as they cannot send the turn on.
+    is_hidden = e.kind == "registry dialog" and (s.held == "stop" or bool(s.queue))
     s.held_until = e.clock + (o.outweigh if is_hidden else o.settle)
     return None
 
@@ -218,7 +218,8 @@ def reject(s: Session, e: Event, o: Options) -> str | None:
     """A hook of the user refused the prompt, so it starts no turn."""
     if e.t < s.began:
         return "older than the prompt"
-    if s.queue:  # it was typed into a running turn, which goes on
+    is_sure = s.prompt_id or any(not t.agent for t in s.tools.values())
+    if s.queue and is_sure:  # it was typed into a running turn, which goes on
         s.queue = s.queue[:-1]
         return None
     if s.held:

@@ -89,7 +89,7 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows that it is working."""
     if not is_alone(s) and s.turn != "unknown":
         began = e.t - (o.settle if s.hooked else 0.0)  # its stamp may be later than the file's
-        if e.kind == "said prompt" and (not s.hooked or began > s.over):
+        if e.kind == "said prompt" and (not s.hooked or (is_busy(s) and began > s.over)):
             s.began, s.said_id = max(s.began, began), e.prompt_id
         return "its hooks or session file report that"
     if e.t <= s.over:

@@ -130,7 +130,7 @@ def named(s: Session, e: Event, o: Options) -> Block:
 def agent_of_form(s: Session, e: Event) -> str:
     """Return the subagent whose tool a form belongs to: its hook does not say which thread asks."""
     threads = [t.agent for t in s.tools.values() if is_of(t.name, e.tool, e.asks)]
-    return threads[-1] if threads and all(threads) else ""
+    return threads[0] if len(threads) == 1 else ""
 
 
 def is_of(tool: str, asked: str, asks: str) -> bool:
