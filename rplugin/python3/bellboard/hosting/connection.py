@@ -115,8 +115,11 @@ class Connection:
 
     def check_again(self) -> None:
         """Check a damaged database again once no other host has it open: then it is set aside."""
-        if self.clerk is not None and "damage" in self.notes:
-            self.clerk.store.checked = any(p != self.pid for p in self.spool.hosts.alive())
+        if self.clerk is None or "damage" not in self.notes:
+            return
+        if not any(p != self.pid for p in self.spool.hosts.alive()):
+            del self.notes["damage"]  # noted again, or set aside, if it is still there
+            self.clerk.store.checked = False
 
     def announce(self, notes: Mapping[str, str] | None = None) -> None:
         """Record that this host is running; with notes, also what is wrong."""

@@ -52,7 +52,7 @@ class Upkeep:
         return {"stuck": f"{files} in {where} cannot be read now: check the disk, or delete them"}
 
     def _sweep(self) -> float:
-        self._spool.prepare()  # somebody may have removed a folder
+        self._attempt.once("rescan", "folders", self._spool.restore)
         if self._connection.has_arrived:
             self._connection.announce()
         self._count()  # before what is stuck is tried again

@@ -97,6 +97,11 @@ class Spool:
             with contextlib.suppress(OSError):  # a full disk, since an update
                 ground.make(self.home, (folder,))
 
+    def restore(self) -> None:
+        """Create the folders that somebody has removed."""
+        if not all((self.home / name).is_dir() for name in BELOW + ADDED):
+            self.prepare()
+
     def obstacle(self) -> str:
         """Return what is wrong inside the folder, or ""."""
         return ground.obstacle(self.home, BELOW + ADDED)
