@@ -1,3 +1,4 @@
+import fs from "node:fs"
 import net from "node:net"
 
 const LIMIT = 1 << 17 // bytes of an answer

@@ -2,14 +2,16 @@
 // It writes nothing itself: each report is one run of `emit`, in order.  It never throws: an error
 // here must not reach the agent.
 import { spawn } from "node:child_process"
-import fs from "node:fs"
 
 const LONGEST = 4000 // characters of a text to report
-const PATIENCE = 5000 // milliseconds for a report: a slow disk takes two, a dead mount never ends
+const PATIENCE = 4000 // milliseconds for a report: a slow disk takes two, a dead mount never ends
+const HOLD = 5000 // milliseconds without progress after which nobody waits for reports any more
+const MINE = '[ -O "$0" ] && exec "$0" "$@"' // not one of another user
 const xdg = process.env.XDG_STATE_HOME
 const state =
   process.env.BELLBOARD_HOME ||
   (xdg?.startsWith("/") ? xdg : `${process.env.HOME}/.local/state`) + "/bellboard"
+const holds = new Set() // timers of those that wait for a report
 let queue = Promise.resolve()
 
 const cut = (_, value) =>
@@ -20,34 +22,38 @@ const run = (agent, pid, event, payload) =>
   new Promise((done) => {
     const name = event.replace(/^tool/, "Tool").replace(/\W/g, "_")
     const script = `${state}/emit`
-    // Not one of the current folder, nor of another user.
-    if (!script.startsWith("/") || fs.statSync(script).uid !== process.geteuid()) return done()
-    const emit = spawn(script, [name, String(pid), agent], {
+    if (!script.startsWith("/")) return done() // not one of the current folder
+    // Looked at and started by a shell: on a dead mount, both would hold the agent up.
+    const emit = spawn("/bin/sh", ["-c", MINE, script, name, String(pid), agent], {
       stdio: ["pipe", "ignore", "ignore"],
     })
-    const late = setTimeout(() => {
-      emit.kill("SIGKILL")
-      done() // now: on a dead mount it may outlive that
-    }, PATIENCE).unref()
     const end = () => {
       clearTimeout(late)
+      if (!emit.killed) for (const hold of holds) hold.refresh() // the next one has as long
       done()
     }
+    const late = setTimeout(() => {
+      emit.kill("SIGKILL")
+      end() // now: on a dead mount it may outlive that
+    }, PATIENCE).unref()
     emit.on("error", end)
     emit.on("close", end)
     emit.stdin.on("error", () => {})
     emit.stdin.end(payload)
     for (const each of [emit, emit.stdin]) each.unref?.()
   })
-// Until it has told, or for that long, this keeps an agent from ending, and one that waits from
-// going on; nothing else does.
+// While reports make progress, an agent does not end before its last one was told, and one that
+// waits for that does not go on.
 const inTime = (told) =>
   new Promise((done) => {
-    const late = setTimeout(done, PATIENCE)
-    told.then(() => {
-      clearTimeout(late)
+    const end = () => {
+      clearTimeout(hold)
+      holds.delete(hold)
       done()
-    })
+    }
+    const hold = setTimeout(end, HOLD)
+    holds.add(hold)
+    told.then(end)
   })
 const report = (agent, pid, event, said, shorten = cut) => {
   const payload = JSON.stringify(said, shorten) // now: it may change while others are reported

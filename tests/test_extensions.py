@@ -201,6 +201,13 @@ def test_a_report_that_hangs_does_not_stop_those_after_it(plays: Plays, home: Ho
     assert [each["event"] for each in told] == names[1:]
 
 
+def test_slow_reports_are_told_in_full_before_an_agent_ends(plays: Plays, home: Home) -> None:
+    names = ["session_start", "agent_start", "session_shutdown"]
+    slowed(home, **dict.fromkeys(names, "sleep 2.5"))
+    told = plays("pi", [*([name, {}] for name in names), ["quit", {}]])
+    assert [each["event"] for each in told] == names
+
+
 def test_reports_that_hang_hold_an_agent_that_ends_up_once(plays: Plays, home: Home) -> None:
     """It waits for the last of them, as it may end right after it."""
     slowed(home, agent_start=HANGS, agent_end=HANGS, session_shutdown=HANGS)
