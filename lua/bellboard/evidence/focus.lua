@@ -45,7 +45,7 @@ end
 
 --- Note a key: without focus events, only keys prove that the user is here.
 local function here()
-  if reported then
+  if reported or #api.nvim_list_uis() == 0 then
     return
   elseif presence then
     presence:start(
