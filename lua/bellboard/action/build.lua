@@ -14,10 +14,13 @@ local M = {}
 local DECLINED = 'build-declined'
 
 local building = false
+--- The user has asked for it: once built, it starts.
+local is_asked = false
 
 --- Build in the background, then start.
 ---@param by_itself? boolean the user has not asked for it: it starts only if it runs, or should
 M.run = function(by_itself)
+  is_asked = is_asked or not by_itself
   if building then
     return message.info('the Python packages are already being installed')
   end
@@ -27,10 +30,11 @@ M.run = function(by_itself)
   builder.run(program.root(), function(text)
     message.info(text .. ' …')
   end, function(built)
-    building = false
+    local asked = is_asked
+    building, is_asked = false, false
     if built.ok then
       message.info(('%s in %.0f s'):format(built.text, (vim.uv.hrtime() - began) / 1e9))
-      if by_itself and not coprocess.is_wanted() then
+      if not (asked or coprocess.is_wanted()) then
         return
       end
       return require('bellboard').restart()
@@ -40,7 +44,7 @@ M.run = function(by_itself)
         'r',
         'try again',
         function()
-          M.run(by_itself)
+          M.run(not asked)
         end,
       },
       {

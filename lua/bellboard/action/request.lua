@@ -217,7 +217,7 @@ local ENDS = { close = true, failed = true }
 ---@param name string
 local function press(name)
   local open = opened.now()
-  if not open or open.is_done and not ENDS[name] then
+  if not open or not window.is_open() or open.is_done and not ENDS[name] then
     return
   elseif not (opened.MEANS[name] or LEAVES[name]) then
     moves[name](open)

@@ -73,8 +73,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     if hosts := list(Spool(home).hosts.alive() if home.exists() else ()):
         pids = ", ".join(map(str, hosts))
         raise Problem(
-            f"bellboard is still running (processes {pids}): quit Neovim, "
-            "or run `:Bellboard stop` in it; then try again"
+            f"bellboard is still running (processes {pids}): quit Neovim, or run "
+            "`:Bellboard stop` in it, and end each `bellboard serve`; then try again"
         )
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
     ours = dict.fromkeys(path for name in names for path in home.glob(name))
@@ -82,7 +82,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         # What Neovim has asked or said once: lua/bellboard/state/remembered.lua
         neovim = os.environ.get("NVIM_APPNAME") or "nvim"
         ours |= dict.fromkeys(user_state(os.environ).glob(f"{neovim}/bellboard"))
-    with contextlib.suppress(Problem):  # no home
+    with contextlib.suppress(Problem, OSError):  # no home, or not readable
         ours |= dict.fromkeys(place for place in [linked()] if is_ours(place))
     servers = wired()
     if not (ours or copies or servers or home.exists()):
