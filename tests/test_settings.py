@@ -368,6 +368,23 @@ def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
     assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
 
 
+def test_purge_says_what_is_left_in_tmux_conf(home: Home) -> None:
+    """It is the user's file; a line there would set everything up again when tmux starts."""
+    conf = home.root / "config/tmux/tmux.conf"
+    conf.parent.mkdir()
+    conf.write_text("set -g mouse on\n  # bellboard\nrun-shell -b ': bellboard; exec x tmux'\n")
+    (home.root / ".tmux.conf").write_text("set -ga status-right ' #{@bellboard-status}'\n" * 2)
+    left = [
+        "kept: ~/.tmux.conf; remove what is about bellboard there: lines 1, 2",
+        "kept: ~/config/tmux/tmux.conf; remove what is about bellboard there: line 3",
+    ]
+    run(home, "list")
+    for _ in range(2):
+        said = run(home, "uninstall", "--purge", "--yes")
+        assert left == [line for line in said.splitlines() if "tmux.conf" in line]
+        assert "nothing of bellboard is left" not in said
+
+
 def test_purge_removes_a_link_to_the_state_folder(home: Home) -> None:
     """And the folder that it leads to."""
     place = home.root / "elsewhere"

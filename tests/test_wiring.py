@@ -154,14 +154,14 @@ def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
     assert "prefix b     pick a session\n" in said
     assert "not in the status line" in said
     assert "theirs" in tmux.run("show-options", "-gv", "status-right").splitlines()[0][:6]
-    line = room.bellboard("tmux", "--apply", "--status").splitlines()[-1].strip()
-    room.bellboard("tmux", "--remove")
+    conf = room.home.root / ".tmux.conf"
+    conf.write_text(room.bellboard("tmux", "--apply", "--status").splitlines()[-1])
+    assert room.bellboard("tmux", "--remove").endswith("what is about bellboard there: line 1\n")
     assert before == set_there(tmux)
-    tmux.run("source-file", str(room.home.file("tmux.conf", line)))
+    tmux.run("source-file", str(conf))
     shown = lambda: tmux.run("show-options", "-gv", "status-right")  # noqa: E731
     eventually(lambda: shown() == f"#{{{OPTION}}} theirs #{{pane_id}};\n")
-    said = room.bellboard("tmux", "--apply")
-    assert "  status       in the status line\n" in said
+    assert "  status       in the status line\n" in room.bellboard("tmux", "--apply")
     assert shown().count(OPTION) == 1
     assert "hooks, keys and status" in room.bellboard("uninstall", "--purge", "--yes")
     assert before == set_there(tmux)

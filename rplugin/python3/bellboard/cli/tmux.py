@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..core.visible import plain
 from .adding import Args, Commands, add, filled
 from .goto import server
 from .home import Problem, check_mount, here, icons, opened, warn
+from .hooks import short
 from .terminal import agrees, has_terminal
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE: Final = 5.0  # seconds to wait for a server before changing it; it may be busy
+LARGEST: Final = 1 << 20  # bytes of a tmux.conf that is read
 #: The keys after the prefix.
 KEYS: Final = {"pick": "b", "answer": "M-a", "next": "B", "back": "M-b"}
 NOT_SHOWN = """\
@@ -55,6 +58,8 @@ def wire(args: Args) -> int:
         register(tmux, False)
         if not args.quiet:
             print(f"removed from the tmux server at {tmux.socket}: hooks, keys and the status")
+            for line in kept():
+                print(line)
         return 0
     register(tmux, True)
     problems = wiring.apply(tmux, made)
@@ -99,6 +104,25 @@ def wired() -> list[Tmux]:
     here = socket_in(os.environ)
     found = [x for x in {*sockets(os.environ), here} - {""} if is_wired(Tmux(x))]
     return [Tmux(x, PATIENCE) for x in found]
+
+
+def kept() -> Iterator[str]:
+    """Yield what to remove from each tmux.conf of this user: tmux would set it up again."""
+    from ..system.files import read
+
+    home = os.environ.get("HOME", "")
+    folders = (os.environ.get("XDG_CONFIG_HOME", ""), f"{home}/.config" * bool(home))
+    places = [f"{home}/.tmux.conf", *(f"{x}/tmux/tmux.conf" for x in folders if x)]
+    for place in dict.fromkeys(places):
+        try:
+            lines = read(place, LARGEST)[0].splitlines()
+        except OSError:
+            continue
+        set_ = [b"" if line.lstrip().startswith(b"#") else line for line in lines]
+        ours = [n for n, line in enumerate(set_, 1) if b"bellboard" in line]
+        if ours:
+            which = f"line{'s' * (len(ours) > 1)} {', '.join(map(str, ours))}"
+            yield f"kept: {short(Path(place))}; remove what is about bellboard there: {which}"
 
 
 def running(socket: str) -> Tmux:

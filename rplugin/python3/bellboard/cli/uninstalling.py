@@ -67,7 +67,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     from ..agents.clis import clis
     from ..storage.spool import Refused, Spool, user_state
     from .path import is_ours, linked
-    from .tmux import wired
+    from .tmux import kept, wired
     from .wiring import remove
 
     if hosts := list(Spool(home).hosts.alive() if home.exists() else ()):
@@ -85,8 +85,9 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     with contextlib.suppress(Problem, OSError):  # no home, or not readable
         ours |= dict.fromkeys(place for place in [linked()] if is_ours(place))
     servers = wired()
+    left = [*kept()]
     if not (ours or copies or servers or home.exists()):
-        print("nothing of bellboard is left")
+        print("\n".join(left) or "nothing of bellboard is left")
         return
     for path in (*ours, *copies):
         print(f"- {path}")
@@ -100,6 +101,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+    for line in left:
+        print(line)
     if not home.exists():
         return
     if rest := sorted(path.name for path in home.iterdir()):
