@@ -146,6 +146,21 @@ def test_output_to_a_terminal_is_coloured_unless_disabled(
     assert "\x1b" not in shown(TERM="dumb")
 
 
+@pytest.mark.tmux
+@pytest.mark.parametrize("term", ["Dumb", "unknown", ""])
+def test_a_terminal_whose_cursor_does_not_move_gets_lines(
+    shell: Shell, tmux: tmuxes.Server, term: str
+) -> None:
+    """However its TERM is written; a screen would be a heap of escapes there."""
+    fill(shell)
+    run = f"'{sys.executable}' -m bellboard"
+    script = f"{run} pick; {run} answer --popup; exec {run} watch"
+    pane = tmux.open(("env", f"TERM={term}", "sh", "-c", script), env=shell.env, columns=200)
+    for said in ("use `bellboard list` instead", "leave out --popup"):
+        pane.shows(f"needs a terminal whose cursor can be moved; {said}")
+    pane.shows(r"(?m)^ \d\d:\d\d:\d\d  api  working → blocked")
+
+
 def test_unwritable_output_is_reported(shell: Shell) -> None:
     fill(shell)
     shell.bellboard("list")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .adding import Args, Commands, add, add_session
 from .home import Problem, check_mount, find, icons, listed, opened
-from .terminal import has_terminal
+from .terminal import has_terminal, paints
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -47,8 +47,11 @@ def go_to(args: Args) -> None:
 def pick_session(args: Args) -> int:
     from ..screen.picker import choose
 
-    if not has_terminal():
-        raise Problem("`bellboard pick` needs a terminal; use `bellboard list` instead")
+    if not (has_terminal() and paints()):
+        raise Problem(
+            "`bellboard pick` needs a terminal whose cursor can be moved; "
+            "use `bellboard list` instead"
+        )
     with opened() as clerk:
         shown, worn = [p for p in listed(clerk) if not p["hidden"]], icons(clerk)
     chosen = choose(shown, worn)

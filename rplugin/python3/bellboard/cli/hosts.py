@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .adding import Args, Commands, add
 from .home import Problem, first_run, here, icons, opened, print_json, reason, refusals, warn
+from .terminal import paints
 
 if TYPE_CHECKING:
     from ..hosting.host import Host
@@ -102,7 +103,7 @@ def watch_sessions(args: Args) -> None:
 
         run_host(push, {})
         leave()
-    elif sys.stdout.isatty() and os.environ.get("TERM") not in ("", "dumb", "unknown", None):
+    elif paints():
         from ..core import words
         from ..screen.live import Live
 

@@ -17,7 +17,7 @@ from .goto import flashing
 from .goto import show as go_there
 from .home import Problem, listed, opened
 from .runner import Runner, asking, decoded, waiting
-from .terminal import has_terminal
+from .terminal import has_terminal, paints
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -30,8 +30,11 @@ Asks = tuple[str, str, float]  # where, request, since when
 
 def run(args: Args) -> int:
     """Show open requests, longest waiting first, until none is left or the user quits."""
-    if not has_terminal():
-        raise Problem("`bellboard answer --popup` needs a terminal; leave out --popup")
+    if not (has_terminal() and paints()):
+        raise Problem(
+            "`bellboard answer --popup` needs a terminal whose cursor can be moved; "
+            "leave out --popup"
+        )
     with opened() as clerk:
         first = asking(clerk, args.session)["session_id"] if args.session else ""
         flow = Flow(clerk, Runner(clerk, "a popup"), first)
