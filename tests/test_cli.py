@@ -374,11 +374,33 @@ def test_an_empty_name_never_stands_for_the_default(shell: Shell, words: str) ->
     assert "it is empty" in said.stderr and not said.stdout
 
 
-@pytest.mark.parametrize("minutes", ["inf", "nan", "1e300", "-5", "x"])
-def test_a_snooze_has_an_end(shell: Shell, minutes: str) -> None:
+@pytest.mark.parametrize("minutes", ["inf", "nan", "-5", "x"])
+@pytest.mark.parametrize("command", ["snooze a1", "history --since", "record --minutes"])
+def test_minutes_are_a_length_of_time(shell: Shell, command: str, minutes: str) -> None:
+    said = shell.bellboard(*command.split(), minutes, code=2).stderr
+    assert f"not a number of minutes: {minutes}" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("list --ended --all --machine dev", "--all and --machine list running sessions; leave"),
+        ("list --ended --machine dev", "--all and --machine list running sessions; leave"),
+        ("goto api --next", "give either a session or --next; "),
+        ("goto", "give either a session or --next; "),
+        ("serve --notices []", "--notices: expected a JSON object, not []"),
+        ("serve --notices {", "--notices: expected a JSON object: "),
+    ],
+)
+def test_no_option_is_ignored(shell: Shell, command: str, why: str) -> None:
+    """What cannot be done is refused, with what can be."""
+    assert why in shell.fails(*command.split())
+
+
+def test_a_snooze_has_an_end(shell: Shell) -> None:
     fill(shell)
-    said = shell.bellboard("snooze", "a1", minutes, code=2).stderr
-    assert f"invalid minutes value: '{minutes}'" in said
+    said = shell.bellboard("snooze", "a1", "1e300", code=2).stderr
+    assert "longer than a year: 1e300; park the session instead" in said
     assert "snoozed_until" not in shell.sessions()["a1"]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -54,6 +56,14 @@ def filled(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
     return text
+
+
+def minutes(text: str) -> float:
+    """Take a number of minutes; refuse what is no length of time, such as `nan`."""
+    with contextlib.suppress(ValueError):
+        if 0 <= (given := float(text)) < math.inf:
+            return given
+    raise argparse.ArgumentTypeError(f"not a number of minutes: {text}")
 
 
 def add_session(made: argparse.ArgumentParser, **how: Any) -> None:

@@ -5,11 +5,12 @@ Each writes evidence to the spool, so it is logged, can be replayed, and reaches
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .adding import Args, Commands, add, add_session
+from .adding import Args, Commands, add, add_session, minutes
 from .home import Problem, find, opened
 
 if TYPE_CHECKING:
@@ -43,16 +44,16 @@ def add_to(commands: Commands) -> None:
     )
     add_session(snooze)
     text = "default: 15; 0 ends the snooze"
-    snooze.add_argument("minutes", metavar="MINUTES", type=minutes, nargs="?", help=text)
+    snooze.add_argument("minutes", metavar="MINUTES", type=up_to_a_year, nargs="?", help=text)
     forget = add(commands, "forget", forget_session, "remove a session from the board")
     add_session(forget)
 
 
-def minutes(text: str) -> float:
-    """Return a number of minutes; raise ValueError if a session cannot be snoozed for that long."""
-    given = float(text)
-    if not 0 <= given <= LONGEST:
-        raise ValueError
+def up_to_a_year(text: str) -> float:
+    """Take a number of minutes to snooze a session; refuse what is too long."""
+    given = minutes(text)
+    if given > LONGEST:
+        raise argparse.ArgumentTypeError(f"longer than a year: {text}; park the session instead")
     return given
 
 

@@ -33,7 +33,7 @@ def add_to(commands: Commands) -> None:
 
 def go_to(args: Args) -> None:
     if bool(args.session) == args.next:
-        raise Problem("give a session or --next; run `bellboard list` to see them all")
+        raise Problem("give either a session or --next; run `bellboard list` to see them all")
     if args.attach:
         attach(next_needing("") if args.next else named(args.session))
         return

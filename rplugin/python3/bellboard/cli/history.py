@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .adding import Args, Commands, add, add_session, filled
+from .adding import Args, Commands, add, add_session, filled, minutes
 from .home import Problem, find, opened, print_json, warn
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def add_to(commands: Commands) -> None:
     history = add(commands, "history", show_history, "list status changes and answers")
     add_session(history, nargs="?", help="only this session")
     history.add_argument(
-        "--since", type=float, metavar="MINUTES", help="only the last MINUTES minutes"
+        "--since", type=minutes, metavar="MINUTES", help="only the last MINUTES minutes"
     )
     history.add_argument("--notices", action="store_true", help="list notifications instead")
     history.add_argument("--json", action="store_true", help="print one JSON object per line")
@@ -43,7 +43,7 @@ def add_to(commands: Commands) -> None:
     )
     record.add_argument(
         "--minutes",
-        type=float,
+        type=minutes,
         default=10.0,
         help="sessions active in the last MINUTES minutes, each from its start (default: 10)",
     )

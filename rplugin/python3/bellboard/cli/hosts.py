@@ -79,9 +79,11 @@ def serve_host(args: Args) -> None:
     config: dict[str, Any] = {"callbacks": commands, "pull_requests": args.pull_requests}
     if args.notices is not None:
         try:
-            config["notices"] = dict(json.loads(args.notices))
-        except (ValueError, TypeError) as e:
+            config["notices"] = json.loads(args.notices)
+        except ValueError as e:
             raise Problem(f"--notices: expected a JSON object: {e}") from None
+        if not isinstance(config["notices"], dict):
+            raise Problem(f"--notices: expected a JSON object, not {args.notices}")
     run_host(Notes().push, config, NOBODY)
     leave()
 

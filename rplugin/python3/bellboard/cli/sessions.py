@@ -38,6 +38,8 @@ def add_to(commands: Commands) -> None:
 
 def list_sessions(args: Args) -> None:
     if args.ended:
+        if args.all or args.machine is not None:
+            raise Problem("--all and --machine list running sessions; leave out --ended")
         list_ended(args)
         return
     if args.dir is not None:
