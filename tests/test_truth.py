@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -22,6 +24,18 @@ EVIDENCE: Final = {
 }
 FLOOR: Final = {"all evidence": 0.999, "hooks and transcripts": 0.92, "hooks alone": 0.79}
 LONGEST_WRONG: Final = 0.5
+README: Final = " ".join((Path(__file__).parents[1] / "README.md").read_text().split())
+CLAIM: Final = (
+    r"in (\d+) recordings .* (\d+) % of the time with hooks, and (\d+) % with session files"
+)
+
+
+def claimed() -> dict[str, tuple[int, int]]:
+    """Return how many recordings and how many percent of the time the README speaks of."""
+    found = re.search(CLAIM, README)
+    assert found, "the README no longer says how often the status is right"
+    count, hooks, everything = map(int, found.groups())
+    return {"hooks alone": (count, hooks), "all evidence": (count, everything)}
 
 
 @cache
@@ -52,7 +66,10 @@ def test_the_board_agrees_with_the_clis_own_account(kind: str) -> None:
     wrongs = {name: wrong(name, lines_of(name), kind) for name in RECORDINGS}
     total = sum(x.end - x.start for name in RECORDINGS for x in truth(name))
     assert total > 390, "the recordings hold six minutes and a half of the CLI's own account"
-    assert 1 - sum(map(sum, wrongs.values())) / total >= FLOOR[kind], longer(wrongs, 0.0)
+    right = 1 - sum(map(sum, wrongs.values())) / total
+    assert right >= FLOOR[kind], longer(wrongs, 0.0)
+    said = claimed().get(kind)
+    assert said in (None, (len(RECORDINGS), round(100 * right)))
 
 
 def test_with_all_evidence_nothing_wrong_lasts() -> None:
