@@ -154,7 +154,7 @@ def test_an_update_starts_nothing_that_the_user_does_not_run(nvim: Editors) -> N
     """It restarts the background process, unless `auto_start` is off or the user stopped it."""
     editor, channel = nvim(config=QUIET), "return require('bellboard.host').status().channel"
     editor.lua(UPDATED, str(CHECKOUT))
-    editor.shows("built in 0 s")
+    editor.shows("built in 0 s; restart Neovim to use the update")
     assert not editor.lua(RUNS)
     editor.command("ClaudeSessions start")
     before = editor.lua(channel)

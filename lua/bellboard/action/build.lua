@@ -33,7 +33,8 @@ M.run = function(by_itself)
     local asked = is_asked
     building, is_asked = false, false
     if built.ok then
-      message.info(('%s in %.0f s'):format(built.text, (vim.uv.hrtime() - began) / 1e9))
+      local updated = by_itself and '; restart Neovim to use the update' or '' -- its Lua is loaded
+      message.info(('%s in %.0f s%s'):format(built.text, (vim.uv.hrtime() - began) / 1e9, updated))
       if not (asked or coprocess.is_wanted()) then
         return
       end
