@@ -39,7 +39,7 @@ local function read()
   pending = {}
 end
 
---- Wait until the user is in normal or terminal mode, with nothing typed of a command.
+--- Wait until the user is in normal or terminal mode, with no half-typed command.
 local function read_when_free()
   local mode = api.nvim_get_mode()
   if not mode.blocking and (mode.mode == 'n' or mode.mode:find('t$')) then

@@ -1,7 +1,7 @@
 -- What the sessions of agentic.nvim say about their chats.
 local M = { agent = 'agentic', filetype = 'AgenticChat' }
 
---- How a turn ended: only the chat itself tells that.
+--- How a turn ended: only the chat itself shows that.
 ---@param buf integer
 ---@param from integer its first line
 ---@return bellboard.ChatSays

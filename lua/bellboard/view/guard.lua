@@ -39,7 +39,7 @@ M.new = function(settled)
       local left = mine - vim.uv.hrtime()
       if mine ~= ready then
         return -- a key was pressed
-      elseif left > 0 then -- the timer was early, as it counts from the last turn of the event loop
+      elseif left > 0 then -- early: a timer counts from the start of this pass of the event loop
         return vim.defer_fn(look, math.ceil(left / 1e6))
       end
       vim.on_key(nil, namespace)

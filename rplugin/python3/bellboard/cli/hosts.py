@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 Push = Callable[[Message], None]
 GLANCE = 0.2  # seconds to wait for the screen to be restored
-NOBODY = -1  # reads what a host prints
+NOBODY = -1  # no output whose reader could go away
 
 
 def add_to(commands: Commands) -> None:

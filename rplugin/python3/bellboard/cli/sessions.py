@@ -54,7 +54,7 @@ def list_sessions(args: Args) -> None:
         return
     from ..screen import terminal
 
-    start = "" if sessions else first_run()  # that asks every agent
+    start = "" if sessions else first_run()  # only then: it looks for every agent
     terminal.show_list(sessions, now, args.all, start, worn)
 
 

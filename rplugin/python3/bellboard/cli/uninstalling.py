@@ -44,7 +44,7 @@ def uninstall_all(args: Args) -> int:
                     print(f"{short(path)} enables the plugin; {installer.unplug}")
                 change = installer.take_out(path)
             do(installer, change, args.yes)
-        except Exception as e:  # the hooks in the other files go
+        except Exception as e:  # still remove the hooks from the other files
             warn(f"{installer.cli.name}: {said(e)}")
             failed = True
     copies = [copy for _, path in files for copy in backups(path)]

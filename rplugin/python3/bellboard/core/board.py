@@ -149,7 +149,7 @@ class Board(Records):
             take_up(s, whose(s, e))
         if (no := _unfit(s, e, from_hook)) is not None:
             return Folded(e, sid, no)
-        is_new = s.turn == ABSENT or not (s.hooked or s.processes)  # else only heard of
+        is_new = s.turn == ABSENT or not (s.hooked or s.processes)  # so far only mentioned
         if from_hook and (is_new or e.origin != s.origin):
             begins = is_new and e.kind != "end"
             set_origin(self, s, e, begins)

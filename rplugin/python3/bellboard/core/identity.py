@@ -168,7 +168,7 @@ def resume(records: Records, s: Session, e: Event) -> None:
         x
         for x in records.in_terminal(terminal)
         if (x.agent, x.cwd) == (s.agent, e.cwd) and x.session_id != s.session_id
-        if x.turn == ABSENT or not stays(x, x.pid)  # one that runs on keeps its name
+        if x.turn == ABSENT or not stays(x, x.pid)  # a session that is still running keeps its name
     ]
     if before:
         _go_on(s, max(before, key=lambda x: (x.turn != ABSENT, x.ended, x.session_id)))
@@ -189,7 +189,7 @@ def settle(records: Records, s: Session, old: Session | None) -> tuple[Transitio
                 out += _yield(records, other, s)
     if not was_listed:
         terminal = terminal_of(s)
-        # One that comes back, as its end was wrong, has shown that they share it.
+        # If it was ended by mistake and comes back, both use this terminal.
         returns = old is not None and (old.end_reason, old.ended_pid) == (TAKEN_OVER, s.pid)
         for other in records.in_terminal(terminal) if terminal and not returns else ():
             if other.session_id != s.session_id:
@@ -217,7 +217,7 @@ def _yield(
             _take_terminal(s, other)
         records.keep(s)
     if other.turn == ABSENT:
-        # a session file names the session of a process that was only found: it begins in a moment
+        # The process was only discovered; now its file names the session, which starts in a moment.
         if shared and is_nameless(s.session_id) <= is_nameless(other.session_id):
             gone = copy(other)
             gone.processes = {p: x for p, x in other.processes.items() if p not in shared}

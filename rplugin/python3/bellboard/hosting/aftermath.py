@@ -14,7 +14,7 @@ from .beside import Declined, beside, sleep
 from .standing import Asked, first, went_on
 
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
-LOOKS: Final = 25  # checks a second at least: where they are slow, so is the agent
+LOOKS: Final = 25  # checks to make in each second; if they take longer, wait longer
 LATEST: Final = 6.0  # seconds for both, however slow
 SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
 GLANCE: Final = 0.02

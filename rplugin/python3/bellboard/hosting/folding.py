@@ -142,7 +142,7 @@ class Clerk:
                 if key != DATABASE and (found is None or found.t < t <= now):
                     self.store.set_option(key, value, os.getpid(), min(t, now))
         self._ahead = False
-        self._follow()  # their revision is our own: no later refresh tells us of their questions
+        self._follow()  # their revision is our own: no later refresh reports their questions
         return self._take_changed()
 
     def sweep(self, now: float) -> bool:

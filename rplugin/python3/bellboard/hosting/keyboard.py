@@ -16,7 +16,7 @@ from .beside import Declined, beside, sleep
 
 TAKES: Final = 5.0  # seconds for the CLI to show what a key did; it takes 0.05, on a busy machine 2
 GLANCE: Final = 0.03
-RESTS: Final = 0.25  # seconds for which it shows a row before Enter counts there; 2.1.330 needs 0.1
+RESTS: Final = 0.25  # seconds to wait after moving to a row, before Enter; 2.1.330 needs 0.1
 MOST: Final = 100  # keys of one answer
 MEANWHILE: Final = "it was answered meanwhile"
 STUCK: Final = "its dialog does not take the keys; go there to answer"

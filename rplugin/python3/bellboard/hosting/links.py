@@ -167,7 +167,7 @@ class Links:
                 machines.change(self._home, nvim=ours, patience=0.0)  # this is the event loop
                 self._given, ours = None, {}  # another editor may have others since
         except OSError as e:
-            self._is_read = not isinstance(e, Held)  # that takes milliseconds: again soon
+            self._is_read = not isinstance(e, Held)  # that lock is free in a moment
             now = time.monotonic()
             self._held = self._held or now
             if self._is_read or now >= self._held + PATIENCE:

@@ -58,7 +58,7 @@ class Claims:
                 if os.write(fd, data) < len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             except OSError:
-                os.unlink(file, dir_fd=folder)  # it would count as somebody's
+                os.unlink(file, dir_fd=folder)  # otherwise it would count as a claim
                 raise
             finally:
                 os.close(fd)

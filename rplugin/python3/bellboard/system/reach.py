@@ -197,7 +197,7 @@ class Reach(Doer):
                 self._give_up(*late)
             if lane.waiting and lane.worker is None:
                 self._start(lane)
-        if self._done and not self._called:  # what hangs now may have kept them back
+        if self._done and not self._called:  # a hanging job may have delayed them
             self._deliver()
         if self._loop is not None and not self.is_at_rest:
             self._timer = self._loop.call_later(DEADLINE / 4, self._inspect)

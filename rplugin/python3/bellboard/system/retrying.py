@@ -6,7 +6,7 @@ import random
 from typing import Final
 
 SHORTEST: Final = 1.0  # seconds from one try to the next
-LONGEST = 60.0  # and no more than this
+LONGEST = 60.0  # seconds; the longest such pause, but for the jitter
 SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
 
 

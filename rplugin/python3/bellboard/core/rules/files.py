@@ -134,7 +134,7 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
 def dequeue(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
     taken = [t for t in s.queue if t <= e.t + o.swap]
-    is_prompt = taken or s.began > s.stopped  # and no command, which is queued as well
+    is_prompt = taken or s.began > s.stopped  # not a command: those are queued, too
     if e.status == "dequeue" and is_prompt and e.t > s.stopped:
         # The next turn starts, so older ends no longer matter.
         s.began = max(s.began, e.t)
@@ -143,7 +143,7 @@ def dequeue(s: Session, e: Event, o: Options) -> str | None:
             s.held, s.held_until, s.error = "", 0.0, ""
         p = own(s)
         if taken and s.turn == "completed" and p is not None and p.says == "idle" and p.at > e.t:
-            rest(s, e.t, interrupted=True)  # it is over as well, and did not stop
+            rest(s, e.t, interrupted=True)  # that turn is over as well, without a Stop
             return None
     elif not taken:
         return "no prompt was queued"

@@ -114,8 +114,8 @@ def named(s: Session, e: Event, o: Options) -> Block:
         found = [(i, t) for i, t in found if t.key == e.tool_key] or found
     else:
         found = [(i, t) for i, t in s.tools.items() if t.name not in SPAWNS]
-        # The dialog may be a later one of an agent, but a main thread that goes on asks nothing.
-        # Our hook may run late, if another one decides that it asks.
+        # The dialog may be a later one of an agent, but a main thread that keeps working is not
+        # asking. Our hook may run late, if another one decides that it asks.
         found = [(i, t) for i, t in found if t.agent or not e.at or t.since <= e.at + o.settle]
         found = found if len(found) == 1 else []
     slot, tool = found[-1] if found else ("", None)
@@ -150,7 +150,7 @@ def is_nameless(b: Block, e: Event) -> bool:
 
 def offer(s: Session, e: Event, o: Options) -> str | None:
     """A dialog is open while a tool is waiting: in auto mode the agent is asking."""
-    if s.held in ("stop", "fail"):  # the turn is over, and the file may not say so for long
+    if s.held in ("stop", "fail"):  # the turn is over, though the file may say so only later
         return release(s, e, o)
     may_be_asked = e.source in ("", "busy") and s.mode in ("", "auto")  # "": not known
     if not (may_be_asked and s.tools):
@@ -192,7 +192,7 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     # After more than the hold time, it may only have waited for the file to be read.
     ready = {k for k, b in hidden.items() if b.since + hold <= e.t or (by_file and b.waits)}
     if by_file and not ready and not any(b.shown for b in s.blocks.values()):
-        ready = {min(hidden, key=lambda k: hidden[k].since)}  # what else would it wait for
+        ready = {min(hidden, key=lambda k: hidden[k].since)}  # the dialog is one of these
     ready = next_asked(s, e, o, ready) if by_file else ready
     busy = by_time and is_busy(s)
     waits = {k for k in ready if busy or (by_time and s.blocks[k].early)}
@@ -208,12 +208,12 @@ def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
     queued = {k for k in ready if s.blocks[k].queued}
     others = ready - queued
     if queued and others and e.t > s.answered + o.outweigh:
-        # The next dialog opens at once, so these were answered, too, and their tools run; unless
-        # a hook holds one back: then it asks once the file reports a dialog that nothing explains.
+        # The next dialog opens at once, so these were answered as well. If a hook holds one back
+        # instead, it shows with the next dialog that no other question explains.
         over = {k for k in queued if not s.blocks[k].agent}
         s.blocks = {k: replace(b, passed=True) if k in over else b for k, b in s.blocks.items()}
         queued -= over
-    # What a user's hook held while the CLI went on working is not what it waits for, if others ask.
+    # A question that a user's hook held back is not the dialog if there are others.
     fresh = {k for k in others if not s.blocks[k].waits}
     if queued and not fresh:
         fresh = {k for k in others if s.blocks[k].since > s.answered}

@@ -42,7 +42,7 @@ def work(s: Session, e: Event, o: Options) -> str | None:
     if e.kind == "prompt" and o.prompts and e.prompt:
         s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
     if joins(s, e):
-        began_it = not s.prompted and e.t < s.active  # its tools were told first
+        began_it = not s.prompted and e.t < s.active  # its tools were reported before it
         s.queue += (e.t,) if e.kind == "prompt" and not began_it else ()
         s.prompted = s.prompted or began_it
         if not e.prompt_id:  # it may have started a turn after all
