@@ -19,6 +19,12 @@ local at = { relative = 'editor', row = 1, col = 1, width = 5, height = 1 }
 vim.api.nvim_open_win(vim.api.nvim_create_buf(false, true), false, at)
 """
 
+CLOSE_FLOATS = (
+    "vim.iter(vim.api.nvim_list_wins())"
+    ":filter(function(w) return vim.api.nvim_win_get_config(w).relative ~= '' end)"
+    ":each(function(w) vim.api.nvim_win_close(w, true) end)"
+)
+
 
 def diffs(session: dict[str, Any], path: str) -> dict[str, Any]:
     """Return a request that asks about two changes of a file, and says something about each."""
@@ -98,6 +104,22 @@ def test_a_diff_whose_tab_page_is_the_only_one_can_be_closed(nvim: Editors, vers
     editor.command("tabonly")
     editor.hides("q back")
     assert editor.lua("return { #vim.api.nvim_list_wins(), vim.wo.diff }") == [1, False]
+    assert editor.messages().strip() == ""
+
+
+def test_a_diff_whose_view_was_closed_without_a_word_can_be_closed(nvim: Editors) -> None:
+    """Plugins close floats from autocommands, and then Neovim reports no more."""
+    editor = nvim(config=CALM, columns=90, lines=30)
+    asking = asks("edit", tool="Edit")
+    play(editor, edit(asking, "/nowhere/limits.py", "    DEBUG = TRUE\n", "  DEBUG = true\n"))
+    Host(editor).push(asking)
+    opened(editor, "edit", "Edit a file")
+    editor.press("gd")
+    editor.shows("q back")
+    editor.command(f"noautocmd lua {CLOSE_FLOATS}")
+    editor.press("1")
+    editor.press("q")
+    editor.hides("q back")
     assert editor.messages().strip() == ""
 
 

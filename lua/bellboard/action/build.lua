@@ -16,11 +16,14 @@ local DECLINED = 'build-declined'
 local building = false
 --- The user has asked for it: once built, it starts.
 local is_asked = false
+--- Its files were updated under the Lua that is loaded.
+local is_updated = false
 
 --- Build in the background, then start.
 ---@param by_itself? boolean the user has not asked for it: it starts only if it runs, or should
 M.run = function(by_itself)
   is_asked = is_asked or not by_itself
+  is_updated = is_updated or by_itself == true
   if building then
     return message.info('the Python packages are already being installed')
   end
@@ -33,7 +36,7 @@ M.run = function(by_itself)
     local asked = is_asked
     building, is_asked = false, false
     if built.ok then
-      local updated = by_itself and '; restart Neovim to use the update' or '' -- its Lua is loaded
+      local updated = is_updated and '; restart Neovim to use the update' or ''
       message.info(('%s in %.0f s%s'):format(built.text, (vim.uv.hrtime() - began) / 1e9, updated))
       if not (asked or coprocess.is_wanted()) then
         return

@@ -217,7 +217,7 @@ local ENDS = { close = true, failed = true }
 ---@param name string
 local function press(name)
   local open = opened.now()
-  if not open or not window.is_open() or open.is_done and not ENDS[name] then
+  if not open or name ~= 'close' and not window.is_open() or open.is_done and not ENDS[name] then
     return
   elseif not (opened.MEANS[name] or LEAVES[name]) then
     moves[name](open)
@@ -241,7 +241,7 @@ M.attach = function(buf)
   end
   for nth = 1, 9 do
     map(tostring(nth), function()
-      if opened.can() then
+      if window.is_open() and opened.can() then
         choosing.option(nth)
       end
     end, 'choose an option')

@@ -115,7 +115,7 @@ def kept() -> Iterator[str]:
     places = [f"{home}/.tmux.conf", *(f"{x}/tmux/tmux.conf" for x in folders if x)]
     for place in dict.fromkeys(places):
         try:
-            lines = read(place, LARGEST)[0].splitlines()
+            lines = read(place, LARGEST, ours=False)[0].splitlines()  # only quoted, not trusted
         except OSError:
             continue
         set_ = [b"" if line.lstrip().startswith(b"#") else line for line in lines]

@@ -272,7 +272,7 @@ def is_nested(run: Run) -> bool:
     return run.headless and not run.tty and not run.job
 
 
-# Both run for each event: testing `headless` first saves a call.
+# This and the next run for each event: testing `headless` first saves a call.
 def is_listed(run: Run) -> bool:
     return run.turn != ABSENT and not (run.headless and is_nested(run))
 
