@@ -45,7 +45,7 @@ end
 
 --- Note a key: without focus events, only keys prove that the user is here.
 local function here()
-  if reported or #api.nvim_list_uis() == 0 then
+  if reported then
     return
   elseif presence then
     presence:start(
@@ -56,7 +56,7 @@ local function here()
       end)
     ) -- stylua: ignore
   end
-  if not focused or front == false then
+  if (not focused or front == false) and #api.nvim_list_uis() > 0 then
     front = nil -- until the background process says so
     focus(true)
   end

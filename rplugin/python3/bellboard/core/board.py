@@ -37,7 +37,7 @@ from .routes import ROUTES
 from .session import ABSENT, Session, published_status
 
 TWICE: Final = 2.0  # seconds in which a copy of an event (plugin and settings) is a duplicate
-SENT_ON: Final = 0.5  # seconds after a Stop hook sent a turn on, in which copies of that Stop come
+LAG: Final = 0.5  # seconds after a turn ended, or was sent on, in which copies of its events come
 MOST_RECENT: Final = 12  # events to remember against duplicates, besides those of the last seconds
 MOST_EVER: Final = 100  # events to remember in any case
 STARTS: Final = frozenset({"start", "resume"})
@@ -241,9 +241,9 @@ def _is_another(s: Session, e: Event, before: float) -> bool:
     run.
     """
     if e.kind in ENDS_OF_TURNS:
-        return before < s.began or before < s.sent < e.t - SENT_ON
+        return before < s.began or before < s.sent < e.t - LAG
     if e.kind == "prompt":
-        return not e.prompt_id and before < s.over <= e.t
+        return not e.prompt_id and before < s.over < e.t - LAG
     if not e.asks or e.tool_id:
         return False
     is_over = all(b.key != e.key for b in s.blocks.values())
