@@ -62,10 +62,13 @@ local ends = {
   stopped = '### x Generation stopped by the user request',
   failed = '### x Agent finished with error: quota exceeded',
 }
+local is_old = false -- how it keeps what it asks: versions differ
 function _G.set(state)
   session.is_generating = state == 'working' or state == 'asking'
-  local asked = { request = { toolCall = { title = 'Run ls' } } }
-  session.permission_manager.pending = { call_1 = state == 'asking' and asked or nil }
+  local asked = state == 'asking' and { request = { toolCall = { title = 'Run ls' } } } or nil
+  local now = is_old and { current_request = asked } or { pending = { id = asked } }
+  session.permission_manager = now
+  is_old = is_old or state == 'asking'
   local said = vim.split(state == 'working' and 'more' or ends[state] or '### done', '\\n')
   vim.api.nvim_buf_set_lines(chat, -1, -1, false, state == 'asking' and {} or { '', unpack(said) })
 end""",

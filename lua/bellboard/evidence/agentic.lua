@@ -23,7 +23,9 @@ M.read = function(buf, from)
   local registry = package.loaded['agentic.session_registry']
   for _, session in pairs(type(registry) == 'table' and registry.sessions or {}) do
     if vim.tbl_get(session, 'widget', 'buf_nrs', 'chat') == buf then
-      local _, asked = next(vim.tbl_get(session, 'permission_manager', 'pending') or {})
+      local permissions = session.permission_manager or {}
+      -- Older versions ask one after the other.
+      local _, asked = next(permissions.pending or { permissions.current_request })
       if asked then
         return 'asks', { tool = vim.tbl_get(asked, 'request', 'toolCall', 'title') }
       elseif session.is_generating then
