@@ -180,7 +180,8 @@ class Stage(Beside):
 
         def is_taken() -> bool:
             with contextlib.suppress(AssertionError):
-                eventually(lambda: len(self.now.marks) > before, within=TAKES, pause=EVERY)
+                wait = TAKES * leniency(1.0)  # a second Enter can start a second session
+                eventually(lambda: len(self.now.marks) > before, within=wait, pause=EVERY)
                 return True
             self.press("Enter")  # it took the first one for a part of the text
             return False
