@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,27 +13,11 @@ from bellboard.hosting.connection import Connection
 from bellboard.hosting.upkeep import Upkeep
 from bellboard.storage.damaged import kept
 from bellboard.storage.store import Store
+from hosting import CountingOwner
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 PAGE = 4096
-
-
-class Owner:
-    """An owner that counts how often the database was opened."""
-
-    config: dict[str, Any] = {}  # noqa: RUF012
-
-    def __init__(self) -> None:
-        self.opened = 0
-
-    def arrived(self, generation: str) -> None: ...
-
-    def renewed(self) -> None:
-        self.opened += 1
-
-    def report(self, line: object, key: str | None = None) -> str:
-        return ""
 
 
 def damage(home: Path) -> None:
@@ -54,7 +37,7 @@ def damage(home: Path) -> None:
 
 def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: Path) -> None:
     """It is not opened again with each rescan, which would end all links to machines."""
-    owner, home = Owner(), tmp_path / "home"
+    owner, home = CountingOwner(), tmp_path / "home"
     connection = Connection(home, owner, lambda: Store(home))
     connection.fold(())
     connection.close()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asked import asks, edit, play
+from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
@@ -32,6 +33,16 @@ def diffs(session: dict[str, Any], path: str) -> dict[str, Any]:
     more = {"label": "Everywhere in the file", "warnings": ["a line break added"]}
     asked["parts"] = [{**asked["parts"][0], **more}, dict(asked["parts"][0])]
     return asked
+
+
+def show_diff(editor: Editor) -> None:
+    """Open the diff of a change to a file that does not exist."""
+    asking = asks("edit", tool="Edit")
+    play(editor, edit(asking, "/nowhere/limits.py", "    DEBUG = TRUE\n", "  DEBUG = true\n"))
+    Host(editor).push(asking)
+    opened(editor, "edit", "Edit a file")
+    editor.press("gd")
+    editor.shows("q back")
 
 
 def test_the_diff_of_a_file_shows_all_that_differs(nvim: Editors, version: str) -> None:
@@ -95,12 +106,7 @@ def test_a_change_on_another_machine_is_not_compared_with_a_file_here(nvim: Edit
 def test_a_diff_whose_tab_page_is_the_only_one_can_be_closed(nvim: Editors, version: str) -> None:
     """:tabonly closes the view, and the diff goes with it."""
     editor = nvim(version, CALM, columns=90, lines=30)
-    asking = asks("edit", tool="Edit")
-    play(editor, edit(asking, "/nowhere/limits.py", "    DEBUG = TRUE\n", "  DEBUG = true\n"))
-    Host(editor).push(asking)
-    opened(editor, "edit", "Edit a file")
-    editor.press("gd")
-    editor.shows("q back")
+    show_diff(editor)
     editor.command("tabonly")
     editor.hides("q back")
     assert editor.lua("return { #vim.api.nvim_list_wins(), vim.wo.diff }") == [1, False]
@@ -110,12 +116,7 @@ def test_a_diff_whose_tab_page_is_the_only_one_can_be_closed(nvim: Editors, vers
 def test_a_diff_whose_view_was_closed_without_a_word_can_be_closed(nvim: Editors) -> None:
     """Plugins close floats from autocommands, and then Neovim reports no more."""
     editor = nvim(config=CALM, columns=90, lines=30)
-    asking = asks("edit", tool="Edit")
-    play(editor, edit(asking, "/nowhere/limits.py", "    DEBUG = TRUE\n", "  DEBUG = true\n"))
-    Host(editor).push(asking)
-    opened(editor, "edit", "Edit a file")
-    editor.press("gd")
-    editor.shows("q back")
+    show_diff(editor)
     editor.command(f"noautocmd lua {CLOSE_FLOATS}")
     editor.press("1")
     editor.press("q")

@@ -8,31 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bellboard.hosting.connection import Connection
 from bellboard.storage.store import Store
+from hosting import CountingOwner
 
 pytestmark = pytest.mark.files
-
-
-class Owner:
-    """An owner that counts how often the database was opened."""
-
-    config: dict[str, Any] = {}  # noqa: RUF012
-
-    def __init__(self) -> None:
-        self.opened = 0
-
-    def arrived(self, generation: str) -> None: ...
-
-    def renewed(self) -> None:
-        self.opened += 1
-
-    def report(self, line: object, key: str | None = None) -> str:
-        return ""
 
 
 @contextmanager
@@ -49,7 +32,7 @@ def limited(size: int) -> Iterator[None]:
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="errors of SQLite have no names")
 def test_a_write_that_fails_does_not_close_the_database(tmp_path: Path) -> None:
     """What is known stays, and what waits is folded once it can be written."""
-    owner, home = Owner(), tmp_path / "home"
+    owner, home = CountingOwner(), tmp_path / "home"
     connection = Connection(home, owner, lambda: Store(home))
     connection.fold(())
     connection.spool.write({"t": time.time(), "label": {"session_id": "a", "label": "x"}})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,28 +12,16 @@ from bellboard.hosting.connection import Connection
 from bellboard.hosting.upkeep import Upkeep
 from bellboard.storage.spool import ADDED, BELOW
 from bellboard.storage.store import Store
+from hosting import CountingOwner
 
 pytestmark = pytest.mark.files
-
-
-class Owner:
-    """An owner without wishes."""
-
-    config: dict[str, Any] = {}  # noqa: RUF012
-
-    def arrived(self, generation: str) -> None: ...
-
-    def renewed(self) -> None: ...
-
-    def report(self, line: object, key: str | None = None) -> str:
-        return ""
 
 
 @pytest.mark.parametrize("name", [*BELOW[1:], *ADDED])
 def test_a_removed_folder_comes_back(tmp_path: Path, name: str) -> None:
     """With the next rescan, and what was to be set aside meanwhile is not forgotten."""
     home = tmp_path / "home"
-    connection = Connection(home, Owner(), lambda: Store(home))
+    connection = Connection(home, CountingOwner(), lambda: Store(home))
     connection.fold(())
     upkeep = Upkeep(connection, Attempts())
     shutil.rmtree(home / name)
