@@ -74,9 +74,15 @@ const forget = (ids, linger) => {
 export const Bellboard = async ({ client, directory }) => {
   const parents = {} // session of a subagent → the session that its terminal shows
   const answered = {} // session → whether the model has answered its prompt to the end
+  const latest = {} // session → its status, if nothing else was reported since
 
   const say = (type, properties) => {
-    const parent = parents[properties.sessionID ?? properties.info?.id]
+    const session = properties.sessionID ?? properties.info?.id
+    const status = type === "session.idle" ? "idle" : properties.status?.type
+    // It repeats each status a few times, and what is reported next would have to wait.
+    if (status && status !== "retry" && status === latest[session]) return
+    latest[session] = status
+    const parent = parents[session]
     const { id, sessionID, permission } = properties
     // Of what is too large, only the start is read: who asks, under which id.
     const first = ASKS[type] && { id, sessionID, permission }

@@ -133,6 +133,10 @@ class Program:
         data = json.dumps(payload).encode()
         return Waiting(SESSION, self.process.pid, "", data, self.home.bellboard)
 
+    def ends(self) -> None:
+        """Let it end by itself, so that it has reported everything."""
+        self.process.communicate()
+
     def close(self) -> None:
         self.process.kill()
         self.process.communicate()
@@ -293,20 +297,52 @@ def test_what_is_too_large_to_keep_is_reported_by_whom_it_asks(started: Any, hom
 
 
 def test_a_turn_that_ends_between_two_tries_was_stopped(started: Any, home: Home) -> None:
-    """The message is over then, with neither an error nor a reason; one with a reason is whole."""
+    """The message is over then, with neither an error nor a reason; one with a reason is whole.
+
+    Each status is said several times, and reported once.
+    """
     opencode = started()
     answers: tuple[dict[str, Any], ...] = ({}, {"finish": "tool-calls"}, {"finish": "stop"})
     for answer in answers:
         about = {"role": "assistant", "sessionID": SESSION, "time": {"completed": 1}, **answer}
-        opencode.hears({"type": "message.updated", "properties": {"info": about}})
-        status = {"sessionID": SESSION, "status": {"type": "idle"}}
-        opencode.hears({"type": "session.status", "properties": status})
+        for status in ("busy", "busy", "busy", "idle"):
+            given = {"sessionID": SESSION, "status": {"type": status}}
+            opencode.hears({"type": "session.status", "properties": given})
+            opencode.hears({"type": "message.updated", "properties": {"info": about}})
         opencode.hears({"type": "session.idle", "properties": {"sessionID": SESSION}})
+    opencode.ends()
     spool = Spool(home.bellboard)
-    eventually(lambda: len(spool.scan()) == 2 * len(answers))
     items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
     kinds = [SPEAKS.event(i.payload, i.t, i.t, Origin("opencode")).kind for i in items]
-    assert kinds == 4 * ["interrupt"] + 2 * ["rest"]
+    assert kinds[:-1] == 2 * ["activity", "interrupt"] + ["activity", "rest"]
+
+
+def test_a_status_of_opencode_is_reported_again_after_anything_else(
+    started: Any, home: Home
+) -> None:
+    """It goes on after an error or an answer; another try is news; sessions are told apart."""
+    opencode = started()
+
+    def status(word: str, session: str = SESSION) -> None:
+        about = {"sessionID": session, "status": {"type": word}}
+        opencode.hears({"type": "session.status", "properties": about})
+
+    failed = {"sessionID": SESSION, "error": {"name": "APIError", "data": {}}}
+    replied = {"sessionID": SESSION, "requestID": "per_1", "reply": "once"}
+    status("busy")
+    status("busy", "ses_2")
+    for type, about in (("session.error", failed), ("permission.replied", replied)):
+        opencode.hears({"type": type, "properties": about})
+        status("busy")
+    for word in ("retry", "retry", "busy", "busy"):
+        status(word)
+    opencode.ends()
+    spool = Spool(home.bellboard)
+    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    said = [json.loads(i.payload) for i in items][:-1]
+    words = [s["properties"].get("status", {}).get("type") or s["type"] for s in said]
+    again = ["session.error", "busy", "permission.replied", "busy"]
+    assert words == ["busy", "busy", *again, "retry", "retry", "busy"]
 
 
 def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home) -> None:
