@@ -44,7 +44,7 @@ M.snooze = function(list)
   local choices = {
     { ('%g minutes'):format(usual), usual },
     { 'an hour', 60 },
-    { 'until tomorrow', 24 * 60 },
+    { 'a day', 24 * 60 },
   }
   for _, session in ipairs(list) do
     if mark.is_snoozed(session) then
