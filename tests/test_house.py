@@ -13,7 +13,9 @@ from typing import Final, TypeVar
 
 import pytest
 
+from bellboard.agents.clis import clis
 from bellboard.agents.dialects import KEYS
+from bellboard.cli.uninstalling import STATE
 from bellboard.core.options import Options
 from rig import tools
 from rig.fixtures import Editors
@@ -416,6 +418,13 @@ def test_every_tag_and_link_of_the_manual_is_good(nvim: Editors) -> None:
     links = set(re.findall(r"\|((?:bellboard|g:bellboard|:Claude|Bellboard)[^|\s]*)\|", MANUAL))
     assert links - TAGS == set()
     assert [line for line in MANUAL.splitlines() if len(line) > 79] == []
+
+
+def test_everything_in_the_state_folder_is_in_the_manual() -> None:
+    """What `uninstall --purge` deletes is what the list under |bellboard-spool| says."""
+    listed = MANUAL[MANUAL.index("*bellboard-spool*") : MANUAL.index("*bellboard-rules*")]
+    names = {*STATE, *(cli.keeps for cli in clis() if cli.keeps)}
+    assert {x for x in names if f"\n    {x.strip('-*')}" not in listed} == set()
 
 
 def test_the_defaults_in_the_manual_are_the_defaults(nvim: Editors) -> None:

@@ -170,6 +170,7 @@
 ---@field seq integer
 ---@field full boolean
 ---@field now number
+---@field stale boolean the database belongs to a newer program: the last known state is shown
 ---@field sessions bellboard.Session[]
 ---@field changes? bellboard.Change[]
 ---@field removed? string[]

@@ -76,7 +76,7 @@ end
 
 --- Show what `install` or `uninstall` would change, and apply it when confirmed.
 ---@param verb 'install'|'uninstall'
----@param rest string[] which file; default: the user's settings
+---@param rest string[] which files; default: those of the agents on this machine
 M.open = function(verb, rest)
   local is_dry = vim.list_contains(rest, '--dry-run')
   local words = { 'hooks', verb }

@@ -27,7 +27,7 @@
 ---@field launch bellboard.Config.Launch
 ---@field machines table<string, string[]> other machines to follow, and the command to reach each
 ---@field pull_requests boolean ask gh for the pull request of a branch
----@field host table<string, any> settings of the statuses; shared by all Neovims
+---@field host table<string, any> seconds in the rules that decide a status; shared by all Neovims
 ---@field on_transition? bellboard.Callback
 ---@field on table<bellboard.Status, bellboard.Callback>
 

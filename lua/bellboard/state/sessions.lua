@@ -3,7 +3,7 @@ local config = require('bellboard.config')
 
 local M = {}
 
---- Most urgent first; everything on screen is in this order.
+--- Most urgent first.
 ---@type bellboard.Status[]
 M.statuses = { 'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle' }
 

@@ -1,7 +1,8 @@
 """The dialect of a CLI: it decodes what the CLI reports into events.
 
-Each CLI has a folder of its own here; `dialects.py` and `clis.py` list them, and nothing else
-outside that folder names it.  A dialect does no I/O, knows no clock, and tolerates any input.
+Each CLI has a folder of its own here, and `dialects.py` and `clis.py` list them.  Other files that
+name one are listed in `tests/test_house.py`, each with its reason.  A dialect does no I/O, knows no
+clock, and tolerates any input.
 """
 
 from __future__ import annotations

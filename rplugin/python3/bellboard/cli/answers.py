@@ -6,11 +6,11 @@ from .adding import Args, Commands, add
 from .home import opened, share
 
 ON = """\
-Answers are on. While Neovim or `bellboard serve` is running, you can answer a permission, a
-question or a plan from anywhere. The terminal asks as before; the first answer counts.
-Subagents, forms and headless runs are not affected: they would ask nothing while a hook waits.
+Hooks wait for answers. While Neovim or `bellboard serve` is running, you can answer a permission,
+a question or a plan from anywhere. The terminal asks as before, and the first answer counts.
+No hook waits for subagents, forms and headless runs: they show no dialog while one does.
 Turn this off with `bellboard answers off`."""
-OFF = "Answers are off: no hook waits, so answers are typed into the session's terminal."
+OFF = "Hooks do not wait for answers: an answer is typed into the session's terminal."
 
 
 def add_to(commands: Commands) -> None:

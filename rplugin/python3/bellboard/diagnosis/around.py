@@ -1,4 +1,4 @@
-"""Check the surroundings: Claude Code and what it reports, tmux, system limits."""
+"""Check the surroundings: the agents, their hooks and what they report, tmux, system limits."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _states(cli: Cli, states: Sequence[State], environ: Mapping[str, str]) -> It
             file = "" if state.path == first else f" --settings {named}"
             yield warn(text, f"{install}{file}")
         elif state.events and state.obstacles:
-            yield warn(text, "remove what is in the way")
+            yield warn(text, "change that, or the agent does not run these hooks")
         elif state.events or state.plugin:
             yield ok(text)
     if is_there and not any(state.events or state.plugin for state in states):
@@ -188,7 +188,7 @@ def system(environ: Mapping[str, str]) -> Iterator[Fact]:
     yield from _tmux(environ)
     used = usage()
     if used is None:
-        yield info("no inotify here: files are polled several times a second")
+        yield info("no inotify here: changes are noticed a little later")
         return
     for what, limit, setting in (
         (used.watches, used.most_watches, "max_user_watches"),

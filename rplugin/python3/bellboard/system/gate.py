@@ -1,4 +1,4 @@
-"""The gate: every connection to a tmux or Neovim socket passes this check.
+"""The gate: every connection to another program on this machine passes this check.
 
 A tmux client runs what its server tells it to, and evidence can name any server.  So we connect to
 a socket only if it, and every folder and link on the way to it, belongs to us or to root, and

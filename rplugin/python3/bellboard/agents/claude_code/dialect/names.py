@@ -1,4 +1,4 @@
-"""Map the event names of CLIs to the neutral kinds of events.
+"""Map the event names of Claude Code to the neutral kinds of events.
 
 The kinds are the rows of the table in `machine.py`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Hook name → kind.  Includes names of other CLIs that mean the same.
+#: Hook name → kind.  Includes names that mean the same to agents that bellboard does not know.
 KINDS: Final[dict[str, str]] = {
     "SessionStart": "start",  # or resume, compacted: by its source
     "SessionEnd": "end",
