@@ -280,7 +280,7 @@ def test_only_the_same_request_is_answered(home: Home) -> None:
         ([other], ITEM, "Codex now asks something else"),
         ([ASKS], "exec-other", "Codex now asks something else"),
         ([{**ASKS, "method": "item/fileChange/requestApproval"}], ITEM, "something else"),
-        (twice, "", "the same thing several times"),
+        (twice, "", "the same thing more than once"),
         ([], ITEM, "already been answered"),
     ):
         with fake(home, asks=asks) as codex:

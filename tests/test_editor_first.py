@@ -85,8 +85,8 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     It waits for another Neovim that is building in the same folder.
     """
     editor = started(nvim, plugin, version)
-    asks(editor, "Build bellboard now?")
-    assert "uv installs its Python packages" in editor.screen.text
+    asks(editor, "Install bellboard's Python packages?")
+    assert "uv puts them into the plugin's folder" in editor.screen.text
     other = os.open(plugin, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
     editor.press("y")
@@ -125,14 +125,14 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     """The question does not block typing, and is not asked again after a no."""
     (home.root / "offline").touch()
     editor = started(nvim, plugin)
-    asks(editor, "Build bellboard now?")
+    asks(editor, "Install bellboard's Python packages?")
     editor.press("ihello<Esc>")
-    editor.hides("Build bellboard now?")
+    editor.hides("Install bellboard's Python packages?")
     eventually(lambda: editor.lua("return vim.fn.getline(1)") == "hello", "what was typed")
     for name in ("python3", *(f"python3.{minor}" for minor in range(10, 15))):
         program(home.bin / name, "#!/bin/sh\nexit 1\n")
     editor.command("ClaudeSessions build")
-    asks(editor, "could not be built")
+    asks(editor, "could not be installed")
     shown = " ".join(editor.screen.text.split())
     assert "uv failed: error: no network" in shown and "Python 3.10 or newer is missing" in shown
     editor.press("l")
@@ -203,7 +203,7 @@ def test_a_machine_without_a_fit_python_is_offered_a_build(
     """uv brings a Python of its own; :checkhealth says what is wrong, without a traceback."""
     program(home.bin / "python3", OLD)
     editor = started(nvim, plugin, lua=lua)
-    asks(editor, "Build bellboard now?")
+    asks(editor, "Install bellboard's Python packages?")
     editor.command("checkhealth bellboard")
     lines = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
     report = editor.lua(lines)
@@ -219,20 +219,20 @@ def test_without_a_background_process_nothing_is_said_about_sessions(
     """The board and each message say what is wrong and what to do; a command asks after a `n`."""
     missing = "vim.g.python3_host_prog = '/nowhere/python3'"
     editor = started(nvim, plugin, version, lua=missing)
-    asks(editor, "Build bellboard now?")
+    asks(editor, "Install bellboard's Python packages?")
     editor.press("n")
-    editor.shows(":ClaudeSessions build does it later")
+    editor.shows(":ClaudeSessions build installs them later")
     wrong = 'cannot start "/nowhere/python3" (g:python3_host_prog)'
     for verb in ("next", "goto x", "answer", "triage", "snooze"):
         editor.command(f"messages clear | ClaudeSessions {verb}")
         said = f"bellboard: {wrong}; :ClaudeSessions build"
         eventually(lambda said=said: editor.messages() == said, verb)
-        asks(editor, "Build bellboard now?")
+        asks(editor, "Install bellboard's Python packages?")
         assert all(word in editor.screen.text for word in wrong.rsplit(" ", 1))
         editor.press("<Esc>")
-        editor.hides("Build bellboard now?")
+        editor.hides("Install bellboard's Python packages?")
     editor.command("ClaudeSessions board")
-    asks(editor, "Build bellboard now?")
+    asks(editor, "Install bellboard's Python packages?")
     editor.press("<Esc>")
     editor.shows(f"Not running: {wrong}.")
     assert ":ClaudeSessions build" in editor.screen.text and "1  Start" not in editor.screen.text
@@ -268,9 +268,9 @@ def test_a_build_without_a_network_names_what_is_not_found(
     (home.bin / "uv").unlink()
     program(home.bin / "python3", PIP.format(python=sys.executable))
     editor = started(nvim, plugin, lua="vim.g.python3_host_prog = '/nowhere/python3'")
-    asks(editor, "Build bellboard now?")
+    asks(editor, "Install bellboard's Python packages?")
     editor.press("y")
-    editor.shows("could not be built")
+    editor.shows("could not be installed")
     shown = " ".join(editor.screen.text.replace("│", " ").split())
     assert "pip failed: No matching distribution found for hatchling" in shown
 

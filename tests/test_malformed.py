@@ -128,7 +128,7 @@ def test_a_session_file_without_a_session_lists_none(
     expected = {
         theirs: "its process belongs to another user",
         again: "its process is dead and the pid was reused",
-        host.pid: "its process is this host",
+        host.pid: "it names this background process",
         dead.pid: "its process is dead",
     }
     for pid in expected:

@@ -55,7 +55,7 @@ end
 ---@return boolean understood
 local function check(push, version)
   if push.v ~= 2 then
-    local text = 'the background process uses protocol %s, the plugin 2. Restart Neovim'
+    local text = 'background process and plugin differ (protocols %s and 2): restart Neovim'
     warn_once('v', text:format(push.v))
     return false
   elseif push.version ~= version then

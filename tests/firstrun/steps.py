@@ -70,7 +70,7 @@ def walk(setting: Setting, pictures: Path) -> Run:
         else:
             step("may I install", lambda text: "bellboard" in text)
             terminal.type("y")
-            step("may I build", lambda text: "Build bellboard now?" in text)
+            step("may I build", lambda text: "Install bellboard's Python packages?" in text)
             terminal.type("y")
             step("building", lambda text: "installing" in text or "creating" in text)
         step("hooks", lambda text: "Install Claude Code hooks?" in text)

@@ -12,6 +12,7 @@ local M = {}
 
 --- Remembered: the user does not want to be asked at each start.
 local DECLINED = 'build-declined'
+local INSTALL = "Install bellboard's Python packages?"
 
 local building = false
 --- The user has asked for it: once built, it starts.
@@ -43,7 +44,7 @@ M.run = function(by_itself)
       end
       return require('bellboard').restart()
     end
-    question.ask('bellboard could not be built', { built.text }, {
+    question.ask("bellboard's Python packages could not be installed", { built.text }, {
       {
         'r',
         'try again',
@@ -55,7 +56,7 @@ M.run = function(by_itself)
         'l',
         'show the log',
         function()
-          require('bellboard.view.popup').window(vim.split(built.log, '\n'), 'build', true)
+          require('bellboard.view.popup').window(vim.split(built.log, '\n'), 'log', true)
         end,
       },
       { 'q', 'close' },
@@ -73,17 +74,19 @@ M.offer = function(why, by_itself)
     return
   end
   local how = vim.fn.executable('uv') == 1 and 'uv' or 'pip'
-  question.ask('bellboard', {
-    by_itself and 'Build bellboard now?' or ('Build bellboard now? ' .. why .. '.'),
-    ("%s installs its Python packages into the plugin's folder, in the background."):format(how),
-  }, {
-    { 'y', 'build', M.run },
+  local lines =
+    { INSTALL, ("%s puts them into the plugin's folder, in the background."):format(how) }
+  if not by_itself then
+    table.insert(lines, 1, why .. '.')
+  end
+  question.ask('bellboard', lines, {
+    { 'y', 'install', M.run },
     {
       'n',
       'not now',
       function()
         remembered.note(DECLINED)
-        message.info((':%s build does it later'):format(config.command()))
+        message.info((':%s build installs them later'):format(config.command()))
       end,
     },
   })

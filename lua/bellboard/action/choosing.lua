@@ -20,7 +20,7 @@ local function send(answer)
   diff.close()
   window.enter()
   open.is_busy = true
-  opened.say('Sending ...')
+  opened.say('Sending…')
   sending.send(open.session, open.request, answer, function(reply)
     local text = draft.typed(answer)
     if not reply.ok and vim.trim(text) ~= '' then

@@ -97,7 +97,7 @@ local function finish()
   if not run.shown or opened.now() ~= run.shown then
     close()
   elseif run.pending > 0 then
-    request_view.finish('Sending ..', true)
+    request_view.finish('Sending…', true)
   else
     request_view.finish(summary(run), #run.wrong > 0)
   end

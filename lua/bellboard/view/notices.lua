@@ -146,7 +146,7 @@ M.history = function(rung)
     local when = os.date('%d %b %H:%M:%S', math.floor(one.t)) --[[@as string]]
     lines[nth] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
   end
-  popup.window(#lines > 0 and lines or { 'No notifications yet.' }, 'notices', true)
+  popup.window(#lines > 0 and lines or { 'No notifications yet.' }, 'notifications', true)
 end
 
 return M

@@ -207,7 +207,9 @@ def status(args: Args) -> int | None:
             heard = "" if m["age"] < QUIET else f"; last heard from {age(-m['age'], 0.0)} ago"
             print(f"  {name}: {counts or 'no sessions'}{heard}")
         if j.reads and not (found or why):
-            print("  no machine publishes yet; on each: bellboard fleet join, and a running Neovim")
+            print(
+                "  no machine publishes yet; on each, run `bellboard fleet join` and start Neovim"
+            )
         for note in notes:
             print(f"  {note}")
         if not alive:

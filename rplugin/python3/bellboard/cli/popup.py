@@ -87,7 +87,7 @@ class Flow:
             return [*notes, *self._prompt.lines(now, columns, height - len(notes))]
         none = "No session is asking anything."
         if self._awaits:
-            none = "Waiting for the next request .."
+            none = "Waiting for the next request…"
         elif self._over or self._notes:
             none = "No more requests."
         return [*notes, Text(f" {none}"), Text(" Press any key to close.", "dim")]

@@ -51,7 +51,7 @@ NO_NEWS: Final = frozenset(
     )
 )
 
-_NOT_LISTED: Final = refused("the session is not listed, and this does not list it")
+_NOT_LISTED: Final = refused("the session is not listed, and this event does not start one")
 _TWICE: Final = refused("duplicate event")
 
 

@@ -151,7 +151,7 @@ NOTHING: Final = {
     "nudge": "only a running turn can ask that",
     "idle nudge": "already at rest",
     "rest": "already at rest",
-    "agent start": "a subagent does not list a session",
+    "agent start": "a subagent does not start a session",
     "agent stop": "a subagent does not end a session",
     "agent tool": "a subagent's tool does not change the status",
     "agent tool end": "a subagent's tool does not change the status",

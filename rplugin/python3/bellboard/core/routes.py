@@ -56,7 +56,7 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
             ran = True
             yield sid, about
     if not ran:
-        yield Folded(e, "", noted("No host was running, and no session."))
+        yield Folded(e, "", noted("No background process was running, and there was no session."))
 
 
 # ---------------------------------------------------------------- processes and panes

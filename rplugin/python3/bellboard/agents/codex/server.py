@@ -56,7 +56,7 @@ def _found(talk: Talk, asked: Waiting) -> Facts:
     if not found:
         raise Unanswered("Codex now asks something else")
     if len(found) > 1:
-        raise Unanswered("Codex asks the same thing several times")
+        raise Unanswered("Codex asks the same thing more than once; answer in its terminal")
     return found.popitem()[1]
 
 

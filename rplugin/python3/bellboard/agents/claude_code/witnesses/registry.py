@@ -263,7 +263,7 @@ def _value(record: Record) -> str:
 def _disowned(pid: int, record: Record, written: float) -> str:
     """Return why a file does not belong to a running process of ours, or ""."""
     if pid == os.getpid():
-        return "its process is this host"
+        return "it names this background process"
     owner = owner_of(pid)
     if owner is None or not is_alive(pid):
         return "its process is dead"
