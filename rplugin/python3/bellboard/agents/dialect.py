@@ -22,7 +22,7 @@ DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
 class Seen(NamedTuple):
     """What a screen, a title or a server shows, in the values of a session file."""
 
-    says: str  # idle, busy or waiting
+    says: str  # idle, busy or waiting; "": only that it asks nothing
     asks: str = ""
     tool: str = ""
     detail: str = ""

@@ -28,6 +28,7 @@ from .origins import origin_of, pid_of, where_of
 
 _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
+LIVE_SAYS: Final = SCREENS | {""}  # "": only that it asks nothing
 
 
 def read(raw: bytes, clock: float = 0.0) -> Event:
@@ -122,7 +123,7 @@ def _live(key: str) -> Callable[[Facts, float, float], Event]:
     """Return a reader for what a title or a server says: that counts like a session file."""
 
     def reader(fields: Facts, t: float, now: float) -> Event:
-        event = _shown(fields[key], t, now)
+        event = _shown(fields[key], t, now, LIVE_SAYS)
         return msgspec.structs.replace(event, kind="registry", name=key, source=key, at=t)
 
     return reader
@@ -132,9 +133,9 @@ def _screen(fields: Facts, t: float, now: float) -> Event:
     return _shown(fields["screen"], t, now)
 
 
-def _shown(given: Facts, t: float, now: float) -> Event:
-    says = text_of(given, "says")
-    if says not in SCREENS:
+def _shown(given: Facts, t: float, now: float, known: frozenset[str] = SCREENS) -> Event:
+    says = given.get("says")
+    if not isinstance(says, str) or says not in known:
         raise ValueError("not idle, busy or waiting")
     return Event(
         f"screen {says}",

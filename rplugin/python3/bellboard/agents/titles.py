@@ -2,8 +2,9 @@
 
 A title shows at once what its CLI does, and that a question was answered, which no hook reports.  A
 spinner or a blinking mark changes it many times a second without changing its meaning.  A user may
-switch titles off, and then every title looks like one at rest; so “at rest” counts only for a
-terminal whose title has said that it works or waits.
+switch titles off, or only their spinner, and then one at work looks like one at rest; so “at rest”
+counts only for a terminal whose title has shown work.  Another that asks, and then does not, says
+only that.
 
 This file does no I/O and knows no clock.
 """
@@ -15,6 +16,7 @@ from typing import Final
 from .dialect import Dialect, Seen
 
 LONGEST_TITLE: Final = 300  # characters of a title to read
+ASKS_NOTHING: Final = Seen("")  # that is all it says
 
 
 class Titles:
@@ -23,6 +25,7 @@ class Titles:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._said: Seen | None = None
+        self._shows_work = False
 
     def forget(self) -> None:
         """Report the next title, whatever was reported before."""
@@ -31,7 +34,12 @@ class Titles:
     def take(self, text: str) -> Seen | None:
         """Return what a title says, if that is new."""
         seen = self._dialect.titled(text[:LONGEST_TITLE].strip())
-        if seen is None or seen == self._said or (seen.says == "idle" and self._said is None):
+        if seen is None:
+            return None
+        self._shows_work = self._shows_work or seen.says == "busy"
+        if seen.says == "idle" and not self._shows_work:
+            seen = ASKS_NOTHING
+        if seen == self._said or (seen == ASKS_NOTHING and self._said is None):
             return None
         self._said = seen
         return seen

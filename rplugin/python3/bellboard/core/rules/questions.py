@@ -264,10 +264,13 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
 
 
 def withdraw(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI removed its session file: it is exiting and no longer asks."""
+    """The CLI no longer asks: its title says so, or its session file is gone as it exits."""
     if e.status or not e.source:  # a word of a newer CLI says nothing of questions
         return "the CLI reports no status"
-    end_questions(s, set(s.blocks), e)
+    old = {k for k, b in s.blocks.items() if b.since <= e.t}
+    if not old:
+        return "older than the question"
+    end_questions(s, old, e)
     return None
 
 

@@ -1,5 +1,7 @@
 """Read the title that Codex gives its terminal: it has a spinner, asks for an action, or neither.
 
+Its user chooses what the title has and in which order, so the spinner may be anywhere, or missing.
+
 This file does no I/O.
 """
 
@@ -10,12 +12,12 @@ from typing import Final
 
 from ...dialect import Seen
 
-_SPINS: Final = re.compile("[\u2801-\u28ff](?: |$)")
+_SPINS: Final = re.compile("(?:^| )[\u2801-\u28ff](?: |$)")
 _ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
 
 
 def titled(text: str) -> Seen | None:
     """Return what a title says; without either mark, the thread is at rest."""
-    if _SPINS.match(text):
+    if _SPINS.search(text):
         return Seen("busy")
     return Seen("waiting", "choice") if _ASKS.match(text) else Seen("idle")
