@@ -1,5 +1,9 @@
 """Read the title that Qwen Code gives its terminal: it works, waits for somebody, or neither.
 
+A sign in front says which; the rest is the name of the session, if it has one.  So any title
+without a sign means rest, also that of a shell while Qwen is stopped; what its tools print never
+reaches the terminal.
+
 This file does no I/O.
 """
 
@@ -10,15 +14,13 @@ from typing import Final
 
 from ...dialect import Seen
 
-_TITLE: Final = re.compile("(?:([◐◓◑◒✳])\ufe0e? )?Qwen - ")
+_SIGN: Final = re.compile("([◐◓◑◒✳])\ufe0e? ")
 ASKS: Final = "✳"
 
 
 def titled(text: str) -> Seen | None:
-    """Return what a title says; None for one that is not Qwen's own."""
-    found = _TITLE.match(text)
+    """Return what a title says."""
+    found = _SIGN.match(text)
     if found is None:
-        return None
-    if found[1] == ASKS:
-        return Seen("waiting", "choice")
-    return Seen("busy" if found[1] else "idle")
+        return Seen("idle")
+    return Seen("waiting", "choice") if found[1] == ASKS else Seen("busy")
