@@ -189,6 +189,8 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         return "another turn was interrupted"
     if e.t < max(s.active, newest_question(s, agents=False)):
         return "older than the newest hook"
+    if e.inferred and 0.0 < e.at <= s.began + o.swap:  # our hook of that ran after the prompt's
+        return "it rested before a queued prompt"
     if e.inferred and s.held in ("report", "count"):
         return "the turn has ended, and its agents go on"  # that it rests is no news
     if (p := own(s)) and p.says == "busy":

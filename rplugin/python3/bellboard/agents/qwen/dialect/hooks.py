@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ....core.detail import line
 from ....core.events import Event, Origin, Task
-from ....core.lenient import Facts, text_of
+from ....core.lenient import Facts, text_of, time_of
 from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in, typed
 
 #: Hook → kind.
@@ -71,7 +71,8 @@ def _notification(top: Facts, facts: Facts) -> str | None:
     if kind == "nudge":
         tool = message.rpartition(ABOUT)[2]
         facts["tool"], facts["detail"] = SPAWNS.get(tool, tool), message
-    facts["inferred"] = kind == "interrupt"  # it is at rest, and no Stop says how it ended
+    if kind == "interrupt":  # it is at rest, and no Stop says how it ended
+        facts["inferred"], facts["at"] = True, time_of(top.get("timestamp")) or 0.0
     # One of a subagent is about the session that shows its dialog.
     facts.pop("agent", None)
     return kind
