@@ -152,6 +152,8 @@ def compacted(s: Session, e: Event, o: Options) -> str | None:
     """The compaction is over."""
     if not s.compacting:
         return "no compaction was running"
+    if not e.from_hook and e.t < s.compacting:
+        return "an earlier compaction"
     s.compacting = 0.0
     if s.rested and not is_busy(s):  # else hooks run, and the file says when it is at rest
         give_back(s, e.t)

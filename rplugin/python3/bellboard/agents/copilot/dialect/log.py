@@ -83,6 +83,7 @@ READ: Final[dict[str, Reader]] = {
     "tool.execution_complete": _tool_end,
     "abort": lambda data: ("interrupt", {}),
     "session.error": _error,
+    "session.compaction_complete": lambda data: ("compacted", {}),  # no hook reports that
 }
 #: What a subagent asks is shown in the terminal of its session.
 OF_ANY_AGENT: Final[dict[str, Reader]] = {
