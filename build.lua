@@ -7,6 +7,7 @@ local builder = dofile(root .. '/lua/bellboard/system/builder.lua')
 ---@type bellboard.Built|nil
 local built
 local said, shown
+local inside, is_main = coroutine.running() -- true in `nvim -l` of 0.12: nothing resumes it there
 builder.run(root, function(text)
   said = text
 end, function(result)
@@ -16,7 +17,7 @@ while not built do
   vim.wait(50, function()
     return built ~= nil
   end, 10)
-  if coroutine.running() and said ~= shown then
+  if inside and not is_main and said ~= shown then
     shown = said
     coroutine.yield(said) -- lazy.nvim shows it
   end
