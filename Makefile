@@ -2,12 +2,12 @@
 # Everything is downloaded to .venv and .cache in this folder; a second run needs no network.
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
+	$$p -E -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/.ready
 COMPILED := .venv/.compiled
 RIG := $(BIN)/python tests/rig
-PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+PIP := $(BIN)/python -E -m pip install --no-user -qq --disable-pip-version-check
 LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 BENCHES := hook latency backlog fold turn rest lying_around editor soak fleet
@@ -85,7 +85,7 @@ picture: $(READY) ## redraw doc/bellboard.svg and doc/demo.svg from the demo's s
 	@$(BIN)/python tests/demo/run.py --picture doc/bellboard.svg --film doc/demo.svg
 
 # Set up with uv if it is installed, else with venv and pip; again when pyproject.toml changes.
-# A broken environment (without pip, or with its Python gone) is recreated.
+# A broken environment (without pip, or with its Python gone or too old) is recreated.
 $(READY): pyproject.toml
 	@unreached() { echo "The packages in pyproject.toml cannot be fetched; is there a network?" \
 		"A mirror is set with PIP_INDEX_URL, or UV_INDEX_URL for uv." >&2; exit 1; }; \
@@ -94,7 +94,8 @@ $(READY): pyproject.toml
 	else \
 		[ -n "$(PYTHON)" ] || { echo "Python 3.10 or newer is missing; apt install python3 python3-venv, or get uv" >&2; exit 1; }; \
 		echo "setting up .venv with $(PYTHON)"; \
-		$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv \
+		$(BIN)/python -E -c 'import pip, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
+			|| $(PYTHON) -E -m venv --clear .venv \
 			|| { echo "no venv; apt install python3-venv, or get uv" >&2; exit 1; }; \
 		$(PIP) --upgrade 'pip>=25.1' && $(PIP) --group dev --editable . || unreached; \
 	fi

@@ -9,17 +9,43 @@ say() {
   tmux display-message "bellboard: $(printf '%s' "$1" | tr '\n#' ' .')"
 }
 
+own=.venv/bin/python
+log=$PWD/.build.log
+
+# It exists and is new enough.
+fits() {
+  "$1" -E -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
+}
+
+# As lua/bellboard/system/builder.lua does it, which says why.
+build() {
+  UV_PROJECT_ENVIRONMENT=$PWD/.venv uv sync --no-dev --frozen --inexact && return
+  if fits "$own"; then
+    "$own" -E -c 'try: import pip
+except ImportError: import ensurepip; ensurepip.bootstrap()' || return
+  else
+    python=
+    for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+      fits "$p" && { python=$p; break; }
+    done
+    [ -n "$python" ] || { echo 'Python 3.10 or newer is missing'; return 1; }
+    "$python" -E -m venv --clear .venv || return
+  fi
+  "$own" -E -m pip install --no-user --disable-pip-version-check --editable .
+}
+
 {
   exec 9<. && flock 9 2>/dev/null # a Neovim may be building here
   program=$PWD/.venv/bin/bellboard
-  [ -x "$program" ] || program=$(command -v bellboard) || {
+  { [ -x "$program" ] && fits "$own"; } || program=$(command -v bellboard) || {
     program=$PWD/.venv/bin/bellboard
     say 'installing its Python packages, once'
-    log=$(mktemp)
-    {
-      UV_PROJECT_ENVIRONMENT=$PWD/.venv uv sync --no-dev --frozen --inexact ||
-        { python3 -m venv .venv && .venv/bin/pip install --editable .; }
-    } >"$log" 2>&1 || say "could not be installed: see $log"
+    if build >"$log" 2>&1; then
+      rm -f "$log"
+    else
+      say "could not be installed: see $log"
+      program=
+    fi
   }
   exec 9<&-
   # shellcheck disable=SC2046 # several words

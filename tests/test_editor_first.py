@@ -245,7 +245,7 @@ def test_without_a_background_process_nothing_is_said_about_sessions(
 
 #: pip without a network, when it prepares a build: its last lines say nothing.
 PIP = """#!/bin/sh
-[ "$2" = venv ] || exec {python} "$@"
+[ "$3" = venv ] || exec {python} "$@"
 mkdir -p .venv/bin
 cat >.venv/bin/python <<'END'
 #!/bin/sh

@@ -217,14 +217,14 @@ def test_tpm_waits_for_a_neovim_that_builds(tmux: Server, room: Room) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
     path = f"{room.home.bin}:{os.defpath}"
     subprocess.run([clone / "bellboard.tmux"], env=room.env | {"PATH": path}, check=True)
-    inode = f":{clone.stat().st_ino} "
 
     def waits() -> bool:
         lines = Path("/proc/locks").read_text().splitlines()
-        return any("->" in line and inode in line for line in lines)
+        return any("->" in line and f":{clone.stat().st_ino} " in line for line in lines)
 
     eventually(waits, "the other builder")
     executable(program, f'echo bellboard "$@" >>{log}')
+    executable(program.with_name("python"), "")
     os.close(lock)
     eventually(lambda: log.exists() and log.read_text().endswith("\n"), "the program")
     assert log.read_text() == "bellboard tmux --apply --quiet\n"

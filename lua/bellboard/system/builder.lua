@@ -14,6 +14,8 @@ for minor = 14, 10, -1 do
   PYTHONS[#PYTHONS + 1] = 'python3.' .. minor
 end
 local OLD_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 10))'
+--- uv makes environments without pip.
+local WITH_PIP = 'try: import pip\nexcept ImportError: import ensurepip; ensurepip.bootstrap()'
 local EXCLUSIVE = 6 -- LOCK_EX | LOCK_NB
 local WOULD_BLOCK = { [11] = true, [35] = true } -- EAGAIN on Linux; on macOS and the BSDs
 --- Programs that install packages, and how.
@@ -61,7 +63,7 @@ local function find(folder, after)
     local python = PYTHONS[place]
     if not python or vim.fn.executable(python) == 1 then
       return python
-          and run({ python, '-c', OLD_ENOUGH }, folder, function(ok)
+          and run({ python, '-E', '-c', OLD_ENOUGH }, folder, function(ok)
             if ok then
               after(python)
             else
@@ -117,31 +119,46 @@ local function reason(log)
   return vim.trim(lines[#lines])
 end
 
---- Build with venv and pip.
+--- Make .venv, with pip in it. It is made again only if its Python is gone or too old: venv would
+--- keep the links to that one. What else is in there stays: it may be in use, or work offline.
+---@param root string
+---@param own string the Python in .venv
+---@param report fun(text: string)
+---@param after fun(ok: boolean, printed: string, why: string|nil)
+local function prepare(root, own, report, after)
+  local function made(ok, printed)
+    local lacks_venv = not ok and printed:find('ensurepip', 1, true)
+    after(ok, printed, lacks_venv and 'Python has no venv' .. remedy() or nil)
+  end
+  run({ own, '-E', '-c', OLD_ENOUGH }, root, function(fits)
+    if fits then
+      return run({ own, '-E', '-c', WITH_PIP }, root, made)
+    end
+    find(root, function(python)
+      if not python then
+        return after(false, '', 'Python 3.10 or newer is missing' .. remedy())
+      end
+      report('creating .venv with ' .. python)
+      run({ python, '-E', '-m', 'venv', '--clear', '.venv' }, root, made)
+    end)
+  end)
+end
+
+--- Build with venv and pip. Every Python runs with -E, as the background process does: what is on
+--- PYTHONPATH does not count as installed.
 ---@param root string
 ---@param report fun(text: string)
 ---@param after fun(ok: boolean, text: string, log: string)
 local function with_pip(root, report, after)
-  find(root, function(python)
-    if not python then
-      return after(false, 'Python 3.10 or newer is missing' .. remedy(), '')
+  local own = root .. '/.venv/bin/python'
+  prepare(root, own, report, function(ready, printed, why)
+    if not ready then
+      return after(false, why or reason(printed), printed)
     end
-    local own = root .. '/.venv/bin/python'
-    local venv = { python, '-m', 'venv', '.venv' }
-    if vim.fn.executable(own) == 0 then
-      table.insert(venv, 4, '--clear') -- what remains of an environment whose Python is gone
-    end
-    report('creating .venv with ' .. python)
-    run(venv, root, function(made, printed)
-      if not made then
-        local why = printed:find('ensurepip', 1, true) and 'Python has no venv' .. remedy()
-        return after(false, why or reason(printed), printed)
-      end
-      report('installing Python packages with pip')
-      local pip = { own, '-m', 'pip', 'install', '--disable-pip-version-check', '--quiet' }
-      run(vim.list_extend(pip, { '--editable', '.' }), root, function(ok, more)
-        after(ok, ok and 'built with pip' or 'pip failed: ' .. reason(more), printed .. more)
-      end)
+    report('installing Python packages with pip')
+    local pip = { own, '-E', '-m', 'pip', 'install', '--no-user', '--disable-pip-version-check' }
+    run(vim.list_extend(pip, { '--quiet', '--editable', '.' }), root, function(ok, more)
+      after(ok, ok and 'built with pip' or 'pip failed: ' .. reason(more), printed .. more)
     end)
   end)
 end

@@ -1,0 +1,144 @@
+"""Installing the Python packages: `nvim -l build.lua`, and what tpm runs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rig import neovim
+from rig.cache import CHECKOUT
+from rig.home import Home
+
+pytestmark = pytest.mark.files
+
+#: A Python that does what a build asks of it, unless something of the user's can get in its way.
+STUB = """#!/bin/sh
+echo "${{0##*/}} $*" >>"$HOME/python.log"
+[ "$1" = -E ] || {{ echo "reads PYTHONPATH" >&2; exit 1; }}
+case "$2 $3 $4" in
+*version_info*) exit {old} ;;
+"-m venv "*)
+  sleep 0.2
+  [ "$4" = --clear ] && rm -rf .venv
+  mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+"-m pip install")
+  [ "$5" = --no-user ] || {{ echo "ERROR: Can not perform a '--user' install." >&2; exit 1; }}
+  cp {true} .venv/bin/bellboard ;;
+esac
+"""
+FIRST = "python3 -E -m venv --clear .venv"
+PIP = re.compile(r"^python -E -m pip install --no-user .*--editable \.$", re.MULTILINE)
+NAMES = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)))
+
+
+def python(place: Path, old: bool = False) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(STUB.format(old=int(old), true=shutil.which("true")))
+    place.chmod(0o755)
+    return place
+
+
+@pytest.fixture
+def plugin(home: Home) -> Path:
+    """Return the plugin as just downloaded, on a machine without uv."""
+    root = home.root / "bellboard.nvim"
+    (root / "lua/bellboard/system").mkdir(parents=True)
+    for name in ("build.lua", "bellboard.tmux", "lua/bellboard/system/builder.lua"):
+        shutil.copy(CHECKOUT / name, root / name)
+    (home.bin / "tmux").unlink(missing_ok=True)
+    python(home.bin / "tmux").write_text('#!/bin/sh\necho "$*" >>"$HOME/tmux.log"\n')
+    return root
+
+
+def nvim(home: Home, plugin: Path, version: str = neovim.NEWEST) -> str:
+    """Build as the README says; return the errors."""
+    argv = [str(neovim.executable(version)), "--clean", "-l", str(plugin / "build.lua")]
+    return subprocess.run(argv, env=home.env, capture_output=True, text=True).stderr
+
+
+def tpm(home: Home, plugin: Path) -> str:
+    """Start tmux; return what it shows."""
+    # It goes on in the background, until it closes these streams.
+    subprocess.run([plugin / "bellboard.tmux"], env=home.env, capture_output=True, check=True)
+    shown = home.root / "tmux.log"
+    return shown.read_text() if shown.exists() else ""
+
+
+Builder = Callable[[Home, Path], str]
+BUILDERS = pytest.mark.parametrize("builds", [nvim, tpm])
+
+
+def log(home: Home) -> str:
+    return (home.root / "python.log").read_text()
+
+
+def test_a_build_by_hand_needs_no_loaded_plugin(home: Home, plugin: Path, version: str) -> None:
+    """In its main chunk, nothing takes the steps that lazy.nvim shows."""
+    python(home.bin / "python3")
+    assert nvim(home, plugin, version) == ""
+    assert (plugin / ".venv/bin/bellboard").exists()
+
+
+@BUILDERS
+def test_a_build_reads_nothing_of_the_users_own_python(
+    home: Home, plugin: Path, builds: Builder
+) -> None:
+    """Neither PYTHONPATH, which hides what is missing, nor `user = true` of pip."""
+    python(home.bin / "python3")
+    assert "installed" not in builds(home, plugin)
+    assert FIRST in log(home) and PIP.search(log(home))
+
+
+@BUILDERS
+def test_an_environment_is_made_again_only_if_its_python_is_unfit(
+    home: Home, plugin: Path, builds: Builder
+) -> None:
+    """Too old, it is replaced by the first that is not; else what is in there stays."""
+    python(home.bin / "python3", old=True)
+    python(home.bin / "python3.14")
+    python(plugin / ".venv/bin/python", old=True)
+    python(plugin / ".venv/bin/bellboard")
+    added = plugin / ".venv/added"
+    added.touch()
+    builds(home, plugin)
+    assert "python3.14 -E -m venv --clear .venv" in log(home) and PIP.search(log(home))
+    assert not added.exists()
+    added.touch()
+    (plugin / ".venv/bin/bellboard").unlink()
+    builds(home, plugin)
+    assert added.exists() and (plugin / ".venv/bin/bellboard").exists()
+    assert log(home).count("-m venv") == 1
+
+
+@BUILDERS
+def test_a_machine_without_a_fit_python_is_told_so(
+    home: Home, plugin: Path, builds: Builder
+) -> None:
+    """tmux does not leave another file at each start."""
+    for name in NAMES:
+        python(home.bin / name, old=True)
+    for _ in range(2):
+        said = builds(home, plugin)
+        if builds is tpm:
+            said = (plugin / ".build.log").read_text()
+        assert "Python 3.10 or newer is missing" in said
+    assert not list(home.tmp.iterdir())
+    if builds is tpm:
+        assert "could not be installed" in tpm(home, plugin)
+        python(home.bin / "python3.12")
+        tpm(home, plugin)
+        assert not (plugin / ".build.log").exists()
+
+
+@pytest.mark.house
+def test_whatever_builds_tries_the_same_pythons() -> None:
+    """Neovim, make and tpm."""
+    for name in ("Makefile", "bellboard.tmux"):
+        assert f"for p in {' '.join(NAMES)};" in (CHECKOUT / name).read_text(), name
+    builder = (CHECKOUT / "lua/bellboard/system/builder.lua").read_text()
+    assert "{ 'python3' }" in builder and "for minor = 14, 10, -1 do" in builder
