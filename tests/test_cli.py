@@ -571,3 +571,14 @@ def test_a_name_is_no_worse_than_the_start_of_an_id(shell: Shell) -> None:
     shell.emitted(20, "fe-1", "SessionEnd", reason="other")
     assert "UserPromptSubmit" in (shown := shell.bellboard("explain", "fe").stdout)
     assert "SessionEnd" not in shown
+
+
+@pytest.mark.parametrize("command", ["list", "doctor", "hooks install"])
+def test_without_its_packages_it_says_what_to_do(home: Home, command: str) -> None:
+    """In one line, which Neovim shows as well."""
+    entry = ROOT / "rplugin/python3/bellboard/__main__.py"
+    argv = [sys.executable, "-S", "-E", str(entry), *command.split()]
+    done = subprocess.run(argv, env=home.env, capture_output=True, text=True)
+    what = f'{sys.executable} has no module "msgspec"'
+    assert done.stderr == f"bellboard: {what}; `:Bellboard build` in Neovim installs it\n"
+    assert done.returncode == 1
