@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -23,6 +24,7 @@ from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.hooktext import group_of
 from bellboard.agents.installing.installer import SettingsError
+from bellboard.cli.uninstalling import REMEMBERED
 from bellboard.system import atomic
 from hosting import RecordedHost
 from rig import warm
@@ -366,6 +368,33 @@ def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
     assert not link.is_symlink()
     assert (backups(file), neovim.exists(), home.bellboard.exists()) == ([], False, False)
     assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
+
+
+def test_purge_finds_what_every_neovim_remembers(home: Home) -> None:
+    """Of any NVIM_APPNAME; but nothing else that is called bellboard."""
+    state = home.root / "state"
+    shutil.rmtree(state)
+    kept = [
+        state / name for name in ("a/bellboard/mine", "b/bellboard/answers/1", "c/swap/answers")
+    ]
+    gone = [state / name for name in ("a/bellboard/answers", "d/bellboard/hooks-asked")]
+    for path in (*kept, *gone):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    said = run(home, "uninstall", "--purge", "--yes")
+    assert f"- {gone[0]}\n- {gone[1].parent}\n" in said
+    assert sorted(kept) == sorted(path for path in state.rglob("*") if path.is_file())
+    assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
+
+
+def test_purge_knows_what_neovim_remembers() -> None:
+    """Every name that the Lua gives to `remembered`."""
+    names = set()
+    for text in (path.read_text() for path in (ROOT / "lua").rglob("*.lua")):
+        for given in re.findall(r"\bremembered\.(?:is|note|forget)\((.+?)\)", text):
+            value = re.search(rf"^local {given} = (.+)$", text, re.MULTILINE)
+            names.add((value[1] if value else given).strip("'"))
+    assert names == REMEMBERED
 
 
 def test_purge_says_what_is_left_in_tmux_conf(home: Home) -> None:

@@ -141,7 +141,7 @@ def drop(stream: TextIO) -> None:
 
 def unbuilt(error: Exception) -> str:
     """Describe that a package of others is not installed; empty if it is something else."""
-    name = (isinstance(error, ModuleNotFoundError) and error.name or "").partition(".")[0]
+    name = ((isinstance(error, ModuleNotFoundError) and error.name) or "").partition(".")[0]
     if not name or name == __name__.partition(".")[0]:
         return ""
     return f'{sys.executable} has no module "{name}"; `:Bellboard build` in Neovim installs it'

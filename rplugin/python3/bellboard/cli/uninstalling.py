@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from .adding import Args, Commands, add
@@ -17,6 +18,8 @@ STATE = (
     "drain.lock",
     *("emit", "hooks.json", "hooks.lock"),
 )
+#: What Neovim has asked or said once, in its own state folder: lua/bellboard/state/remembered.lua
+REMEMBERED = {"hooks-asked", "build-declined", "statusline-told", "answers"}
 
 
 def add_to(commands: Commands) -> None:
@@ -65,7 +68,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     import shutil
 
     from ..agents.clis import clis
-    from ..storage.spool import Refused, Spool, user_state
+    from ..storage.spool import Spool
     from .path import is_ours, linked
     from .tmux import kept, wired
     from .wiring import remove
@@ -78,10 +81,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         )
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
     ours = dict.fromkeys(path for name in names for path in home.glob(name))
-    with contextlib.suppress(Refused):  # no HOME
-        # What Neovim has asked or said once: lua/bellboard/state/remembered.lua
-        neovim = os.environ.get("NVIM_APPNAME") or "nvim"
-        ours |= dict.fromkeys(user_state(os.environ).glob(f"{neovim}/bellboard"))
+    ours |= dict.fromkeys(_remembered())
     with contextlib.suppress(Problem, OSError):  # no home, or not readable
         ours |= dict.fromkeys(place for place in [linked()] if is_ours(place))
     servers = wired()
@@ -111,3 +111,19 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         home.resolve().rmdir()
         if home.is_symlink():
             home.unlink()
+
+
+def _remembered() -> Iterator[Path]:
+    """Yield what Neovim remembers, whatever its NVIM_APPNAME: folders, or files beside others."""
+    from ..storage.spool import Refused, user_state
+
+    try:
+        state = user_state(os.environ)
+    except Refused:  # no HOME
+        return
+    own = state / (os.environ.get("NVIM_APPNAME") or "nvim") / "bellboard"  # may be NAME/NAME
+    for folder in dict.fromkeys((own, *sorted(state.glob("*/bellboard")))):
+        with contextlib.suppress(OSError):  # not there, or not readable
+            inside = [*folder.iterdir()]
+            known = [path for path in inside if path.name in REMEMBERED and path.is_file()]
+            yield from known if len(known) < len(inside) else [folder]
