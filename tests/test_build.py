@@ -135,6 +135,17 @@ def test_a_machine_without_a_fit_python_is_told_so(
         assert not (plugin / ".build.log").exists()
 
 
+def test_it_says_which_python_to_install(home: Home, plugin: Path) -> None:
+    """The python3 of dnf may be the very one that is too old."""
+    for name in NAMES:
+        python(home.bin / name, old=True)
+    python(home.bin / "dnf")
+    home.env["PATH"] = str(home.bin)
+    assert "missing; dnf install python3.12, or install uv\n" in nvim(home, plugin)
+    (home.bin / "dnf").unlink()
+    assert "missing; install uv\n" in nvim(home, plugin)
+
+
 @pytest.mark.house
 def test_whatever_builds_tries_the_same_pythons() -> None:
     """Neovim, make and tpm."""

@@ -21,21 +21,26 @@ local WOULD_BLOCK = { [11] = true, [35] = true } -- EAGAIN on Linux; on macOS an
 --- Programs that install packages, and how.
 local MANAGERS = {
   { 'apt-get', 'apt install python3-venv' },
-  { 'dnf', 'dnf install python3' },
+  { 'dnf', 'dnf install python3.12' }, -- its python3 may be 3.9
   { 'pacman', 'pacman -S python' },
   { 'apk', 'apk add python3' },
   { 'brew', 'brew install python' },
 }
 
---- How to install Python, or its venv, on this machine.
+--- How to install Python, or its venv, on this machine. uv brings a Python of its own.
 ---@return string
 local function remedy()
+  local ways = {}
   for _, manager in ipairs(MANAGERS) do
     if vim.fn.executable(manager[1]) == 1 then
-      return '; ' .. manager[2]
+      ways = { manager[2] }
+      break
     end
   end
-  return ''
+  if vim.fn.executable('uv') == 0 then
+    ways[#ways + 1] = 'install uv'
+  end
+  return #ways > 0 and '; ' .. table.concat(ways, ', or ') or ''
 end
 
 --- Run a program in a folder; `after` is called in the main loop.
