@@ -13,7 +13,7 @@ import pytest
 
 from bellboard.agents.claude_code.version import version_of
 from bellboard.cli import parser
-from bellboard.cli.unit import unit
+from bellboard.cli.unit import kept, unit
 from bellboard.cli.wiring import Wiring
 from bellboard.diagnosis.fact import program as advised
 from bellboard.system import gate, shipped
@@ -103,6 +103,15 @@ def test_a_unit_finds_what_the_shell_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert "Environment=TMUX_TMPDIR=/run/t\n" in made
     with pytest.raises(SystemExit):
         parser("serve").parse_args(["serve", "--uni"])
+
+
+def test_a_unit_finds_what_clis_keep() -> None:
+    """Every folder that a variable names; those of hooks name one for a single session."""
+    package = Path(shipped.__file__).parents[1]
+    texts = [path.read_text() for path in package.rglob("*.py")]
+    names = {name for text in texts for name in re.findall(r'"([A-Z_]+_(?:HOME|DIR))"', text)}
+    assert {"CODEX_HOME", "PI_CODING_AGENT_DIR"} <= names
+    assert names - {"CLAUDE_PROJECT_DIR", "CLAUDE_JOB_DIR", "XDG_RUNTIME_DIR"} <= set(kept())
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x85", "\x01"])

@@ -114,6 +114,7 @@ class Cli(Hooked):
     """A CLI; its dialect is in `dialects.py`."""
 
     abilities: ClassVar[Abilities] = {}  # empty if nothing was measured
+    variable: ClassVar[str] = ""  # names the folder of its files, where it is not in the home
     resuming: ClassVar[tuple[str, ...]] = ()  # the arguments that resume the session named next
     keeps: ClassVar[str] = ""  # the folder that it makes in the state folder
     keeps_transcripts: ClassVar[bool] = True  # in files, without which it cannot resume

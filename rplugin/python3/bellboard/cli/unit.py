@@ -27,17 +27,24 @@ WantedBy=default.target
 """
 CONTROL = {number: f"\\x{number:02x}" for number in (*range(1, 32), 127)}
 #: Variables that decide where the state folder, settings, programs and tmux servers are: systemd
-#: knows none that a shell's start-up files set.
+#: knows none that a shell's start-up files set.  Each CLI may have another.
 KEPT = (
     *("BELLBOARD_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
-    *("PATH", "TMUX_TMPDIR"),
+    *("PATH", "TMUX_TMPDIR", "GH_CONFIG_DIR"),
 )
+
+
+def kept() -> list[str]:
+    """Return the variables that a unit sets as they are here."""
+    from ..agents.clis import clis
+
+    return [*KEPT, *(cli.variable for cli in clis() if cli.variable)]
 
 
 def unit(argv: list[str]) -> str:
     """Return a unit that runs this command, without `--unit`."""
     words = [w for w in argv if w != "--unit"]
-    given = (f"{key}={os.environ[key]}" for key in KEPT if os.environ.get(key))
+    given = (f"{key}={os.environ[key]}" for key in kept() if os.environ.get(key))
     settings = "".join(f"Environment={_quoted(setting)}\n" for setting in given)
     command = " ".join(_quoted(w.replace("$", "$$")) for w in [*_program(), *words])
     return TEXT.format(command=command, settings=settings)

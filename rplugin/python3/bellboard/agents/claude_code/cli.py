@@ -25,6 +25,7 @@ class ClaudeCode(Cli):
 
     key = AGENT
     name = "Claude Code"
+    variable = CONFIG
     abilities = NEWEST
     resuming = ("--resume",)
     hooks = HooksFile("claude", below_home(".claude", CONFIG), "settings.json")

@@ -21,6 +21,7 @@ class Codex(Cli):
 
     key = "codex"
     name = "Codex"
+    variable = "CODEX_HOME"
     abilities = ABILITIES
     resuming = ("resume",)
     hooks = HooksFile(

@@ -21,6 +21,7 @@ class Copilot(Cli):
 
     key = "copilot"
     name = "GitHub Copilot CLI"
+    variable = "COPILOT_HOME"
     abilities = ABILITIES
     resuming = ("--resume",)
     hooks = HooksFile(

@@ -46,6 +46,7 @@ class Gemini(Cli):
 
     key = "gemini"
     name = "Gemini CLI"
+    variable = "GEMINI_CLI_HOME"
     abilities = ABILITIES
     hooks = HooksFile(
         program="gemini",

@@ -18,6 +18,7 @@ class Pi(Cli):
 
     key = "pi"
     name = "Pi"
+    variable = "PI_CODING_AGENT_DIR"
     abilities = ABILITIES
     resuming = ("--session",)
     hooks = HooksFile(

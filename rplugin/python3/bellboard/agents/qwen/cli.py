@@ -33,6 +33,7 @@ class Qwen(Cli):
 
     key = "qwen"
     name = "Qwen Code"
+    variable = "QWEN_HOME"
     abilities = ABILITIES
     resuming = ("--resume",)
     hooks = HooksFile(
