@@ -183,6 +183,17 @@ return vim.tbl_filter(function(name)
   return require('bellboard.config').is_ours(vim.api.nvim_get_commands({})[name])
 end, vim.tbl_keys(vim.api.nvim_get_commands({})))
 """
+
+
+def test_a_function_of_vim_script_does_not_get_through(nvim: Editors) -> None:
+    """Neovim hands it over as null, which says nothing to whoever wrote it."""
+    editor = nvim(config=SOUND)
+    editor.command("let g:bellboard = {'on': {'error': {t -> 0}}}")
+    editor.lua("require('bellboard.config').read()")
+    wrong = "on.error: expected function or table, got v:null or a Vim function; set it in Lua"
+    assert editor.lua(PROBLEMS) == [wrong]
+
+
 RESTART = "require('bellboard').restart()"
 CHANNEL = "return require('bellboard.host').status().channel or 0"
 

@@ -210,7 +210,9 @@ local function problem(node, rule, value, parent)
   local types = rule.types or { type(node.default) }
   local kind = value == false and vim.list_contains(types, 'false') and 'false' or type(value)
   if not vim.list_contains(types, kind) then
-    return expected(table.concat(types, ' or '), type(value))
+    -- Neovim hands over a Funcref in g:bellboard as v:null
+    local got = value == vim.NIL and 'v:null or a Vim function; set it in Lua' or type(value)
+    return expected(table.concat(types, ' or '), got)
   elseif type(value) == 'string' then
     local among = rule.defaults and vim.tbl_values(parent.default) or rule.among
     if among and not vim.list_contains(among, value) then
