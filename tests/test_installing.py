@@ -135,6 +135,12 @@ def test_a_file_of_somebody_else_is_left_alone(home: Home, cli: Cli, text: str) 
     assert "not a file of bellboard" in work.check(path).summary()
 
 
+def test_only_hooks_that_exist_are_printed(home: Home) -> None:
+    """Chats in Neovim report by themselves."""
+    said = run(home, "hooks", "print", "--agent", "avante", code=1)
+    assert "cursor" in said and "avante," not in said
+
+
 @pytest.mark.parametrize("cli", OWN, ids=lambda cli: cli.key)
 def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Cli) -> None:
     """As printed by `hooks print`; from then on it is kept like any other."""

@@ -139,7 +139,8 @@ def check_hooks(args: Args) -> int:
 def print_hooks(args: Args) -> None:
     from ..agents.clis import clis
 
-    installer = _installer(_cli(args.agent, clis()))
+    printable = [cli for cli in clis() if cli.hooks or cli.reporting(str)]  # chats have none
+    installer = _installer(_cli(args.agent, printable))
     with problems(installer.home):
         print(installer.printed(_version(installer, args)))
 
