@@ -23,7 +23,7 @@ from bellboard.storage import aside, ground
 from bellboard.storage.aside import AT_ONCE, BYTES, FILES, SLACK
 from bellboard.storage.damaged import MOST_ASIDE, _keep_newest, kept
 from bellboard.storage.ground import Refused, listing
-from bellboard.storage.header import MAGIC
+from bellboard.storage.header import ENVIRONMENT, MAGIC
 from bellboard.storage.item import LIMIT, Item
 from bellboard.storage.spool import Spool
 from bellboard.system.files import entries
@@ -184,6 +184,9 @@ def test_only_named_variables_get_in(spool: Spool) -> None:
     put(spool, "a", MAGIC + b"ANTHROPIC_API_KEY=sk\0TERM_PROGRAM=tmux\0pid=-1\0\0{}")
     item = spool.read("a")
     assert item and item.origin == {"agent": "claude", "env": {"TERM_PROGRAM": "tmux"}}
+    manual = (Path(__file__).parents[1] / "doc/bellboard.txt").read_text()
+    listed = manual.partition("    TMUX_PANE=%3 ")[2].partition("never any other")[0]
+    assert set(listed.replace(",", "").split()) >= ENVIRONMENT
 
 
 def test_a_file_taken_by_another_host_is_no_error(spool: Spool) -> None:
