@@ -11,6 +11,8 @@ from bellboard.agents import evidence
 from bellboard.core.board import Board
 from bellboard.core.bounds import bounded
 from bellboard.core.events import line_of
+from bellboard.core.notices import Notices
+from bellboard.core.policy import Policy
 from bellboard.core.published import publish
 from bellboard.core.records import MOST_SESSIONS
 from bellboard.hosting.folding import Clerk
@@ -154,6 +156,34 @@ def test_however_many_sessions_other_machines_have_those_of_this_one_stay() -> N
 
 
 # ---------------------------------------------------------------- news
+
+
+@pytest.mark.pure
+def test_a_notification_stays_due_when_another_host_compares_the_clocks() -> None:
+    """It takes over the link, and its times differ by a moment; a question asked again is new."""
+    board, notices, number = Board(), Notices(Policy()), 0
+
+    def take(t: float, status: str, since: float) -> None:
+        nonlocal number
+        for folded in board.fold(evidence.from_line(far(t, row=row(status=status, since=since)))):
+            notices.see(board.sessions, [folded.session_id], t)
+            for change in folded.changes:
+                number += 1
+                notices.hear([(number, change, True)])
+
+    def due(t: float) -> int:
+        notice = notices.next(t, {"desktop"})
+        return notice.id if notice else 0
+
+    take(T, "working", T)
+    take(T + 10, "blocked", T + 10)
+    take(T + 20, "blocked", T + 10.6)
+    take(T + 30, "blocked", T + 9.2)
+    assert board.sessions["dev/claude/s1"].row["since"] == T + 10
+    assert (due(T + 39), due(T + 40)) == (0, 2)
+    take(T + 41, "working", T + 11)
+    take(T + 41, "blocked", T + 12)
+    assert due(T + 42) == 4
 
 
 def lived(home: Path, *lines: Line) -> list[Change]:

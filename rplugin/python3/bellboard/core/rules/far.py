@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..events import Event
+from ..events import AHEAD, Event
 from ..options import Options
 from ..session import Session
 
@@ -24,8 +24,11 @@ def follow(s: Session, e: Event, o: Options) -> str | None:
 
 def _show(s: Session, row: Mapping[str, Any]) -> None:
     """Take over what notices, callbacks and lists need; the published form shows the whole row."""
-    s.row = dict(row)
-    s.turn, s.since, s.last = row["status"], row.get("since", 0.0), row.get("updated", 0.0)
+    since = row.get("since", 0.0)
+    if row["status"] == s.turn and abs(since - s.since) < AHEAD:
+        since = s.since  # the same status: only the clocks were compared again, perhaps by another
+    s.row = {**row, "since": since}
+    s.turn, s.since, s.last = row["status"], since, row.get("updated", 0.0)
     marks = row.get("markers", ())
     s.unseen, s.parked = "unseen" in marks, "parked" in marks
     s.agent, s.teammate = row["agent"], row.get("hidden", False)
