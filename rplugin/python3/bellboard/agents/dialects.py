@@ -44,6 +44,12 @@ def dialects() -> tuple[Dialect, ...]:
 
 @cache
 def _loaded(folder: str) -> Dialect:
-    """Load a dialect, and no other: together they take longer than most commands."""
-    found: Dialect = import_module(f"{folder}.dialect.spoken", __package__).DIALECT
+    """Load a dialect, and no other: together they take longer than most commands.
+
+    Raise ImportError whatever goes wrong: its file may be that of another version, or half written.
+    """
+    try:
+        found: Dialect = import_module(f"{folder}.dialect.spoken", __package__).DIALECT
+    except Exception as e:
+        raise ImportError(f"{folder[1:]}: {e}") from e
     return found

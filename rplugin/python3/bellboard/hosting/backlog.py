@@ -42,6 +42,7 @@ class Backlog:
         self.names: list[str] = []  # newest first
         self.batch: list[str] = []  # the files of the current transaction, which may be to blame
         self.refused = 0  # files set aside
+        self._unloaded = ("", "")  # the last file that waits for code that cannot be loaded; why
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
 
@@ -70,8 +71,7 @@ class Backlog:
                 names.append(name)
             elif done and time.monotonic() > until:
                 break
-            elif (item := self._read(name)) is not None:
-                folded += self._fold_item(item, now)
+            elif (item := self._read(name)) is not None and self._fold_item(item, now, folded):
                 fresh.append(name)
                 names.append(name)
             done += 1
@@ -104,6 +104,14 @@ class Backlog:
         self._most = min(2 * self._most, BATCH) or 1
         return is_narrow
 
+    @property
+    def unloaded(self) -> str:
+        """Return why files wait for code that cannot be loaded, or ""."""
+        name, why = self._unloaded
+        if name and not self._owner.spool.is_there(name):
+            self._unloaded = name, why = "", ""
+        return why
+
     def blame(self, name: str, reason: str) -> None:
         """Set a file aside with the traceback of the error that is being handled."""
         import traceback
@@ -126,20 +134,24 @@ class Backlog:
             self._owner.spool.leave(name)
         return None
 
-    def _fold_item(self, item: Item, now: float) -> list[tuple[str, Folded]]:
-        """Fold the events of a file; refuse what cannot be folded."""
-        name, found = item.name, list[tuple[str, Folded]]()
+    def _fold_item(self, item: Item, now: float, into: list[tuple[str, Folded]]) -> bool:
+        """Fold the events of a file; refuse what cannot be folded; return False if it is left."""
+        name = item.name
         try:
             for event in self.events(item, now):
                 if event.kind == "junk":
                     self._refuse(name, "not an event", event.why)
                 folded = self._owner.board.fold(event)
-                found += [(name if f.event.kind == event.kind else "", f) for f in folded]
+                into += [(name if f.event.kind == event.kind else "", f) for f in folded]
         except MemoryError:
             raise
+        except ImportError as e:  # not its fault: another host may be able to fold it
+            self._unloaded = name, str(e)
+            self._owner.spool.leave(name)
+            return False
         except Exception as e:
             if isinstance(e, OSError) and e.errno in OF_THE_SYSTEM:
                 raise
             # one poisoned event must not crash-loop every Neovim
             self.blame(name, "it cannot be folded")
-        return found
+        return True

@@ -109,8 +109,12 @@ class Clerk:
 
     @property
     def notes(self) -> dict[str, str]:
-        """Return what was set aside or not kept, for health."""
+        """Return what was set aside, left or not kept, for health."""
         notes = self.damaged.notes(time.time())
+        if why := self._backlog.unloaded:
+            notes["update"] = (
+                f"bellboard was updated: restart this background process; events wait ({why})"
+            )
         if self.unkept:
             notes["questions"] = (
                 f"what {self.unkept} of them ask is not kept (only the newest {KEPT_FILES} are, "

@@ -36,6 +36,7 @@ from .effects import PAUSE, Effects
 from .fleet import Fleet
 from .health import Health
 from .links import Links
+from .loading import Loading
 from .loop import Job, Loop
 from .outbox import Outbox
 from .publishing import Publisher
@@ -117,6 +118,7 @@ class Host:
             ("observe", self._attend),
             ("tmux", self._show),
             ("health", self.health.share),
+            ("load", Loading().run),
         )
 
     # ------------------------------------------------------------ calls from outside

@@ -46,7 +46,8 @@ class Upkeep:
     @property
     def notes(self) -> dict[str, str]:
         """Return how many files wait in vain, for health."""
-        if not (stuck := self.counts.get("stuck")):
+        stuck = self.counts.get("stuck")
+        if not stuck or "update" in self._connection.notes:  # those are sound, and wait for that
             return {}
         files, where = amount(stuck, "file"), self._spool.new
         return {"stuck": f"{files} in {where} cannot be read now: check the disk, or delete them"}
