@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,21 @@ from bellboard.agents import evidence
 from bellboard.core.board import Board
 from bellboard.core.bounds import bounded
 from bellboard.core.events import line_of
+from bellboard.core.ledger import Transition
 from bellboard.core.notices import Notices
 from bellboard.core.policy import Policy
 from bellboard.core.published import publish
 from bellboard.core.records import MOST_SESSIONS
+from bellboard.core.session import Session
+from bellboard.hosting.commands import Commands
+from bellboard.hosting.effects import MOST, Effects
 from bellboard.hosting.folding import Clerk
 from bellboard.storage.history import Change
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
+from hosting import made
 from playback import Line
+from rig.waiting import eventually
 
 T = 1.8e9
 DEV = "dev/claude/s1"
@@ -225,6 +232,26 @@ def test_changes_during_an_outage_are_announced(tmp_path: Path) -> None:
 def test_changes_before_a_host_ran_are_not_announced(tmp_path: Path) -> None:
     (change,) = lived(tmp_path, far(T + 50, row=row(since=T - 5)))
     assert not change.live
+
+
+@pytest.mark.files
+def test_however_much_happens_on_other_machines_no_command_here_waits(tmp_path: Path) -> None:
+    """It is neither dropped for theirs nor started after them."""
+    made(tmp_path)
+    store, commands = Store(tmp_path), Commands()
+    effects = Effects({"blocked": ["true"]}, commands)
+    sids = ["here", *(f"dev/claude/{n}" for n in range(2 * MOST)), "last"]
+    for n, sid in enumerate(sids, 1):
+        change = Change(n, Transition(time.time(), sid, "working", "blocked", "", ""), True)
+        session = Session(sid, turn="blocked", machine="dev" if "/" in sid else "")
+        effects.ask(change, None if n % 2 else session)
+    first: list[tuple[int]] = []
+    while len(first) < 2:
+        effects.run(store, 1)
+        first = store.all("SELECT transition_id FROM claims ORDER BY t LIMIT 2")
+    store.close()
+    assert [(1,), (len(sids),)] == first
+    eventually(lambda: commands.running == 0, "their end")
 
 
 @pytest.mark.files

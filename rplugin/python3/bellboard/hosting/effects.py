@@ -19,7 +19,7 @@ from .commands import Commands
 SLICE: Final = 0.1  # seconds in a row to start commands in: the event loop is blocked meanwhile
 PAUSE: Final = 0.25  # seconds until the lock is tried again
 LATE: Final = 60.0  # seconds after which a change that another followed is history
-MOST: Final = 1000  # commands waiting for others to finish; the oldest are dropped
+MOST: Final = 1000  # commands waiting, here and of other machines each; the oldest are dropped
 
 
 class Effects:
@@ -27,7 +27,8 @@ class Effects:
 
     A command is a list of words.  It gets four more arguments, never through a shell: the old
     status, the new status, the session and the project.  If several hosts have the same command
-    for the same status, one of them runs it.
+    for the same status, one of them runs it.  However much happens on other machines, no session
+    here loses a command or waits behind theirs.
     """
 
     def __init__(self, wanted: object, commands: Commands) -> None:
@@ -37,7 +38,8 @@ class Effects:
             if isinstance(words, list | tuple) and words
         }
         self._commands = commands
-        self._asked: dict[Claim, list[str]] = {}
+        self._asked: dict[Claim, list[str]] = {}  # about sessions of this machine
+        self._far: dict[Claim, list[str]] = {}  # of others; these come last
         self._dropped = 0
 
     @property
@@ -55,12 +57,15 @@ class Effects:
             return  # folded late: the only host was suspended
         words = [t.before or "none", t.after or "none", t.session_id]
         words.append(project_of(session) if session else "")
+        # The id of a session that is gone must do.
+        is_far = bool(session.machine) if session is not None else "/" in t.session_id
+        asked = self._far if is_far else self._asked
         for on in ("transition", t.after or "ended"):
             if command := self.wanted.get(on):
                 effect = f"{on}: {shlex.join(command)}"
-                self._asked[change.id, effect] = [*command, *words]
-        while len(self._asked) > MOST:
-            del self._asked[next(iter(self._asked))]
+                asked[change.id, effect] = [*command, *words]
+        while len(asked) > MOST:
+            del asked[next(iter(asked))]
             self._dropped += 1
 
     def run(self, store: Store, pid: int) -> float:
@@ -71,7 +76,8 @@ class Effects:
         """
         until = time.monotonic() + SLICE
         full: set[str] = set()
-        for claim, command in list(self._asked.items()):
+        both = (self._asked, self._far)
+        for asked, claim, command in [(queue, *one) for queue in both for one in queue.items()]:
             program = command[0]
             if time.monotonic() > until:
                 return 0.0
@@ -83,10 +89,10 @@ class Effects:
             ours = claimed(store, claim, pid)
             if ours is None:
                 return PAUSE
-            del self._asked[claim]
+            del asked[claim]
             if ours:
                 self._commands.start(command)
-        if not self._asked:
+        if not (self._asked or self._far):
             self._dropped = 0
         return self._commands.patience() if full else NEVER
 
