@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -185,6 +186,24 @@ def test_ssh_gets_one_string_and_options_that_are_not_given() -> None:
     assert not any(x.startswith("-oConnectTimeout") for x in made)
     made = command_of(["ssh", "-o", "controlmaster=no", "dev"], ["feed"], "/run/u/links")
     assert not any(x.startswith("-oControl") for x in made)
+
+
+@pytest.mark.skipif(not shutil.which("ssh"), reason="needs ssh")
+@pytest.mark.parametrize(("word", "forwards"), [("-x", "no"), ("-X", "yes"), ("-Y", "yes")])
+def test_a_link_forwards_no_display_unless_its_command_says_so(
+    tmp_path: Path, word: str, forwards: str
+) -> None:
+    """Whoever has root there could read the keyboard through it, for as long as the link lasts."""
+    config = tmp_path / "config"
+    config.write_text("Host dev\n ForwardX11 yes\n ForwardX11Trusted yes\n ForwardAgent yes\n")
+
+    def settings(*words: str) -> set[str]:
+        made = command_of(["ssh", "-F", str(config), *words, "dev"], ["feed"], None)
+        done = subprocess.run([*made[:1], "-G", *made[1:-1]], capture_output=True, text=True)
+        return set(done.stdout.splitlines())
+
+    assert {"forwardx11 no", "forwardagent no"} <= settings()
+    assert f"forwardx11 {forwards}" in settings(word)
 
 
 @pytest.mark.pure

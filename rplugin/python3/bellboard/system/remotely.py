@@ -11,14 +11,16 @@ from typing import Final
 #: For ssh, unless the command says otherwise: drop what a user's settings add for terminals: a
 #: command, and forwarded ports, which only one connection can have.
 PLAIN: Final = {"RemoteCommand": "none", "ClearAllForwardings": "yes"}
-#: ssh never prompts, notices a dead connection within 20 s, and does not forward an agent.  (With
-#: SHARED, a second connection to the same machine needs no login.)
+#: ssh never prompts, notices a dead connection within 20 s, and forwards neither an agent nor a
+#: display, whose keys whoever has root there could read: a link lasts.  ssh prefers a -A, -X or -Y
+#: of the command to these.  (With SHARED, a second connection to the same machine needs no login.)
 OPTIONS: Final = {
     "BatchMode": "yes",
     "ConnectTimeout": "5",
     "ServerAliveInterval": "5",
     "ServerAliveCountMax": "3",
     "ForwardAgent": "no",
+    "ForwardX11": "no",
 }
 #: For a machine that was reached, but logs in slowly, perhaps because it is behind another one.
 SLOW: Final = {"ConnectTimeout": "20"}
