@@ -196,6 +196,27 @@ def test_a_clock_set_back_is_noticed(spool: Spool, monkeypatch: pytest.MonkeyPat
     store.close()
 
 
+def test_quiet_hours_follow_the_time_zone(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a notebook that travels while a host runs; so do the times that it shows."""
+    store = Store(spool.home)
+
+    async def test() -> None:
+        pid = os.getpid()
+        bell = Bell(spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None)
+        for zone, hours in (("UTC-9", 9), ("UTC+5", -5)):
+            monkeypatch.setenv("TZ", zone)
+            bell.act(store, Board())
+            assert bell.notices.zone == time.localtime().tm_gmtoff == hours * 3600
+        bell.close()
+
+    try:
+        asyncio.run(test())
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    store.close()
+
+
 def test_the_float_moves_to_the_previous_editor_when_one_is_closed(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
