@@ -382,6 +382,34 @@ def test_without_descriptors_it_polls(
     run(test)
 
 
+@linux
+def test_many_processes_leave_descriptors_to_the_rest_of_a_host(
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    """Such as the database and the spool; the others are polled."""
+    most = 100
+
+    async def test(queue: asyncio.Queue[tuple[int, str]]) -> None:
+        child = start()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        spare = [os.dup(0) for _ in range(most // 2)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        watches = [Deaths(lambda *_: None) for _ in range(most)]
+        try:
+            for watch in watches:
+                watch.watch(child.pid)
+            opened = [os.dup(0) for _ in range(most // 5)]
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert watches[-1].note
+        for descriptor in spare + opened:
+            os.close(descriptor)
+        for watch in watches:
+            watch.close()
+
+    run(test)
+
+
 def test_all_hosts_report_a_death_under_the_same_key() -> None:
     """The key consists of the process id and its start time."""
     line, key = running.gone(7.0, 12, "345")

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import resource
 import select
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from typing import Final, Literal, Protocol
 from .processes import runs
 
 POLL: Final = 2.0  # seconds; a check takes 20 µs per process
+SPARE: Final = 4  # the last descriptors, one in so many, are left to everything else
 
 
 class Backend(Protocol):
@@ -132,12 +134,17 @@ class _Pidfds:
         self._died = died
         self._loop = asyncio.get_running_loop()
         self._fds: dict[int, int] = {}
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._end = most - most // SPARE if most != resource.RLIM_INFINITY else sys.maxsize
 
     def add(self, pid: int) -> bool:
         try:
             fd = self._open(pid)
         except ProcessLookupError:
             return False
+        if fd >= self._end:  # the system gives the lowest one that is free
+            os.close(fd)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self._fds[pid] = fd
         self._loop.add_reader(fd, self._ended, pid)
         return True
