@@ -294,10 +294,10 @@ def test_on_a_network_file_system_there_is_no_wal(make: Make, clock: Clock) -> N
 # Size
 
 
-def folded(clock: Clock, count: int) -> Sequence[tuple[str, Folded]]:
-    e = Event("tool", "PreToolUse", clock(), clock(), "s", tool="Bash", detail="x" * 200)
-    change = Transition(clock(), "s", "idle", "working", "wake", "why" * 20)
-    return [(f"{n}", Folded(e, "s", noted("x" * 40), (change,))) for n in range(count)]
+def folded(clock: Clock, count: int, sid: str = "s") -> Sequence[tuple[str, Folded]]:
+    e = Event("tool", "PreToolUse", clock(), clock(), sid, tool="Bash", detail="x" * 200)
+    change = Transition(clock(), sid, "idle", "working", "wake", "why" * 20)
+    return [(f"{n}", Folded(e, sid, noted("x" * 40), (change,))) for n in range(count)]
 
 
 def test_the_database_and_its_wal_stay_bounded(make: Make, clock: Clock) -> None:
@@ -314,6 +314,20 @@ def test_the_database_and_its_wal_stay_bounded(make: Make, clock: Clock) -> None
     assert store.all("SELECT count(*) FROM events") == [(1000,)]
     assert store.all("SELECT count(*) FROM transitions") == [(1000,)]
     assert sizes[-1] <= 1.2 * sizes[8]
+
+
+@pytest.mark.parametrize("table", ["events", "transitions"])
+def test_what_happens_on_other_machines_displaces_no_history_of_this_one(
+    make: Make, clock: Clock, table: str
+) -> None:
+    """Such as who answered what: a quarter is theirs, and the rest stays."""
+    store = make().store
+    store.keep_events, store.keep_transitions = 1000, 1000
+    for sid in ["s"] * 12 + ["dev/claude/s"] * 30:
+        with store.lock():
+            store.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
+    counts = store.all(f"SELECT session_id, count(*) FROM {table} GROUP BY session_id")
+    assert {"dev/claude/s": 250, "s": 750} == dict(counts)
 
 
 def test_the_wal_stays_small(make: Make, clock: Clock) -> None:
