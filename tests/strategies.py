@@ -64,7 +64,7 @@ names = st.sampled_from(
         *("PostToolUseFailure", "PostToolBatch", "PermissionRequest", "PermissionRequest"),
         *("PermissionDenied", "Elicitation", "ElicitationResult", "Notification", "SubagentStart"),
         *("SubagentStop", "PreCompact", "PostCompact", "TaskCreated", "TaskCompleted"),
-        *("TeammateIdle", "Interrupt", "CwdChanged", "UserPromptExpansion"),
+        *("TeammateIdle", "StopCancelled", "CwdChanged", "UserPromptExpansion"),
     ]
 )
 origins = some(

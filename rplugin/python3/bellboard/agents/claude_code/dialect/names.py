@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Hook name → kind.  Includes names that mean the same to agents that bellboard does not know.
+#: Hook name → kind.
 KINDS: Final[dict[str, str]] = {
     "SessionStart": "start",  # or resume, compacted: by its source
     "SessionEnd": "end",
@@ -42,18 +42,7 @@ KINDS: Final[dict[str, str]] = {
     "WorktreeRemove": "note",
     "Setup": "note",
     "MessageDisplay": "note",
-    # Gemini CLI
-    "BeforeAgent": "prompt",
-    "AfterAgent": "stop",
-    "BeforeTool": "tool",
-    "AfterTool": "tool end",
-    "BeforeModel": "note",
-    "AfterModel": "note",
-    "PreCompress": "compacting",
-    # Codex, Kimi, Grok
-    "Interrupt": "interrupt",
-    "StopCancelled": "interrupt",
-    "PermissionResult": "tool end",
+    "StopCancelled": "interrupt",  # Grok, whose other hooks are those of Claude Code
 }
 
 STARTS: Final = {"resume": "resume", "compact": "compacted"}
@@ -62,7 +51,6 @@ NOTIFICATIONS: Final = {
     "worker_permission_prompt": "nudge",
     "elicitation_dialog": "nudge",
     "elicitation_url_dialog": "nudge",
-    "ToolPermission": "nudge",
     "agent_needs_input": "choice",
     "idle_prompt": "idle nudge",
     "elicitation_complete": "form answer",
