@@ -26,10 +26,10 @@ DIED: Final = "this check died before it was done: no memory left, or a truncate
 Check = Callable[[], Iterable[Fact]]
 
 
-def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[Fact]:
+def run_apart(checks: Mapping[str, Check]) -> list[Fact]:
     """Run all checks and return their facts, in order of section."""
     found = {section: bytearray() for section in checks}
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     running: dict[str, int] = {}
     with selectors.DefaultSelector() as waiting:
         for section, check in checks.items():
@@ -48,7 +48,7 @@ def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[F
             os.close(key.fd)
     for pid in running.values():
         os.kill(pid, signal.SIGKILL)
-    late = f"no answer within {patience:g} s: a file, mount or program hangs"
+    late = f"no answer within {PATIENCE:g} s: a file, mount or program hangs"
     for section, pid in running.items():
         forked.reap(pid, 0.2)
         _cut_short(found[section], error(late, "find out what hangs, and stop it"))

@@ -6,7 +6,6 @@ its requests are checked like any other input.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -51,9 +50,9 @@ class Owner(Desk, Protocol):
 class Asks:
     """Carries out requests with a host."""
 
-    def __init__(self, host: Owner, by: str = BY, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, host: Owner, by: str = BY) -> None:
         self._host = host
-        self._errands = Errands(host, by, environ)
+        self._errands = Errands(host, by)
         self._known: dict[str, Callable[[Ask], Awaitable[Reply]]] = {
             **dict.fromkeys(ERRANDS, self._errand),
             **dict.fromkeys(EVIDENCE, self._evidence),

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -41,8 +40,8 @@ MARKS: Final = {
 class Elsewhere:
     """Sends errands to other machines; `home` is our state folder."""
 
-    def __init__(self, home: Path, environ: Mapping[str, str] = os.environ) -> None:
-        self._home, self._environ = home, environ
+    def __init__(self, home: Path) -> None:
+        self._home = home
 
     async def do(self, what: str, s: Session, given: Given) -> Reply:
         """Carry out a request about a session; raise `Declined` if it is not carried out."""

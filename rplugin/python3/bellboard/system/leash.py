@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ..core.detail import line
@@ -38,7 +38,7 @@ def last_words(errors: bytes) -> str:
 class Leashed:
     """A running program; its standard streams are `stdin`, `stdout` and `stderr`."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, argv: Sequence[str]) -> None:
         """Start it; raise OSError or ValueError if that fails."""
         held, self._hold = os.pipe()
         pipe = subprocess.PIPE
@@ -48,7 +48,6 @@ class Leashed:
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
-                env=env,
                 pass_fds=(held,),
                 start_new_session=True,
                 bufsize=0,

@@ -21,7 +21,7 @@ from ..core.detail import line
 from .doer import DEADLINE, Doer, Job
 from .failures import described
 from .lanes import Around, Lane, Worker
-from .mounts import MOUNTS, Mounts
+from .mounts import MOUNTS
 from .threads import call_in
 
 MOST_STUCK: Final = 12  # hanging threads; beyond that, everything waits for one of them
@@ -56,14 +56,10 @@ class Reach(Doer):
     """
 
     def __init__(
-        self,
-        changed: Callable[[], None] = lambda: None,
-        mounts: Mounts = MOUNTS,
-        modules: Collection[str] = (),
+        self, changed: Callable[[], None] = lambda: None, modules: Collection[str] = ()
     ) -> None:
         self._changed = changed
-        self._mounts = mounts
-        self._around = Around(self._mounts, modules, self._wake)
+        self._around = Around(MOUNTS, modules, self._wake)
         self._lanes: dict[str, Lane] = {}
         self._stuck: dict[Worker, tuple[Job, float]] = {}  # and since what time
         self._dead: set[str] = set()  # mounts
@@ -224,13 +220,13 @@ class Reach(Doer):
 
     def _count_dead(self) -> None:
         """Treat a mount as dead if two jobs hang in it."""
-        mounts = [self._mounts.hanging(job.path) for job, _ in self._stuck.values()]
+        mounts = [MOUNTS.hanging(job.path) for job, _ in self._stuck.values()]
         places = [mount.place for mount in mounts if mount]
         self._dead = {place for place in places if places.count(place) > 1}
 
     def _hangs(self, path: str) -> bool:
         """Return whether a path is, or is inside, something that does not answer."""
-        if self._dead and (mount := self._mounts.hanging(path)) and mount.place in self._dead:
+        if self._dead and (mount := MOUNTS.hanging(path)) and mount.place in self._dead:
             return True
         places = (job.path for job, _ in self._stuck.values())
         return any(path == place or path.startswith(f"{place.rstrip('/')}/") for place in places)
