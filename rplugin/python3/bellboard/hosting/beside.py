@@ -128,10 +128,10 @@ def _reached(work: Callable[[], T]) -> T:
     try:
         return work()
     except MayHang:  # on a mount where even a thread could hang for ever
-        from ..system.far import Far
+        from ..system.separate import Separate
 
-        far = Far()
+        separate = Separate()
         try:
-            return far.call(work)
+            return separate.call(work)
         finally:
-            far.close()
+            separate.close()

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from .doer import Job
-from .far import Ended, Far
 from .files import MayHang, stay_near, touch
 from .mounts import Mounts
+from .separate import Ended, Separate
 from .threads import Thread
 
 STARTS: Final = 10.0  # more seconds if a process has to be started, under load
@@ -110,7 +110,7 @@ class Worker:
         self.job: Job | None = None
         self.begun = 0.0
         self._lane, self._around = lane, around
-        self._far: Far | None = None
+        self._separate: Separate | None = None
         self._pending = 0.0  # since when there are results without a call of `notify`
 
     def run(self) -> None:
@@ -127,8 +127,8 @@ class Worker:
             self._pending = self._pending or now
             if now > self._pending + TOGETHER:
                 self._notify()
-        if self._far is not None:
-            self._far.close()
+        if self._separate is not None:
+            self._separate.close()
 
     def _notify(self) -> None:
         if self._pending:
@@ -155,12 +155,12 @@ class Worker:
             return job.work()
         except MayHang:
             self._notify()
-            if self._far is None:
+            if self._separate is None:
                 self.begun += STARTS
-                self._far = Far(self._around.shared, self._around.modules)
+                self._separate = Separate(self._around.shared, self._around.modules)
                 self.begun = time.monotonic()
             try:
-                return self._far.call(job.work)
+                return self._separate.call(job.work)
             except Ended:
-                self._far = None
+                self._separate = None
                 raise

@@ -1,7 +1,7 @@
-"""Run work in another process, where a hanging thread could not be killed.
+"""Run work that may hang in a separate process: it can be left behind, a thread cannot.
 
 A thread that waits for a FUSE file system that never answers cannot be killed, and its process can
-never exit: an editor would wait for its host forever.  Another process can be left behind.
+never exit: an editor would wait for its host forever.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from bellboard.system.far import serve; serve(*sys.argv[2:])"
+    "from bellboard.system.separate import serve; serve(*sys.argv[2:])"
 )
 
 
@@ -30,7 +30,7 @@ class Ended(Exception):
     """The process was killed, or sent an invalid answer."""
 
 
-class Far:
+class Separate:
     """A process for such work; the work and its result must be picklable.
 
     `modules`: what it imports as it starts, so that its first work takes no longer than the next.
