@@ -20,7 +20,7 @@ import msgspec
 
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
-from ..core.events import LINES, LIVE, UNCOUNTED, Event, is_id, junk
+from ..core.events import LINES, LIVE, UNCOUNTED, Event, junk, usable_id
 from ..core.lenient import WRONG_SHAPE, Facts, decode, number_of, storable, text_of
 from . import linked
 from .dialects import dialect_of
@@ -90,7 +90,7 @@ def _decoded(fields: Facts, t: float, now: float) -> Event:
     e = linked.checked(e)
     return msgspec.structs.replace(
         e,
-        session_id=_session_id(e.session_id) if e.session_id else "",
+        session_id=usable_id(e.session_id) if e.session_id else "",
         origin=origin,
         pid=pid_of(e.pid),
         children=_children(e.children),
@@ -107,7 +107,7 @@ def _registry(fields: Facts, t: float, now: float) -> Event:
     pid, record = _process_id(given), given.get("record")
     if record is None:
         return Event("registry gone", "registry gone", t, now, pid=pid)
-    sid = _session_id(record["sessionId"])
+    sid = usable_id(record["sessionId"])
     source = "discovered" if given.get("discovered") else ""
     dialect = dialect_of(text_of(given, "agent"))
     return dialect.account(record, Event("registry", "", t, now, sid, pid=pid, source=source))
@@ -115,7 +115,7 @@ def _registry(fields: Facts, t: float, now: float) -> Event:
 
 def _transcript(fields: Facts, t: float, now: float) -> Event:
     given = fields["transcript"]
-    sid, entry = _session_id(given["session_id"]), given["entry"]
+    sid, entry = usable_id(given["session_id"]), given["entry"]
     return dialect_of(text_of(given, "agent")).entry(sid, entry, t, now)
 
 
@@ -142,7 +142,7 @@ def _shown(given: Facts, t: float, now: float, known: frozenset[str] = SCREENS) 
         "screen",
         t,
         now,
-        session_id=_session_id(given["session_id"]),
+        session_id=usable_id(given["session_id"]),
         pid=_process_id(given),
         status=says,
         asks=(text_of(given, "asks") or "choice") if says == "waiting" else "",
@@ -175,7 +175,7 @@ def _process(fields: Facts, t: float, now: float) -> Event:
 
 def _client(fields: Facts, t: float, now: float) -> Event:
     given = fields["client"]
-    sid, where = _session_id(given["session_id"]), where_of(given)
+    sid, where = usable_id(given["session_id"]), where_of(given)
     return Event("client", "client", t, now, sid, where, pid=_process_id(given))
 
 
@@ -199,7 +199,7 @@ def _person(key: str, kind: str, field: str = "") -> Callable[[Facts, float, flo
 
     def reader(fields: Facts, t: float, now: float) -> Event:
         given = fields[key]
-        sid = _session_id(given["session_id"])
+        sid = usable_id(given["session_id"])
         value = given.get(field) if field else ""
         text = value if isinstance(value, str) else ""
         number = number_of(value) or 0.0
@@ -220,7 +220,7 @@ def _answer(fields: Facts, t: float, now: float) -> Event:
         kind,
         t,
         now,
-        _session_id(given["session_id"]),
+        usable_id(given["session_id"]),
         pid=pid_of(given.get("pid")),
         request=text_of(given, "request"),
         digest=text_of(given, "digest"),
@@ -235,7 +235,7 @@ def _answer(fields: Facts, t: float, now: float) -> Event:
 def _facts(fields: Facts, t: float, now: float) -> Event:
     given = fields["facts"]
     known = {k: v for k, v in storable(given).items() if _is_fact(v)}
-    return Event("facts", "facts", t, now, _session_id(given["session_id"]), settings=known)
+    return Event("facts", "facts", t, now, usable_id(given["session_id"]), settings=known)
 
 
 def _config(fields: Facts, t: float, now: float) -> Event:
@@ -278,12 +278,6 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
 
 
 # ---------------------------------------------------------------- values
-
-
-def _session_id(value: object) -> str:
-    if not isinstance(value, str) or not is_id(value):
-        raise ValueError("no usable session id")
-    return value
 
 
 def _word(value: object) -> str:

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..core.detail import line
-from ..core.events import Event, is_id
+from ..core.events import Event, usable_id
 from ..core.far import MACHINE, OF_LINKS, id_of
 from ..core.lenient import Facts, text_of
 from ..core.row import row_of
@@ -39,7 +39,7 @@ def far(fields: Facts, t: float, now: float) -> Event:
         made = Event("far", "far", t, now, sid, at=at, row=row, detail=why)
         return replace(made, machine=machine, cursor=cursor, done=done)
     how = "all" if "all" in given else "gone"
-    ids = tuple(_id(x) for x in given[how][:MOST_IDS])
+    ids = tuple(usable_id(x) for x in given[how][:MOST_IDS])
     source = "all" if how == "all" else ""
     made = Event("far gone", "far", t, now, source=source, ids=ids)
     return replace(made, machine=machine, cursor=cursor, done=done)
@@ -58,7 +58,7 @@ def checked(e: Event) -> Event:
     """Check an event that is decoded already, in the same way; raise ValueError if it is wrong."""
     if e.kind not in OF_LINKS:
         return replace(e, machine="", row={}, ids=(), cursor="", done=False)
-    machine, ids = _machine({"machine": e.machine}), tuple(map(_id, e.ids[:MOST_IDS]))
+    machine, ids = _machine({"machine": e.machine}), tuple(map(usable_id, e.ids[:MOST_IDS]))
     row = _row(e.row) if e.kind == "far" else {}
     sid = _sid(machine, row) if row else ""
     cursor = _cursor({"cursor": e.cursor})
@@ -75,7 +75,7 @@ def _row(given: object) -> dict[str, Any]:
 
 
 def _sid(machine: str, row: Mapping[str, Any]) -> str:
-    return _id(id_of(machine, row["agent"], row["session_id"]))
+    return usable_id(id_of(machine, row["agent"], row["session_id"]))
 
 
 def _machine(given: Facts) -> str:
@@ -87,9 +87,3 @@ def _machine(given: Facts) -> str:
 
 def _cursor(given: Facts) -> str:
     return line(text_of(given, "cursor"), 80)
-
-
-def _id(value: object) -> str:
-    if not isinstance(value, str) or not is_id(value):
-        raise ValueError("no usable session id")
-    return value

@@ -29,6 +29,13 @@ def is_id(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()
 
 
+def usable_id(value: object) -> str:
+    """Return it, if it can be the id of a session; raise ValueError otherwise."""
+    if not isinstance(value, str) or not is_id(value):
+        raise ValueError("no usable session id")
+    return value
+
+
 class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     """Where an event came from, as far as it is known."""
 
