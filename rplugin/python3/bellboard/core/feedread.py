@@ -39,6 +39,7 @@ MOST_TEXTS: Final = 10_000  # values in what is asked; a request has dozens
 GREETING: Final = b'{"type":"hello"'  # how a feed begins
 MOST_JUNK: Final = 1 << 20  # bytes that are not of a feed: what a login shell prints has fewer
 TOO_LONG: Final = f"it sent a line of more than {LONGEST >> 10} kB"
+SILENT: Final = "it does not say which protocol it speaks: update bellboard there"
 FOREIGN: Final = "its command prints something other than a feed, such as: {}"
 
 _WORD: Final = re.compile(r"[a-z][a-z_-]{0,31}")
@@ -114,7 +115,7 @@ def _greeting(raw: bytes) -> Line | None:
 def _hello(given: dict[str, Any]) -> Line:
     spoken = given.get("feed")
     if type(spoken) is not int:
-        return Problem("it does not say which protocol it speaks: update bellboard there")
+        return Problem(SILENT)
     if spoken != PROTOCOL:
         where = "here" if spoken > PROTOCOL else "there"
         said = str(spoken) if abs(spoken) < LARGEST else "(an invalid number)"

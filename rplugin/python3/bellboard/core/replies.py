@@ -19,6 +19,7 @@ from .request import Line, Request
 
 MOST_ROWS: Final = 200  # of a preview
 WIDEST: Final = 1000  # characters of a row
+CHECK: Final = "; check whether it was done"  # where no reply came
 NOTHING: Final = "nothing"  # followed an answer, as far as is known
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ..core.feedread import reply_of
 from ..core.lenient import value_of
-from ..core.replies import refusal
+from ..core.replies import CHECK, refusal
 from ..system.failures import described
 from .subjects import Subjects, inbox
 from .wire import Denied, Down, Message, Refused, Wire
@@ -57,9 +57,9 @@ async def _ask(
     except Refused:
         return refusal(f"{machine} does not listen: no background process there is in the fleet")
     except TimeoutError:
-        return refusal(f"{machine} did not reply within {ANSWER:g} s; check whether it was done")
+        return refusal(f"{machine} did not reply within {ANSWER:g} s{CHECK}")
     except Down as e:
-        return refusal(f"{e}; check whether it was done")
+        return refusal(f"{e}{CHECK}")
     given = value_of(reply.data)
     if not isinstance(given, dict):
         return refusal(f"the reply of {machine} cannot be read")
@@ -98,7 +98,7 @@ class Incoming:
         try:
             reply = await asyncio.wait_for(self._do(member, *_allowed(do, fields)), ANSWER - 1)
         except asyncio.TimeoutError:
-            reply = refusal("it takes too long; check whether it was done")
+            reply = refusal(f"it takes too long{CHECK}")
         except Exception as e:
             reply = refusal(described(e))
         await _reply(message, reply)

@@ -27,6 +27,7 @@ from .beside import Declined, Given, Reply, Unheard, beside
 from .keyboard import Terminal, enter
 from .showing import FRESH, Desk, Showing, digest_in
 from .standing import THERE, Asked, drawn_at, is_served, name_of, pressed, serve, untypeable
+from .terminals import NOWHERE
 
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
 
@@ -112,7 +113,7 @@ class Answering:
         """Type an answer, key by key."""
         name, terminal = name_of(asked.request), self._showing.terminal(asked.run)
         if terminal is None:
-            raise Declined(f"its terminal is neither in tmux nor in a Neovim{THERE}")
+            raise Declined(f"{NOWHERE}{THERE}")
         begun, is_fresh = False, time.time() < drawn_at(asked) + FRESH
         near = await self._showing.in_its_terminal(asked)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ..core.far import MACHINE
-from ..core.replies import understood
+from ..core.replies import CHECK, understood
 from ..core.session import Session
 from ..storage import machines
 from ..storage.mailbox import Mailbox
@@ -147,7 +147,7 @@ class Elsewhere:
                 )
             if waited > PATIENCE:
                 is_unclear = not mailbox.withdraw(name) and do in DEEDS
-                check = "; check whether it was done" if is_unclear else ""
+                check = CHECK if is_unclear else ""
                 raise Declined(f"{called} has not replied for {PATIENCE:.0f} s{check}")
             await _wait(arrived)
         return reply

@@ -26,7 +26,7 @@ from ..core.feed import (
     Reply,
     State,
 )
-from ..core.feedread import FOREIGN, Lines
+from ..core.feedread import FOREIGN, SILENT, Lines
 from ..system.awake import clock
 from ..system.leash import Leashed, last_words
 from .follower import Follower
@@ -190,7 +190,7 @@ class Hearing:
             self._link.replied(said)
         elif said is not None:
             if not self._greeted:
-                raise Ended("it does not say which protocol it speaks: update bellboard there")
+                raise Ended(SILENT)
             if self._link.is_own(said.cursor):
                 raise Ended(OWN)
             if isinstance(said, Change) and (count := follower.count(said)) > MOST:

@@ -9,7 +9,7 @@ from ..core.session import Session, owns_pane
 from ..core.visible import visible
 from ..system import neovim
 from .beside import Declined
-from .terminals import Pane
+from .terminals import GONE, NOWHERE, Pane
 
 #: Run in a Neovim, which may have another version of this plugin.
 SHOWN: Final = "return require('bellboard')._shown(...)"
@@ -25,9 +25,9 @@ def preview(s: Session) -> list[str]:
         except neovim.Failed as why:
             raise Declined(str(why)) from None
     else:
-        raise Declined("its terminal is neither in tmux nor in a Neovim there")
+        raise Declined(f"{NOWHERE} there")
     if not isinstance(rows, list):
-        raise Declined("its Neovim no longer has its terminal")
+        raise Declined(GONE)
     shown = [visible(str(row)[:WIDEST]).replace("\n", " ").rstrip() for row in rows[-MOST_ROWS:]]
     while shown and not shown[-1]:
         del shown[-1]

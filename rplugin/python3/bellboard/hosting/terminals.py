@@ -12,6 +12,8 @@ from .beside import Declined
 from .keyboard import Terminal
 
 DEPTH: Final = 60  # rows of a terminal: more than any dialog has
+NOWHERE: Final = "its terminal is neither in tmux nor in a Neovim"
+GONE: Final = "its Neovim no longer has its terminal"
 
 #: Run in a Neovim, which may have another version of this plugin.
 READ: Final = "local ok, rows = pcall(require('bellboard')._rows, ...) return ok and rows or false"
@@ -67,7 +69,7 @@ class Buffer:
     def rows(self) -> Sequence[str]:
         rows = self._ask(READ, self._tty)
         if not isinstance(rows, list):
-            raise Declined("its Neovim no longer has its terminal")
+            raise Declined(GONE)
         return [str(row) for row in rows]
 
     def type(self, press: Press) -> bool:

@@ -18,7 +18,7 @@ from ..storage.holders import holder
 from ..storage.spool import Refused, Spool
 from ..storage.store import Busy, Damaged, Draining, Newer, Replaced
 from ..system.failures import described
-from ..system.processes import is_suspended
+from ..system.processes import frozen
 from .attempts import pause
 
 LONGEST_WAIT: Final = 0.25  # seconds between two tries for the lock
@@ -85,11 +85,8 @@ class Trouble:
         self._locked_out_since = self._locked_out_since or now
         if now - self._locked_out_since > STUCK:
             pid = holder(self._spool.home)
-            self.notes["database"] = (
-                f"locked by process {pid}, which is suspended: kill -CONT {pid}, or stop it"
-                if pid and is_suspended(pid)
-                else f"locked by {f'process {pid}' if pid else 'another process'}"
-            )
+            by = f"process {pid}{frozen(pid)}" if pid else "another process"
+            self.notes["database"] = f"locked by {by}"
         return min(LONGEST_WAIT, 0.001 * 2.0 ** min(self.times, 9)) * (0.5 + random.random())
 
     def _damaged(self, damage: Damaged) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from .files import status_of
-from .processes import is_suspended
+from .processes import frozen
 
 PATIENCE: Final = 2.0  # seconds; work under such a lock takes milliseconds
 PAUSE: Final = 0.005
@@ -104,6 +104,4 @@ def _why(path: Path) -> str:
     pid = holder(path)
     if pid is None:
         return f"{path} is held by another process; try again"
-    if is_suspended(pid):
-        return f"{path} is held by process {pid}, which is suspended: kill -CONT {pid}, or stop it"
-    return f"{path} is held by process {pid}: try again, or stop it"
+    return f"{path} is held by process {pid}{frozen(pid) or ': try again, or stop it'}"

@@ -150,6 +150,11 @@ def is_suspended(pid: int) -> bool:
     return stat[0] in ("T", "t") if stat is not None else _ask(pid, "status") == "stopped"
 
 
+def frozen(pid: int) -> str:
+    """Return the end of a sentence about a process: what to do if it is suspended, else ""."""
+    return f", which is suspended: kill -CONT {pid}, or stop it" if is_suspended(pid) else ""
+
+
 def is_in_front(pid: int) -> bool:
     """Return whether keys in its terminal reach a process; True if that cannot be known."""
     stat = stat_of(pid)
