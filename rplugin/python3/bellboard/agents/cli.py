@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .installing.installer import Installer
 
 
+NAMED: Final[Mapping[str, str]] = {"name": "bellboard"}
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # cannot be taken for an option
 
 
@@ -83,12 +84,6 @@ class Waiting(NamedTuple):
     home: Path  # the state folder
 
 
-def settings_of(commands: Mapping[str, Mapping[str, object]]) -> str:
-    """Return settings in which each event runs a command, in the form that most CLIs share."""
-    hooks = {event: [{"hooks": [{"type": "command", **c}]}] for event, c in commands.items()}
-    return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
-
-
 class Unanswered(Exception):
     """An answer was not given; the text says why."""
 
@@ -118,6 +113,17 @@ class Cli(Hooked):
     resuming: ClassVar[tuple[str, ...]] = ()  # the arguments that resume the session named next
     keeps: ClassVar[str] = ""  # the folder that it makes in the state folder
     keeps_transcripts: ClassVar[bool] = True  # in files, without which it cannot resume
+    #: Event → how long its hook may take, if the settings have the form that most CLIs share.
+    timeouts: ClassVar[Mapping[str, int]] = {}
+    named: ClassVar[Mapping[str, str]] = {}  # NAMED, if hooks have a name there
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        """See `Hooked`."""
+        hooks = {}
+        for event, t in self.timeouts.items():
+            hook = {"type": "command", **self.named, "command": line(event), "timeout": t}
+            hooks[event] = [{"hooks": [hook]}]
+        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False) if hooks else ""
 
     def witness(self, means: Means) -> Witness | None:
         """Start observing, if there is more than hooks; needs a running event loop."""

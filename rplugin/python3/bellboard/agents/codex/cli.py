@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli, Means, Waiting, Witness, settings_of
+from ..cli import Cli, Means, Waiting, Witness
 from ..installing.place import HooksFile, below_home
 from .abilities import ABILITIES
 from .dialect.names import KINDS
 from .trust import obstacles, remarks
 
-EVENTS: Final = tuple(name for name, kind in KINDS.items() if kind != "note")
 #: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
 AT_ENDS, OTHERWISE = 3, 60
+TIMEOUTS: Final = {
+    **{name: OTHERWISE for name, kind in KINDS.items() if kind != "note"},
+    "Interrupt": AT_ENDS,
+    "SessionEnd": AT_ENDS,
+}
 
 
 class Codex(Cli):
@@ -23,6 +26,7 @@ class Codex(Cli):
     name = "Codex"
     variable = "CODEX_HOME"
     abilities = ABILITIES
+    timeouts = TIMEOUTS
     resuming = ("resume",)
     hooks = HooksFile(
         program="codex",
@@ -38,9 +42,6 @@ class Codex(Cli):
 
         return CodexWitness(means)
 
-    def reporting(self, line: Callable[[str], str]) -> str:
-        return settings_of({e: {"command": line(e), "timeout": _patience(e)} for e in EVENTS})
-
     def find(self, waiting: Waiting) -> None:
         from . import server
 
@@ -50,10 +51,6 @@ class Codex(Cli):
         from . import server
 
         server.answer(waiting, reply)
-
-
-def _patience(event: str) -> int:
-    return AT_ENDS if event in ("Interrupt", "SessionEnd") else OTHERWISE
 
 
 CLI: Final = Codex()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli, settings_of
+from ..cli import Cli
 from .dialect.spoken import KINDS
 
 SPARED: Final = frozenset({"activity", "note"})  # kinds of events that add nothing
@@ -21,9 +20,7 @@ class Droid(Cli):
 
     key = "droid"
     name = "Droid"
-
-    def reporting(self, line: Callable[[str], str]) -> str:
-        return settings_of({e: {"command": line(e), "timeout": PATIENCE} for e in EVENTS})
+    timeouts = dict.fromkeys(EVENTS, PATIENCE)
 
 
 CLI: Final = Droid()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ..cli import Cli, Means, Witness, settings_of
+from ..cli import NAMED, Cli, Means, Witness
 from ..installing.place import Environ, HooksFile, Looked
 from .abilities import ABILITIES
 from .dialect.hooks import KINDS
@@ -48,6 +48,8 @@ class Gemini(Cli):
     name = "Gemini CLI"
     variable = "GEMINI_CLI_HOME"
     abilities = ABILITIES
+    timeouts = dict.fromkeys(EVENTS, PATIENCE)
+    named = NAMED
     hooks = HooksFile(
         program="gemini",
         folder=_folder,
@@ -60,10 +62,6 @@ class Gemini(Cli):
         from .witness import GeminiWitness
 
         return GeminiWitness(means)
-
-    def reporting(self, line: Callable[[str], str]) -> str:
-        named = {"name": "bellboard"}
-        return settings_of({e: {**named, "command": line(e), "timeout": PATIENCE} for e in EVENTS})
 
 
 CLI: Final = Gemini()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli, settings_of
+from ..cli import Cli
 from .dialect.spoken import KINDS
 
 SPARED: Final = frozenset({"activity", "note"})  # kinds of events that add nothing
@@ -18,9 +17,7 @@ class Goose(Cli):
 
     key = "goose"
     name = "Goose"
-
-    def reporting(self, line: Callable[[str], str]) -> str:
-        return settings_of({e: {"command": line(e), "timeout": PATIENCE} for e in EVENTS})
+    timeouts = dict.fromkeys(EVENTS, PATIENCE)
 
 
 CLI: Final = Goose()

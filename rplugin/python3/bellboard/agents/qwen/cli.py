@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ..cli import Cli, settings_of
+from ..cli import NAMED, Cli
 from ..installing.place import Environ, HooksFile, Looked, below_home
 from .abilities import ABILITIES
 from .dialect.hooks import KINDS
@@ -35,6 +35,8 @@ class Qwen(Cli):
     name = "Qwen Code"
     variable = "QWEN_HOME"
     abilities = ABILITIES
+    timeouts = dict.fromkeys(EVENTS, PATIENCE)
+    named = NAMED
     resuming = ("--resume",)
     hooks = HooksFile(
         program="qwen",
@@ -43,10 +45,6 @@ class Qwen(Cli):
         comments=True,
         obstacles=_obstacles,
     )
-
-    def reporting(self, line: Callable[[str], str]) -> str:
-        named = {"name": "bellboard"}
-        return settings_of({e: {**named, "command": line(e), "timeout": PATIENCE} for e in EVENTS})
 
 
 CLI: Final = Qwen()
