@@ -18,9 +18,8 @@ import pytest
 
 from bellboard.agents.claude_code.abilities import ABILITIES, OLDEST, abilities
 from bellboard.agents.claude_code.installer.settings import PLUGIN
-from bellboard.diagnosis import diagnose
+from bellboard.diagnosis import claude_code, diagnose
 from bellboard.diagnosis.apart import DIED
-from bellboard.diagnosis.around import claude_code
 from bellboard.diagnosis.own import state
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
@@ -177,7 +176,7 @@ def test_who_uses_another_agent_need_not_install_claude_code(home: Home) -> None
     env = {**home.env, "HOME": str(home.root)}
     env = {name: value for name, value in env.items() if name != "CLAUDE_CONFIG_DIR"}
     missing = "Claude Code is not installed"
-    levels = lambda: [fact.level for fact in claude_code(env) if missing in fact.text]  # noqa: E731
+    levels = lambda: [f.level for f in claude_code.installed(env) if missing in f.text]  # noqa: E731
     assert levels() == ["warn"]
     (home.root / ".codex").mkdir()
     assert levels() == ["info"]

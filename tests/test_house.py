@@ -198,13 +198,13 @@ NAMES_THE_CLI = {
     "core/session.py": "where that CLI makes the worktrees of its own agents",
     "core/words.py": "the page of the first run, for users",
     "diagnosis/__init__.py": "a heading of doctor, for users",
-    "diagnosis/around.py": "doctor's advice, and the places that it looks at",
+    "diagnosis/claude_code.py": "doctor's advice, and the places that it looks at",
     "storage/header.py": "the header that hooks/emit writes",
     "witnesses/repository.py": "where that CLI makes the worktrees of its own agents",
 }
 LISTS_OF_CLIS = {"agents/dialects.py", "agents/clis.py"}
 #: Where code imports that CLI by name, besides the lists of all.  This should shrink as well.
-PLUGS_IT_IN = {"diagnosis/around.py"}
+PLUGS_IT_IN = {"diagnosis/claude_code.py", "diagnosis/__init__.py"}
 THE_CLI = re.compile("claude|anthropic", re.I)
 
 

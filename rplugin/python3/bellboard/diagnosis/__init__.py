@@ -7,9 +7,10 @@ never creates, folds or changes anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
-from . import around, own
+from . import around, claude_code, own
 from .apart import run_apart
 from .fact import Fact
 
@@ -22,9 +23,9 @@ def diagnose(home: Path, environ: Mapping[str, str], folder: Path) -> list[Fact]
         "versions": own.versions,
         "state": lambda: own.state(home),
         "database": lambda: own.database(home),
-        "Claude Code": lambda: around.claude_code(environ),
-        "hooks": lambda: around.hooks(home, environ, folder),
-        "what Claude Code reports": lambda: around.abilities_seen(environ),
+        "Claude Code": lambda: claude_code.installed(environ),
+        "hooks": lambda: chain(around.hooks(home, environ, folder), claude_code.hooks(environ)),
+        "what Claude Code reports": lambda: claude_code.abilities_seen(environ),
         "what other agents report": lambda: around.other_abilities(environ),
         "system": lambda: around.system(environ),
     }
