@@ -24,7 +24,7 @@ local function close_windows()
   window.close()
 end
 
---- Close the view of a request, if it shows that, and go back to where the user was.
+--- Close the view, if it shows this request, and return to where the user was.
 ---@param shown bellboard.Shown
 M.close = function(shown)
   if opened.now() == shown then

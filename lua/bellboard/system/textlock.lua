@@ -10,7 +10,7 @@ local PAUSE = 50 -- ms until the lock is looked at again: nothing reports its en
 local waiting = {}
 local is_armed = false
 
---- Neovim looks at the lock before it looks at the arguments: no buffer has that number.
+--- Neovim checks the lock before the arguments, and no buffer has that number.
 ---@return boolean
 local function is_locked()
   local _, why = pcall(api.nvim_buf_set_lines, -1, 0, 0, false, {})

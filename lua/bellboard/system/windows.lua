@@ -23,8 +23,8 @@ local function insist(act, ...)
   vim.o.eventignore = ignored
 end
 
---- Do something that autocommands come before or follow. An error of one is shown once ours is done
---- as well.
+--- Do something that triggers autocommands. If one of them fails, do it all the same, and then show
+--- the error.
 ---@generic T
 ---@param done fun(): T|nil what there is if it was done
 ---@param act fun(...): any

@@ -158,8 +158,8 @@ class Cli(Hooked):
         """
         return b""
 
-    def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
-        """Return whose answer counted, "" if that is not known, None if it may soon be.
+    def winner(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
+        """Return whose answer counted: "" if nobody can know, None if it may soon be known.
 
         May hang.
         """

@@ -1,4 +1,4 @@
-"""Read the titles of a terminal one after the other, and report only changes of meaning.
+"""Report what the title of a terminal means, whenever that changes.
 
 A title shows at once what its CLI does, and that a question was answered, which no hook reports.  A
 spinner or a blinking mark changes it many times a second without changing its meaning.  A user may

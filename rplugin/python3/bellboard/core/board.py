@@ -234,11 +234,11 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
 
 
 def _is_another(s: Session, e: Event, before: float) -> bool:
-    """Return whether it only looks like a copy of an earlier event, as no id tells them apart.
+    """Return whether an event without an id only looks like a copy of an earlier one.
 
-    It repeats a question already answered, or is that of an equal tool that began later; or it ends
-    a turn that began later: a CLI starts no turn while the hooks at the end of the last one still
-    run.
+    That is so if the question that it repeats was answered, or an equal tool has begun since; or if
+    it ends a turn that began since: a CLI starts no turn while the hooks at the end of the last one
+    still run.
     """
     if e.kind in ENDS_OF_TURNS:
         return before < s.began or before < s.sent < e.t - LAG

@@ -19,7 +19,7 @@ MEANT = ("snoozed_until", "facts", "row")  # meant to be in the future; not time
 
 
 def is_recent(t: float, now: float, seconds: float) -> bool:
-    """Return whether `t` was less than `seconds` ago; a future one is from before a set-back."""
+    """Return whether `t` was less than `seconds` ago; not if the clock was set back since."""
     return t <= now < t + seconds
 
 

@@ -107,8 +107,6 @@ def _contradicts(run: Run, status: str, p: Process) -> float:
     """Return the time of the newest evidence against a session file, or 0.
 
     If another hook decides, the CLI does not wait for ours, so our hook may be stamped too late.
-    A file that goes on saying that something asks, which takes it 0.15 s to withdraw, means another
-    question: that of another thread, or one that no hook reports.
     """
     if p.says == "busy" and status in AT_REST:
         return max(run.over, run.began)
@@ -116,7 +114,7 @@ def _contradicts(run: Run, status: str, p: Process) -> float:
         asked = [b.since for b in run.blocks.values()]
         return max(run.active, run.began, *asked)
     if p.says == "waiting" and p.asks and not p.shown and status != "blocked":
-        return run.answered
+        return run.answered  # a file withdraws it within 0.15 s; else another question is open
     return 0.0
 
 

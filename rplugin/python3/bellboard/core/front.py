@@ -98,13 +98,13 @@ def stays(s: Session, pid: int) -> bool:
 
 
 def _goes_on(s: Session, run: Run) -> bool:
-    """Return whether another run in its terminal is seen to live, and asks or one is headless."""
+    """Return whether another run in this terminal is alive, and asks or one of them is headless."""
     is_apart = s.headless or run.headless or status_of(run) == "blocked"
     return is_apart and stays(s, run.pid)
 
 
 def displace(s: Session) -> None:
-    """Drop other runs in the same terminal, as it has one; but for one that goes on beside it."""
+    """Drop the other runs in this terminal, but for those that go on beside this one."""
     place = terminal_of(s)
     there = (pid for pid, run in s.aside.items() if place and terminal_of(run) == place)
     gone = {pid for pid in there if not _goes_on(s, s.aside[pid])}

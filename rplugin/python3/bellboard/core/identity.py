@@ -6,7 +6,7 @@ several at once also holds those that work or ask.
 
 A terminal holds one session as well, except that a process that is seen to run shares it (CTRL-Z
 and another agent, an agent without a screen that another one runs): its own end ends it.  That a
-session lost its terminal is only inferred, so any newer word of its process refutes it.
+session lost its terminal is only inferred: any newer event of its process proves otherwise.
 
 Names and labels move on with the process or, if no process is known, with the terminal.
 """
@@ -250,7 +250,7 @@ def goes_on(run: Run) -> bool:
 
 
 def is_refuted(s: Session, t: float) -> bool:
-    """Return whether a session that was said to have ended has not, as it reports something."""
+    """Return whether a session reports something after it was taken to have ended."""
     return s.end_reason == TAKEN_OVER and t > s.ended
 
 

@@ -39,9 +39,9 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     pipe: str = ""  # the pipe on which its hook waits for an answer
     shown: bool = False  # False during the hold time, as it may resolve at once
     early: bool = False  # hooks run before it asks; another event follows once it does
-    waits: bool = False  # it waits for a user's hook, which may answer first, or for its turn
-    queued: bool = False  # it was shown, but the dialogs come one after the other
-    passed: bool = False  # another dialog followed: answered, or a user's hook holds it back
+    waits: bool = False  # a hook of the user may answer it first, or other dialogs are before it
+    queued: bool = False  # it was shown, and other dialogs are shown before it now
+    passed: bool = False  # another dialog was shown after it: it is answered, or a hook holds it
     inferred: bool = False
     sent: bool = False  # an answer was given to it, and may still count
     key: int = 0
@@ -98,11 +98,11 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     was: str = ""  # the previous value
     at: float = 0.0  # when that value began
-    began: float = 0.0  # the same, once newer hooks were outweighed and `at` is as new as these
+    began: float = 0.0  # when it really began, if `at` was set later to outweigh newer hooks
     stood: bool = True  # whether it has lasted for the settle time
     shown: bool = False  # its terminal's title or its server says that, and no file
     served: bool = False  # its server says that
-    file_session: str = ""  # the session id in the file, which older CLIs leave stale
+    file_session: str = ""  # the session id in the file, which older CLIs do not update
     children: int = 0  # its child processes, if they were counted
     hooked: bool = False  # hooks of this process have reported
     shared: bool = False  # it is a server that runs the sessions of many terminals

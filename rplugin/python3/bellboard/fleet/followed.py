@@ -169,7 +169,7 @@ class Followed:
 
     def _show(self, key: Key, row: Row) -> None:
         """Report a row to the host, if it is to be shown."""
-        gone = self.window.put(key, row, by_turns=not self.is_read)
+        gone = self.window.put(key, row, rotates=not self.is_read)
         for each in (key, gone):
             if each is not None and (each == gone or each in self.window):
                 self.machines[each.machine].changed[each] = None

@@ -36,7 +36,7 @@ from .waiting import together
 from .wire import NOBODY, Denied, Down, Refused, Wire
 
 SHARE: Final = 30.0  # part of an outage from one try to connect to the next
-BEHIND: Final = 1.0  # seconds by which one host may learn of a change later than another
+BEHIND: Final = 1.0  # seconds that a host may lag behind another host of this machine
 GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
 
 

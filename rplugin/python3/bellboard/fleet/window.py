@@ -42,16 +42,16 @@ class Window:
         """Return whether some that need somebody are not shown."""
         return bool(self._waiting)
 
-    def put(self, key: Key, row: Row, by_turns: bool = False) -> Key | None:
+    def put(self, key: Key, row: Row, rotates: bool = False) -> Key | None:
         """Note that a session changed; return one that is shown no longer, to make room for it.
 
-        An urgent session replaces a calm one, or one of a machine that shows more than its own; a
-        calm one replaces a calm one, only if `by_turns`.
+        An urgent session replaces a calm one, or one of a machine that shows more than its own.
+        A calm session replaces a calm one if `rotates`.
         """
         self.drop(key)
         is_urgent, gone = needs_somebody(row.status, row.markers, row.hidden), None
         if not self._room():
-            gone = next(iter(self._calm), None) if is_urgent or by_turns else None
+            gone = next(iter(self._calm), None) if is_urgent or rotates else None
             if gone is not None:
                 self._others[gone] = self._calm.pop(gone)
             elif is_urgent and (gone := self._excess(key.machine)) is not None:

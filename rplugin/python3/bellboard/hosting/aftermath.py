@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from ..core.events import Event
 from ..core.request import HOOK, OURS, STOPPED, TERMINAL, Sent, Went
 from .beside import Declined, beside, sleep
-from .standing import Asked, first, went_on
+from .standing import Asked, went_on, winner
 
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
 LOOKS: Final = 25  # checks to make in each second; if they take longer, wait longer
@@ -60,7 +60,7 @@ async def _goes_on(
 async def _whose(asked: Asked, sent: Sent, home: Path, latest: float) -> str:
     """Return whose answer counted, or "" if the agent does not show it soon."""
     is_over = sent.went is not None and sent.went.rests
-    look = partial(first, asked, sent, home)
+    look = partial(winner, asked, sent, home)
     waits = Patience(FOLLOWS if is_over else SHOWS, latest)
     while (counted := await _read(look)) is None and not waits.is_over():
         await sleep(GLANCE)

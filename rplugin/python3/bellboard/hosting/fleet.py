@@ -216,7 +216,7 @@ class Fleet:
             self._claim.leave()
 
     def _regain(self) -> None:
-        """Let the links end what a fleet followed: we may have left it while no host ran."""
+        """Hand what a fleet followed to the links, which end it: we may have left with no host."""
         if not self._is_regained:
             with contextlib.suppress(OSError):
                 machines.regain(self._host.home)

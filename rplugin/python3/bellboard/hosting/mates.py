@@ -63,7 +63,7 @@ class Mates:
         return sorted(self._lost.copy())
 
     def _fails(self, machine: str, what: Said) -> bool:
-        """Return whether something could not be written; the fold refuses what is written twice."""
+        """Write what a machine said; return whether that failed. The fold refuses duplicates."""
         try:
             self._one(machine, what)
         except (OSError, ValueError) as e:

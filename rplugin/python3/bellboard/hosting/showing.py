@@ -131,7 +131,7 @@ class Showing:
         return asked
 
     async def _with_digest(self, asked: Asked, digest: str) -> Asked:
-        """Return the request of its session that has a digest; without one, this one."""
+        """Return the request of its session with this digest, or else this one."""
         all_others = partial(others, asked, self._desk.spool)
         for other in await beside(all_others) if asked.request.digest != digest else ():
             found = await self._completed(other)
@@ -190,9 +190,10 @@ class Showing:
     async def _shown(
         self, terminal: Terminal, asked: list[Asked], near: list[Asked], patient: bool
     ) -> Asked | None:
-        """Return the request that keys can answer, with the choices that they can give.
+        """Return the request whose dialog the terminal shows, with the choices that keys can give.
 
-        `near` are all requests of its terminal.  A dialog may be drawn a moment after its hook.
+        `near` are all open requests of that terminal.  If `patient`, wait for a dialog that is not
+        drawn yet: its hook runs first.
         """
         asked = [each for each in asked if not untypeable(each)]
         if not asked:

@@ -99,15 +99,15 @@ def went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
     return cli_of(s.agent).went_on(pid, s, asked.block.since, environ)
 
 
-def first(asked: Asked, sent: Sent, home: Path) -> str | None:
-    """Return whose answer counted: see `Cli.first`. May hang.
+def winner(asked: Asked, sent: Sent, home: Path) -> str | None:
+    """Return whose answer counted: see `Cli.winner`. May hang.
 
     What went on before an answer was sent did so without it.
     """
     if sent.went and sent.went.t < sent.t:
         return TERMINAL
     cli = cli_of(asked.session.agent)
-    return cli.first(asked.session, _of_cli(asked, home), asked.block.since, sent)
+    return cli.winner(asked.session, _of_cli(asked, home), asked.block.since, sent)
 
 
 def name_of(request: Request) -> str:
@@ -169,7 +169,10 @@ def _is_of(asked: Asked, block: Block) -> bool:
 
 
 def drawn_at(asked: Asked) -> float:
-    """Return when its dialog was drawn at the earliest: another one may have been before it."""
+    """Return the earliest time at which its dialog can have been drawn.
+
+    That is when it asked, or when the dialog before it was answered.
+    """
     return max(asked.block.since, asked.run.answered)
 
 

@@ -30,9 +30,9 @@ def is_busy(error: BaseException) -> bool:
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Return whether the log may be shorter than what is known of it: all have to open it again.
+    """Return whether the log may have been cut, so that every process must open it again.
 
-    A write that failed, as with a quota, says nothing about it.  (Python 3.10 has no names.)
+    A failed write, as with a full quota, does not mean that.  (Python 3.10 names no error.)
     """
     is_of_disk = isinstance(error, sqlite3.OperationalError) and "disk I/O" in str(error)
     return is_of_disk and getattr(error, "sqlite_errorname", "") != "SQLITE_IOERR_WRITE"

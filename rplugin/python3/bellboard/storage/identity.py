@@ -38,7 +38,7 @@ class Identity:
         return file[1] if file else 0
 
     def note_logs(self) -> bool:
-        """Note the log files; return whether SQLite has opened these, and not earlier ones."""
+        """Remember the log files; return False if SQLite still has earlier ones open."""
         found = {path: _file(path) for path in (self._log, self._index)}
         self._known |= found
         opened = _opened()

@@ -57,7 +57,7 @@ class Lane:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether there is a job left, except one that hangs."""
+        """Return whether a job is queued or running; one that hangs does not count."""
         with self.ready:  # a thread is taking the next one
             return bool(self.waiting or (self.worker and self.worker.job))
 

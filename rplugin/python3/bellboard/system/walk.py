@@ -27,7 +27,7 @@ class Part(NamedTuple):
 def parts_of(
     path: str, most_links: int, look: Callable[[str], os.stat_result] = os.lstat
 ) -> Iterator[Part]:
-    """Yield the parts of a path from the root on; one is looked at once the ones before are taken.
+    """Yield the parts of a path, from the root on; each is looked at only when it is asked for.
 
     Raise OSError where there is nothing, or what `look` raises.
     """

@@ -75,7 +75,7 @@ class ClaudeCode(Cli):
         path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it
         return asking(s.session_id, ends_with(DIALECT, path))
 
-    def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
+    def winner(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
         from ..tailing import ends_with
         from .dialect.deciding import first_in
         from .dialect.spoken import DIALECT

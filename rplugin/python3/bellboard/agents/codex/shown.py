@@ -90,7 +90,7 @@ class Shown:
                 self._end(s, server, QUIT)  # whichever it was
 
     def _take(self, s: Session, server: int, client: Client) -> None:
-        """Note the terminal of a session; another one that is at rest there was left."""
+        """Note the terminal of a session.  One at rest that was shown there before was left."""
         for sid in [sid for sid, known in self._clients.items() if known == client]:
             other, its = self._sessions[sid]
             if status_of(other) in AT_WORK:
