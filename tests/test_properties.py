@@ -80,7 +80,7 @@ def test_a_preview_leaves_no_trace(history: list[Line]) -> None:
     for line in history:
         event = from_line(line)
         shown: list[dict[str, Any]] = []
-        board.suppose(event, lambda _, into=shown: into.append(state(board)))  # type: ignore[misc]
+        board.show_early(event, lambda _, into=shown: into.append(state(board)))  # type: ignore[misc]
         assert state(board) == before and board.dirty == plain.dirty
         board.fold(event)
         plain.fold(event)

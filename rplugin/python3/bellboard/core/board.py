@@ -67,7 +67,7 @@ class Board(Records):
             self.take_back(before)
             raise
 
-    def suppose(self, e: Event, show: Callable[[set[str]], None]) -> None:
+    def show_early(self, e: Event, show: Callable[[set[str]], None]) -> None:
         """Call `show` with the sessions that an event would change, then undo the changes."""
         before, dirty, self.dirty = self.savepoint(), self.dirty, set()
         try:

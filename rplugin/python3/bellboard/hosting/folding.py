@@ -64,7 +64,7 @@ class Clerk:
         self._known = clock()  # when the board was last updated
         self._requests = Requests()
 
-    def preview(
+    def show_early(
         self, now: float, arrived: Collection[str], show: Callable[[set[str]], None]
     ) -> None:
         """Show what a single new event will change, without waiting for the lock.
@@ -81,7 +81,7 @@ class Clerk:
                 item = self.spool.read(name)
                 if item is not None:
                     for event in self._backlog.events(item, now):
-                        self.board.suppose(event, show)
+                        self.board.show_early(event, show)
 
     def step(self, now: float, arrived: Collection[str] = ()) -> Step:
         """Fold pending events and deadlines; raise Busy while another host holds the lock.

@@ -96,7 +96,7 @@ class Reader:
             self.is_early = message is not None
             self._send(message)
 
-        clerk.preview(now, came, show)
+        clerk.show_early(now, came, show)
         return NEVER
 
     def publish(self) -> float:
