@@ -233,8 +233,8 @@ def test_a_deadline_that_fails_stops_only_its_own_session(history: list[Line]) -
 
 @given(histories(most=12))
 def test_a_late_failure_takes_records_back(history: list[Line]) -> None:
-    def settles_and_fails(*given: Any) -> None:
-        identity.settle(*given)
+    def makes_room_and_fails(*given: Any) -> None:
+        identity.make_room(*given)
         raise Broken
 
     board = Board(OPTIONS)
@@ -242,7 +242,7 @@ def test_a_late_failure_takes_records_back(history: list[Line]) -> None:
         board.advance(board.ledger.clock)
         before, event = state(board), from_line(line)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(board_module, "settle", settles_and_fails)
+            patch.setattr(board_module, "make_room", makes_room_and_fails)
             try:
                 board.fold(msgspec.structs.replace(event, clock=board.ledger.clock))
             except Broken:

@@ -63,7 +63,7 @@ def take(spool: Spool) -> list[Item]:
                 items.append(item)
         except Refused as refused:
             spool.set_aside(name, str(refused))
-    spool.settle()
+    spool.finish()
     spool.unlink(item.name for item in items)
     return items
 

@@ -10,7 +10,7 @@ local tmux = require('bellboard.system.tmux')
 
 local M = {}
 
----@class bellboard.Ways how a jump moves
+---@class bellboard.Moves how a jump moves
 ---@field show fun(buf: integer) shows a terminal of this Neovim
 ---@field landed fun(session: bellboard.Session)
 
@@ -95,8 +95,8 @@ end
 local ARRIVE = "return require('bellboard')._arrive(...)"
 
 ---@param session bellboard.Session
----@param ways bellboard.Ways
-local function to_neighbour(session, ways)
+---@param moves bellboard.Moves
+local function to_neighbour(session, moves)
   local about = { session.tty or '', tmux.here(), session.session_id }
   neighbour.ask(session.nvim, ARRIVE, about, function(answer, why)
     if answer and not answer.shown then
@@ -109,11 +109,11 @@ local function to_neighbour(session, ways)
       if problem or missed then
         lost(session, problem or missed)
       else
-        ways.landed(session)
+        moves.landed(session)
       end
     end
     if place.tmux and place.pane then
-      M.to_pane({ tmux = place.tmux, pane = place.pane }, ways.show, over)
+      M.to_pane({ tmux = place.tmux, pane = place.pane }, moves.show, over)
     else
       over()
       if answer then
@@ -125,11 +125,11 @@ end
 
 --- Show the window of the terminal program that a session runs in.
 ---@param session bellboard.Session
----@param ways bellboard.Ways
-local function to_window(session, ways)
+---@param moves bellboard.Moves
+local function to_window(session, moves)
   host.ask('show', { session_id = session.session_id }, function(reply)
     if reply.ok then
-      ways.landed(session)
+      moves.landed(session)
     else
       lost(session, reply.why)
     end
@@ -138,14 +138,14 @@ end
 
 --- Go to a session: to its own tmux pane, else to its Neovim or its window.
 ---@param session bellboard.Session
----@param ways bellboard.Ways
-M.to = function(session, ways)
+---@param moves bellboard.Moves
+M.to = function(session, moves)
   local in_neighbour = session.nvim and session.nvim ~= vim.v.servername
   if not tmux.has_pane(session) then
     if in_neighbour then
-      to_neighbour(session, ways)
+      to_neighbour(session, moves)
     elseif session.kitty then
-      to_window(session, ways)
+      to_window(session, moves)
     else
       lost(session, 'no known way to get there')
     end
@@ -154,15 +154,15 @@ M.to = function(session, ways)
   tmux.look(session.tmux, function(panes, clients, why)
     local pane = panes and tmux.own(panes, session)
     if pane then
-      to_pane(session.tmux, pane, panes, clients, ways.show, function(missed)
+      to_pane(session.tmux, pane, panes, clients, moves.show, function(missed)
         if missed then
           lost(session, missed)
         else
-          ways.landed(session)
+          moves.landed(session)
         end
       end)
     elseif in_neighbour then
-      to_neighbour(session, ways)
+      to_neighbour(session, moves)
     else
       lost(session, panes and ('its tmux pane %s is gone'):format(session.pane) or why)
     end

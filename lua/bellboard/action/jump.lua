@@ -48,8 +48,8 @@ local function landed(session)
   host.tell({ ['goto'] = { session_id = session.session_id } })
 end
 
----@type bellboard.Ways
-local ways = { show = show, landed = landed }
+---@type bellboard.Moves
+local moves = { show = show, landed = landed }
 
 --- Show a terminal or chat of this Neovim for a jump from another one.
 ---@param tty string
@@ -90,7 +90,7 @@ M.to = function(id)
         end)
       end,
       elsewhere = function(place)
-        elsewhere.to(place, ways)
+        elsewhere.to(place, moves)
       end,
       landed = landed,
     })
@@ -99,7 +99,7 @@ M.to = function(id)
     show(buf)
     landed(session)
   else
-    elsewhere.to(session, ways)
+    elsewhere.to(session, moves)
   end
 end
 

@@ -6,7 +6,7 @@ local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
----@class bellboard.WaysOut: bellboard.Ways how a jump moves to another machine
+---@class bellboard.MovesOut: bellboard.Moves how a jump moves to another machine
 ---@field open fun(command: string[], opened: fun(buf: integer)) in a new terminal
 ---@field elsewhere fun(place: bellboard.Session) goes to a pane or another Neovim
 
@@ -16,13 +16,13 @@ local openings = {}
 --- Show the terminal that was opened for a session, while its program runs, else open one.
 ---@param session bellboard.Session
 ---@param command string[]
----@param ways bellboard.WaysOut
-local function open(session, command, ways)
+---@param moves bellboard.MovesOut
+local function open(session, command, moves)
   local known = openings[session.session_id]
   if known and terminals.is_running(known) then
-    ways.show(known)
+    moves.show(known)
   else
-    ways.open(command, function(buf)
+    moves.open(command, function(buf)
       openings[session.session_id] = buf
     end)
   end
@@ -30,22 +30,22 @@ end
 
 --- Go there.
 ---@param session bellboard.Session
----@param ways bellboard.WaysOut
-M.to = function(session, ways)
+---@param moves bellboard.MovesOut
+M.to = function(session, moves)
   host.ask('goto', { session_id = session.session_id }, function(reply)
     local place = reply.place
     local buf = place and terminals.buffer(place.tty)
     if not reply.ok then
       message.info(('%s: %s'):format(session.words.project, reply.why))
     elseif reply.command then
-      open(session, reply.command, ways)
+      open(session, reply.command, moves)
     elseif buf then
-      ways.show(buf)
-      ways.landed(session)
+      moves.show(buf)
+      moves.landed(session)
     elseif place then
-      ways.elsewhere(vim.tbl_extend('error', { session_id = session.session_id }, place))
+      moves.elsewhere(vim.tbl_extend('error', { session_id = session.session_id }, place))
     else
-      ways.landed(session)
+      moves.landed(session)
     end
   end)
 end

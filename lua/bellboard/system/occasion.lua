@@ -2,19 +2,19 @@
 local M = {}
 
 --- File types of messages for which a version control system opens an editor.
-local ERRANDS = { gitcommit = true, gitrebase = true, hgcommit = true, jjdescription = true }
+local MESSAGES = { gitcommit = true, gitrebase = true, hgcommit = true, jjdescription = true }
 --- Files of git without such a type.
 local HUNK = '%.git/.*addp%-hunk%-edit%.diff$'
 
 --- Whether Neovim was started by git or the like to edit a message.
 ---@return boolean
-local function is_errand()
+local function edits_message()
   local path = vim.fn.argc() == 1 and vim.fn.argv(0) --[[@as string]] or ''
   if path == '' then
     return false
   end
   local named = vim.filetype.match({ filename = path })
-  return ERRANDS[named or vim.bo.filetype] or path:find(HUNK) ~= nil
+  return MESSAGES[named or vim.bo.filetype] or path:find(HUNK) ~= nil
 end
 
 --- Whether to start automatically.
@@ -22,7 +22,7 @@ end
 ---@return boolean
 M.wanted = function(auto_start)
   if type(auto_start) ~= 'function' then
-    return auto_start and not (vim.g.vscode or is_errand()) -- VSCode draws no floats
+    return auto_start and not (vim.g.vscode or edits_message()) -- VSCode draws no floats
   end
   local ok, wanted = pcall(auto_start)
   if not ok then

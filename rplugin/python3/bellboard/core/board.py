@@ -24,10 +24,10 @@ from .identity import (
     absorb,
     inherit,
     is_refuted,
+    make_room,
     resume,
     runs_in,
     set_origin,
-    settle,
     update_viewers,
 )
 from .ledger import TOMBSTONE, Changed, Folded, Step, Transition, refused, why_of
@@ -129,7 +129,7 @@ class Board(Records):
             out.append(Folded(event, sid, verdict, self._change(s, was, event, verdict)))
             was = published_status(s)
         update_viewers(self, s, old)
-        if self.keep(s) and (others := settle(self, s, old)):
+        if self.keep(s) and (others := make_room(self, s, old)):
             out[-1] = msgspec.structs.replace(out[-1], changes=out[-1].changes + others)
         return out
 
@@ -184,7 +184,7 @@ class Board(Records):
         moved = self.keep(s)
         changes = self._change(s, was, e, verdict)
         if moved:
-            changes += settle(self, s, old)
+            changes += make_room(self, s, old)
         return Folded(e, s.session_id, verdict, changes)
 
     def _change(self, s: Session, was: str | None, e: Event, v: Verdict) -> tuple[Transition, ...]:

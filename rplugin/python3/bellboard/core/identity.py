@@ -174,7 +174,7 @@ def resume(records: Records, s: Session, e: Event) -> None:
         _go_on(s, max(before, key=lambda x: (x.turn != ABSENT, x.ended, x.session_id)))
 
 
-def settle(records: Records, s: Session, old: Session | None) -> tuple[Transition, ...]:
+def make_room(records: Records, s: Session, old: Session | None) -> tuple[Transition, ...]:
     """After a session came, went or moved, make others give up its terminal and processes."""
     was_listed = old is not None and is_listed(old)
     if not is_listed(s):

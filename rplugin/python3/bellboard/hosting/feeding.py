@@ -185,9 +185,9 @@ class Feeding:
     def _follow(self, wanted: bool) -> None:
         """Note that somebody follows, or no longer does."""
         self._wanted = wanted and not self._quiet and not self._alone
-        self._settle()
+        self._note_it()
 
-    def _settle(self) -> None:
+    def _note_it(self) -> None:
         host, wanted, now = self._host, self._wanted, time.time()
         if host is None or self._follows == wanted:
             return
@@ -195,7 +195,7 @@ class Feeding:
             lambda clerk: note(clerk.store, FOLLOWERS, host.pid, "feed", wanted, now), None
         )
         if done is None:  # another host is writing
-            self._loop.call_later(PAUSE, self._settle)
+            self._loop.call_later(PAUSE, self._note_it)
             return
         self._follows = wanted
         with contextlib.suppress(ValueError):

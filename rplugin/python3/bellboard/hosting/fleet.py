@@ -229,7 +229,7 @@ class Fleet:
             with contextlib.suppress(OSError):  # then it stays as it was
                 mates.linked = machines.stored(self._host.home).all
             outgoing.listen(list(mates.followers))
-            self._lease.settle(service, self._deaths)
+            self._lease.update(service, self._deaths)
 
     def _take_lock(self) -> float | None:
         """Take the lock; return the seconds until the next try if another host has it."""

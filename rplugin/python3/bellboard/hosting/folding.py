@@ -220,7 +220,7 @@ class Clerk:
             self._refresh()
             if not self.store.applied([name]):
                 self._backlog.blame(name, "it cannot be written")
-                self.spool.settle()
+                self.spool.finish()
 
     def _transact(self, now: float, arrived: Collection[str]) -> Step:
         spool, store, backlog = self.spool, self.store, self._backlog
@@ -239,7 +239,7 @@ class Clerk:
             names, fresh = backlog.fold(folded, now)
             folded += [("", f) for f in self.board.advance(now)]
             self._share_options(folded, now)
-            spool.settle()
+            spool.finish()
             self._changed |= self.board.dirty
             # hooks' names are never reused; those of evidence may be, and are kept for a while
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))

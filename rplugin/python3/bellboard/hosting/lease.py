@@ -36,7 +36,7 @@ class Lease:
     def __init__(self, host: Owner) -> None:
         self._host = host
 
-    def settle(self, service: Service, deaths: Deaths) -> None:
+    def update(self, service: Service, deaths: Deaths) -> None:
         """Report to the fleet whether somebody sits here, and to the hosts whether to be silent."""
         nobody: dict[int, str] = {}
         here = self._host.connection.use(lambda clerk: present(clerk.store, SCREENS), nobody)

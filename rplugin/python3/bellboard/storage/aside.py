@@ -28,7 +28,7 @@ REASON_LIMIT = 64 << 10  # bytes: a long traceback
 
 
 class Aside:
-    """The directory of refused files; one host writes to it at a time, and calls `settle` then."""
+    """The directory of refused files; one host writes to it at a time, and calls `finish` then."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -59,7 +59,7 @@ class Aside:
         self._due -= 1 + _size(aside) // (BYTES // SLACK)
         return True
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Count what was taken, and remove the oldest."""
         if not self._taken:
             return

@@ -250,9 +250,9 @@ class Spool:
         """Ignore a file until the next `sweep`: it may be readable then."""
         self._stuck.add(name)
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Complete what `set_aside` began; call this once for many, within the lock."""
-        self._aside.settle()
+        self._aside.finish()
 
     def counts(self) -> dict[str, int | dict[str, int]]:
         """Count files for health: waiting, in slots, stuck, kept in bad/, and ever refused."""

@@ -56,7 +56,7 @@ def replace(path: Path, data: bytes | None, expected: bytes | None) -> bool:
         if content(target) != expected:
             return False
         target.unlink(missing_ok=True)
-        _settle(target.parent)
+        _sync(target.parent)
         return True
     made = target.with_name(f"{PREFIX}{os.getpid()}")
     for left in target.parent.glob(f"{PREFIX}*"):
@@ -69,7 +69,7 @@ def replace(path: Path, data: bytes | None, expected: bytes | None) -> bool:
         made.replace(target)
     finally:
         made.unlink(missing_ok=True)
-    _settle(target.parent)
+    _sync(target.parent)
     return True
 
 
@@ -113,7 +113,7 @@ def _dress(descriptor: int, like: Path) -> None:
                 os.setxattr(descriptor, name, os.getxattr(like, name))
 
 
-def _settle(folder: Path) -> None:
+def _sync(folder: Path) -> None:
     """Sync the folder, so that the new name is on disk too, where that is possible."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)

@@ -147,7 +147,7 @@ class Watch:
         arrivals = self._arrivals[path]
         alone = arrivals and self._only_arrivals(path)
         armer = self._backend.armer if self._backend is not None else None
-        then = partial(self._settle, path, report)
+        then = partial(self._armed, path, report)
         self._doer(path).do(
             path, partial(arm_directory, path, armer, alone), then, key=f"watch {path}"
         )
@@ -156,7 +156,7 @@ class Watch:
         """Arm our own folder at once, and everything if there is no `reach`."""
         return self._here if self._reach is None or self._arrivals[path] else self._reach
 
-    def _settle(self, path: str, report: bool, armed: Armed) -> None:
+    def _armed(self, path: str, report: bool, armed: Armed) -> None:
         directory, backend, error = armed.directory, self._backend, armed.error
         if path not in self._arrivals:
             if backend is not None and error is None and directory not in self._served:
