@@ -25,15 +25,6 @@ KINDS: Final[dict[str, str]] = {
     "PostModelRequest": "note",
 }
 STARTS: Final = {"resume": "resume", "compact": "compacted"}
-#: What an event of a subagent becomes, because it says nothing about the parent.
-BY_AGENT: Final = {
-    "tool": "agent tool",
-    "question": "agent question",
-    "request": "agent request",
-    "tool end": "agent tool end",
-    "agent start": "agent start",
-    "agent stop": "agent stop",
-}
 BASH: Final = "Bash"
 PATCH: Final = "apply_patch"
 QUESTION: Final = "request_user_input"
