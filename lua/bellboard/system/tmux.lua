@@ -1,5 +1,6 @@
 -- Asks a tmux server where a pane is and what it shows, and goes there. Always with a socket and a
 -- target, because otherwise tmux uses whatever is active. Nothing here blocks.
+-- `system/tmux.py` does the same in Python.
 local gate = require('bellboard.system.gate')
 local textlock = require('bellboard.system.textlock')
 

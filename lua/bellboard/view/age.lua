@@ -1,4 +1,4 @@
--- How long ago something was, in one short word.
+-- How long ago something was, in one short word, as `core/words.py` says it.
 local clock = require('bellboard.system.clock')
 local textlock = require('bellboard.system.textlock')
 
