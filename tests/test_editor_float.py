@@ -224,6 +224,36 @@ def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
     editor.shows("2 need you")
 
 
+#: The buffers of the plugin's floats, and whether each has changes to save.
+BUFFERS = """
+return vim.tbl_map(function(buf) return vim.bo[buf].modified end, vim.tbl_filter(function(buf)
+  return not vim.bo[buf].buflisted and vim.api.nvim_buf_get_name(buf) == ''
+end, vim.api.nvim_list_bufs()))
+"""
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_it_is_itself_again_after_all_buffers_were_deleted(
+    nvim: Editors, version: str, is_open: bool
+) -> None:
+    """Its rows are buttons, and it leaves nothing that `:quitall` would ask to save."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80)
+    host = Host(editor)
+    heard(editor)
+    host.push(blocked(ago=300))
+    editor.shows("1 needs you")
+    if not is_open:
+        host.push()
+        editor.hides("1 needs you")
+    editor.command("edit one | edit two | silent %bdelete")
+    host.push(blocked(ago=300), blocked("web", "npm publish"))
+    editor.command("edit two")
+    click(editor, "npm publish")
+    eventually(lambda: editor.lua("return went") == "web", "the session")
+    assert editor.lua(BUFFERS) == [False]
+    assert editor.messages() == ""
+
+
 @pytest.mark.parametrize("model", ["popup_setpos", "popup", "extend"])
 @pytest.mark.parametrize("actions", [("press",), ("press", "release")])
 def test_a_right_click_shows_what_is_asked(

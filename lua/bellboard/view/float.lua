@@ -132,6 +132,13 @@ local function create()
   return made
 end
 
+--- Wipe out the one that was unloaded, which would come back as a buffer to edit.
+local function discard()
+  if buf and api.nvim_buf_is_valid(buf) then
+    api.nvim_buf_delete(buf, { force = true })
+  end
+end
+
 --- The border of the full form, for nvim_open_win().
 ---@param form bellboard.Form
 ---@return table
@@ -157,7 +164,8 @@ end
 ---@param form bellboard.Form
 ---@param spot bellboard.Corner
 local function show(form, spot)
-  if not (buf and api.nvim_buf_is_valid(buf)) then
+  if not (buf and api.nvim_buf_is_loaded(buf)) then -- `:%bd` unloads it
+    discard()
     buf, texts = create(), {}
   end
   draw(form.lines)
