@@ -142,6 +142,48 @@ def test_without_a_picker_ours_opens(nvim: Editors, version: str, screen: Screen
     assert editor.messages().strip() == ""  # 0.10 notes the end of insert mode with an empty line
 
 
+#: Offers words after each letter, as plugins for completion do.
+COMPLETES = """
+vim.o.completeopt = 'menuone,noselect'
+vim.api.nvim_create_autocmd('TextChangedI', { callback = vim.schedule_wrap(function()
+  if vim.fn.mode() == 'i' and vim.fn.pumvisible() == 0 then
+    vim.fn.complete(1, { 'wooden', 'web', 'were' })
+  end
+end) })
+"""
+
+
+def test_it_filters_below_a_menu_of_words(nvim: Editors, version: str) -> None:
+    """The next letter, and <CR>, are still about the rows."""
+    editor = nvim(version, CALM, columns=80, lines=20)
+    editor.lua("require('bellboard.action.jump').to = function(id) _G.went = id end")
+    Host(editor).push(blocked("api"), blocked("wiki"), blocked("web"))
+    editor.command("ClaudeSessions")
+    editor.lua(COMPLETES)
+    editor.press("w")
+    editor.shows(" were ")
+    editor.press("e")
+    editor.hides("wiki")
+    editor.press("<CR>")
+    eventually(lambda: editor.lua("return went") == "web", "the session")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+
+
+def test_nothing_completes_words_in_it(nvim: Editors, version: str) -> None:
+    """Neither Neovim itself, as of 0.12, nor the plugins that can be asked."""
+    editor = nvim(version, CALM, columns=80, lines=20)
+    editor.command("silent! set autocomplete | call setline(1, 'wooden')")
+    Host(editor).push(blocked("api"), blocked("web"))
+    editor.command("ClaudeSessions")
+    editor.press("w")
+    editor.hides("api")
+    asked = "return { vim.fn.pumvisible(), vim.b.completion, vim.b.minicompletion_disable }"
+    assert editor.lua(asked) == [0, False, True]
+    editor.press("<Esc>")
+    editor.hides("Agent sessions")
+    assert editor.lua("return vim.fn.exists('+autocomplete') == 0 or vim.o.autocomplete")
+
+
 def test_a_window_that_is_entered_meanwhile_keeps_the_cursor(nvim: Editors, version: str) -> None:
     """Ours closes, and does not go back to where it was opened."""
     editor = nvim(version, CALM)

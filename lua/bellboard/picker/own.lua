@@ -141,6 +141,16 @@ local function layout(picker, count)
   end
 end
 
+--- Let nothing complete words in a buffer: what it offers would cover the rows.
+---@param buf integer
+local function no_completion(buf)
+  if vim.fn.exists('+autocomplete') == 1 then
+    vim.bo[buf].autocomplete = false
+  end
+  vim.b[buf].completion = false -- blink.cmp
+  vim.b[buf].minicompletion_disable = true
+end
+
 ---@type (fun())[] what the keys do that close the picker
 local leaving = {}
 
@@ -191,7 +201,7 @@ local function attach(picker)
     end, action.stays)
   end
   local group = api.nvim_create_augroup('bellboard.picker', {})
-  api.nvim_create_autocmd({ 'TextChangedI', 'TextChanged' }, {
+  api.nvim_create_autocmd({ 'TextChangedI', 'TextChangedP', 'TextChanged' }, {
     group = group,
     buffer = picker.input,
     callback = function()
@@ -236,6 +246,7 @@ M.open = function()
     before = api.nvim_get_current_win(),
   }
   current = picker
+  no_completion(picker.input)
   layout(picker, #sessions.list())
   attach(picker)
   filter(picker, false)
