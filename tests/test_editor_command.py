@@ -119,6 +119,31 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
     last_said(editor, "api: it is not asking anything")
 
 
+def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str) -> None:
+    """Whatever is in it; for the shell program, as one word."""
+    editor = nvim(version, QUIET, ui=False)
+    names = ["fix user's login", 'add "dark" mode', r"in C:\\dir \ x", "plain"]
+    Host(editor).push(*(session("working", f"{n}", name=name) for n, name in enumerate(names)))
+    editor.lua(NOTED)
+    editor.lua("require('bellboard.action.shell').run = function(words) _G.ran = words end")
+    complete = "return vim.fn.getcompletion(..., 'cmdline')"
+    for n, name in enumerate(names):
+        first = name.split()[0]
+        for verb in ("park", "snooze 5", "label HEAVY"):
+            (found,) = editor.lua(complete, f"Bellboard {verb} {first}")
+            assert editor.lua(complete, f"Bellboard {verb} {found[:-1]}") == [found.split(" ")[-1]]
+            editor.command(f"Bellboard {verb} {found}")
+            (line,) = noted(editor)
+            assert line[verb.split()[0]]["session_id"] == f"{n}"
+        for verb in ("explain", "history", "forget", "name", "set"):
+            (found,) = editor.lua(complete, f"Bellboard {verb} {first}")
+            assert editor.lua(complete, f"Bellboard {verb} {found[:-1]}") == [found]
+            editor.command(f"Bellboard {verb} {found}")
+            assert editor.lua("return ran") == [verb, name]
+            assert editor.lua(complete, f"Bellboard {verb} {found} {first}") == []
+    assert editor.lua(complete, "Bellboard goto fix user's") == [r"user\'s login"]
+
+
 def test_a_command_that_is_wrong_says_what_it_takes(nvim: Editors) -> None:
     """Also one that the shell program carries out."""
     editor = nvim(config={"python": [sys.executable]}, ui=False)

@@ -92,7 +92,11 @@ local verbs = {
   end,
 }
 
+--- Those that the shell program carries out, with the words as they are.
+---@type table<string, true>
+local by_shell = {}
 for _, name in ipairs(require('bellboard.action.shell').commands) do
+  by_shell[name] = true
   verbs[name] = function(_, rest)
     require('bellboard.action.shell').run(vim.list_extend({ name }, rest))
   end
@@ -207,19 +211,34 @@ local function after_command(line)
   return ''
 end
 
+--- What the words so far are of the name of a session, which may have several.
+---@param verb string
+---@param before string
+---@return string
+local function begun(verb, before)
+  local words = words_of(before)
+  if verb == 'label' or verb == 'snooze' and (words[1] or ''):find('^%d+$') then
+    table.remove(words, 1)
+  end
+  return #words > 0 and table.concat(words, ' ') .. ' ' or ''
+end
+
 ---@param lead string
 ---@param line string
 ---@param at integer
 ---@return string[]
 M.complete = function(lead, line, at)
   local candidates = {}
-  local verb, before = after_command(line:sub(1, at)):match('^[%s%d]+(%a+)%s+(.-)%S*$')
+  local verb, rest = after_command(line:sub(1, at)):match('^[%s%d]+(%a+)%s+(.*)$')
   if verb and arguments[verb] then
-    local said = verb == 'label' and '^%S+%s+(.*)$' or '^%d+%s*(.*)$' -- the label, or the minutes
-    local wanted = (before:match(said) or before) .. lead
-    for _, name in ipairs(arguments[verb](before)) do
-      if vim.startswith(name, wanted) then -- a name may have several words
-        candidates[#candidates + 1] = name:sub(#wanted - #lead + 1)
+    local before = rest:sub(1, #rest - #lead)
+    local is_one = by_shell[verb] or verb == 'label' and before == ''
+    local special = is_one and '["\'%s\\]' or '["\'\\]'
+    local known = begun(verb, before)
+    local wanted = known .. lead:gsub('\\(["\'%s\\])', '%1')
+    for _, name in ipairs(not (by_shell[verb] and known ~= '') and arguments[verb](before) or {}) do
+      if vim.startswith(name, wanted) then
+        candidates[#candidates + 1] = name:sub(#known + 1):gsub(special, '\\%0')
       end
     end
     return candidates
