@@ -8,7 +8,7 @@ from asked import asks, command, edit, play
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
-from test_editor_answer import CALM, counts, opened, pressed
+from test_editor_answer import CALM, counts, opened, pressed, sent
 
 pytestmark = pytest.mark.editor
 
@@ -43,6 +43,33 @@ def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> N
     host.push(two[1])
     editor.shows("1 left · p1")
     assert editor.lua("return vim.api.nvim_get_current_win()") == own
+
+
+@pytest.mark.parametrize(
+    ("prompt", "shown", "keys"),
+    [
+        ('echo "a\\nb"', "Press ENTER", "A"),
+        ("call input('name: ')", "name:", "x<CR>A"),
+    ],
+)
+def test_a_key_for_a_prompt_grants_nothing(
+    nvim: Editors, version: str, prompt: str, shown: str, keys: str
+) -> None:
+    """One that ends it is also a key of the view; the next one may have been meant for it."""
+    editor = nvim(version, {**CALM, "answer": {"ready": 0.3}}, columns=70, lines=30)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    counts(editor)
+    editor.lua("vim.schedule(function() vim.cmd(...) end)".replace("...", f"[[{prompt}]]"))
+    editor.shows(shown)
+    editor.press(keys)
+    pressed(editor)
+    assert editor.lua("return answers") == []
+    counts(editor)
+    editor.press("A")
+    assert sent(editor) == {"choice": "allow"}
 
 
 WAIT = "require('bellboard').setup({ answer = { ready = 1000, layout = ... } })"

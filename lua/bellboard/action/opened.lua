@@ -46,6 +46,8 @@ local guard = guards.new(function()
   else
     open.over('closed', open.leaves)
   end
+end, function()
+  vim.schedule(M.draw) -- its window may be half entered
 end)
 
 --- The choices that a key stands for; the first one that exists counts.
@@ -169,12 +171,10 @@ M.guard = function()
   guard.wait()
 end
 
---- Do so now, and whenever a window of a buffer of the view is entered.
+--- Do so now, whenever a window of a buffer of the view is entered, and after keys of a prompt.
 ---@param buf integer
 M.keep = function(buf)
-  guard.keep(buf, function()
-    vim.schedule(M.draw) -- the window may be half entered
-  end)
+  guard.keep(buf)
 end
 
 --- Whether keys go to the view.

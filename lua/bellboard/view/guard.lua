@@ -19,13 +19,35 @@ end
 ---@class bellboard.Guard
 ---@field is_ready fun(): boolean whether keys count yet
 ---@field wait fun() let them count once none has been pressed for a moment
----@field keep fun(buf: integer, waits?: fun()) wait now, and whenever a window of that is entered
+---@field keep fun(buf: integer) wait now, whenever a window of that is entered, and after each key
+---  of a prompt or command line while it exists
 
 ---@param settled? fun() called once they count
+---@param waits? fun() called once they have to wait
 ---@return bellboard.Guard
-M.new = function(settled)
-  local guard, namespace = {}, api.nvim_create_namespace('')
+M.new = function(settled, waits)
+  local guard, namespace, prompts = {}, api.nvim_create_namespace(''), api.nvim_create_namespace('')
   local ready = 0 -- when they start to count, in nanoseconds
+  local kept = {} ---@type table<integer, true> buffers
+
+  local function again()
+    guard.wait()
+    if waits then
+      waits()
+    end
+  end
+
+  -- The key that ends a prompt has its usual effect as well, and what follows may be of the prompt.
+  local function heed(_, typed)
+    for buf in pairs(kept) do
+      kept[buf] = api.nvim_buf_is_valid(buf) or nil
+    end
+    if not next(kept) then
+      vim.on_key(nil, prompts)
+    elseif guard.is_ready() and M.is_key(typed) and api.nvim_get_mode().mode:find('^[cr]') then
+      again()
+    end
+  end
 
   guard.is_ready = function()
     return vim.uv.hrtime() >= ready
@@ -56,16 +78,10 @@ M.new = function(settled)
   end
 
   -- Also in the middle of typing: Neovim enters it if the user closes a window beside it.
-  guard.keep = function(buf, waits)
-    api.nvim_create_autocmd('WinEnter', {
-      buffer = buf,
-      callback = function()
-        guard.wait()
-        if waits then
-          waits()
-        end
-      end,
-    })
+  guard.keep = function(buf)
+    api.nvim_create_autocmd('WinEnter', { buffer = buf, callback = again })
+    kept[buf] = true
+    vim.on_key(heed, prompts)
     guard.wait()
   end
 
