@@ -72,6 +72,20 @@ def test_a_key_for_a_prompt_grants_nothing(
     assert sent(editor) == {"choice": "allow"}
 
 
+def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(nvim: Editors) -> None:
+    """The background process ended while it was on its way."""
+    editor = nvim(config=CALM, columns=70, lines=30)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    why = "the background process has ended; it may have been sent"
+    editor.lua("outcome.api = { ok = false, is_unsure = true, why = ... }", why)
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    editor.press("A")
+    editor.shows("The background process has ended; it may have been sent.")
+    editor.hides("ot answered")
+
+
 WAIT = "require('bellboard').setup({ answer = { ready = 1000, layout = ... } })"
 #: A file that is read once `release` is called, and is not there then.
 SLOW_FILE = """

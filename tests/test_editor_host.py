@@ -68,6 +68,29 @@ def test_auto_start_false_waits_for_the_first_command(nvim: Editors, notes: Path
     running(editor)
 
 
+#: Asks twice, and keeps what a user would be told.
+ASKED = """
+_G.heard = {}
+for _, what in ipairs({ 'answer', 'request' }) do
+  require('bellboard.host').ask(what, {}, function(reply)
+    heard[what] = require('bellboard.action.answer').told(reply)
+  end)
+end
+"""
+
+
+def test_an_answer_may_have_been_sent_by_a_host_that_is_killed(nvim: Editors, notes: Path) -> None:
+    """What else it was asked was not done."""
+    editor = running(nvim(config=config("once", notes), ui=False))
+    editor.lua(ASKED)
+    (pid,) = told(notes, "born")
+    os.kill(pid, signal.SIGKILL)
+    ended = "the background process has ended"
+    expected = {"answer": f"{ended}; it may have been sent", "request": f"not answered: {ended}"}
+    eventually(lambda: len(editor.lua("return heard")) == 2, "both replies")
+    assert editor.lua("return heard") == expected
+
+
 def test_a_killed_host_is_restarted(nvim: Editors, notes: Path, version: str) -> None:
     """kill -9: new process, new snapshot; until then the old one is shown as stale."""
     editor = running(nvim(version, config("once", notes), ui=False))

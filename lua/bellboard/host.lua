@@ -10,6 +10,7 @@ local M = {}
 ---@class bellboard.Reply the result of a request
 ---@field ok boolean
 ---@field why? string why not
+---@field is_unsure? boolean it may have been done all the same
 ---@field text? string
 ---@field request? bellboard.Request
 ---@field way? string in which an answer was sent
@@ -22,7 +23,8 @@ local M = {}
 local focused
 --- A push could not be shown; reported once.
 local broken = false
----@type table<integer, { channel: integer, done: fun(reply: bellboard.Reply) }> by number
+---@type table<integer, { channel: integer, what: string, done: fun(reply: bellboard.Reply) }>
+---  by number
 local waiting = {}
 local asked = 0
 
@@ -54,7 +56,10 @@ coprocess.on_end(function(channel)
   end, vim.tbl_keys(waiting))
   table.sort(numbers)
   for _, number in ipairs(numbers) do
-    M._reply(number, { ok = false, why = 'the background process has ended' })
+    local is_answer = waiting[number].what == 'answer'
+    local why = 'the background process has ended'
+    why = is_answer and why .. '; it may have been sent' or why
+    M._reply(number, { ok = false, why = why, is_unsure = is_answer })
   end
 end)
 
@@ -118,7 +123,7 @@ end
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, request, done)
   asked = asked + 1
-  waiting[asked] = { channel = coprocess.status().channel, done = done }
+  waiting[asked] = { channel = coprocess.status().channel, what = what, done = done }
   if not M.notify('ask', asked, what, request) then
     M._reply(asked, { ok = false, why = 'the background process is not running' })
   end

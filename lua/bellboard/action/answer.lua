@@ -39,7 +39,7 @@ end
 ---@param reply bellboard.Reply
 ---@return string
 M.told = function(reply)
-  return reply.ok and 'answered; ' .. (reply.text or '') or 'not answered: ' .. reply.why
+  return reply.ok and 'answered; ' .. (reply.text or '') or sending.failure(reply)
 end
 
 --- Show what a session asks.

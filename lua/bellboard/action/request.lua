@@ -131,7 +131,7 @@ M.heard = function(shown, reply, taken)
     open.is_over = true
     opened.say('Answered, but ' .. (reply.text or 'nothing happened') .. '.')
   else
-    opened.say('Not answered: ' .. reply.why .. '.')
+    opened.say((sending.failure(reply) .. '.'):gsub('^%l', string.upper))
     check()
   end
   return true

@@ -57,6 +57,13 @@ local function offer(session, reply)
   end
 end
 
+--- Why there is no outcome of an answer, in words.
+---@param reply bellboard.Reply
+---@return string
+M.failure = function(reply)
+  return reply.is_unsure and reply.why or 'not answered: ' .. reply.why
+end
+
 --- Send an answer; `done` gets the outcome.
 ---@param session bellboard.Session
 ---@param request bellboard.Request
