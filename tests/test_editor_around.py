@@ -86,6 +86,22 @@ def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(nvim: Editors)
     editor.hides("ot answered")
 
 
+@pytest.mark.parametrize(("lines", "last"), [(12, "q close"), (11, "S   No"), (9, "D   No")])
+def test_both_parts_of_a_view_fit_a_small_screen(nvim: Editors, lines: int, last: str) -> None:
+    """What is left out are the last rows, the other keys first, and never what is asked."""
+    editor = nvim(config=CALM, columns=70, lines=lines)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    editor.shows(last)
+    rows = editor.shows("A   Yes, this once").lines
+    assert "│ api " in rows[1]
+    assert "│ A   Yes, this once " in rows[3]
+    assert last in rows[lines - 3]
+    assert rows[lines - 2].startswith("╰")
+
+
 WAIT = "require('bellboard').setup({ answer = { ready = 1000, layout = ... } })"
 #: A file that is read once `release` is called, and is not there then.
 SLOW_FILE = """

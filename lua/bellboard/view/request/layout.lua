@@ -8,6 +8,8 @@ local M = {}
 local BESIDE = 4
 --- Rows that are left of the screen, borders included.
 local AROUND = 5
+--- Rows that the lower part leaves at least: three borders, and one of text.
+local LEAST = 4
 --- Borders that two parts can share: corners, sides, and where the lower part starts.
 -- stylua: ignore
 local FRAMES = {
@@ -48,12 +50,13 @@ M.width = function()
   return math.max(math.min(most, vim.o.columns) - BESIDE, 16)
 end
 
---- Where both parts go as floats.
+--- Where both parts go as floats. On a small screen, the last rows of the foot are left out.
 ---@param high integer rows of the text
 ---@param foot integer rows of the foot
 ---@return vim.api.keyset.win_config body
 ---@return vim.api.keyset.win_config foot
 local function floats(high, foot)
+  foot = math.max(math.min(foot, vim.o.lines - vim.o.cmdheight - LEAST), 1)
   local room = math.max(vim.o.lines - vim.o.cmdheight - foot - AROUND, 1)
   local height = math.max(math.min(high, room), 1)
   local width = M.width() + 2
