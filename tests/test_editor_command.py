@@ -238,7 +238,8 @@ def test_output_wraps_in_one_window_that_says_what_it_is(nvim: Editors, version:
     editor.command("wincmd p | tabnew")
     opens("answers")
     assert editor.lua(windows) == 3
-    editor.press("q")
+    editor.command("nnoremap qx x | set notimeout")
+    editor.press("q")  # a mapping of the user that begins with it is not waited for
     eventually(lambda: editor.lua(windows) == 2, "its window is closed")
     assert editor.lua(shown)[0] == ""
     editor.lua("require('bellboard.view.popup').window({ 'one', 'two' }, 'explain', true)")

@@ -103,7 +103,7 @@ M.window = function(lines, name, at_end)
     local mine = assert(below)
     vim.keymap.set('n', 'q', function()
       canvas.close(mine.win, mine.before)
-    end, { buffer = buf, desc = 'close' })
+    end, { buffer = buf, desc = 'close', nowait = true })
   end)
 end
 
