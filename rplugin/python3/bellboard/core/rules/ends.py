@@ -57,16 +57,18 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
         hold(s, "stop")
         s.held_until = max(e.t + o.hooks, e.clock + o.settle)  # what follows may be read late, too
-    elif p is not None and (is_unread(p) or (p.says and (p.says == "waiting" or p.at < s.began))):
+    elif s.queue or (p is not None and is_unheard(p, s.began)):
         hold(s, "stop")
-        s.held_until = e.clock + o.settle  # it has not reported this turn, and may never do so
+        s.held_until = e.clock + o.settle  # it may never report this turn, nor that prompt start
     else:
         complete(s, e.t)
     return None
 
 
-def is_unread(p: Process) -> bool:
-    """Return whether its session file has not been read since a host started again."""
+def is_unheard(p: Process, began: float) -> bool:
+    """Return whether its session file has not told of the turn, or not since a host started."""
+    if p.says:
+        return p.says == "waiting" or p.at < began
     return bool(p.file_session) and not p.at
 
 

@@ -121,13 +121,14 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
     if e.t < s.started:
         rest(s, e.t)  # it ended before it was found, so it counts as seen
         return None
-    # no Stop reported it: the hooks of subagents may still come
-    if is_busy(s) and not s.held:
+    if not s.held and (s.queue or is_busy(s)):
         s.stopped = max(s.stopped, e.t)
-        hold(s, "stop")
-        return None
-    complete(s, max(e.t, s.stopped))
-    s.inferred = e.kind == "transcript quiet"
+        hold(s, "stop")  # no Stop reported it: the hooks of subagents may still come
+    elif not s.queue:
+        complete(s, max(e.t, s.stopped))
+        s.inferred = e.kind == "transcript quiet"
+    if s.queue:  # the transcript says next whether that prompt starts a turn
+        s.held_until = e.clock + o.settle
     return None
 
 
