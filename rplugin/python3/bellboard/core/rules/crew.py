@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import Agent, Session
-from .steps import complete, die, end_questions, hold, is_busy, rest
+from .steps import complete, die, end_questions, hold, is_at_work, rest
 from .tools import begin_tool, end_tools, has_finished
 
 
@@ -45,7 +45,7 @@ def dismiss(s: Session, e: Event, o: Options) -> str | None:
 def give_up(s: Session, e: Event, o: Options) -> str | None:
     """No report followed: the turn is over."""
     s.held_until = 0.0
-    if is_busy(s):
+    if is_at_work(s):
         return "the CLI is still working"
     if s.held == "fail":
         die(s, e.t, s.error)

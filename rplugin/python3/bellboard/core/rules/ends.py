@@ -14,6 +14,7 @@ from .steps import (
     give_back,
     has_ended,
     hold,
+    is_at_work,
     is_busy,
     is_waiting,
     newest_question,
@@ -150,7 +151,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     if e.t < max(s.began, s.active if e.kind == "said error" else 0.0):
         return "older than the prompt"
     ask_no_more(s, e)
-    if is_busy(s) and not s.inferred:
+    if is_at_work(s) and not s.inferred:
         hold(s, "fail")  # the CLI goes on while its hooks run
         s.error = e.error
     else:

@@ -82,6 +82,11 @@ def is_busy(s: Session) -> bool:
     return says(s) == "busy"
 
 
+def is_at_work(s: Session) -> bool:
+    """Return whether the registry says that it is working, or hides behind a dialog that it is."""
+    return is_busy(s) or (says(s) == "waiting" and bool(s.agents))
+
+
 def complete(s: Session, t: float) -> None:
     rest(s, t)
     s.agents = {}
