@@ -70,6 +70,8 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
         inherit(records, s)
     if is_end(s, value):
         value = msgspec.structs.replace(value, stood=True)
+    if known is not None and is_rest(known, value):
+        machine.apply(s, registry_event(s, known, e.clock), records.options)
     s.processes = {**s.processes, pid: value}
     verdict = noted("It counts after the settle time.")
     if value.stood and not (known and known.stood and known.at == value.at):
@@ -91,6 +93,12 @@ def is_end(s: Session, value: Process) -> bool:
     rests = value.says in ("idle", "shell")
     is_told = s.hooked and s.held in ("stop", "fail") and not s.queue
     return rests and is_told and value.at >= s.stopped
+
+
+def is_rest(known: Process, value: Process) -> bool:
+    """Return whether it was at rest at once: the user has opened a dialog, so that was no blip."""
+    is_dialog = value.says == "waiting" and not value.asks
+    return is_dialog and known.says in ("idle", "shell") and not known.stood
 
 
 def said(e: Event, known: Process | None, began: float) -> Process:
