@@ -112,6 +112,9 @@ def named(s: Session, e: Event, o: Options) -> Block:
         same = [(i, t) for i, t in s.tools.items() if is_of(t.name, e.tool, e.asks)]
         found = [(i, t) for i, t in same if t.agent == e.agent]
         found = [(i, t) for i, t in found if t.key == e.tool_key] or found
+        if e.asks == "form":  # those of one server name no tool; each tool shows one at a time
+            asking = {b.tool_id for b in s.blocks.values() if b.key not in (0, e.key)}
+            found = [(i, t) for i, t in reversed(found) if i not in asking] or found
     else:
         found = [(i, t) for i, t in s.tools.items() if t.name not in SPAWNS]
         # The dialog may be a later one of an agent, but a main thread that keeps working is not
@@ -230,6 +233,8 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
     else:
         end_tool(s, e)
     ended = {k for k, b in s.blocks.items() if is_answer(s, b, e)}
+    if e.kind == "form answer" and ended:  # of the first, as the dialogs come one after the other
+        ended = {min(ended, key=lambda k: s.blocks[k].since)}
     if s.blocks and not ended:
         return "another tool is asking"
     end_questions(s, ended, e)
