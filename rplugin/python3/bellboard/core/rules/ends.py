@@ -190,7 +190,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
     """The turn was interrupted; a queued prompt starts at once, background agents go on."""
     if e.prompt_id and s.prompt_id and e.prompt_id not in (s.prompt_id, s.said_id):
         return "another turn was interrupted"
-    if e.t < max(s.active, newest_question(s, agents=False)):
+    if e.t < max(s.began, s.active - o.swap, newest_question(s, agents=False)):
         return "older than the newest hook"
     if e.inferred and 0.0 < e.at <= s.began + o.swap:  # our hook of that ran after the prompt's
         return "it rested before a queued prompt"
