@@ -127,7 +127,7 @@ def catch_up(s: Session, e: Event, o: Options) -> str | None:
 
 
 def recount(s: Session, e: Event, o: Options) -> str | None:
-    """No turn was running, but it lists the shells that are."""
+    """No turn was running. It lists the shells that still run."""
     if catch_up(s, e, o) is None:
         return None
     before, is_over = s.turn, s.turn == "background" and _decides(s, e, o)
@@ -160,7 +160,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
 
 
 def fail_late(s: Session, e: Event, o: Options) -> str | None:
-    """Its log says that the turn failed, whatever its hook said of the end."""
+    """Its log says that the turn failed, although its hook reported a normal end."""
     if refused := _not_its_end(s, e, o):
         return refused
     if s.turn != "completed":
@@ -170,7 +170,7 @@ def fail_late(s: Session, e: Event, o: Options) -> str | None:
 
 
 def esc_late(s: Session, e: Event, o: Options) -> str | None:
-    """Its log says that the turn was interrupted, whatever its hook said of the end."""
+    """Its log says that the turn was interrupted, although its hook reported a normal end."""
     if refused := _not_its_end(s, e, o):
         return refused
     break_crew(s, e)

@@ -91,7 +91,7 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
         began = e.t - (o.settle if s.hooked else 0.0)  # its stamp may be later than the file's
         if e.kind == "said prompt" and (not s.hooked or (is_busy(s) and began > s.over)):
             s.began, s.said_id = max(s.began, began), e.prompt_id
-        return "its hooks or session file report that"
+        return "its hooks or session file report this better"
     if e.t <= s.over:
         return "older than the end of the turn"
     s.prompted = True
@@ -111,9 +111,9 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
         return None
     if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
         s.last_words = max(s.last_words, e.t)
-        return "its hooks or session file report that"
+        return "its hooks or session file report this better"
     if e.kind == "said stop" and s.held != "stop":
-        return "its hooks or session file report that"
+        return "its hooks or session file report this better"
     if s.agents or s.held not in ("", "stop"):
         return "agents are still running"
     if e.t < max(s.began - (o.swap if s.held else 0.0), s.active - o.swap):

@@ -2,11 +2,11 @@
 
 A question belongs to a thread (the main one, or a subagent) and to a tool.  It ends when that tool
 or thread moves on; never by time alone, nor because somebody looked, nor because another thread
-moved on.  One that only the session file reports, without who asks, ends when the file says so; and
-while the file reports one, a list of the running agents ends none.  Of several that were shown at
-once, those whose dialogs do not follow the first answer wait behind whatever asks next.  A question
-shows once the session file says that a dialog is open or, without a session file, after the hold
-time.
+moved on.  A question that only the session file reports, without who asks, ends when the file says
+so; while the file reports one, a Stop's list of running agents ends no question.  If several were
+shown at once and the dialog of one does not follow the first answer, it waits behind whatever asks
+next.  A question shows once the session file says that a dialog is open or, without a session file,
+after the hold time.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def is_nameless(b: Block, e: Event) -> bool:
 
 
 def offer(s: Session, e: Event, o: Options) -> str | None:
-    """A dialog is open while a tool is waiting: in auto mode the agent is asking."""
+    """A dialog is open while a tool waits. In auto mode, that is a question of the agent."""
     if s.held in ("stop", "fail"):  # the turn is over, though the file may say so only later
         return release(s, e, o)
     may_be_asked = e.source in ("", "busy") and s.mode in ("", "auto")  # "": not known

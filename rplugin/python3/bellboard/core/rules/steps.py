@@ -186,7 +186,7 @@ def newest_question(s: Session, agents: bool = True) -> float:
 
 
 def newest_told(s: Session) -> float:
-    """Return the same without what only the session file said, as the file may take that back."""
+    """Return when a hook or a screen last reported a question; a session file may take it back."""
     told = (b.since for b in s.blocks.values() if (b.key or b.inferred) and not b.waits)
     return max(told, default=0.0)
 
@@ -198,14 +198,14 @@ def is_waiting(s: Session) -> bool:
 
 
 def is_of_file(s: Session, b: Block) -> bool:
-    """Return whether only the session file reports a question: nothing says who asks it."""
-    p = own(s)  # a title or a server may fall silent, and then hooks say more
+    """Return whether a question is known only from the session file, and so not who asks it."""
+    p = own(s)  # not from a title or a server: these may stop reporting, and hooks are better then
     is_file = p is not None and not p.shown and is_waiting(s)
     return is_file and not (b.agent or b.tool or b.key or b.inferred)
 
 
 def ask_on(s: Session) -> bool:
-    """Without hooks, keep asking while the session file says so: another thread is asking."""
+    """Without hooks, keep a question open while the session file has one: another thread asks."""
     p = own(s)
     if s.hooked or p is None or not is_waiting(s):
         return False
