@@ -170,7 +170,7 @@ def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
 def test_a_missing_package_of_a_chosen_python_is_reported(nvim: Editors, notes: Path) -> None:
     """No retry and no build: neither would help, as the option comes first."""
     editor = nvim(config=config("lacks", notes), ui=False)
-    said = says(editor, "remove the option python")
+    said = says(editor, "unset the option python")
     assert f"{sys.executable} {Path(__file__).with_name('small_host.py')}" in said
     assert 'has no module "msgspec"' in said
     assert len(told(notes, "born")) == 1

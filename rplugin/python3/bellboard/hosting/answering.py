@@ -24,10 +24,9 @@ from ..core.session import Run
 from ..storage.claims import Claim, Claims
 from .aftermath import DID, FIRST, followed
 from .beside import Declined, Given, Reply, Unheard, beside
-from .keyboard import Terminal, enter
+from .keyboard import NOWHERE, Terminal, enter
 from .showing import FRESH, Desk, Showing, digest_in
 from .standing import THERE, Asked, drawn_at, is_served, name_of, pressed, serve, untypeable
-from .terminals import NOWHERE
 
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
 

@@ -9,7 +9,8 @@ from ..core.session import Session, owns_pane
 from ..core.visible import visible
 from ..system import neovim
 from .beside import Declined
-from .terminals import GONE, NOWHERE, Pane
+from .keyboard import NOWHERE
+from .terminals import GONE, Pane
 
 #: Run in a Neovim, which may have another version of this plugin.
 SHOWN: Final = "return require('bellboard')._shown(...)"

@@ -12,7 +12,6 @@ from .beside import Declined
 from .keyboard import Terminal
 
 DEPTH: Final = 60  # rows of a terminal: more than any dialog has
-NOWHERE: Final = "its terminal is neither in tmux nor in a Neovim"
 GONE: Final = "its Neovim no longer has its terminal"
 
 #: Run in a Neovim, which may have another version of this plugin.
