@@ -1,4 +1,4 @@
-"""A backlog with several hosts: one works through it, the others wait, unless it stalls or dies."""
+"""A backlog in several batches: one host works through it while others wait, unless it stalls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ from bellboard.hosting.folding import Clerk
 from bellboard.storage.holders import Drain
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Draining
-from hosting import Make, RecordedHost, agrees_with_its_log, emit, from_files, made, opened, put
+from hosting import (
+    Make,
+    RecordedHost,
+    agrees_with_its_log,
+    emit,
+    from_files,
+    made,
+    opened,
+    put,
+    statuses,
+)
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import eventually
@@ -170,3 +180,28 @@ def test_hosts_that_start_together_fold_each_event_once(
     with opened(home.bellboard) as clerk:
         rows = [row.file for row in from_files(clerk.store.log()) if row.event.from_hook]
         assert sorted(names) == sorted(rows)
+
+
+def test_a_batch_leaves_deadlines_to_what_still_waits(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question was answered at once, so it is never shown, in however many batches it is read.
+
+    Once nothing waits, what is due is done.
+    """
+    monkeypatch.setattr("bellboard.hosting.backlog.SLICE", -1.0)  # one file at a time
+    clerk, asks = make(), {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
+    emit(clerk, clock, "UserPromptSubmit")
+    for event in ("PreToolUse", "PermissionRequest", "PostToolUse"):
+        clock.advance(0.1)
+        emit(clerk, clock, event, **asks)
+    emit(clerk, clock, "UserPromptSubmit", "other")
+    emit(clerk, clock, "PermissionRequest", "other", **asks)
+    clock.advance(60)
+    steps = 1
+    while clerk.step(clock()).more:
+        steps += 1
+    assert steps >= 6
+    assert statuses(clerk.board) == {"s": "working", "other": "blocked"}
+    assert [c.transition.after for c in clerk.store.changes()] == ["working", "working", "blocked"]
+    agrees_with_its_log(clerk)

@@ -6,6 +6,8 @@ each, until a single file fails; that file goes to `spool/bad`, and the rest con
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Collection
 from functools import cached_property
@@ -82,6 +84,16 @@ class Backlog:
         """Decode a file."""
         # A backlog is folded with the clock of its events, so that deadlines between them count.
         return self._decoder.events(item, max(self._owner.board.ledger.clock, min(now, item.t)))
+
+    def reaches(self, now: float) -> float:
+        """Return up to when nothing waits any more: what waits may end a later deadline.
+
+        If the last transaction failed, this one may be without a file, for the deadlines alone.
+        """
+        for name in reversed(self.names if self.batch else ()):
+            with contextlib.suppress(FileNotFoundError):
+                return min(now, os.lstat(self._owner.spool.new / name).st_mtime)
+        return now
 
     def narrow(self, error: Exception) -> str:
         """Take fewer files next time; return the one that cannot be written, once it is known.

@@ -237,7 +237,7 @@ class Clerk:
                 backlog.scan(arrived)
             folded = list(self._set_back(now)) if self._is_set_back(now) else []
             names, fresh = backlog.fold(folded, now)
-            folded += [("", f) for f in self.board.advance(now)]
+            folded += [("", f) for f in self.board.advance(backlog.reaches(now))]
             self._share_options(folded, now)
             spool.finish()
             self._changed |= self.board.dirty
