@@ -18,7 +18,7 @@ import pytest
 from bellboard.core.board import Board
 from bellboard.core.events import Event
 from bellboard.core.ledger import Folded, Transition, noted
-from bellboard.storage import schema
+from bellboard.storage import schema, upkeep
 from bellboard.storage.damaged import set_aside
 from bellboard.storage.database import WAL_LIMIT
 from bellboard.storage.spool import Spool
@@ -328,6 +328,20 @@ def test_what_happens_on_other_machines_displaces_no_history_of_this_one(
             store.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
     counts = store.all(f"SELECT session_id, count(*) FROM {table} GROUP BY session_id")
     assert {"dev/claude/s": 250, "s": 750} == dict(counts)
+
+
+def test_a_table_is_shortened_faster_than_it_grows(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if more rows are added between two counts than are deleted in one step."""
+    monkeypatch.setattr(upkeep, "STEP", 10)
+    store = make().store
+    store.keep_transitions = 6400
+    for _ in range(80):
+        with store.lock():
+            store.write(Board(), [], folded(clock, 100), 0.0, clock())
+    ((count,),) = store.all("SELECT count(*) FROM transitions")
+    assert count <= 6400 + 200
 
 
 def test_the_wal_stays_small(make: Make, clock: Clock) -> None:
