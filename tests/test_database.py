@@ -344,6 +344,19 @@ def test_a_table_is_shortened_faster_than_it_grows(
     assert count <= 6400 + 200
 
 
+def test_large_events_of_other_machines_displace_none_of_this_one(make: Make, clock: Clock) -> None:
+    """A quarter of the bytes is theirs, and the rest stays."""
+    store = make().store
+    store.keep_bytes = 1 << 20
+    for sid in ["s"] * 15 + ["dev/claude/s"] * 60:
+        with store.lock():
+            store.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
+    of = "SELECT count(*), sum(length(event)) FROM events WHERE session_id = ?"
+    (count, _), ((_, far),) = *store.all(of, "s"), store.all(of, "dev/claude/s")
+    assert 1500 == count
+    assert far <= (1 << 18) + (1 << 16) + (1 << 15)
+
+
 def test_the_wal_stays_small(make: Make, clock: Clock) -> None:
     """It is checkpointed every CHECKPOINT pages and then starts over."""
     store = make().store

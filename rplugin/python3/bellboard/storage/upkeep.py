@@ -12,6 +12,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ..core.lenient import LARGEST
@@ -29,6 +30,9 @@ CHECK: Final = "PRAGMA integrity_check(1)"  # 100 MB take about a second
 OFTEN: Final = (250, 400)  # commits between two of our checkpoints; SQLite's come at about 500
 SOME: Final = 16  # commits between two checks of the room on the disk
 NUMBERED: Final = ("transitions", "events")
+ALL: Final = "true"  # rows of a table
+FAR: Final = "instr(session_id, '/') > 0"  # of these, those of other machines
+FAR_PART: Final = 4  # of a limit, one in so many: no session here loses its own to them
 
 
 class Upkeep(Rows):
@@ -40,8 +44,10 @@ class Upkeep(Rows):
 
     def __init__(self, *given: Any, **how: Any) -> None:
         super().__init__(*given, **how)
-        self._added: dict[str, int] = {}  # rows by table since the last count, as below
-        self._logged = self.keep_bytes  # bytes since the last count; so the first write counts
+        #: rows since the last count, by table and which of them
+        self._added: dict[tuple[str, str], int] = {}
+        #: bytes since the last count, by which events; so the first write counts
+        self._logged = dict.fromkeys((FAR, ALL), self.keep_bytes)
         self.inspected = False
         self._due = random.randint(*OFTEN)
         self._looked = 0  # commits when the room on the disk was last checked
@@ -52,16 +58,17 @@ class Upkeep(Rows):
 
     # ------------------------------------------------------------ at each write, within the lock
 
-    def limit(self, table: str, most: int, more: int) -> None:
-        """Keep only the newest rows, after `more` were added; of other machines, a quarter."""
+    def limit(self, table: str, most: int, sids: Sequence[str]) -> None:
+        """Keep only the newest rows, after some of these sessions were added."""
         # often: otherwise a busy hour between two prunes leaves a large file
         part = most // PARTS
-        self._added[table] = self._added.get(table, random.randint(0, part)) + more
-        if self._added[table] < part:
-            return
-        added, self._added[table] = self._added[table], 0
-        far = "instr(session_id, '/') > 0"  # however many these have, no session here loses its own
-        for which, share in ((far, most // 4), ("true", most)):
+        far = sum("/" in sid for sid in sids)
+        for which, share, more in ((FAR, most // FAR_PART, far), (ALL, most, len(sids))):
+            added = self._added.get((table, which), random.randint(0, part)) + more
+            self._added[table, which] = added
+            if added < part or not more:
+                continue
+            self._added[table, which] = 0
             ((count,),) = self.all(f"SELECT count(*) FROM {table} WHERE {which}")
             if count > share:
                 self.db.execute(
@@ -70,23 +77,29 @@ class Upkeep(Rows):
                     (min(count - share, STEP + added),),  # more than it grows
                 )
 
-    def limit_bytes(self, more: int) -> None:
-        """Keep only the newest events, after `more` bytes were added."""
-        self._logged += more
-        if self._logged < self.keep_bytes // 16:
-            return
-        self._logged = 0
-        rows = self.all(
-            "SELECT id FROM (SELECT id, sum(length(event)) OVER (ORDER BY id DESC) AS bytes"
-            " FROM events) WHERE bytes > ? LIMIT 1",
-            self.keep_bytes,
-        )
-        if rows:
-            self.db.execute(
-                "DELETE FROM events WHERE id IN"
-                " (SELECT id FROM events WHERE id <= ? ORDER BY id LIMIT ?)",
-                (rows[0][0], STEP),
+    def limit_bytes(self, sizes: Sequence[tuple[str, int]]) -> None:
+        """Keep only the newest events, after some of these sessions and sizes were added."""
+        most = self.keep_bytes
+        far = sum(size for sid, size in sizes if "/" in sid)
+        for which, share, more in (
+            (FAR, most // FAR_PART, far),
+            (ALL, most, sum(size for _, size in sizes)),
+        ):
+            self._logged[which] += more
+            if self._logged[which] < most // 16 or not more:  # it takes 0.1 s
+                continue
+            self._logged[which] = 0
+            rows = self.all(
+                "SELECT id FROM (SELECT id, sum(length(event)) OVER (ORDER BY id DESC) AS bytes"
+                f" FROM events WHERE {which}) WHERE bytes > ? LIMIT 1",
+                share,
             )
+            if rows:
+                self.db.execute(
+                    "DELETE FROM events WHERE id IN"
+                    f" (SELECT id FROM events WHERE id <= ? AND {which} ORDER BY id LIMIT ?)",
+                    (rows[0][0], STEP),
+                )
 
     def inspect(self) -> bool:
         """Check once that row numbers can still grow; return whether it checked."""
