@@ -427,8 +427,10 @@ def test_an_event_waits_if_an_update_replaced_what_decodes_it(
     assert [name] == [file.name for file in clerk.spool.new.iterdir()]
     assert {} == clerk.spool.counts()["refused"]
     assert "restart this background process" in clerk.notes["update"]
+    counts = clerk.spool.counts()
+    assert (1, 0) == (counts["pending"], counts["stuck"])
     monkeypatch.delitem(sys.modules, spoken)
-    clerk.spool.sweep()
+    clerk.try_again()
     clerk.step(clock.advance(1))
     assert [] == list(clerk.spool.new.iterdir())
     assert "update" not in clerk.notes

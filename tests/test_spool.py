@@ -552,6 +552,16 @@ def read_only(spool: Spool) -> Iterator[Spool]:
     mount.close()
 
 
+def test_what_another_host_could_read_is_not_stuck(spool: Spool) -> None:
+    """Nor is it missing among what waits."""
+    for name in ("one", "two"):
+        put(spool, name)
+    spool.leave("one")
+    Spool(spool.home).unlink(["one"])
+    counts = spool.counts()
+    assert (1, 0) == (counts["pending"], counts["stuck"])
+
+
 def test_what_cannot_be_moved_is_looked_at_once(read_only: Spool) -> None:
     """Neither an endless loop nor an exception; health reports it."""
     assert [item.name for item in take(read_only)] == ["good"]

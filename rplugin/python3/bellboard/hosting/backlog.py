@@ -44,7 +44,7 @@ class Backlog:
         self.names: list[str] = []  # newest first
         self.batch: list[str] = []  # the files of the current transaction, which may be to blame
         self.refused = 0  # files set aside
-        self._unloaded = ("", "")  # the last file that waits for code that cannot be loaded; why
+        self._unloaded: dict[str, str] = {}  # files that wait for code that cannot be loaded → why
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
 
@@ -56,7 +56,8 @@ class Backlog:
 
     def scan(self, arrived: Collection[str]) -> None:
         """List what waits; if that is more than one transaction holds, claim to work through it."""
-        self.names = self._owner.spool.only(arrived) or self._owner.spool.scan()[::-1]
+        names = self._owner.spool.only(arrived) or self._owner.spool.scan()[::-1]
+        self.names = [n for n in names if n not in self._unloaded] if self._unloaded else names
         if len(self.names) > self._most:
             self._owner.store.drain.take()
 
@@ -119,10 +120,16 @@ class Backlog:
     @property
     def unloaded(self) -> str:
         """Return why files wait for code that cannot be loaded, or ""."""
-        name, why = self._unloaded
-        if name and not self._owner.spool.is_there(name):
-            self._unloaded = name, why = "", ""
-        return why
+        while self._unloaded:
+            name, why = self._unloaded.popitem()
+            if self._owner.spool.is_there(name):  # no other host has folded it
+                self._unloaded[name] = why
+                return why
+        return ""
+
+    def try_again(self) -> None:
+        """Fold what waits for code, if that can be loaded now."""
+        self._unloaded.clear()
 
     def blame(self, name: str, reason: str) -> None:
         """Set a file aside with the traceback of the error that is being handled."""
@@ -158,8 +165,7 @@ class Backlog:
         except MemoryError:
             raise
         except ImportError as e:  # not its fault: another host may be able to fold it
-            self._unloaded = name, str(e)
-            self._owner.spool.leave(name)
+            self._unloaded[name] = str(e)
             return False
         except Exception as e:
             if isinstance(e, OSError) and e.errno in OF_THE_SYSTEM:

@@ -122,6 +122,10 @@ class Clerk:
             )
         return notes
 
+    def try_again(self) -> None:
+        """Fold at the next step what waits for code that could not be loaded, if it can be now."""
+        self._backlog.try_again()
+
     def restore(self, before: Clerk, now: float) -> set[str]:
         """Write the sessions and options of a database that was damaged, or lost its log.
 

@@ -46,8 +46,7 @@ class Upkeep:
     @property
     def notes(self) -> dict[str, str]:
         """Return how many files wait in vain, for health."""
-        stuck = self.counts.get("stuck")
-        if not stuck or "update" in self._connection.notes:  # those are sound, and wait for that
+        if not (stuck := self.counts.get("stuck")):
             return {}
         files, where = amount(stuck, "file"), self._spool.new
         return {"stuck": f"{files} in {where} cannot be read now: check the disk, or delete them"}
@@ -58,6 +57,8 @@ class Upkeep:
             self._connection.announce()
         self._count()  # before what is stuck is tried again
         self._spool.sweep()
+        if (clerk := self._connection.clerk) is not None:
+            clerk.try_again()
         return NEVER
 
     def _count(self) -> None:

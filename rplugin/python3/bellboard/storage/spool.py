@@ -147,7 +147,7 @@ class Spool:
 
     def pending(self) -> int:
         """Return how many files wait in new/."""
-        return len(listing(self._new)) - len(self._stuck)
+        return len(set(listing(self._new)) - self._stuck)
 
     def claim_slots(self) -> int:
         """Move the files in slot/ to new/ under unique names; return how many."""
@@ -259,7 +259,7 @@ class Spool:
         return {
             "pending": self.pending(),
             "slots": len(listing(self._slot)),
-            "stuck": len(self._stuck),
+            "stuck": len(self._stuck.intersection(listing(self._new))),
             "bad": self._aside.kept(),
             "refused": self._aside.refused(),
         }
