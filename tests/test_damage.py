@@ -12,13 +12,11 @@ import sys
 import time
 import tracemalloc
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
 
-from bellboard.agents import dialects
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.bounds import bounded
@@ -27,7 +25,6 @@ from bellboard.core.routes import ROUTES
 from bellboard.core.session import Session
 from bellboard.hosting.folding import Clerk
 from bellboard.storage import database
-from bellboard.storage.header import MAGIC
 from bellboard.storage.rows import LARGEST_CELL
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Damaged, Editor, Store
@@ -409,31 +406,6 @@ def test_an_event_that_fails_is_set_aside_and_the_rest_is_folded(
     clerk.step(clock.advance(3))
     assert {"before": "working", "after": "working"} == statuses(clerk.board)
     assert {"it cannot be folded": 1} == clerk.spool.counts()["refused"]
-
-
-def test_an_event_waits_if_an_update_replaced_what_decodes_it(
-    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A host that was started before cannot load it, and says so; whoever can folds the event."""
-    clerk = make()
-    spoken = "bellboard.agents.opencode.dialect.spoken"
-    monkeypatch.setitem(sys.modules, spoken, ModuleType(spoken))
-    dialects._loaded.cache_clear()
-    head = b"agent=opencode\0event=session.created\0pid=0\0\0"
-    name = put_raw(clerk.spool, MAGIC + head + b'{"session_id": "ses_1"}', clock())
-    put(clerk.spool, "UserPromptSubmit", "after", clock() + 1)
-    clerk.step(clock.advance(2))
-    assert {"after": "working"} == statuses(clerk.board)
-    assert [name] == [file.name for file in clerk.spool.new.iterdir()]
-    assert {} == clerk.spool.counts()["refused"]
-    assert "restart this background process" in clerk.notes["update"]
-    counts = clerk.spool.counts()
-    assert (1, 0) == (counts["pending"], counts["stuck"])
-    monkeypatch.delitem(sys.modules, spoken)
-    clerk.try_again()
-    clerk.step(clock.advance(1))
-    assert [] == list(clerk.spool.new.iterdir())
-    assert "update" not in clerk.notes
 
 
 def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:

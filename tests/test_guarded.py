@@ -25,14 +25,10 @@ import msgspec
 import psutil
 import pytest
 
-from bellboard.agents import dialects
-from bellboard.agents.dialects import KEYS
-from bellboard.core.deadlines import NEVER
 from bellboard.core.session import Session
 from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.commands import ALIKE, Commands
 from bellboard.hosting.health import MOST, Health
-from bellboard.hosting.loading import Loading
 from bellboard.hosting.loop import Loop
 from bellboard.hosting.reader import MOST_LATE, Reader
 from bellboard.storage import schema
@@ -95,20 +91,6 @@ def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
     assert attempt.notes == {"observe": note}
     eventually(lambda: attempt("observe", "session a", good) == 7.0, "its next try")
     assert attempt.notes == {}
-
-
-def test_dialects_are_loaded_before_an_update_replaces_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One after the other, and none while the host starts."""
-    now = 0.5
-    monkeypatch.setattr("bellboard.hosting.loading.clock", lambda: now)
-    loading, loaded = Loading(), []
-    dialects._loaded.cache_clear()
-    while (wait := loading.run()) < NEVER:
-        loaded.append(dialects._loaded.cache_info().currsize)
-        now += wait
-    assert [*range(len(KEYS) + 1)] == loaded
 
 
 def test_what_fails_for_hours_is_still_retried() -> None:

@@ -50,8 +50,12 @@ class Backlog:
 
     @cached_property
     def _decoder(self) -> Decoder:
-        from .decoding import Decoder  # a command rarely finds a file to decode
-
+        try:
+            from .decoding import Decoder  # a command rarely finds a file to decode
+        except (MemoryError, OSError):
+            raise
+        except Exception as e:
+            raise ImportError(f"hosting.decoding: {e}") from e
         return Decoder()
 
     def scan(self, arrived: Collection[str]) -> None:
@@ -164,7 +168,7 @@ class Backlog:
                 into += [(name if f.event.kind == event.kind else "", f) for f in folded]
         except MemoryError:
             raise
-        except ImportError as e:  # not its fault: another host may be able to fold it
+        except (ImportError, SyntaxError) as e:  # our fault: another host may be able to fold it
             self._unloaded[name] = str(e)
             return False
         except Exception as e:
