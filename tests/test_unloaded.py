@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -18,6 +20,11 @@ from hosting import Make, put, put_raw, statuses
 from rig.clock import Clock
 
 pytestmark = pytest.mark.files
+
+OPENCODE = MAGIC + (
+    b"agent=opencode\0event=chat.message\0pid=0\0\0"
+    b'{"type": "chat.message", "properties": {"sessionID": "s1", "text": "do it"}}'
+)
 
 
 def test_what_decodes_events_is_loaded_before_an_update_replaces_them(
@@ -48,8 +55,7 @@ def test_an_event_waits_if_an_update_replaced_what_decodes_it(
     spoken = "bellboard.agents.opencode.dialect.spoken"
     monkeypatch.setitem(sys.modules, spoken, ModuleType(spoken))
     dialects._loaded.cache_clear()
-    head = b"agent=opencode\0event=session.created\0pid=0\0\0"
-    name = put_raw(clerk.spool, MAGIC + head + b'{"session_id": "ses_1"}', clock())
+    name = put_raw(clerk.spool, OPENCODE, clock())
     put(clerk.spool, "UserPromptSubmit", "after", clock() + 1)
     clerk.step(clock.advance(2))
     assert {"after": "working"} == statuses(clerk.board)
@@ -61,8 +67,44 @@ def test_an_event_waits_if_an_update_replaced_what_decodes_it(
     monkeypatch.delitem(sys.modules, spoken)
     clerk.try_again()
     clerk.step(clock.advance(1))
-    assert [] == list(clerk.spool.new.iterdir())
+    assert {"s1": "working", "after": "working"} == statuses(clerk.board)
     assert "update" not in clerk.notes
+
+
+class Failing(ModuleType):
+    """A module that cannot be loaded now."""
+
+    why: Exception = LookupError("of another version")
+    tried = 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.tried += 1
+        raise self.why
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, None])
+def test_an_event_waits_if_the_system_cannot_load_what_decodes_it(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, number: int | None
+) -> None:
+    """No file is to blame.  What the system lacks ends the step, and the next one tries again."""
+    clerk, spoken = make(), "bellboard.agents.opencode.dialect.spoken"
+    failing = Failing(spoken)
+    failing.why = OSError(number, os.strerror(number)) if number else MemoryError()
+    name = put_raw(clerk.spool, OPENCODE, clock())
+    dialects._loaded.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, spoken, failing)
+        if number == errno.EIO:  # the disk's: not soon, but at the next rescan
+            clerk.step(clock.advance(1))
+            assert "Input/output error" in clerk.notes["update"]
+            clerk.try_again()
+        else:
+            with pytest.raises(type(failing.why)):
+                clerk.step(clock.advance(1))
+    assert [name] == [file.name for file in clerk.spool.new.iterdir()]
+    clerk.step(clock.advance(1))
+    assert {"s1": "working"} == statuses(clerk.board)
+    assert {} == clerk.spool.counts()["refused"]
 
 
 def test_an_event_waits_if_no_event_can_be_decoded(
@@ -70,14 +112,9 @@ def test_an_event_waits_if_no_event_can_be_decoded(
 ) -> None:
     """As if an update had replaced what decodes them all, by what needs more than there is."""
     clerk, name = make(), "bellboard.hosting.decoding"
-
-    class Replaced(ModuleType):
-        def __getattr__(self, name: str) -> Any:
-            raise LookupError("of another version")
-
     put(clerk.spool, "UserPromptSubmit", "s", clock())
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, name, Replaced(name))
+        patch.setitem(sys.modules, name, Failing(name))
         clerk.step(clock.advance(1))
         assert "of another version" in clerk.notes["update"]
     assert {} == clerk.spool.counts()["refused"]

@@ -46,10 +46,13 @@ def dialects() -> tuple[Dialect, ...]:
 def _loaded(folder: str) -> Dialect:
     """Load a dialect, and no other: together they take longer than most commands.
 
-    Raise ImportError whatever goes wrong: its file may be that of another version, or half written.
+    Raise ImportError if its file is that of another version, or half written, and not if the system
+    lacks something.
     """
     try:
         found: Dialect = import_module(f"{folder}.dialect.spoken", __package__).DIALECT
+    except (MemoryError, OSError):
+        raise
     except Exception as e:
         raise ImportError(f"{folder[1:]}: {e}") from e
     return found

@@ -168,12 +168,16 @@ class Backlog:
                 into += [(name if f.event.kind == event.kind else "", f) for f in folded]
         except MemoryError:
             raise
-        except (ImportError, SyntaxError) as e:  # our fault: another host may be able to fold it
-            self._unloaded[name] = str(e)
-            return False
-        except Exception as e:
+        except (
+            ImportError,
+            SyntaxError,
+            OSError,
+        ) as e:  # no event's fault: another host may have it
             if isinstance(e, OSError) and e.errno in OF_THE_SYSTEM:
                 raise
+            self._unloaded[name] = str(e)
+            return False
+        except Exception:
             # one poisoned event must not crash-loop every Neovim
             self.blame(name, "it cannot be folded")
         return True
