@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ import pytest
 from bellboard.agents import dialects
 from bellboard.agents.dialects import KEYS
 from bellboard.core.deadlines import NEVER
+from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.loading import Loading
+from bellboard.hosting.upkeep import Upkeep
 from bellboard.storage.header import MAGIC
 from hosting import Make, put, put_raw, statuses
 from rig.clock import Clock
@@ -25,6 +28,25 @@ OPENCODE = MAGIC + (
     b"agent=opencode\0event=chat.message\0pid=0\0\0"
     b'{"type": "chat.message", "properties": {"sessionID": "s1", "text": "do it"}}'
 )
+
+
+@pytest.fixture(autouse=True)
+def _afresh() -> Iterator[None]:
+    """Nothing is loaded yet, and what failed here fails no other test."""
+    dialects._loaded.cache_clear()
+    yield
+    dialects.try_again()
+
+
+class Failing(ModuleType):
+    """A module that cannot be loaded now."""
+
+    why: Exception = LookupError("of another version")
+    tried = 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.tried += 1
+        raise self.why
 
 
 def test_what_decodes_events_is_loaded_before_an_update_replaces_them(
@@ -39,7 +61,6 @@ def test_what_decodes_events_is_loaded_before_an_update_replaces_them(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr("bellboard.hosting.loading.clock", lambda: now)
     loading, loaded = Loading(), []
-    dialects._loaded.cache_clear()
     while (wait := loading.run()) < NEVER:
         loaded.append(dialects._loaded.cache_info().currsize)
         now += wait
@@ -54,7 +75,6 @@ def test_an_event_waits_if_an_update_replaced_what_decodes_it(
     clerk = make()
     spoken = "bellboard.agents.opencode.dialect.spoken"
     monkeypatch.setitem(sys.modules, spoken, ModuleType(spoken))
-    dialects._loaded.cache_clear()
     name = put_raw(clerk.spool, OPENCODE, clock())
     put(clerk.spool, "UserPromptSubmit", "after", clock() + 1)
     clerk.step(clock.advance(2))
@@ -65,21 +85,13 @@ def test_an_event_waits_if_an_update_replaced_what_decodes_it(
     counts = clerk.spool.counts()
     assert (1, 0) == (counts["pending"], counts["stuck"])
     monkeypatch.delitem(sys.modules, spoken)
-    clerk.try_again()
+    connection = SimpleNamespace(spool=clerk.spool, clerk=clerk, has_arrived=False)
+    upkeep = Upkeep(connection, Attempts())  # type: ignore[arg-type]
+    upkeep.run()
+    assert {} == upkeep.notes
     clerk.step(clock.advance(1))
     assert {"s1": "working", "after": "working"} == statuses(clerk.board)
     assert "update" not in clerk.notes
-
-
-class Failing(ModuleType):
-    """A module that cannot be loaded now."""
-
-    why: Exception = LookupError("of another version")
-    tried = 0
-
-    def __getattr__(self, name: str) -> Any:
-        self.tried += 1
-        raise self.why
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, None])
@@ -91,7 +103,6 @@ def test_an_event_waits_if_the_system_cannot_load_what_decodes_it(
     failing = Failing(spoken)
     failing.why = OSError(number, os.strerror(number)) if number else MemoryError()
     name = put_raw(clerk.spool, OPENCODE, clock())
-    dialects._loaded.cache_clear()
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, spoken, failing)
         if number == errno.EIO:  # the disk's: not soon, but at the next rescan
@@ -105,6 +116,23 @@ def test_an_event_waits_if_the_system_cannot_load_what_decodes_it(
     clerk.step(clock.advance(1))
     assert {"s1": "working"} == statuses(clerk.board)
     assert {} == clerk.spool.counts()["refused"]
+
+
+def test_what_cannot_be_loaded_is_tried_once_for_all_events_until_the_next_rescan(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each of thousands that wait would take as long as that."""
+    clerk, failing = make(), Failing("spoken")
+    monkeypatch.setitem(sys.modules, "bellboard.agents.opencode.dialect.spoken", failing)
+    for expected in (1, 2):
+        for _ in range(10):
+            put_raw(clerk.spool, OPENCODE, clock())
+        clerk.step(clock.advance(1))
+        clerk.step(clock.advance(1))
+        assert expected == failing.tried
+        dialects.try_again()
+        clerk.try_again()
+    assert 20 == clerk.spool.counts()["pending"]
 
 
 def test_an_event_waits_if_no_event_can_be_decoded(

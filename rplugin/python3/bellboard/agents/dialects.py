@@ -20,6 +20,8 @@ KEYS: Final = (
 _FOLDERS: Final = {key: f".{key}" for key in KEYS} | {KEYS[0]: ".claude_code"}
 #: Environment variable with the process that runs the hooks → its CLI.
 RUNNERS: Final = {"COPILOT_LOADER_PID": "copilot"}
+#: Package that could not be loaded → why: thousands of events may need it.
+_failed: Final[dict[str, str]] = {}
 
 
 def is_known(agent: str) -> bool:
@@ -42,17 +44,25 @@ def dialects() -> tuple[Dialect, ...]:
     return tuple(map(dialect_of, KEYS))
 
 
+def try_again() -> None:
+    """Let what could not be loaded be tried again."""
+    _failed.clear()
+
+
 @cache
 def _loaded(folder: str) -> Dialect:
     """Load a dialect, and no other: together they take longer than most commands.
 
     Raise ImportError if its file is that of another version, or half written, and not if the system
-    lacks something.
+    lacks something; then without another try until `try_again`.
     """
+    if folder in _failed:
+        raise ImportError(_failed[folder])
     try:
         found: Dialect = import_module(f"{folder}.dialect.spoken", __package__).DIALECT
     except (MemoryError, OSError):
         raise
     except Exception as e:
-        raise ImportError(f"{folder[1:]}: {e}") from e
+        _failed[folder] = f"{folder[1:]}: {e}"
+        raise ImportError(_failed[folder]) from e
     return found

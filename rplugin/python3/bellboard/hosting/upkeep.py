@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from ..agents import dialects
 from ..core.deadlines import NEVER
 from ..core.words import amount
 from .attempts import Attempts
@@ -57,6 +58,7 @@ class Upkeep:
             self._connection.announce()
         self._count()  # before what is stuck is tried again
         self._spool.sweep()
+        dialects.try_again()
         if (clerk := self._connection.clerk) is not None:
             clerk.try_again()
         return NEVER
