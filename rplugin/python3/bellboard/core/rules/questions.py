@@ -310,6 +310,13 @@ def suspect(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+def is_guess(s: Session, b: Block) -> bool:
+    """Return whether another running tool may show that form, as its hook names only the server."""
+    asking = {x.tool_id for x in s.blocks.values()}
+    others = (t for i, t in s.tools.items() if i not in asking and t.agent == b.agent)
+    return b.asks == "form" and any(is_of(t.name, b.tool, b.asks) for t in others)
+
+
 def is_answer(s: Session, b: Block, e: Event) -> bool:
     """Return whether an event shows that the tool or thread that asked moved on."""
     if e.t < b.since or is_of_file(s, b):
@@ -321,7 +328,7 @@ def is_answer(s: Session, b: Block, e: Event) -> bool:
     if e.kind in ("batch", "agent batch"):
         return True
     if b.tool_id and e.tool_id:
-        return b.tool_id == e.tool_id
+        return b.tool_id == e.tool_id and not is_guess(s, b)
     if had_finished(s, e.tool_id, b.since):  # now it is also in the log
         return False
     tool = e.tool or name_of(s, e.tool_id)
