@@ -206,7 +206,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
     ask_on(s)
     if s.queue and not e.from_hook:  # a hook reports the end; if a prompt starts, its own says so
         s.queue = s.queue[1:]
-        s.held = ""  # the registry, which is as old, may say that it is at rest
+        s.held, s.held_until = "", 0.0  # the registry, which is as old, may say that it is at rest
     elif s.agents:
         s.held = "esc"  # the registry may say that they are not running
     elif s.held == "stop" or has_ended(s):  # only its hooks were still running
