@@ -55,7 +55,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     p = own(s)
     if p is not None and p.says == "busy":
         hold(s, "stop")
-    elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
+    elif not (p and p.says) and s.said_id and s.said_id in (s.prompt_id, e.prompt_id):
         hold(s, "stop")
         s.held_until = max(e.t + o.hooks, e.clock + o.settle)  # what follows may be read late, too
     elif s.queue or (p is not None and is_unheard(p, s.began)):
