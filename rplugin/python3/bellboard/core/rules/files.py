@@ -136,7 +136,7 @@ def dequeue(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
     taken = [t for t in s.queue if t <= e.t + o.swap]
     is_prompt = taken or s.began > s.stopped  # not a command: those are queued, too
-    if e.status == "dequeue" and is_prompt and e.t > s.stopped:
+    if e.status == "dequeue" and is_prompt and e.t >= s.stopped:
         # The next turn starts, so older ends no longer matter.
         s.began = max(s.began, e.t)
         s.rested = ""
