@@ -70,10 +70,11 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
         inherit(records, s)
     if is_end(s, value):
         value = msgspec.structs.replace(value, stood=True)
-    if known is not None and is_rest(known, value):
-        machine.apply(s, registry_event(s, known, e.clock), records.options)
-    s.processes = {**s.processes, pid: value}
     verdict = noted("It counts after the settle time.")
+    if known is not None and is_rest(known, value):
+        rested = machine.apply(s, registry_event(s, known, e.clock), records.options)
+        verdict = rested if rested.taken else verdict
+    s.processes = {**s.processes, pid: value}
     if value.stood and not (known and known.stood and known.at == value.at):
         verdict = machine.apply(s, registry_event(s, value, e.clock), records.options)
     yield Changed(s, old, was, verdict)
