@@ -103,7 +103,7 @@ class Words(NamedTuple):
     )
     given: str = "tool_input"  # where it has the input of a tool
     tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
-    once: bool = False  # a plugin of ours reports it, so nothing is reported twice
+    once: bool = False  # a plugin of ours reports it: nothing twice, and all in order
 
 
 class Worded(Dialect):
@@ -172,7 +172,7 @@ def event_of(
         facts.setdefault("asks", "permission")
     said = (name + tool_id).encode("utf-8", "replace") if tool_id else payload
     key = key_of_one(payload, t) if words.once else crc32(said) or 1
-    return Event(kind, name, t, clock, session, origin, key, **facts)
+    return Event(kind, name, t, clock, session, origin, key, in_order=words.once, **facts)
 
 
 def key_of_one(payload: bytes, t: float) -> int:

@@ -69,6 +69,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     session_id: str = ""
     origin: Origin = Origin()
     key: int = 0  # equal for duplicates of a hook event; 0 for other evidence
+    in_order: bool = False  # it is stamped in the order in which its plugin reports, unlike hooks
     why: str = ""  # what is wrong with junk
     # the thread and the tool
     agent: str = ""  # a subagent's id

@@ -79,7 +79,8 @@ def joins(s: Session, e: Event) -> bool:
 
 def wake(s: Session, e: Event, o: Options) -> str | None:
     """Its main thread is working."""
-    if s.turn != ABSENT and e.t <= s.over + o.swap:
+    is_sure = e.in_order and e.kind not in PAST
+    if s.turn != ABSENT and e.t <= s.over + (0.0 if is_sure else o.swap):
         return "older than the end of the turn"
     if e.tool_id and any(f.tool_id == e.tool_id for f in s.finished):
         return "its tool has finished"

@@ -80,7 +80,9 @@ def event(
         kind = BY_AGENT.get(kind, "note")
         facts["agent"], session = session, parent
     origin = replace(origin, many=True)
-    return Event(kind, name, t, clock, session, origin, key_of_one(payload, t), **facts)
+    return Event(
+        kind, name, t, clock, session, origin, key_of_one(payload, t), in_order=True, **facts
+    )
 
 
 def properties_of(top: Facts, truncated: bool) -> Facts:
