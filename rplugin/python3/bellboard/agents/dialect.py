@@ -115,6 +115,10 @@ class Dialect(ABC):
         """Read the title that the CLI gave its terminal; return None if that says nothing."""
         return None
 
+    def at_rest(self, text: str) -> str:
+        """Return how the title would begin if the CLI were at rest; "" if that is not known."""
+        return ""
+
     def heard(self, message: Facts) -> Heard | None:
         """Read what the CLI's server tells its clients; return None if that says nothing."""
         return None

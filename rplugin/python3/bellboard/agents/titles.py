@@ -26,6 +26,7 @@ class Titles:
         self._dialect = dialect
         self._said: Seen | None = None
         self._shows_work = False
+        self._at_rest = ""  # how its title begins then, as far as known
 
     def forget(self) -> None:
         """Report the next title, whatever was reported before."""
@@ -33,9 +34,14 @@ class Titles:
 
     def take(self, text: str) -> Seen | None:
         """Return what a title says, if that is new."""
-        seen = self._dialect.titled(text[:LONGEST_TITLE].strip())
+        text = text[:LONGEST_TITLE].strip()
+        seen = self._dialect.titled(text)
         if seen is None:
             return None
+        if seen.says != "idle":
+            self._at_rest = self._dialect.at_rest(text)
+        elif not text.startswith(self._at_rest):
+            return None  # of a shell, or of the user
         self._shows_work = self._shows_work or seen.says == "busy"
         if seen.says == "idle" and not self._shows_work:
             seen = ASKS_NOTHING

@@ -7,7 +7,7 @@ from typing import Final
 from ...dialect import Dialect
 from .hooks import KINDS, hook
 from .request import request
-from .titles import titled
+from .titles import at_rest, titled
 
 
 class QwenDialect(Dialect):
@@ -19,6 +19,7 @@ class QwenDialect(Dialect):
 
     event = staticmethod(hook)
     titled = staticmethod(titled)
+    at_rest = staticmethod(at_rest)
     request = staticmethod(request)
 
 

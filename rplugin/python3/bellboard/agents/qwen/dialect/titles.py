@@ -1,8 +1,8 @@
 """Read the title that Qwen Code gives its terminal: it works, waits for somebody, or neither.
 
-A sign in front says which; the rest is the name of the session, if it has one.  So any title
-without a sign means rest, also that of a shell while Qwen is stopped; what its tools print never
-reaches the terminal.
+A sign in front says which; the rest is the name of the session, if it has one.  So at rest, it is
+the last title without its sign; any other is of a shell while Qwen is stopped, or of the user.
+What its tools print never reaches the terminal.
 
 This file does no I/O.
 """
@@ -24,3 +24,8 @@ def titled(text: str) -> Seen | None:
     if found is None:
         return Seen("idle")
     return Seen("waiting", "choice") if found[1] == ASKS else Seen("busy")
+
+
+def at_rest(text: str) -> str:
+    """Return a title without its sign."""
+    return _SIGN.sub("", text, count=1)
