@@ -88,7 +88,8 @@ export const Bellboard = async ({ client, directory }) => {
     const first = ASKS[type] && { id, sessionID, permission }
     const said = { type, directory, ...(parent && { parent }), ...first, properties }
     // What asks is reported whole: what was cut cannot be answered from afar.
-    return report("opencode", process.pid, type, said, ASKS[type] ? null : cut)
+    const told = report("opencode", process.pid, type, said, ASKS[type] ? null : cut)
+    return told.then((isWritten) => isWritten || delete latest[session]) // it is repeated
   }
 
   const heard = ({ type, properties }) => {

@@ -27,10 +27,10 @@ const run = (agent, pid, event, payload) =>
     const emit = spawn("/bin/sh", ["-c", MINE, script, name, String(pid), agent], {
       stdio: ["pipe", "ignore", "ignore"],
     })
-    const end = () => {
+    const end = (code) => {
       clearTimeout(late)
       if (!emit.killed) for (const hold of holds) hold.refresh() // the next one has as long
-      done()
+      done(code === 0)
     }
     const late = setTimeout(() => {
       emit.kill("SIGKILL")
@@ -43,13 +43,13 @@ const run = (agent, pid, event, payload) =>
     for (const each of [emit, emit.stdin]) each.unref?.()
   })
 // While reports make progress, an agent does not end before its last one was told, and one that
-// waits for that does not go on.
+// waits for that does not go on.  It hears whether that report is known to have been written.
 const inTime = (told) =>
   new Promise((done) => {
-    const end = () => {
+    const end = (isWritten) => {
       clearTimeout(hold)
       holds.delete(hold)
-      done()
+      done(isWritten)
     }
     const hold = setTimeout(end, HOLD)
     holds.add(hold)

@@ -345,6 +345,34 @@ def test_a_status_of_opencode_is_reported_again_after_anything_else(
     assert words == ["busy", "busy", *again, "retry", "retry", "busy"]
 
 
+def test_a_status_that_could_not_be_reported_is_reported_when_opencode_repeats_it(
+    started: Any, home: Home
+) -> None:
+    """Repetitions are left out only once it is known that the first one was written."""
+    opencode, spool, emit = started(), Spool(home.bellboard), home.bellboard / "emit"
+    busy = {"sessionID": SESSION, "status": {"type": "busy"}}
+
+    def repeat() -> None:
+        opencode.hears({"type": "session.status", "properties": busy})
+
+    emit.write_text(f"#!/bin/sh\n: >{home.root}/tried\nexit 1\n")
+    repeat()
+    eventually((home.root / "tried").exists)
+    new = emit.with_name("new")
+    shutil.copy(CHECKOUT / "hooks/emit", new)
+    new.rename(emit)
+
+    def is_reported() -> bool:
+        repeat()
+        return bool(spool.scan())
+
+    eventually(is_reported)
+    repeat()
+    opencode.ends()
+    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    assert [i.event for i in items] == ["session_status", "dispose"]
+
+
 def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home) -> None:
     """Nor does anybody connect to one there, or to another process."""
     (home.bellboard / "opencode").mkdir(mode=0o777)
