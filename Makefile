@@ -85,7 +85,8 @@ picture: $(READY) ## redraw doc/bellboard.svg and doc/demo.svg from the demo's s
 	@$(BIN)/python tests/demo/run.py --picture doc/bellboard.svg --film doc/demo.svg
 
 # Set up with uv if it is installed, else with venv and pip; again when pyproject.toml changes.
-# A broken environment (without pip, or with its Python gone or too old) is recreated.
+# A broken environment (without pip, or with its Python gone or too old) is recreated;
+# of a link to another folder, only the link is: --clear would empty that folder.
 $(READY): pyproject.toml
 	@unreached() { echo "The packages in pyproject.toml cannot be fetched; is there a network?" \
 		"A mirror is set with PIP_INDEX_URL, or UV_INDEX_URL for uv." >&2; exit 1; }; \
@@ -95,7 +96,7 @@ $(READY): pyproject.toml
 		[ -n "$(PYTHON)" ] || { echo "Python 3.10 or newer is missing; apt install python3 python3-venv, or get uv" >&2; exit 1; }; \
 		echo "setting up .venv with $(PYTHON)"; \
 		$(BIN)/python -E -c 'import pip, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
-			|| $(PYTHON) -E -m venv --clear .venv \
+			|| { { [ ! -h .venv ] || rm -f .venv; } && $(PYTHON) -E -m venv --clear .venv; } \
 			|| { echo "no venv; apt install python3-venv, or get uv" >&2; exit 1; }; \
 		$(PIP) --upgrade 'pip>=25.1' && $(PIP) --group dev --editable . || unreached; \
 	fi

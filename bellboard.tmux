@@ -19,6 +19,8 @@ fits() {
 
 # As lua/bellboard/system/builder.lua does it, which says why.
 build() {
+  clear=
+  [ ! -e .venv ] || clear=--clear # not what another tmux server is making, without flock
   UV_PROJECT_ENVIRONMENT=$PWD/.venv uv sync --no-dev --frozen --inexact && return
   if fits "$own"; then
     "$own" -E -c 'try: import pip
@@ -29,7 +31,8 @@ except ImportError: import ensurepip; ensurepip.bootstrap()' || return
       fits "$p" && { python=$p; break; }
     done
     [ -n "$python" ] || { echo 'Python 3.10 or newer is missing'; return 1; }
-    "$python" -E -m venv --clear .venv || return
+    [ ! -h .venv ] || rm -f .venv || return # --clear would empty the folder that it leads to
+    "$python" -E -m venv $clear .venv || return
   fi
   "$own" -E -m pip install --no-user --disable-pip-version-check --editable .
 }

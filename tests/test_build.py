@@ -24,14 +24,14 @@ case "$2 $3 $4" in
 *version_info*) exit {old} ;;
 "-m venv "*)
   sleep 0.2
-  [ "$4" = --clear ] && rm -rf .venv
+  [ "$4" = --clear ] && rm -rf .venv/*
   mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
 "-m pip install")
   [ "$5" = --no-user ] || {{ echo "ERROR: Can not perform a '--user' install." >&2; exit 1; }}
   cp {true} .venv/bin/bellboard ;;
 esac
 """
-FIRST = "python3 -E -m venv --clear .venv"
+FIRST = "python3 -E -m venv .venv"
 PIP = re.compile(r"^python -E -m pip install --no-user .*--editable \.$", re.MULTILINE)
 NAMES = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)))
 
@@ -112,6 +112,35 @@ def test_an_environment_is_made_again_only_if_its_python_is_unfit(
     (plugin / ".venv/bin/bellboard").unlink()
     builds(home, plugin)
     assert added.exists() and (plugin / ".venv/bin/bellboard").exists()
+    assert log(home).count("-m venv") == 1
+
+
+@BUILDERS
+def test_an_unfit_environment_elsewhere_is_not_emptied(
+    home: Home, plugin: Path, builds: Builder
+) -> None:
+    """A link may lead to the environment of something else."""
+    python(home.bin / "python3")
+    mine = python(home.root / "theirs/bin/python", old=True).with_name("mine")
+    mine.touch()
+    (plugin / ".venv").symlink_to(mine.parents[1])
+    builds(home, plugin)
+    assert mine.exists() and not mine.with_name("bellboard").exists()
+    assert (plugin / ".venv/bin/bellboard").exists()
+
+
+def test_make_does_not_empty_an_environment_elsewhere(home: Home, plugin: Path) -> None:
+    """Nor does it make a fit one again."""
+    shutil.copy(CHECKOUT / "Makefile", plugin / "Makefile")
+    (plugin / "pyproject.toml").touch()
+    python(home.bin / "python3")
+    mine = python(home.root / "theirs/bin/python", old=True).with_name("mine")
+    mine.touch()
+    (plugin / ".venv").symlink_to(mine.parents[1])
+    for _ in range(2):
+        argv = ["make", "--what-if=pyproject.toml", ".venv/.ready"]
+        subprocess.run(argv, cwd=plugin, env=home.env, check=True)
+    assert mine.exists() and (plugin / ".venv/.ready").exists()
     assert log(home).count("-m venv") == 1
 
 

@@ -126,6 +126,7 @@ end
 
 --- Make .venv, with pip in it. It is made again only if its Python is gone or too old: venv would
 --- keep the links to that one. What else is in there stays: it may be in use, or work offline.
+--- Of a link to another folder, only the link is replaced: that folder is not ours to empty.
 ---@param root string
 ---@param own string the Python in .venv
 ---@param report fun(text: string)
@@ -135,6 +136,7 @@ local function prepare(root, own, report, after)
     local lacks_venv = not ok and printed:find('ensurepip', 1, true)
     after(ok, printed, lacks_venv and 'Python has no venv' .. remedy() or nil)
   end
+  local there = vim.uv.fs_lstat(root .. '/.venv')
   run({ own, '-E', '-c', OLD_ENOUGH }, root, function(fits)
     if fits then
       return run({ own, '-E', '-c', WITH_PIP }, root, made)
@@ -144,7 +146,12 @@ local function prepare(root, own, report, after)
         return after(false, '', 'Python 3.10 or newer is missing' .. remedy())
       end
       report('creating .venv with ' .. python)
-      run({ python, '-E', '-m', 'venv', '--clear', '.venv' }, root, made)
+      if there and there.type == 'link' then
+        vim.uv.fs_unlink(root .. '/.venv')
+        there = nil
+      end
+      local venv = { python, '-E', '-m', 'venv', there and '--clear' or nil }
+      run(vim.list_extend(venv, { '.venv' }), root, made)
     end)
   end)
 end
