@@ -360,6 +360,7 @@ def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
     shutil.rmtree(home.bellboard)
     neovim = home.root / "state/nvim/bellboard"
     neovim.mkdir(parents=True, exist_ok=True)
+    (neovim / "answers").touch()
     assert backups(file)
     link = home.root / ".local/bin/bellboard"
     link.parent.mkdir(parents=True, exist_ok=True)
@@ -371,7 +372,7 @@ def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
 
 
 def test_purge_finds_what_every_neovim_remembers(home: Home) -> None:
-    """Of any NVIM_APPNAME; but nothing else that is called bellboard."""
+    """Of any NVIM_APPNAME: empty files of ours, not what another program has put there."""
     state = home.root / "state"
     shutil.rmtree(state)
     kept = [
@@ -381,10 +382,44 @@ def test_purge_finds_what_every_neovim_remembers(home: Home) -> None:
     for path in (*kept, *gone):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+    (filled := state / "e/bellboard/answers").parent.mkdir(parents=True)
+    filled.write_text("what another program keeps")
+    (empty := state / "f/bellboard").mkdir(parents=True)
+    (far := home.root / "far/bellboard/answers").parent.mkdir(parents=True)
+    far.touch()
+    (state / "g").symlink_to(far.parents[1])
+    (state / "h").mkdir()
+    (state / "h/bellboard").symlink_to(far.parent)
+    kept += [filled, *([theirs(state / "i/bellboard/answers")] if os.geteuid() == 0 else [])]
     said = run(home, "uninstall", "--purge", "--yes")
     assert f"- {gone[0]}\n- {gone[1].parent}\n" in said
+    assert empty.exists() and far.exists()
     assert sorted(kept) == sorted(path for path in state.rglob("*") if path.is_file())
     assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
+
+
+def theirs(path: Path) -> Path:
+    """Make an empty file of another user, in a folder of that user."""
+    path.parent.mkdir(parents=True)
+    path.touch()
+    for place in (path, path.parent):
+        os.chown(place, 65534, 65534)
+    return path
+
+
+def test_purge_goes_on_after_what_it_cannot_delete(home: Home) -> None:
+    """It says what that is, with its whole path."""
+    run(home, "list")
+    stuck = home.bellboard / "spool/tmp"
+    (stuck / "x").touch()
+    stuck.chmod(0o500)
+    argv = [sys.executable, "-m", "bellboard", "uninstall", "--purge", "--yes"]
+    if os.geteuid() == 0:  # modes do not stop root, only its capabilities let it pass
+        argv[:0] = ["setpriv", "--bounding-set=-all"]
+    done = subprocess.run(argv, env=home.env, cwd=home.project, capture_output=True, text=True)
+    why = f"cannot delete {home.bellboard / 'spool'}: x: Permission denied; delete it by hand"
+    assert (done.returncode, done.stderr) == (1, f"bellboard: {why}\n")
+    assert [path.name for path in home.bellboard.iterdir()] == ["spool"]
 
 
 def test_purge_knows_what_neovim_remembers() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .adding import Args, Commands, add
-from .home import Problem, around, here, warn
+from .home import Problem, around, here, reason, warn
 from .hooks import ask, do, problems, said, short
 
 #: Everything that bellboard creates in the state folder, besides what its plugins in CLIs create.
@@ -59,14 +60,14 @@ def uninstall_all(args: Args) -> int:
         if home.exists():
             print(f"kept: {home}; `bellboard uninstall --purge` deletes this too")
         return 0
-    _purge(home, copies, args.yes)
-    return 0
+    return 0 if _purge(home, copies, args.yes) else 1
 
 
-def _purge(home: Path, copies: list[Path], yes: bool) -> None:
-    """Delete what bellboard created in the state folder, and the folder if that empties it."""
-    import shutil
+def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
+    """Delete what bellboard created, and the state folder if that empties it.
 
+    Return false if something could not be deleted.
+    """
     from ..agents.clis import clis
     from ..storage.spool import Spool
     from .path import is_ours, linked
@@ -88,7 +89,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     left = [*kept()]
     if not (ours or copies or servers or home.exists()):
         print("\n".join(left) or "nothing of bellboard is left")
-        return
+        return True
     for path in (*ours, *copies):
         print(f"- {path}")
     for tmux in servers:
@@ -96,21 +97,33 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     ask("Delete these?", yes)
     for tmux in servers:
         remove(tmux)
-    for path in (*ours, *copies):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    stuck = [path for path in (*ours, *copies) if not _delete(path)]
     for line in left:
         print(line)
     if not home.exists():
-        return
+        return not stuck
     if rest := sorted(path.name for path in home.iterdir()):
         print(f"kept: {home}, which also contains {', '.join(rest)}")
     else:
         home.resolve().rmdir()
         if home.is_symlink():
             home.unlink()
+    return not stuck
+
+
+def _delete(path: Path) -> bool:
+    """Delete a file, or a folder with what is in it; if it cannot be, say so."""
+    import shutil
+
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as e:
+        warn(f"cannot delete {path}: {reason(e, path)}; delete it by hand")
+        return False
+    return True
 
 
 def _remembered() -> Iterator[Path]:
@@ -124,6 +137,19 @@ def _remembered() -> Iterator[Path]:
     own = state / (os.environ.get("NVIM_APPNAME") or "nvim") / "bellboard"  # may be NAME/NAME
     for folder in dict.fromkeys((own, *sorted(state.glob("*/bellboard")))):
         with contextlib.suppress(OSError):  # not there, or not readable
+            if not (_is_own(folder.parent, stat.S_ISDIR) and _is_own(folder, stat.S_ISDIR)):
+                continue  # of another user, or through a link
             inside = [*folder.iterdir()]
-            known = [path for path in inside if path.name in REMEMBERED and path.is_file()]
-            yield from known if len(known) < len(inside) else [folder]
+            notes = [path for path in inside if path.name in REMEMBERED and _is_note(path)]
+            yield from [folder] if notes and len(notes) == len(inside) else notes
+
+
+def _is_note(path: Path) -> bool:
+    """Return whether it is as Neovim makes it: an empty file."""
+    return _is_own(path, stat.S_ISREG) and path.lstat().st_size == 0
+
+
+def _is_own(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Return whether it is of this kind, no link, and belongs to the user."""
+    status = path.lstat()
+    return kind(status.st_mode) and status.st_uid == os.geteuid()
