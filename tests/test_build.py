@@ -164,6 +164,14 @@ def test_a_machine_without_a_fit_python_is_told_so(
         assert not (plugin / ".build.log").exists()
 
 
+def test_a_python_that_dies_is_not_fit(home: Home, plugin: Path, version: str) -> None:
+    """Neovim reports code 0 of a program that a signal has ended."""
+    python(home.bin / "python3").write_text("#!/bin/sh\nkill -KILL $$\n")
+    python(home.bin / "python3.14")
+    assert nvim(home, plugin, version) == ""
+    assert "python3.14 -E -m venv" in log(home)
+
+
 def test_it_says_which_python_to_install(home: Home, plugin: Path) -> None:
     """The python3 of dnf may be the very one that is too old."""
     for name in NAMES:

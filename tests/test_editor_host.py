@@ -184,6 +184,16 @@ def test_a_missing_interpreter_is_reported(nvim: Editors) -> None:
     assert ".lua" not in says(editor, "history: cannot start")
 
 
+def test_a_command_that_a_signal_ends_has_failed(nvim: Editors, tmp_path: Path) -> None:
+    """Neovim reports its code as 0."""
+    dies = tmp_path / "dies"
+    dies.write_text("#!/bin/sh\nkill -KILL $$\n")
+    dies.chmod(0o755)
+    editor = nvim(config={"python": str(dies), "auto_start": False}, ui=False)
+    editor.command("ClaudeSessions history")
+    assert says(editor, "history:") == "bellboard: history: ended by signal 9"
+
+
 def test_the_interpreter_of_neovim_may_be_an_ignored_file(nvim: Editors) -> None:
     """A 'wildignore' with environments in it is common; a tilde is the home directory."""
     editor = nvim(config={"auto_start": False}, ui=False)

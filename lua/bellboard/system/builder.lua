@@ -43,7 +43,7 @@ local function remedy()
   return #ways > 0 and '; ' .. table.concat(ways, ', or ') or ''
 end
 
---- Run a program in a folder; `after` is called in the main loop.
+--- Run a program in a folder; `after` is called in the main loop. A signal leaves the code at 0.
 ---@param command string[]
 ---@param folder string
 ---@param after bellboard.Then
@@ -52,7 +52,10 @@ local function run(command, folder, after)
   local started, problem = pcall(vim.system, command, opts, function(done)
     vim.schedule(function()
       local printed = vim.trim((done.stdout or '') .. (done.stderr or ''))
-      after(done.code == 0, ('$ %s\n%s\n'):format(table.concat(command, ' '), printed))
+      after(
+        done.code == 0 and done.signal == 0,
+        ('$ %s\n%s\n'):format(table.concat(command, ' '), printed)
+      )
     end)
   end)
   if not started then

@@ -49,14 +49,16 @@ M.command = function()
   return vim.list_extend({ unpack(M.interpreter().command) }, { '-E', entry })
 end
 
---- The last line of its error output.
+--- The last line of its error output, or how it ended.
 ---@param done vim.SystemCompleted
 ---@return string
 local function reason(done)
   local lines = vim.split(vim.trim(done.stderr or ''), '\n')
   local text = lines[#lines]:gsub('^bellboard: ', ''):gsub('^bellboard [^:]*: error: ', '')
   text = text:gsub('^the following arguments are required:', 'needs') -- to fit on one line
-  return text ~= '' and text or ('exit code %d'):format(done.code)
+  local ending = done.signal ~= 0 and ('ended by signal %d'):format(done.signal)
+    or ('exit code %d'):format(done.code)
+  return text ~= '' and text or ending
 end
 
 --- Run `bellboard` with these arguments; `after` gets its output, or nil, the reason and what was
@@ -67,7 +69,7 @@ M.run = function(words, after)
   local command = vim.list_extend(M.command(), words)
   local ok, problem = pcall(vim.system, command, { text = true }, function(done)
     vim.schedule(function()
-      if done.code == 0 then
+      if done.code == 0 and done.signal == 0 then
         after(done.stdout, '')
       else
         after(nil, reason(done), done.stdout)

@@ -57,7 +57,8 @@ M.ask = function(socket, command, done)
       end
     end
     local started, process = pcall(vim.system, argv, { text = true }, function(result)
-      finish(result.code == 0 and result.stdout or nil, vim.trim(result.stderr or ''))
+      local ok = result.code == 0 and result.signal == 0
+      finish(ok and result.stdout or nil, vim.trim(result.stderr or ''))
     end)
     if not started then
       finish(nil, 'tmux is not installed')
