@@ -23,7 +23,7 @@ build() {
   [ ! -e .venv ] || clear=--clear # not what another tmux server is making, without flock
   UV_PROJECT_ENVIRONMENT=$PWD/.venv uv sync --no-dev --frozen --inexact && return
   if fits "$own"; then
-    "$own" -E -c 'try: import pip
+    "$own" -I -c 'try: import pip
 except ImportError: import ensurepip; ensurepip.bootstrap()' || return
   else
     python=
@@ -34,7 +34,11 @@ except ImportError: import ensurepip; ensurepip.bootstrap()' || return
     [ ! -h .venv ] || rm -f .venv || return # --clear would empty the folder that it leads to
     "$python" -E -m venv $clear .venv || return
   fi
-  "$own" -E -m pip install --no-user --disable-pip-version-check --editable .
+  "$own" -E -m pip install --no-user --disable-pip-version-check --editable . || return
+  "$own" -E -c 'import msgspec, pynvim' || {
+    echo "what pip installed is not in .venv: see \"$PWD/$own -m pip config list\""
+    return 1
+  }
 }
 
 {

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.files
 #: A Python that does what a build asks of it, unless something of the user's can get in its way.
 STUB = """#!/bin/sh
 echo "${{0##*/}} $*" >>"$HOME/python.log"
-[ "$1" = -E ] || {{ echo "reads PYTHONPATH" >&2; exit 1; }}
+[ "$1" = -E ] || [ "$1" = -I ] || {{ echo "reads PYTHONPATH" >&2; exit 1; }}
 case "$2 $3 $4" in
 *version_info*) exit {old} ;;
 "-m venv "*)
@@ -28,7 +28,10 @@ case "$2 $3 $4" in
   mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
 "-m pip install")
   [ "$5" = --no-user ] || {{ echo "ERROR: Can not perform a '--user' install." >&2; exit 1; }}
-  cp {true} .venv/bin/bellboard ;;
+  [ -e "$HOME/target" ] || cp {true} .venv/bin/bellboard ;;
+"-c import msgspec"*) [ -e .venv/bin/bellboard ] ;;
+*ensurepip*)
+  [ "$1" = -I ] || {{ echo "its child reads PYTHONPATH" >&2; exit 1; }} ;;
 esac
 """
 FIRST = "python3 -E -m venv .venv"
@@ -162,6 +165,18 @@ def test_a_machine_without_a_fit_python_is_told_so(
         python(home.bin / "python3.12")
         tpm(home, plugin)
         assert not (plugin / ".build.log").exists()
+
+
+@BUILDERS
+def test_pip_may_be_told_to_install_elsewhere(home: Home, plugin: Path, builds: Builder) -> None:
+    """By `target` or `prefix` in its configuration, which may also name the mirror to use."""
+    python(home.bin / "python3")
+    (home.root / "target").touch()  # as the stub reads it
+    said = builds(home, plugin)
+    if builds is tpm:
+        assert "could not be installed: see" in said
+        said = (plugin / ".build.log").read_text()
+    assert f'is not in .venv: see "{plugin}/.venv/bin/python -m pip config list"' in said
 
 
 def test_a_python_that_dies_is_not_fit(home: Home, plugin: Path, version: str) -> None:

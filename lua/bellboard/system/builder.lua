@@ -14,8 +14,11 @@ for minor = 14, 10, -1 do
   PYTHONS[#PYTHONS + 1] = 'python3.' .. minor
 end
 local OLD_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 10))'
---- uv makes environments without pip.
+--- uv makes environments without pip. What ensurepip runs is isolated only by -I.
 local WITH_PIP = 'try: import pip\nexcept ImportError: import ensurepip; ensurepip.bootstrap()'
+--- A `target` or `prefix` in pip's configuration puts them elsewhere.
+local INSTALLED = 'import msgspec, pynvim'
+local ELSEWHERE = 'what pip installed is not in .venv: see "%s -m pip config list"'
 local EXCLUSIVE = 6 -- LOCK_EX | LOCK_NB
 local WOULD_BLOCK = { [11] = true, [35] = true } -- EAGAIN on Linux; on macOS and the BSDs
 --- Programs that install packages, and how.
@@ -142,7 +145,7 @@ local function prepare(root, own, report, after)
   local there = vim.uv.fs_lstat(root .. '/.venv')
   run({ own, '-E', '-c', OLD_ENOUGH }, root, function(fits)
     if fits then
-      return run({ own, '-E', '-c', WITH_PIP }, root, made)
+      return run({ own, '-I', '-c', WITH_PIP }, root, made)
     end
     find(root, function(python)
       if not python then
@@ -173,7 +176,13 @@ local function with_pip(root, report, after)
     report('installing Python packages with pip')
     local pip = { own, '-E', '-m', 'pip', 'install', '--no-user', '--disable-pip-version-check' }
     run(vim.list_extend(pip, { '--quiet', '--editable', '.' }), root, function(ok, more)
-      after(ok, ok and 'built with pip' or 'pip failed: ' .. reason(more), printed .. more)
+      if not ok then
+        return after(false, 'pip failed: ' .. reason(more), printed .. more)
+      end
+      run({ own, '-E', '-c', INSTALLED }, root, function(there, tried)
+        local text = there and 'built with pip' or ELSEWHERE:format(own)
+        after(there, text, printed .. more .. tried)
+      end)
     end)
   end)
 end
