@@ -17,6 +17,11 @@ fits() {
   "$1" -E -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 }
 
+# A link on PATH may lead to the .venv that is to be built.
+runs() {
+  "$program" --version >/dev/null 2>&1
+}
+
 # As lua/bellboard/system/builder.lua does it, which says why.
 build() {
   clear=
@@ -44,14 +49,18 @@ except ImportError: import ensurepip; ensurepip.bootstrap()' || return
 {
   exec 9<. && flock 9 2>/dev/null # a Neovim may be building here
   program=$PWD/.venv/bin/bellboard
-  { [ -x "$program" ] && fits "$own"; } || program=$(command -v bellboard) || {
-    program=$PWD/.venv/bin/bellboard
-    say 'installing its Python packages, once'
-    if build >"$log" 2>&1; then
-      rm -f "$log"
+  runs || { program=$(command -v bellboard) && runs; } || {
+    program=
+    if [ ! -w . ]; then
+      say "cannot write to $PWD: install its Python packages there"
     else
-      say "could not be installed: see $log"
-      program=
+      say 'installing its Python packages, once'
+      if build >"$log" 2>&1; then
+        rm -f "$log"
+        program=$PWD/.venv/bin/bellboard
+      else
+        say "could not be installed: see $log"
+      fi
     fi
   }
   exec 9<&-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -36,6 +37,8 @@ esac
 """
 FIRST = "python3 -E -m venv .venv"
 PIP = re.compile(r"^python -E -m pip install --no-user .*--editable \.$", re.MULTILINE)
+#: Modes do not stop root; only its capabilities let it pass.
+UNPRIVILEGED = ("setpriv", "--bounding-set=-all") if os.geteuid() == 0 else ()
 NAMES = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)))
 
 
@@ -64,10 +67,11 @@ def nvim(home: Home, plugin: Path, version: str = neovim.NEWEST) -> str:
     return subprocess.run(argv, env=home.env, capture_output=True, text=True).stderr
 
 
-def tpm(home: Home, plugin: Path) -> str:
-    """Start tmux; return what it shows."""
+def tpm(home: Home, plugin: Path, *under: str) -> str:
+    """Start tmux, under another program if given; return what it shows."""
     # It goes on in the background, until it closes these streams.
-    subprocess.run([plugin / "bellboard.tmux"], env=home.env, capture_output=True, check=True)
+    argv = [*under, str(plugin / "bellboard.tmux")]
+    subprocess.run(argv, env=home.env, capture_output=True, check=True)
     shown = home.root / "tmux.log"
     return shown.read_text() if shown.exists() else ""
 
@@ -165,6 +169,26 @@ def test_a_machine_without_a_fit_python_is_told_so(
         python(home.bin / "python3.12")
         tpm(home, plugin)
         assert not (plugin / ".build.log").exists()
+
+
+def test_tmux_builds_though_a_broken_program_is_on_path(home: Home, plugin: Path) -> None:
+    """As `bellboard path` has put it there: it leads to what is to be built."""
+    python(home.bin / "python3")
+    broken = python(plugin / ".venv/bin/bellboard")
+    broken.write_text(f"#!{plugin}/.venv/bin/python\n")  # which is gone
+    (home.bin / "bellboard").symlink_to(broken)
+    assert "installing" in tpm(home, plugin)
+    assert PIP.search(log(home)) and "could not" not in tpm(home, plugin)
+
+
+def test_tmux_does_not_name_a_log_that_it_cannot_write(home: Home, plugin: Path) -> None:
+    """As where root has installed the plugin for all users."""
+    python(home.bin / "python3")
+    plugin.chmod(0o500)
+    said = tpm(home, plugin, *UNPRIVILEGED)
+    plugin.chmod(0o700)  # to be removed
+    assert f"cannot write to {plugin}: install its Python packages there" in said
+    assert ".build.log" not in said
 
 
 @BUILDERS

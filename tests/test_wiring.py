@@ -226,8 +226,8 @@ def test_tpm_waits_for_a_neovim_that_builds(tmux: Server, room: Room) -> None:
     executable(program, f'echo bellboard "$@" >>{log}')
     executable(program.with_name("python"), "")
     os.close(lock)
-    eventually(lambda: log.exists() and log.read_text().endswith("\n"), "the program")
-    assert log.read_text() == "bellboard tmux --apply --quiet\n"
+    eventually(lambda: log.exists() and log.read_text().endswith("--quiet\n"), "the program")
+    assert log.read_text() == "bellboard --version\nbellboard tmux --apply --quiet\n"
 
 
 def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None:
