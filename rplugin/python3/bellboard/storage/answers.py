@@ -3,7 +3,7 @@
     answers/NAME                the event that asked, while its question is open (`questions.py`)
     answers/NAME.answer         who answers it (`claims.py`)
     answers/PID.SERIAL          a pipe on which the hook that asked waits (`pipes.py`)
-    answers/PID.SERIAL.taken    the hook that waits on it took it by creating this file
+    answers/PID.SERIAL.taken    a hook has taken that pipe, so no other waits on it
 
 Only we may write to it.  A file in it that is not ours, or not what its name says, is not used.
 """
