@@ -582,3 +582,12 @@ def test_without_its_packages_it_says_what_to_do(home: Home, command: str) -> No
     what = f'{sys.executable} has no module "msgspec"'
     assert done.stderr == f"bellboard: {what}; `:Bellboard build` in Neovim installs it\n"
     assert done.returncode == 1
+
+
+def test_a_python_without_a_module_of_its_own_is_said_to_be_unfit(home: Home) -> None:
+    """No build would help."""
+    entry = ROOT / "rplugin/python3/bellboard/__main__.py"
+    argv = [sys.executable, str(ROOT / "tests/no_sqlite.py"), "-E", str(entry), "list"]
+    done = subprocess.run(argv, env=home.env, capture_output=True, text=True)
+    what = f'{sys.executable} was built without its module "_sqlite3"; use another Python'
+    assert (done.returncode, done.stderr) == (1, f"bellboard: {what}\n")

@@ -176,6 +176,16 @@ def test_a_missing_package_of_a_chosen_python_is_reported(nvim: Editors, notes: 
     assert len(told(notes, "born")) == 1
 
 
+def test_a_python_without_a_module_of_its_own_is_said_to_be_unfit(nvim: Editors) -> None:
+    """No build would help."""
+    script = Path(__file__).with_name("no_sqlite.py")
+    editor = nvim(config={"python": [sys.executable, str(script)], "restarts": 2}, ui=False)
+    what = f'{sys.executable} was built without its module "_sqlite3"; use another Python'
+    assert (
+        says(editor, "cannot run") == f"bellboard: cannot run: {what}. See :checkhealth bellboard"
+    )
+
+
 def test_a_missing_interpreter_is_reported(nvim: Editors) -> None:
     """A wrong path is one message, not an error."""
     editor = nvim(config={"python": "/no/such/python"}, ui=False)

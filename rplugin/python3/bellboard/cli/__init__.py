@@ -78,7 +78,9 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     except Exception as e:
-        code = complain(unbuilt(e) or internal_error(e))
+        from ..system.lacking import unbuilt, unfit
+
+        code = complain(unfit(e) or unbuilt(e) or internal_error(e))
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -137,14 +139,6 @@ def drop(stream: TextIO) -> None:
     """Discard what could not be written; otherwise Python tries again at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def unbuilt(error: Exception) -> str:
-    """Describe that a package of others is not installed; empty if it is something else."""
-    name = ((isinstance(error, ModuleNotFoundError) and error.name) or "").partition(".")[0]
-    if not name or name == __name__.partition(".")[0]:
-        return ""
-    return f'{sys.executable} has no module "{name}"; `:Bellboard build` in Neovim installs it'
 
 
 def internal_error(error: Exception) -> str:
