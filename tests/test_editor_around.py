@@ -102,6 +102,33 @@ def test_both_parts_of_a_view_fit_a_small_screen(nvim: Editors, lines: int, last
     assert rows[lines - 2].startswith("╰")
 
 
+#: Counts typed keys, in as many callbacks.
+COUNT = """
+_G.counted = {}
+for n = 1, ... do
+  counted[n] = 0
+  vim.on_key(function(_, typed)
+    counted[n] = counted[n] + (typed ~= '' and 1 or 0)
+  end)
+end
+"""
+
+
+@pytest.mark.parametrize("callbacks", [1, 3])
+def test_other_plugins_get_each_key_once(nvim: Editors, version: str, callbacks: int) -> None:
+    """Also one of a prompt, after which the keys of the view wait again."""
+    editor = nvim(version, {**CALM, "answer": {"ready": 0.3}}, columns=70, lines=30)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    counts(editor)
+    editor.lua(COUNT, callbacks)
+    editor.press(":x<Esc>")
+    eventually(lambda: max(editor.lua("return counted")) >= 3, "all keys")
+    assert editor.lua("return counted") == [3] * callbacks
+
+
 WAIT = "require('bellboard').setup({ answer = { ready = 1000, layout = ... } })"
 #: A file that is read once `release` is called, and is not there then.
 SLOW_FILE = """

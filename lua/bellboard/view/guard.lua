@@ -26,7 +26,9 @@ end
 ---@param waits? fun() called once they have to wait
 ---@return bellboard.Guard
 M.new = function(settled, waits)
-  local guard, namespace, prompts = {}, api.nvim_create_namespace(''), api.nvim_create_namespace('')
+  -- Only one: if another is added while Neovim calls the callbacks of all, it skips some, or calls
+  -- them twice.
+  local guard, namespace = {}, api.nvim_create_namespace('')
   local ready = 0 -- when they start to count, in nanoseconds
   local kept = {} ---@type table<integer, true> buffers
 
@@ -39,12 +41,17 @@ M.new = function(settled, waits)
 
   -- The key that ends a prompt has its usual effect as well, and what follows may be of the prompt.
   local function heed(_, typed)
+    if not M.is_key(typed) then
+      return
+    elseif not guard.is_ready() then
+      return guard.wait()
+    end
     for buf in pairs(kept) do
-      kept[buf] = api.nvim_buf_is_valid(buf) or nil
+      kept[buf] = api.nvim_buf_is_loaded(buf) or nil
     end
     if not next(kept) then
-      vim.on_key(nil, prompts)
-    elseif guard.is_ready() and M.is_key(typed) and api.nvim_get_mode().mode:find('^[cr]') then
+      vim.on_key(nil, namespace)
+    elseif api.nvim_get_mode().mode:find('^[cr]') then
       again()
     end
   end
@@ -64,24 +71,19 @@ M.new = function(settled, waits)
       elseif left > 0 then -- early: a timer counts from the start of this pass of the event loop
         return vim.defer_fn(look, math.ceil(left / 1e6))
       end
-      vim.on_key(nil, namespace)
+      vim.on_key(next(kept) and heed or nil, namespace)
       if settled then
         settled()
       end
     end
     vim.defer_fn(look, math.ceil(pause / 1e6))
-    vim.on_key(function(_, typed)
-      if M.is_key(typed) and not guard.is_ready() then
-        guard.wait()
-      end
-    end, namespace)
+    vim.on_key(heed, namespace)
   end
 
   -- Also in the middle of typing: Neovim enters it if the user closes a window beside it.
   guard.keep = function(buf)
     api.nvim_create_autocmd('WinEnter', { buffer = buf, callback = again })
     kept[buf] = true
-    vim.on_key(heed, prompts)
     guard.wait()
   end
 
