@@ -175,6 +175,25 @@ def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
         assert editor.lua(complete, f"{before}ClaudeS goto w") == ["web", "working"]
 
 
+def test_what_is_before_the_cursor_is_completed(nvim: Editors, version: str) -> None:
+    """In the middle of a line too; what follows stays."""
+    editor = nvim(version, QUIET)
+    Host(editor).push(*house())
+
+    def reads(line: str) -> None:
+        eventually(lambda: editor.lua("return vim.fn.getcmdline()") == line, line)
+
+    for typed, after, completed in (
+        ("Bellboard bo", " x", "Bellboard board x"),
+        ("Bellboard goto inf", " x", "Bellboard goto infra x"),
+        ("Bellboard snooze 30 login r", "s s", "Bellboard snooze 30 login redirects s"),
+        ("Bellboard label HEAVY inf", "inf", "Bellboard label HEAVY infrainf"),
+    ):
+        editor.press(f":{typed}{after}{'<Left>' * len(after)}<Tab>")
+        reads(completed)
+        editor.press("<Esc>")
+
+
 def test_snooze_and_park_say_what_they_did_and_undo_it(nvim: Editors) -> None:
     """The same command again ends it, even if no session is in the float."""
     editor = nvim(config=QUIET, ui=False)

@@ -228,8 +228,11 @@ end
 ---@param at integer
 ---@return string[]
 M.complete = function(lead, line, at)
-  local candidates = {}
-  local verb, rest = after_command(line:sub(1, at)):match('^[%s%d]+(%a+)%s+(.*)$')
+  local candidates, typed = {}, line:sub(1, at)
+  if not vim.endswith(typed, lead) then -- Neovim's leads go on after the cursor
+    lead = lead:sub(1, #lead - (#line - at))
+  end
+  local verb, rest = after_command(typed):match('^[%s%d]+(%a+)%s+(.*)$')
   if verb and arguments[verb] then
     local before = rest:sub(1, #rest - #lead)
     local is_one = by_shell[verb] or verb == 'label' and before == ''
