@@ -175,6 +175,24 @@ def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
         assert editor.lua(complete, f"{before}ClaudeS goto w") == ["web", "working"]
 
 
+def test_snooze_completes_no_name_that_it_would_read_as_minutes(nvim: Editors) -> None:
+    """After the minutes, whatever number these are, it completes any."""
+    editor = nvim(config=QUIET, ui=False)
+    names = ["1e3 fixes", "30", "30a"]
+    Host(editor).push(*(session("working", f"s{n}", name=name) for n, name in enumerate(names)))
+    editor.lua(NOTED)
+    complete = "return vim.fn.getcompletion(..., 'cmdline')"
+    assert editor.lua(complete, "Bellboard snooze 1") == []
+    assert editor.lua(complete, "Bellboard snooze 3") == ["30a"]
+    for minutes in ("5", "0.5", "1e2"):
+        assert editor.lua(complete, f"Bellboard snooze {minutes} 1") == ["1e3 fixes"]
+        assert editor.lua(complete, f"Bellboard snooze {minutes} 3") == ["30", "30a"]
+        editor.command(f"Bellboard snooze {minutes} 1e3 fixes")
+        (line,) = noted(editor)
+        assert line["snooze"]["session_id"] == "s0"
+    assert editor.lua(complete, "Bellboard park 3") == ["30", "30a"]
+
+
 def test_what_is_before_the_cursor_is_completed(nvim: Editors, version: str) -> None:
     """In the middle of a line too; what follows stays."""
     editor = nvim(version, QUIET)

@@ -193,9 +193,14 @@ arguments.answers = function(before)
 end
 -- stylua: ignore
 for _, verb in ipairs({
-  'goto', 'snooze', 'park', 'answer', 'explain', 'forget', 'history', 'name', 'set',
+  'goto', 'park', 'answer', 'explain', 'forget', 'history', 'name', 'set',
 }) do
   arguments[verb] = which.names
+end
+arguments.snooze = function(before)
+  return vim.tbl_filter(function(name)
+    return before ~= '' or not tonumber(name:match('^%S+')) -- it would be read as minutes
+  end, which.names())
 end
 
 --- What follows our command in a command line, which may begin with modifiers or other commands.
@@ -217,7 +222,7 @@ end
 ---@return string
 local function begun(verb, before)
   local words = words_of(before)
-  if verb == 'label' or verb == 'snooze' and (words[1] or ''):find('^%d+$') then
+  if verb == 'label' or verb == 'snooze' and tonumber(words[1]) then
     table.remove(words, 1)
   end
   return #words > 0 and table.concat(words, ' ') .. ' ' or ''
