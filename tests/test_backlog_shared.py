@@ -205,3 +205,24 @@ def test_a_batch_leaves_deadlines_to_what_still_waits(
     assert statuses(clerk.board) == {"s": "working", "other": "blocked"}
     assert [c.transition.after for c in clerk.store.changes()] == ["working", "working", "blocked"]
     agrees_with_its_log(clerk)
+
+
+def test_deadlines_wait_for_what_comes_while_a_backlog_is_read(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is listed after that, as is what is left if somebody removes files meanwhile."""
+    monkeypatch.setattr("bellboard.hosting.backlog.SLICE", -1.0)  # one file at a time
+    clerk, asks = make(), {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
+    emit(clerk, clock, "UserPromptSubmit")
+    emit(clerk, clock, "PreToolUse", **asks)
+    emit(clerk, clock, "PermissionRequest", **asks)
+    gone = emit(clerk, clock, "UserPromptSubmit", "other")
+    assert clerk.step(clock()).more and clerk.step(clock()).more
+    (clerk.spool.new / gone).unlink()
+    clock.advance(0.1)
+    emit(clerk, clock, "PostToolUse", **asks)
+    clock.advance(20)
+    while clerk.step(clock()).more:
+        pass
+    assert [c.transition.after for c in clerk.store.changes()] == ["working"]
+    assert clerk.board.ledger.clock == clock()

@@ -132,6 +132,10 @@ def test_what_cannot_be_loaded_is_tried_once_for_all_events_until_the_next_resca
         assert expected == failing.tried
         dialects.try_again()
         clerk.try_again()
+    arrived = clerk.spool.new / put(clerk.spool, "UserPromptSubmit", "after", clock())
+    clerk.step(clock.advance(1), {str(arrived)})
+    assert failing.tried == 3  # all that waits is tried, not only what arrived
+    assert "update" in clerk.notes
     assert 20 == clerk.spool.counts()["pending"]
 
 

@@ -44,7 +44,9 @@ class Backlog:
         self.names: list[str] = []  # newest first
         self.batch: list[str] = []  # the files of the current transaction, which may be to blame
         self.refused = 0  # files set aside
+        self._listed = 0.0  # when
         self._unloaded: dict[str, str] = {}  # files that wait for code that cannot be loaded → why
+        self._again = False  # whether to try those again
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
 
@@ -58,8 +60,11 @@ class Backlog:
             raise ImportError(f"hosting.decoding: {e}") from e
         return Decoder()
 
-    def scan(self, arrived: Collection[str]) -> None:
+    def scan(self, arrived: Collection[str], now: float) -> None:
         """List what waits; if that is more than one transaction holds, claim to work through it."""
+        if self._again:
+            self._unloaded, self._again, arrived = {}, False, ()
+        self._listed = now
         names = self._owner.spool.only(arrived) or self._owner.spool.scan()[::-1]
         self.names = [n for n in names if n not in self._unloaded] if self._unloaded else names
         if len(self.names) > self._most:
@@ -95,10 +100,11 @@ class Backlog:
 
         If the last transaction failed, this one may be without a file, for the deadlines alone.
         """
-        for name in reversed(self.names if self.batch else ()):
+        while self.batch and self.names:
             with contextlib.suppress(FileNotFoundError):
-                return min(now, os.lstat(self._owner.spool.new / name).st_mtime)
-        return now
+                return min(now, os.lstat(self._owner.spool.new / self.names[-1]).st_mtime)
+            self.names.pop()  # it is gone
+        return min(now, self._listed) if self.batch else now  # more may have come since
 
     def narrow(self, error: Exception) -> str:
         """Take fewer files next time; return the one that cannot be written, once it is known.
@@ -133,7 +139,7 @@ class Backlog:
 
     def try_again(self) -> None:
         """Fold what waits for code, if that can be loaded now."""
-        self._unloaded.clear()
+        self._again = bool(self._unloaded)
 
     def blame(self, name: str, reason: str) -> None:
         """Set a file aside with the traceback of the error that is being handled."""

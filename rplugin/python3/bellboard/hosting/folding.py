@@ -238,7 +238,7 @@ class Clerk:
                 spool.claim_slots()
             old = bool(backlog.names)  # more may have come since it was listed
             if not old:
-                backlog.scan(arrived)
+                backlog.scan(arrived, now)
             folded = list(self._set_back(now)) if self._is_set_back(now) else []
             names, fresh = backlog.fold(folded, now)
             folded += [("", f) for f in self.board.advance(backlog.reaches(now))]
