@@ -328,7 +328,8 @@ def is_answer(s: Session, b: Block, e: Event) -> bool:
     if e.kind in ("batch", "agent batch"):
         return True
     if b.tool_id and e.tool_id:
-        return b.tool_id == e.tool_id and not is_guess(s, b)
+        is_last = b.asks == "form" and b.tool_id not in s.tools and is_of(e.tool, b.tool, b.asks)
+        return (b.tool_id == e.tool_id or is_last) and not is_guess(s, b)
     if had_finished(s, e.tool_id, b.since):  # now it is also in the log
         return False
     tool = e.tool or name_of(s, e.tool_id)
