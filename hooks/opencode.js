@@ -89,7 +89,9 @@ export const Bellboard = async ({ client, directory }) => {
     const said = { type, directory, ...(parent && { parent }), ...first, properties }
     // What asks is reported whole: what was cut cannot be answered from afar.
     const told = report("opencode", process.pid, type, said, ASKS[type] ? null : cut)
-    return told.then((isWritten) => isWritten || delete latest[session]) // it is repeated
+    return told.then((isWritten) => {
+      if (!isWritten && latest[session] === status) delete latest[session] // it is repeated
+    })
   }
 
   const heard = ({ type, properties }) => {

@@ -43,7 +43,7 @@ const run = (agent, pid, event, payload) =>
     for (const each of [emit, emit.stdin]) each.unref?.()
   })
 // While reports make progress, an agent does not end before its last one was told, and one that
-// waits for that does not go on.  It hears whether that report is known to have been written.
+// waits for that does not go on.  It hears whether that report's `emit` ran to its end.
 const inTime = (told) =>
   new Promise((done) => {
     const end = (isWritten) => {

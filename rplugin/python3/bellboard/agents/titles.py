@@ -16,7 +16,7 @@ from typing import Final
 from .dialect import Dialect, Seen
 
 LONGEST_TITLE: Final = 300  # characters of a title to read
-ASKS_NOTHING: Final = Seen("")  # that is all it says
+ASKS_NOTHING: Final = Seen("")  # that is all it says; neither that it works
 
 
 class Titles:
@@ -40,8 +40,10 @@ class Titles:
             return None
         if seen.says != "idle":
             self._at_rest = self._dialect.at_rest(text)
-        elif not text.startswith(self._at_rest):
-            return None  # of a shell, or of the user
+        elif not text.startswith(self._at_rest):  # of a shell, of the user, or renamed at rest
+            if self._said is None or self._said.says != "busy":
+                return None
+            seen = ASKS_NOTHING  # hooks decide whether it works
         self._shows_work = self._shows_work or seen.says == "busy"
         if seen.says == "idle" and not self._shows_work:
             seen = ASKS_NOTHING

@@ -28,4 +28,4 @@ def titled(text: str) -> Seen | None:
 
 def at_rest(text: str) -> str:
     """Return a title without its sign."""
-    return _SIGN.sub("", text, count=1)
+    return _SIGN.sub("", text, count=1).strip()
