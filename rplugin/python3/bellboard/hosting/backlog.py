@@ -95,16 +95,22 @@ class Backlog:
         # A backlog is folded with the clock of its events, so that deadlines between them count.
         return self._decoder.events(item, max(self._owner.board.ledger.clock, min(now, item.t)))
 
+    def oldest(self, otherwise: float) -> float:
+        """Return the time of the next file, if one waits."""
+        while self.names:
+            with contextlib.suppress(FileNotFoundError):
+                return os.lstat(self._owner.spool.new / self.names[-1]).st_mtime
+            self.names.pop()  # it is gone
+        return otherwise
+
     def reaches(self, now: float) -> float:
         """Return up to when nothing waits any more: what waits may end a later deadline.
 
         If the last transaction failed, this one may be without a file, for the deadlines alone.
         """
-        while self.batch and self.names:
-            with contextlib.suppress(FileNotFoundError):
-                return min(now, os.lstat(self._owner.spool.new / self.names[-1]).st_mtime)
-            self.names.pop()  # it is gone
-        return min(now, self._listed) if self.batch else now  # more may have come since
+        if not self.batch:
+            return now
+        return min(now, self.oldest(otherwise=self._listed))  # more may have come since
 
     def narrow(self, error: Exception) -> str:
         """Take fewer files next time; return the one that cannot be written, once it is known.
@@ -174,11 +180,8 @@ class Backlog:
                 into += [(name if f.event.kind == event.kind else "", f) for f in folded]
         except MemoryError:
             raise
-        except (
-            ImportError,
-            SyntaxError,
-            OSError,
-        ) as e:  # no event's fault: another host may have it
+        except (ImportError, SyntaxError, OSError) as e:
+            # No event's fault: another host may be able to fold it.
             if isinstance(e, OSError) and e.errno in OF_THE_SYSTEM:
                 raise
             self._unloaded[name] = str(e)

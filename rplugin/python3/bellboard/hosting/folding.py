@@ -271,10 +271,8 @@ class Clerk:
 
     def _set_back(self, now: float) -> Iterator[tuple[str, Folded]]:
         """Set the board's clock back with the machine's; this is logged, so that it replays."""
-        t = now
-        for name in self._backlog.names[-1:]:  # waiting events may have happened since, and count
-            with contextlib.suppress(FileNotFoundError):
-                t = min(t, max(now - UNNOTICED, os.lstat(self.spool.new / name).st_mtime))
+        # Waiting events may have happened since, and count.
+        t = min(now, max(now - UNNOTICED, self._backlog.oldest(otherwise=now)))
         if self._watched_since is not None and self._watched_since > t:
             self._watched_since = t
             self.store.set_option("watched_since", t, os.getpid(), now)
