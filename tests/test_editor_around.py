@@ -5,12 +5,21 @@ from __future__ import annotations
 import pytest
 
 from asked import asks, command, edit, play
+from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
 from test_editor_answer import CALM, counts, opened, pressed, sent
 
 pytestmark = pytest.mark.editor
+
+
+def reads(editor: Editor) -> None:
+    """Open the only request."""
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    opened(editor, "api", "Run a command")
 
 
 def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> None:
@@ -57,10 +66,7 @@ def test_a_key_for_a_prompt_grants_nothing(
 ) -> None:
     """One that ends it is also a key of the view; the next one may have been meant for it."""
     editor = nvim(version, {**CALM, "answer": {"ready": 0.3}}, columns=70, lines=30)
-    host, api = Host(editor), asks("api")
-    play(editor, command(api, "make"))
-    host.push(api)
-    opened(editor, "api", "Run a command")
+    reads(editor)
     counts(editor)
     editor.lua("vim.schedule(function() vim.cmd(...) end)".replace("...", f"[[{prompt}]]"))
     editor.shows(shown)
@@ -90,10 +96,7 @@ def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(nvim: Editors)
 def test_both_parts_of_a_view_fit_a_small_screen(nvim: Editors, lines: int, last: str) -> None:
     """What is left out are the last rows, the other keys first, and never what is asked."""
     editor = nvim(config=CALM, columns=70, lines=lines)
-    host, api = Host(editor), asks("api")
-    play(editor, command(api, "make"))
-    host.push(api)
-    opened(editor, "api", "Run a command")
+    reads(editor)
     editor.shows(last)
     rows = editor.shows("A   Yes, this once").lines
     assert "│ api " in rows[1]
@@ -118,10 +121,7 @@ end
 def test_other_plugins_get_each_key_once(nvim: Editors, version: str, callbacks: int) -> None:
     """Also one of a prompt, after which the keys of the view wait again."""
     editor = nvim(version, {**CALM, "answer": {"ready": 0.3}}, columns=70, lines=30)
-    host, api = Host(editor), asks("api")
-    play(editor, command(api, "make"))
-    host.push(api)
-    opened(editor, "api", "Run a command")
+    reads(editor)
     counts(editor)
     editor.lua(COUNT, callbacks)
     editor.press(":x<Esc>")
