@@ -30,6 +30,14 @@ _G.others = _G.others or {}
 others[#others + 1] = vim.api.nvim_open_win(buf, false, vim.tbl_extend('force',
   { relative = 'editor', style = 'minimal', noautocmd = true }, ...))
 """
+#: Returns the number of marks in the buffer that has most of them.
+MARKS = """
+local most = 0
+for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+  most = math.max(most, #vim.api.nvim_buf_get_extmarks(buf, -1, 0, -1, {}))
+end
+return most
+"""
 SHUT = "for _, win in ipairs(others) do vim.api.nvim_win_close(win, true) end others = {}"
 TERMINAL = """
 vim.cmd('terminal sleep 600')
@@ -370,3 +378,13 @@ def test_stop_clears_it(nvim: Editors, version: str) -> None:
     editor.shows("1 needs you")
     editor.command("ClaudeSessions stop")
     editor.hides("1 needs you")
+
+
+def test_its_buffer_does_not_grow(nvim: Editors, version: str) -> None:
+    """However often it changes: Neovim keeps the marks of a text that was replaced."""
+    editor = nvim(version, QUIET, columns=80)
+    host = Host(editor)
+    for turn in range(30):
+        host.push(blocked(detail=f"make step-{turn}"), blocked("web", f"ask {turn}"))
+        editor.shows(f"make step-{turn} ")
+    assert editor.lua(MARKS) < 30

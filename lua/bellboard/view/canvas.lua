@@ -8,10 +8,12 @@ local api = vim.api
 
 local namespace = api.nvim_create_namespace('bellboard')
 
---- Replace the text of a buffer that the user cannot change.
+--- Replace the text of a buffer that the user cannot change. Its colours go with it: Neovim would
+--- keep each as an empty mark.
 ---@param buf integer
 ---@param lines string[]
 M.replace = function(buf, lines)
+  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false

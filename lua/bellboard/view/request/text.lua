@@ -47,7 +47,6 @@ M.write = function(buf, rows)
   local texts = vim.tbl_map(function(row)
     return row.text
   end, rows)
-  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   canvas.replace(buf, texts)
   for nth, row in ipairs(rows) do
     canvas.colour(buf, nth, row.text, M.coloured(row.chunks or {}))
