@@ -25,9 +25,7 @@ local verbs = {
   prev = function(count, rest)
     bellboard.prev(count, table.concat(rest, ' '))
   end,
-  back = function()
-    bellboard.back()
-  end,
+  back = bellboard.back,
   answer = function(_, rest)
     bellboard.answer(#rest > 0 and table.concat(rest, ' ') or nil)
   end,
@@ -56,15 +54,6 @@ local verbs = {
   notices = function()
     host.notify('notices')
   end,
-  quiet = function()
-    bellboard.mode('quiet')
-  end,
-  normal = function()
-    bellboard.mode('normal')
-  end,
-  all = function()
-    bellboard.mode('all')
-  end,
   new = function(_, rest)
     require('bellboard.action.launch').new(rest)
   end,
@@ -84,13 +73,14 @@ local verbs = {
     vim.cmd.checkhealth('bellboard')
   end,
   start = function() end, -- running any subcommand starts it
-  restart = function()
-    bellboard.restart()
-  end,
-  stop = function()
-    bellboard.stop()
-  end,
+  restart = bellboard.restart,
+  stop = bellboard.stop,
 }
+for _, mode in ipairs({ 'quiet', 'normal', 'all' }) do
+  verbs[mode] = function()
+    bellboard.mode(mode)
+  end
+end
 
 --- Those that the shell program carries out, with the words as they are.
 ---@type table<string, true>

@@ -20,11 +20,10 @@ local function worded(value)
   if type(value) ~= 'table' then
     return value ~= nil and value ~= '' and tostring(value) or nil
   end
-  local parts, keys = {}, vim.tbl_keys(value)
-  table.sort(keys)
-  for _, key in ipairs(keys) do
-    local text = worded(value[key])
-    if text and value[key] ~= 0 then
+  local parts = {}
+  for key, member in vim.spairs(value) do
+    local text = worded(member)
+    if text and member ~= 0 then
       parts[#parts + 1] = type(key) == 'string' and key .. ' ' .. text or text
     end
   end

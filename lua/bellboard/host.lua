@@ -44,10 +44,7 @@ M._reply = function(number, reply)
 end
 
 --- Something the user did could not be saved. Called by the background process.
----@param text string
-M._complain = function(text)
-  message.warn(text)
-end
+M._complain = message.warn
 
 -- Reply to whoever asked the one that has ended. They may ask again at once.
 coprocess.on_end(function(channel)

@@ -8,7 +8,7 @@ local mark = require('bellboard.action.mark')
 local message = require('bellboard.message')
 local page = require('bellboard.view.page')
 local popup = require('bellboard.view.popup')
-local sections = require('bellboard.view.sections')
+local rules = require('bellboard.config.rules')
 local several = require('bellboard.action.several')
 local sgr = require('bellboard.view.sgr')
 
@@ -73,6 +73,22 @@ local function filter()
   page.first()
 end
 
+---@param open boolean
+local function fold_all(open)
+  return function()
+    page.fold_all(open)
+  end
+end
+
+---@param direction integer
+local function seek(direction)
+  return function()
+    if not page.seek(direction) then
+      message.info('no session needs you')
+    end
+  end
+end
+
 --- The value after the current one, or the first one after the last.
 ---@param field 'group'|'sort'
 ---@param among string[]
@@ -108,34 +124,10 @@ M.list = {
       end
     end,
   },
-  {
-    'unfold_all',
-    'unfold all',
-    anywhere = function()
-      page.fold_all(true)
-    end,
-  },
-  {
-    'fold_all',
-    'fold all',
-    anywhere = function()
-      page.fold_all(false)
-    end,
-  },
-  {
-    'next',
-    'next session that needs you',
-    anywhere = function()
-      M.seek(1)
-    end,
-  },
-  {
-    'prev',
-    'previous session that needs you',
-    anywhere = function()
-      M.seek(-1)
-    end,
-  },
+  { 'unfold_all', 'unfold all', anywhere = fold_all(true) },
+  { 'fold_all', 'fold all', anywhere = fold_all(false) },
+  { 'next', 'next session that needs you', anywhere = seek(1) },
+  { 'prev', 'previous session that needs you', anywhere = seek(-1) },
   { 'filter', 'filter as you type', anywhere = filter },
   {
     'unfilter',
@@ -155,16 +147,10 @@ M.list = {
   {
     'group',
     'group by urgency or repository, or not',
-    anywhere = turn('group', sections.groupings),
+    anywhere = turn('group', rules.groupings),
   },
-  { 'sort', 'sort by urgency, time or name', anywhere = turn('sort', sections.sortings) },
-  {
-    'mark',
-    'mark for the next key, or unmark',
-    all = function(list)
-      page.mark(list)
-    end,
-  },
+  { 'sort', 'sort by urgency, time or name', anywhere = turn('sort', rules.sortings) },
+  { 'mark', 'mark for the next key, or unmark', all = page.mark },
   {
     'unmark_all',
     'unmark all',
@@ -213,21 +199,8 @@ M.list = {
       host.notify('snapshot')
     end,
   },
-  {
-    'close',
-    'close',
-    anywhere = function()
-      board.close()
-    end,
-  },
+  { 'close', 'close', anywhere = board.close },
 }
-
----@param direction integer
-M.seek = function(direction)
-  if not page.seek(direction) then
-    message.info('no session needs you')
-  end
-end
 
 --- Run an action on sessions: on one, on each, or on all together.
 ---@param action bellboard.Action

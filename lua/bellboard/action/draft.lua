@@ -62,14 +62,6 @@ M.set = function(draft, field, at, text)
   end
 end
 
---- Whether a question is answered.
----@param draft bellboard.Draft
----@param at integer
----@return boolean
-M.has = function(draft, at)
-  return draft.typed[at] ~= nil or next(draft.chosen[at] or {}) ~= nil
-end
-
 --- The first question after one that is not answered.
 ---@param draft bellboard.Draft
 ---@param request bellboard.Request
@@ -79,7 +71,7 @@ M.open = function(draft, request, after)
   local count = #(request.questions or {})
   for step = 0, count - 1 do
     local at = (after + step) % count + 1
-    if not M.has(draft, at) then
+    if not (draft.typed[at] or next(draft.chosen[at] or {})) then
       return at
     end
   end

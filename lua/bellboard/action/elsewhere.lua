@@ -45,12 +45,10 @@ local function attach(socket, pane, done)
       return
     end
     gate.tmux(socket, { 'attach-session', '-t', pane.session }, function(argv, why)
-      vim.schedule(function()
-        if argv then
-          require('bellboard.action.launch').terminal(argv, { TMUX = '' }) -- it may be nested
-        end
-        done(not argv and why or nil)
-      end)
+      if argv then
+        require('bellboard.action.launch').terminal(argv, { TMUX = '' }) -- it may be nested
+      end
+      done(not argv and why or nil)
     end)
   end)
 end

@@ -82,9 +82,7 @@ end
 
 --- Whether keys count yet.
 ---@return boolean
-M.is_ready = function()
-  return guard.is_ready()
-end
+M.is_ready = guard.is_ready
 
 --- Whether keys answer it.
 ---@return boolean
@@ -167,15 +165,11 @@ M.say = function(text)
 end
 
 --- Let keys count once none has been pressed for a moment.
-M.guard = function()
-  guard.wait()
-end
+M.guard = guard.wait
 
 --- Do so now, whenever a window of a buffer of the view is entered, and after keys of a prompt.
 ---@param buf integer
-M.keep = function(buf)
-  guard.keep(buf)
-end
+M.keep = guard.keep
 
 --- Whether keys go to the view.
 ---@return boolean

@@ -11,18 +11,6 @@ local M = {}
 --- Milliseconds to read the outcome of an answer, before another message replaces it.
 local READ = 5000
 
----@param done fun(request: bellboard.Request|nil, why: string|nil)
----@return fun(reply: bellboard.Reply)
-local function unpacked(done)
-  return function(reply)
-    if reply.ok and reply.request then
-      done(reply.request)
-    else
-      done(nil, reply.why or 'the background process is older than this plugin; restart it')
-    end
-  end
-end
-
 --- Get what a session asks, in full.
 ---@param session bellboard.Session
 ---@param which {id?: string, digest?: string}|nil a request; default: the one that it shows, unless
@@ -31,7 +19,13 @@ end
 M.get = function(session, which, done)
   local wanted = which or { id = session.request or '', shown = true }
   wanted = vim.tbl_extend('error', { session_id = session.session_id }, wanted)
-  host.ask('request', wanted, unpacked(done))
+  host.ask('request', wanted, function(reply)
+    if reply.ok and reply.request then
+      done(reply.request)
+    else
+      done(nil, reply.why or 'the background process is older than this plugin; restart it')
+    end
+  end)
 end
 
 --- Whether a session still shows what it asked.

@@ -46,11 +46,8 @@ M.snooze = function(list)
     { 'an hour', 60 },
     { 'a day', 24 * 60 },
   }
-  for _, session in ipairs(list) do
-    if mark.is_snoozed(session) then
-      table.insert(choices, 1, { 'end the snooze', 0 })
-      break
-    end
+  if vim.iter(list):any(mark.is_snoozed) then
+    table.insert(choices, 1, { 'end the snooze', 0 })
   end
   vim.ui.select(choices, {
     prompt = ('Snooze %s for'):format(name_of(list)),
@@ -67,10 +64,7 @@ end
 --- Park all, or unpark them if all are parked.
 ---@param list bellboard.Session[]
 M.park = function(list)
-  local on = false
-  for _, session in ipairs(list) do
-    on = on or not mark.is_parked(session)
-  end
+  local on = not vim.iter(list):all(mark.is_parked)
   for _, session in ipairs(list) do
     mark.park(session.session_id, on)
   end

@@ -1,10 +1,13 @@
 -- The values that each option accepts, and the user's options checked against them.
 local M = {}
 
--- stylua: ignore
-local STATUSES = {
-  'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle',
-}
+--- Most urgent first.
+---@type bellboard.Status[]
+M.statuses = { 'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle' }
+---@type bellboard.Grouping[]
+M.groupings = { 'urgency', 'repository', 'none' }
+---@type bellboard.Sorting[]
+M.sortings = { 'urgency', 'recent', 'name' }
 local NOTIFIED = { 'blocked', 'error', 'completed', 'background' }
 local CHANNELS = { 'float', 'notify', 'bell', 'desktop', 'sound', 'command' }
 --- Words that stand for a status.
@@ -58,8 +61,8 @@ local rules = {
   claude = { types = { 'string', 'table' }, list = true, filled = true },
   ['launch.layout'] = { among = { 'split', 'vsplit', 'tab', 'window' } },
   ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },
-  ['board.group'] = { among = { 'urgency', 'repository', 'none' } },
-  ['board.sort'] = { among = { 'urgency', 'recent', 'name' } },
+  ['board.group'] = { among = M.groupings },
+  ['board.sort'] = { among = M.sortings },
   ['board.keys'] = { inside = true, notation = true },
   ['board.keys.*'] = { types = { 'string', 'function', 'false' }, defaults = true },
   ['answer.layout'] = { among = { 'float', 'split' } },
@@ -85,7 +88,7 @@ local rules = {
   ['host.approval'] = { types = { 'boolean', 'table' }, inside = true },
   ['host.approval.enabled'] = { types = { 'boolean' } },
 }
-for _, status in ipairs(STATUSES) do
+for _, status in ipairs(M.statuses) do
   rules['icons.' .. status] = { types = { 'string' }, like = '^%C*$', example = '!' }
   rules['on.' .. status] = { types = { 'function', 'table' }, list = true }
 end

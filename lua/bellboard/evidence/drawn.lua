@@ -65,10 +65,8 @@ M.watch = function(reader)
         listen(buf)
       end
       if buf and (again or heard[buf] ~= session.session_id) then
+        forget(buf)
         heard[buf] = session.session_id
-        if reader.forget then
-          reader.forget(buf)
-        end
         local known = M.session(buf, reader.needs)
         if known then
           reader.report(buf, known)

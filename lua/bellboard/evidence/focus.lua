@@ -2,6 +2,7 @@
 local host = require('bellboard.host')
 local terminals = require('bellboard.state.terminals')
 local tmux = require('bellboard.system.tmux')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -114,22 +115,17 @@ M.attach = function()
     focus(true) -- now, since that it has no focus may follow
     here()
   end)
-  on({ 'UILeave' }, function()
-    vim.schedule(function() -- one that leaves is still listed
-      if #api.nvim_list_uis() == 0 then -- after CTRL-Z, or detached
-        focus(false)
-        host.unseen()
-      end
-    end)
-  end)
+  local function left()
+    if #api.nvim_list_uis() == 0 then -- after CTRL-Z, or detached
+      focus(false)
+      host.unseen()
+    end
+  end
+  on({ 'UILeave' }, vim.schedule_wrap(left)) -- one that leaves is still listed
   on({ 'InsertEnter', 'CmdlineEnter', 'TermEnter' }, here)
-  api.nvim_create_autocmd('User', {
-    group = group,
-    pattern = 'BellboardUpdate',
-    callback = function()
-      look()
-    end,
-  })
+  updates.on('focus.update', function()
+    look()
+  end)
   doubt()
 end
 

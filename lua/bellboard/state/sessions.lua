@@ -1,11 +1,10 @@
 -- The sessions as last published by the background process.
 local config = require('bellboard.config')
+local rules = require('bellboard.config.rules')
 
 local M = {}
 
---- Most urgent first.
----@type bellboard.Status[]
-M.statuses = { 'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle' }
+M.statuses = rules.statuses
 
 local rank = {}
 for nth, status in ipairs(M.statuses) do

@@ -52,15 +52,12 @@ end
 ---@param after bellboard.Then
 local function run(command, folder, after)
   local opts = { cwd = folder, text = true, env = { UV_PROJECT_ENVIRONMENT = folder .. '/.venv' } }
-  local started, problem = pcall(vim.system, command, opts, function(done)
-    vim.schedule(function()
-      local printed = vim.trim((done.stdout or '') .. (done.stderr or ''))
-      after(
-        done.code == 0 and done.signal == 0,
-        ('$ %s\n%s\n'):format(table.concat(command, ' '), printed)
-      )
-    end)
-  end)
+  local function ended(done)
+    local printed = vim.trim((done.stdout or '') .. (done.stderr or ''))
+    local log = ('$ %s\n%s\n'):format(table.concat(command, ' '), printed)
+    after(done.code == 0 and done.signal == 0, log)
+  end
+  local started, problem = pcall(vim.system, command, opts, vim.schedule_wrap(ended))
   if not started then
     after(false, tostring(problem):gsub('^[^:]*:%d+: ', '') .. '\n')
   end
@@ -72,18 +69,16 @@ end
 local function find(folder, after)
   local function try(place)
     local python = PYTHONS[place]
-    if not python or vim.fn.executable(python) == 1 then
-      return python
-          and run({ python, '-E', '-c', OLD_ENOUGH }, folder, function(ok)
-            if ok then
-              after(python)
-            else
-              try(place + 1)
-            end
-          end)
-        or not python and after(nil)
+    if not python then
+      return after(nil)
     end
-    try(place + 1)
+    run({ python, '-E', '-c', OLD_ENOUGH }, folder, function(ok)
+      if ok then
+        after(python)
+      else
+        try(place + 1)
+      end
+    end)
   end
   try(1)
 end

@@ -10,7 +10,6 @@ local M = {}
 ---@field running boolean
 ---@field channel? integer
 ---@field command string[]
----@field why string where the interpreter was found
 ---@field restarts integer
 ---@field gave_up? string why it was not started again, until one runs
 ---@field is_unbuilt boolean its Python packages, or its Python, are missing
@@ -26,8 +25,7 @@ local GRACE = 500
 local KEPT_LINES = 20
 
 ---@type bellboard.HostStatus
-local state =
-  { running = false, command = {}, why = '', restarts = 0, is_unbuilt = false, stderr = {} }
+local state = { running = false, command = {}, restarts = 0, is_unbuilt = false, stderr = {} }
 local crashes = 0
 local started = 0
 local pushed = false
@@ -105,7 +103,7 @@ local ended
 local function launch()
   end_pause()
   local interpreter = program.interpreter()
-  state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
+  state.command, state.stderr = interpreter.command, {}
   started, pushed, ending = ticks(), false, false
   local ok, channel = pcall(vim.fn.jobstart, program.command(), {
     rpc = true,
@@ -118,7 +116,7 @@ local function launch()
   if not ok or channel <= 0 then
     state.stderr = { tostring(channel) }
     local command = table.concat(state.command, ' ')
-    return await_build(('cannot start "%s" (%s)'):format(command, state.why))
+    return await_build(('cannot start "%s" (%s)'):format(command, interpreter.why))
   end
   state.channel, state.running = channel, true
   M.notify('start', sendable.part(greeting and greeting() or {}))

@@ -14,15 +14,7 @@ local ENOENT, ENOTDIR = 2, 20
 --- Longest path of a socket's address; libuv would truncate a longer one.
 local LONGEST = uv.os_uname().sysname == 'Linux' and 107 or 103
 --- System directories. A rootless container shows them as owned by nobody.
-local MACHINE = {
-  ['/'] = true,
-  ['/home'] = true,
-  ['/run'] = true,
-  ['/run/user'] = true,
-  ['/tmp'] = true,
-  ['/var'] = true,
-  ['/var/tmp'] = true,
-}
+local MACHINE = { '/', '/home', '/run', '/run/user', '/tmp', '/var', '/var/tmp' }
 
 ---@alias bellboard.Admitted fun(path: string|nil, why: string)
 
@@ -71,8 +63,8 @@ end
 ---@param stat uv.fs_stat.result
 ---@return string|nil why it is refused
 local function objection(path, stat)
-  local machines = stat.type == 'directory' and MACHINE[path] and stat.uid == NOBODY
-  if not machines and not is_ours(stat.uid) then
+  local nobodys = stat.type == 'directory' and stat.uid == NOBODY
+  if not (nobodys and vim.list_contains(MACHINE, path)) and not is_ours(stat.uid) then
     return path .. ' belongs to another user'
   elseif stat.type ~= 'directory' then
     return nil

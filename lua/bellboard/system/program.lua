@@ -67,15 +67,14 @@ end
 ---@param after fun(printed: string|nil, reason: string, partly: string|nil)
 M.run = function(words, after)
   local command = vim.list_extend(M.command(), words)
-  local ok, problem = pcall(vim.system, command, { text = true }, function(done)
-    vim.schedule(function()
-      if done.code == 0 and done.signal == 0 then
-        after(done.stdout, '')
-      else
-        after(nil, reason(done), done.stdout)
-      end
-    end)
-  end)
+  local function ended(done)
+    if done.code == 0 and done.signal == 0 then
+      after(done.stdout, '')
+    else
+      after(nil, reason(done), done.stdout)
+    end
+  end
+  local ok, problem = pcall(vim.system, command, { text = true }, vim.schedule_wrap(ended))
   if not ok then
     local why = tostring(problem):gsub('^[^:]*:%d+: ', '') -- without the place in Neovim's source
     after(nil, ('cannot start "%s" (%s)'):format(command[1], why))

@@ -87,14 +87,13 @@ local function adopt(buf)
   on({ 'WinResized', 'VimResized' }, later, '*')
   on('WinLeave', later)
   on('BufWinEnter', set_window_options)
-  on('SessionLoadPost', function()
-    vim.schedule(function()
-      for _, win in ipairs(page.windows()) do
-        api.nvim_win_call(win, set_window_options)
-      end
-      page.update()
-    end)
-  end, '*')
+  local function loaded()
+    for _, win in ipairs(page.windows()) do
+      api.nvim_win_call(win, set_window_options)
+    end
+    page.update()
+  end
+  on('SessionLoadPost', vim.schedule_wrap(loaded), '*')
   on('CursorMoved', beside.update)
   on('BufWinLeave', vim.schedule_wrap(beside.update))
 end

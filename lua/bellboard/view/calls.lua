@@ -113,11 +113,8 @@ end
 ---@param calling bellboard.Session[]
 ---@return bellboard.Form
 M.in_short = function(calling)
-  local first, chunks, taken = calling[1], { { ' ' }, unpack(style.tally(calling)) }, 0
-  for _, chunk in ipairs(chunks) do
-    taken = taken + cells.width(chunk[1])
-  end
-  local words, waits = first.words, (' %s '):format(age.of(first.since))
+  local first, chunks = calling[1], { { ' ' }, unpack(style.tally(calling)) }
+  local taken, words, waits = cells.sum(chunks), first.words, (' %s '):format(age.of(first.since))
   local most = math.min(config.get().float.width, vim.o.columns - 2) - taken - 2
   local name = cells.cut(words.project, math.min(16, most - cells.width(waits)))
   local room = most - cells.width(name) - cells.width(waits)

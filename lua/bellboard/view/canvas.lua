@@ -1,5 +1,6 @@
 -- Buffers to show text in. Of lines with coloured chunks, only those that have changed are
 -- written.
+local cells = require('bellboard.view.cells')
 local windows = require('bellboard.system.windows')
 
 local M = {}
@@ -101,11 +102,7 @@ end
 ---@param chunks bellboard.Chunk[]
 ---@return string
 M.text = function(chunks)
-  local parts = {}
-  for nth, chunk in ipairs(chunks) do
-    parts[nth] = chunk[1]
-  end
-  return (table.concat(parts):gsub('%s+$', ''))
+  return (cells.joined(chunks):gsub('%s+$', ''))
 end
 
 --- Colour a line that shows that text of these chunks.

@@ -116,6 +116,28 @@ local function width_of(text)
 end
 M.width = width_of
 
+--- The width of chunks.
+---@param chunks bellboard.Chunk[]
+---@return integer
+M.sum = function(chunks)
+  local sum = 0
+  for _, chunk in ipairs(chunks) do
+    sum = sum + width_of(chunk[1])
+  end
+  return sum
+end
+
+--- The text of chunks.
+---@param chunks bellboard.Chunk[]
+---@return string
+M.joined = function(chunks)
+  local parts = {}
+  for nth, chunk in ipairs(chunks) do
+    parts[nth] = chunk[1]
+  end
+  return table.concat(parts)
+end
+
 --- Cut the text to at most this many cells.
 ---@param text string
 ---@param cells integer

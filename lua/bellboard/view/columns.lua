@@ -167,16 +167,11 @@ M.chunks = function(session, columns, mixed, marked)
   if columns.place > 0 then
     at = at .. '  ' .. cells.fit(columns.places[session], columns.place)
   end
-  local room = width - 1 - cells.width(at)
-  for _, chunk in ipairs(head) do
-    room = room - cells.width(chunk[1])
-  end
+  local room = width - 1 - cells.width(at) - cells.sum(head)
   local doing = measured(session, width >= TITLES).widths.doing
   local tail = notes(session, math.max(math.floor(room / 2), room - doing))
-  for _, chunk in ipairs(tail) do
-    room = room - cells.width(chunk[1])
-  end
-  head[#head + 1] = { cells.fit(texts.doing, math.max(room, 8)), 'BellboardDetail' }
+  room = math.max(room - cells.sum(tail), 8)
+  head[#head + 1] = { cells.fit(texts.doing, room), 'BellboardDetail' }
   vim.list_extend(head, tail)
   head[#head + 1] = { at, 'BellboardDim' }
   return session.link_since and style.faded(head) or head

@@ -86,8 +86,8 @@ local function whereabouts(session, add)
   local pull_request = { session.words.pull_request, session.pull_request_state }
   add('pr', table.concat(pull_request, ' ') .. ' ' .. (session.pull_request_url or ''))
   add('ports', table.concat(session.ports or {}, ', '))
-  local pid = session.pid and tostring(session.pid) or ''
-  add('process', table.concat({ pid, session.tty or '', session.terminal_program or '' }, ' '))
+  local process = { session.pid or '', session.tty or '', session.terminal_program or '' }
+  add('process', table.concat(process, ' '))
   add('ssh', session.ssh)
   add('session', session.session_id)
   if #(session.previous or {}) > 0 then

@@ -2,6 +2,7 @@
 -- line. It makes room for whatever else is on the screen.
 local calls = require('bellboard.view.calls')
 local canvas = require('bellboard.view.canvas')
+local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local corner = require('bellboard.view.corner')
 local ink = require('bellboard.view.ink')
@@ -49,11 +50,7 @@ end
 
 ---@param lines bellboard.Chunk[][]
 local function draw(lines)
-  local wanted = vim.tbl_map(function(chunks)
-    return table.concat(vim.tbl_map(function(chunk)
-      return chunk[1]
-    end, chunks))
-  end, lines)
+  local wanted = vim.tbl_map(cells.joined, lines)
   if vim.deep_equal(wanted, texts) then
     return
   end
@@ -164,6 +161,10 @@ end
 ---@param form bellboard.Form
 ---@param spot bellboard.Corner
 local function show(form, spot)
+  local same_frame = shown and (shown.title == nil) == (form.title == nil)
+  if not (is_open() and same_frame) then
+    hide()
+  end
   if not (buf and api.nvim_buf_is_loaded(buf)) then -- `:%bd` unloads it
     discard()
     buf, texts = create(), {}
@@ -179,12 +180,9 @@ local function show(form, spot)
   if vim.fn.has('nvim-0.11') == 1 then
     layout.focusable, layout.mouse = false, true
   end
-  local same_frame = shown and (shown.title == nil) == (form.title == nil)
-  if is_open() and same_frame then
+  if is_open() then
     api.nvim_win_set_config(win, layout)
   else
-    hide()
-    draw(form.lines)
     win = api.nvim_open_win(buf, false, vim.tbl_extend('error', layout, { noautocmd = true }))
     ink.frame(win)
     vim.wo[win].wrap = false

@@ -45,16 +45,6 @@ local fields = {
 local LEAST = { asks = 6, detail = 6, title = 6, branch = 3 }
 local NAME = 16 -- maximum width of a project's name
 
----@param items bellboard.Item[]
----@return integer
-M.width = function(items)
-  local sum = 0
-  for _, item in ipairs(items) do
-    sum = sum + cells.width(item[1])
-  end
-  return sum
-end
-
 --- Fill in a format. A field that is empty or does not fit is left out with the text before it; the
 --- fields that may be cut share the remaining width.
 ---@param format string

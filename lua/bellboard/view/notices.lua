@@ -47,11 +47,9 @@ local function when_free(speak)
   api.nvim_create_autocmd('ModeChanged', {
     group = api.nvim_create_augroup('bellboard.notice', { clear = false }),
     once = true,
-    callback = function()
-      vim.schedule(function()
-        when_free(speak)
-      end)
-    end,
+    callback = vim.schedule_wrap(function()
+      when_free(speak)
+    end),
   })
 end
 

@@ -136,10 +136,7 @@ local function heading(all, listed, width, choice)
   end
   local right = sessions.stale() and 'outdated  g? help ' or 'g? help '
   local counts = width >= 60 and style.tally(all) or {}
-  local room = width - 2 - #right
-  for _, chunk in ipairs(counts) do
-    room = room - cells.width(chunk[1])
-  end
+  local room = width - 2 - #right - cells.sum(counts)
   local left = table.concat({ ' ' .. count, unpack(chosen(choice)) }, ' · ')
   local chunks = { { cells.fit(left, math.max(room, 10)), 'BellboardDim' } }
   vim.list_extend(chunks, counts)
@@ -152,15 +149,13 @@ end
 ---@param width integer
 ---@return bellboard.Line
 local function title(section, folded, width)
-  local name, room, summary = cells.safe(section.title), width - 2, {}
+  local name, summary = cells.safe(section.title), {}
   if folded then
     local inside = amount(#section.sessions, 'session')
     summary = { { ('  ▸ %s  '):format(inside), 'BellboardDim' } }
     vim.list_extend(summary, style.tally(section.sessions))
   end
-  for _, chunk in ipairs(summary) do
-    room = room - cells.width(chunk[1])
-  end
+  local room = width - 2 - cells.sum(summary)
   local group = section.key == 'needs' and 'BellboardBlocked' or 'BellboardRepository'
   name = cells.cut(name ~= '' and name or 'elsewhere', math.max(room, 8))
   local made = line({ { ' ' .. name, group }, unpack(summary) })

@@ -7,11 +7,6 @@ local M = {}
 ---@alias bellboard.Grouping 'urgency'|'repository'|'none'
 ---@alias bellboard.Sorting 'urgency'|'recent'|'name'
 
----@type bellboard.Grouping[]
-M.groupings = { 'urgency', 'repository', 'none' }
----@type bellboard.Sorting[]
-M.sortings = { 'urgency', 'recent', 'name' }
-
 ---@class bellboard.BoardChoice what the user wants to see
 ---@field group bellboard.Grouping
 ---@field sort bellboard.Sorting

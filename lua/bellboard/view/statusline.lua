@@ -1,5 +1,6 @@
 -- The text of the statusline: computed on changes, looked up on redraws.
 local buttons = require('bellboard.view.buttons')
+local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local format = require('bellboard.view.format')
 local ink = require('bellboard.view.ink')
@@ -105,7 +106,7 @@ layouts.counts = function()
     return rest
   end
   local gap = #rest > 0 and { { '  ' } } or {}
-  local items = blocked_items(options.width - format.width(rest) - format.width(gap))
+  local items = blocked_items(options.width - cells.sum(rest) - cells.sum(gap))
   return vim.list_extend(vim.list_extend(items, gap), rest)
 end
 
@@ -122,16 +123,16 @@ layouts.sessions = function()
     local on = buttons.number({ id = session.session_id })
     local gap = nth > 1 and { { '  ' } } or {}
     local more = nth < left and #tostring(left) + 3 or 0 -- room for the number of those left out
-    local space = room - format.width(gap) - more
+    local space = room - cells.sum(gap) - more
     local wanted, group = options.format.session, style.group(session)
     local most = nth == 1 and space or options.width -- the first may be cut
     local item = format.fill(wanted, format.of_session(session), most, group, on)
-    if nth > 1 and format.width(item) > space then
+    if nth > 1 and cells.sum(item) > space then
       items[#items + 1] = { ('  …%d'):format(left - nth + 1) }
       break
     end
     vim.list_extend(vim.list_extend(items, gap), item)
-    room = room - format.width(gap) - format.width(item)
+    room = room - cells.sum(gap) - cells.sum(item)
   end
   return items
 end
@@ -189,14 +190,11 @@ end
 ---@return boolean changed
 local function work_out(layout)
   local before = texts[layout]
-  local items, parts = layouts[layout](), {}
+  local items = layouts[layout]()
   if #items > 0 and sessions.stale() then -- not everybody sees colours
     items = vim.list_extend(vim.list_slice(items), { { ' outdated' } })
   end
-  for nth, item in ipairs(items) do
-    parts[nth] = item[1]
-  end
-  texts[layout] = { items = items, styled = {}, plain = defused(table.concat(parts)) }
+  texts[layout] = { items = items, styled = {}, plain = defused(cells.joined(items)) }
   if before and before.styled.StatusLine == styled_on(layout, 'StatusLine') then
     texts[layout] = before
     return false
@@ -212,10 +210,7 @@ local function label_terminals()
     if api.nvim_buf_is_valid(buf) then
       local session, text = sessions.of_tty(tty), ''
       if session then
-        for _, item in ipairs(format.fill(wanted, format.of_session(session), 60, '')) do
-          text = text .. item[1]
-        end
-        text = defused(text)
+        text = defused(cells.joined(format.fill(wanted, format.of_session(session), 60, '')))
       end
       if (vim.b[buf].bellboard_status or '') ~= text then
         vim.b[buf].bellboard_status = text
@@ -263,11 +258,10 @@ M.update = function()
 end
 
 --- The items of a layout, for components with their own colours. A new table only after a change.
----@param layout? bellboard.Layout
+---@param layout bellboard.Layout
 ---@return bellboard.Item[]
 M.items = function(layout)
   used = true
-  layout = layout or 'counts'
   if not texts[layout] then
     work_out(layout)
   end

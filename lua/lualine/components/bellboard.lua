@@ -2,6 +2,7 @@
 -- Options: sessions = true for an item per session, colored = false. Updates refresh lualine.
 local ink = require('bellboard.view.ink')
 local statusline = require('bellboard.view.statusline')
+local updates = require('bellboard.state.updates')
 
 local M = require('lualine.component'):extend()
 
@@ -9,17 +10,13 @@ function M:init(options)
   M.super.init(self, options)
   self.layout = self.options.sessions and 'sessions' or 'counts'
   local drawn
-  vim.api.nvim_create_autocmd('User', {
-    group = vim.api.nvim_create_augroup('bellboard.lualine.' .. self.component_no, {}),
-    pattern = 'BellboardUpdate',
-    callback = function()
-      local items = statusline.items(self.layout)
-      if items ~= drawn then -- not every update changes the text
-        drawn = items
-        require('lualine').refresh()
-      end
-    end,
-  })
+  updates.on('lualine.' .. self.component_no, function()
+    local items = statusline.items(self.layout)
+    if items ~= drawn then -- not every update changes the text
+      drawn = items
+      require('lualine').refresh()
+    end
+  end)
 end
 
 --- A group's colour on the background of this section in this mode.

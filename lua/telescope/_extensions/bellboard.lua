@@ -3,6 +3,7 @@ local picker_keys = require('bellboard.picker.keys')
 local bellboard = require('bellboard')
 local rows = require('bellboard.picker.rows')
 local preview = require('bellboard.view.preview')
+local updates = require('bellboard.state.updates')
 
 local action_state = require('telescope.actions.state')
 local actions = require('telescope.actions')
@@ -54,25 +55,14 @@ end
 ---@param prompt integer
 ---@param entries table<string, table>
 local function follow(prompt, entries)
-  local group = vim.api.nvim_create_augroup('bellboard.telescope', {})
-  vim.api.nvim_create_autocmd('User', {
-    group = group,
-    pattern = 'BellboardUpdate',
-    callback = function()
-      local picker = action_state.get_current_picker(prompt)
-      if picker then
-        picker.selection_strategy = 'follow'
-        picker:refresh(finder(entries), { reset_prompt = false })
-      end
-    end,
-  })
-  vim.api.nvim_create_autocmd('BufWipeout', {
-    group = group,
-    buffer = prompt,
-    callback = function()
-      vim.api.nvim_del_augroup_by_id(group)
-    end,
-  })
+  updates.on('telescope', function()
+    local picker = action_state.get_current_picker(prompt)
+    if picker then
+      picker.selection_strategy = 'follow'
+      picker:refresh(finder(entries), { reset_prompt = false })
+    end
+    return not vim.api.nvim_buf_is_valid(prompt)
+  end)
 end
 
 ---@param prompt integer

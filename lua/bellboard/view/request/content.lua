@@ -2,49 +2,16 @@
 local cells = require('bellboard.view.cells')
 local parts = require('bellboard.view.request.parts')
 local place = require('bellboard.view.place')
-local wrap = require('bellboard.view.request.wrap')
 
 local M = {}
+
+local say, marked = parts.say, parts.marked
 
 ---@class bellboard.Draft what the user has chosen so far
 ---@field chosen table<integer, table<integer, true>> by question, its options
 ---@field typed table<integer, string> by question
 ---@field values table<integer, any> by field
 ---@field refused table<string, string> by choice, the text of an answer that was refused
-
----@param rows bellboard.Row[]
----@param text string
----@param width integer
----@param group? string
----@param indent? string
----@param spot? bellboard.Spot
-local function say(rows, text, width, group, indent, spot)
-  indent = indent or ''
-  for _, each in ipairs(wrap.text(text, width - #indent)) do
-    local row = parts.row(indent .. each.text, group)
-    row.spot = spot
-    rows[#rows + 1] = row
-  end
-end
-
---- A row that starts with a mark; what does not fit goes below its text.
----@param rows bellboard.Row[]
----@param head string
----@param text string
----@param width integer
----@param spot bellboard.Spot
----@param group? string
-local function marked(rows, head, text, width, spot, group)
-  local blank = (' '):rep(cells.width(head))
-  for nth, each in ipairs(wrap.text(text, width - #blank)) do
-    local start = nth == 1 and head or blank
-    rows[#rows + 1] = {
-      text = start .. each.text,
-      chunks = { { start, 'BellboardKey' }, { each.text, group } },
-      spot = spot,
-    }
-  end
-end
 
 ---@param question bellboard.Question
 ---@param at integer
@@ -74,15 +41,8 @@ local function question_of(question, at, draft, width, rows)
   end
 end
 
---- A value of a form, in words.
----@param value any
----@return string
-local function shown(value)
-  if type(value) == 'boolean' then
-    return value and 'yes' or 'no'
-  end
-  return value == nil and '' or tostring(value)
-end
+--- Values of a form, in words.
+local WORDS = { [true] = 'yes', [false] = 'no' }
 
 ---@param request bellboard.Request
 ---@param draft bellboard.Draft
@@ -101,7 +61,7 @@ local function form_of(request, draft, width, rows)
     local value = draft.values[nth]
     local head = parts.INDENT .. cells.fit(name(field), widest) .. '  '
     local kind = field.options and #field.options > 0 and 'choose' or field.type or 'string'
-    local text = value == nil and ('(%s)'):format(kind) or shown(value)
+    local text = value == nil and ('(%s)'):format(kind) or WORDS[value] or tostring(value)
     local group = value == nil and 'BellboardDim' or 'BellboardChosen'
     marked(rows, head, text == '' and '""' or text, width, { field = nth }, group)
     if (field.description or '') ~= '' then
@@ -139,9 +99,7 @@ end
 ---@return bellboard.Row[]
 M.rows = function(session, request, draft, width, title)
   local rows = {}
-  if title then
-    say(rows, title, width, 'BellboardHeading')
-  end
+  say(rows, title, width, 'BellboardHeading')
   say(rows, asker(session, request), width, 'BellboardDim')
   for _, part in ipairs(request.parts or {}) do
     rows[#rows + 1] = parts.row('')

@@ -2,7 +2,6 @@
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local parts = require('bellboard.view.request.parts')
-local wrap = require('bellboard.view.request.wrap')
 
 local M = {}
 
@@ -49,16 +48,8 @@ end
 local function choice(rows, lhs, words, foot, width)
   local wide = math.max(4, cells.width(lhs) + 2)
   lhs = (foot.is_over or foot.is_only_there) and '' or lhs
-  for nth, each in ipairs(wrap.text(words, width - wide)) do
-    local head = cells.fit(nth == 1 and lhs or '', wide)
-    rows[#rows + 1] = {
-      text = head .. each.text,
-      chunks = {
-        { head, foot.can and 'BellboardKey' or 'BellboardDim' },
-        { each.text, foot.is_over and 'BellboardDim' or nil },
-      },
-    }
-  end
+  local group, key = foot.is_over and 'BellboardDim' or nil, not foot.can and 'BellboardDim' or nil
+  parts.marked(rows, cells.fit(lhs, wide), words, width, nil, group, key)
 end
 
 --- What the key that fills in does here, if anything.
@@ -83,12 +74,8 @@ local function others(rows, request, foot, width)
   local filled = not foot.is_over and M.fills(request)
   local chunks, used, goes = {}, 0, not foot.is_done
   local function put()
-    local row = parts.row('')
-    row.chunks = chunks
-    for _, chunk in ipairs(chunks) do
-      row.text = row.text .. chunk[1]
-    end
-    rows[#rows + 1], chunks, used = row, {}, 0
+    rows[#rows + 1] = { text = cells.joined(chunks), chunks = chunks }
+    chunks, used = {}, 0
   end
   for _, hint in ipairs({
     filled and { 'fill', filled } or false,
@@ -131,9 +118,7 @@ local function beside(rows, request, width)
     what,
     M.key_of('close') or ':q'
   )
-  for _, each in ipairs(#request.parts > 1 and wrap.text(text, width) or {}) do
-    rows[#rows + 1] = parts.row(each.text, 'BellboardStatus')
-  end
+  parts.say(rows, #request.parts > 1 and text or nil, width, 'BellboardStatus')
 end
 
 --- All rows below a request.
@@ -146,14 +131,10 @@ M.rows = function(request, foot, width)
   if foot.is_diff then
     beside(rows, request, width)
   end
-  for _, each in ipairs(foot.status and wrap.text(foot.status, width) or {}) do
-    rows[#rows + 1] = parts.row(each.text, 'BellboardStatus')
-  end
+  parts.say(rows, foot.status, width, 'BellboardStatus')
   local go = M.key_of('go')
   local there = ('It can only be answered there%s.'):format(go and ': press ' .. go or '')
-  for _, each in ipairs(foot.is_only_there and wrap.text(there, width) or {}) do
-    rows[#rows + 1] = parts.row(each.text, 'BellboardStatus')
-  end
+  parts.say(rows, foot.is_only_there and there or nil, width, 'BellboardStatus')
   for _, each in ipairs(request.choices or {}) do
     local lhs, reply = foot.keys[each.id] and M.key_of(foot.keys[each.id]), M.key_of('reply')
     local is_twofold = each.needs == 'message?' and reply ~= nil

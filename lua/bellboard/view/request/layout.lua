@@ -26,16 +26,8 @@ local FRAMES = {
 local function borders()
   local frame = FRAMES[ink.border()] or FRAMES[ink.plain_border()]
   local nw, ne, sw, se, across, down, west, east = unpack(frame)
-  return { nw, across, ne, down, east, across, west, down }, {
-    '',
-    '',
-    '',
-    down,
-    se,
-    across,
-    sw,
-    down,
-  }
+  local above = { nw, across, ne, down, east, across, west, down }
+  return above, { '', '', '', down, se, across, sw, down }
 end
 
 ---@return boolean
@@ -72,20 +64,6 @@ local function floats(high, foot)
     vim.tbl_extend('error', { row = top + height + 2, height = foot, border = below }, both)
 end
 
---- Where they go as splits.
----@param body integer|nil window
----@param foot integer rows of the foot
----@return vim.api.keyset.win_config body
----@return vim.api.keyset.win_config foot
-local function splits(body, foot)
-  local height = math.max(math.floor(vim.o.lines * 0.5), 6)
-  return { split = 'below', win = -1, height = height }, {
-    split = 'below',
-    win = body,
-    height = foot,
-  }
-end
-
 --- Where both parts go.
 ---@param body integer|nil window of the upper one, if it is open
 ---@param high integer rows of the text
@@ -93,10 +71,11 @@ end
 ---@return vim.api.keyset.win_config body
 ---@return vim.api.keyset.win_config foot
 M.of = function(body, high, foot)
-  if M.is_split() then
-    return splits(body, foot)
+  if not M.is_split() then
+    return floats(high, foot)
   end
-  return floats(high, foot)
+  local above = { split = 'below', win = -1, height = math.max(math.floor(vim.o.lines * 0.5), 6) }
+  return above, { split = 'below', win = body, height = foot }
 end
 
 return M

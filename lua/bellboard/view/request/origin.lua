@@ -10,11 +10,9 @@ local api = vim.api
 ---@param is_split boolean the sizes of windows will change
 ---@return fun()
 M.keep = function(is_split)
-  local win, mode, sizes = api.nvim_get_current_win(), api.nvim_get_mode().mode, nil
+  local win, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
   local buf, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
-  if is_split then
-    sizes = vim.fn.winrestcmd()
-  end
+  local sizes = is_split and vim.fn.winrestcmd() or nil
   if mode:find('^[iRt]') then
     vim.cmd.stopinsert()
   else

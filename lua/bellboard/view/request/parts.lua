@@ -1,4 +1,5 @@
 -- The rows of what a request is about: commands, texts, files, diffs, plans.
+local cells = require('bellboard.view.cells')
 local wrap = require('bellboard.view.request.wrap')
 
 local M = {}
@@ -35,6 +36,42 @@ local SYNTAX = { command = 'sh', plan = 'markdown', json = 'json' }
 ---@return bellboard.Row
 M.row = function(text, group)
   return { text = text, chunks = { { text, group } } }
+end
+
+--- Add rows of a text, if there is one.
+---@param rows bellboard.Row[] changed
+---@param text string|nil
+---@param width integer
+---@param group? string
+---@param indent? string
+---@param spot? bellboard.Spot
+M.say = function(rows, text, width, group, indent, spot)
+  indent = indent or ''
+  for _, each in ipairs(text and wrap.text(text, width - #indent) or {}) do
+    local row = M.row(indent .. each.text, group)
+    row.spot = spot
+    rows[#rows + 1] = row
+  end
+end
+
+--- Add a row that starts with a mark; what does not fit goes below its text.
+---@param rows bellboard.Row[] changed
+---@param head string
+---@param text string
+---@param width integer
+---@param spot bellboard.Spot|nil
+---@param group? string
+---@param key? string group of the mark
+M.marked = function(rows, head, text, width, spot, group, key)
+  local blank = (' '):rep(cells.width(head))
+  for nth, each in ipairs(wrap.text(text, width - #blank)) do
+    local start = nth == 1 and head or blank
+    rows[#rows + 1] = {
+      text = start .. each.text,
+      chunks = { { start, key or 'BellboardKey' }, { each.text, group } },
+      spot = spot,
+    }
+  end
 end
 
 --- Colour the marks that stand for hidden characters. Without colours, only their text shows them.
@@ -150,14 +187,10 @@ end
 ---@param rows bellboard.Row[] changed
 M.head = function(part, width, rows)
   local head = vim.trim((part.label or '') .. '  ' .. (part.path or ''))
-  for _, row in ipairs(head ~= '' and wrap.text(head, width) or {}) do
-    rows[#rows + 1] = M.row(row.text, 'BellboardHeading')
-  end
+  M.say(rows, head ~= '' and head or nil, width, 'BellboardHeading')
   if part.warnings and #part.warnings > 0 then
     local text = ' ! hidden in it: ' .. table.concat(part.warnings, ', ') .. ' '
-    for _, row in ipairs(wrap.text(text, width)) do
-      rows[#rows + 1] = M.row(row.text, 'BellboardHidden')
-    end
+    M.say(rows, text, width, 'BellboardHidden')
   end
 end
 

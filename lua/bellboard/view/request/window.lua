@@ -51,12 +51,6 @@ M.buffer = function()
   return api.nvim_win_get_buf(assert(sheet).body)
 end
 
----@param words string
----@return string
-local function escaped(words)
-  return (words:gsub('%%', '%%%%'))
-end
-
 --- Show in the border, or the bar, what the window is about and how much is below.
 local function label()
   local more = sheet.more > 0
@@ -65,7 +59,7 @@ local function label()
   more = more and (' %s%s '):format(more, key and ': ' .. key or '') or ''
   if layout.is_split() then
     local title = table.concat(vim.tbl_map(function(chunk)
-      return ('%%#%s#%s%%*'):format(chunk[2] or 'WinBar', escaped(chunk[1]))
+      return ('%%#%s#%s%%*'):format(chunk[2] or 'WinBar', (chunk[1]:gsub('%%', '%%%%')))
     end, sheet.title))
     vim.wo[sheet.body].winbar = title .. '%=%#BellboardHidden#' .. more
     return
@@ -101,18 +95,12 @@ end
 ---@return boolean
 M.is_seen = function()
   look()
-  return sheet ~= nil and sheet.is_seen
+  return sheet.is_seen
 end
 
 ---@param win integer
 local function dress(win)
-  canvas.bare(win, {
-    foldcolumn = '1',
-    statuscolumn = '',
-    colorcolumn = '',
-    scrolloff = 0,
-    winfixheight = true,
-  })
+  canvas.bare(win, { foldcolumn = '1', scrolloff = 0, winfixheight = true })
   if api.nvim_win_get_config(win).relative ~= '' then
     vim.wo[win].winhighlight = table.concat({
       'NormalFloat:BellboardFloat',

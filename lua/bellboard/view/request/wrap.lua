@@ -26,13 +26,12 @@ local function start_of(text, width)
   return head
 end
 
---- The rows of one line; broken after a blank, unless that leaves less than half a row.
+--- The rows of a line without tabs; broken after a blank, unless that leaves less than half a row.
 ---@param text string
 ---@param width integer
 ---@return string[]
 M.line = function(text, width)
   local rows, at = {}, 1
-  text = text:gsub('\t', TAB)
   width = math.max(width, 2)
   local most = BYTES * width
   while true do
