@@ -5,8 +5,8 @@ This file does no I/O, knows no clock, and tolerates any input.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ..core.detail import ODD
 from ..core.events import Origin, is_id
-from ..core.lenient import Facts, members, storable
+from ..core.lenient import Facts, finite, members, storable
 from ..core.request import Choice, Option, Part, Question, Request, digest_of
 from ..core.visible import marked, warnings
 
@@ -29,6 +29,8 @@ CUT: Final = "the request is larger than what is kept of it; answer in its termi
 UNTOLD: Final = "it does not say what exactly it wants to do; answer in its terminal"
 ALIKE: Final = "its questions cannot be told apart; answer in its terminal"
 UNDECODED: Final = "the request has text that cannot be decoded; answer in its terminal"
+
+T = TypeVar("T")
 
 
 class Offered(Struct):
@@ -116,6 +118,19 @@ def _is_deeper(value: object, levels: int) -> bool:
     if isinstance(value, Mapping):
         value = [*value.values()]
     return isinstance(value, list) and (not levels or any(_is_deeper(x, levels - 1) for x in value))
+
+
+def decoder_of(kind: type[T]) -> Callable[[bytes], T | None]:
+    """Return what decodes a payload exactly, or returns None."""
+    decode = msgspec.json.Decoder(kind, float_hook=finite).decode
+
+    def decoded(payload: bytes) -> T | None:
+        try:
+            return decode(payload)
+        except ODD:
+            return None
+
+    return decoded
 
 
 def readable(payload: bytes, truncated: bool) -> Facts:

@@ -13,9 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import finite, object_of, text_of
+from ....core.lenient import object_of, text_of
 from ....core.request import (
     Choice,
     Part,
@@ -30,6 +29,7 @@ from ...parts import (
     STOP,
     Input,
     as_json,
+    decoder_of,
     inexact,
     part,
     readable,
@@ -61,7 +61,7 @@ class Asked(Struct):
     requested_schema: dict[str, Any] = {}
 
 
-_decode = msgspec.json.Decoder(Asked, float_hook=finite).decode
+asked_in = decoder_of(Asked)
 
 DENY: Final = Choice("deny", "No, and say why", "message?")
 EDIT: Final = Choice("edit", "Yes, but run another command", "input")
@@ -73,14 +73,6 @@ FILL: Final = Choice("fill", "Send the form", "content")
 DECLINE: Final = Choice("decline", "Decline")
 
 SETTINGS: Final = ".claude/settings.local.json"  # in the project
-
-
-def asked_in(payload: bytes) -> Asked | None:
-    """Decode the payload of a question exactly, or return None."""
-    try:
-        return _decode(payload)
-    except ODD:
-        return None
 
 
 def request(

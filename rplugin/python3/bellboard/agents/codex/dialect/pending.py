@@ -12,12 +12,9 @@ import shlex
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-import msgspec
-from msgspec import Struct
-
-from ....core.detail import ODD
 from ....core.lenient import Facts, text_of
 from .names import FLAGS, PATCH, QUESTION
+from .request import decoded
 
 COMMAND: Final = "item/commandExecution/requestApproval"
 CHANGE: Final = "item/fileChange/requestApproval"
@@ -46,24 +43,6 @@ SHELL: Final = re.compile(
 SHELL_FLAGS: Final = ("-c", "-lc")
 LONGEST: Final = 1 << 16  # characters of a command line; the time to split it grows with the square
 RESOLVED: Final = "serverRequest/resolved"
-
-
-class _Input(Struct, frozen=True):
-    command: str | None = None
-
-
-class _Payload(Struct):
-    session_id: str
-    hook_event_name: str
-    tool_name: str
-    turn_id: str | None = None
-    agent_id: str | None = None
-    tool_use_id: str | None = None
-    cwd: str | None = None
-    tool_input: _Input = _Input()
-
-
-_decode = msgspec.json.Decoder(_Payload).decode
 
 
 class Wanted(NamedTuple):
@@ -109,16 +88,14 @@ class Wanted(NamedTuple):
 
 def wanted_of(payload: bytes, tool_id: str) -> Wanted | None:
     """Return what to look for; None if the payload does not ask, or not exactly enough."""
-    try:
-        p = _decode(payload)
-    except ODD:
+    p = decoded(payload)
+    if p is None:
         return None
-    method = ASKS.get(p.tool_name, COMMAND)
-    command = p.tool_input.command or ""
-    if not p.turn_id or (method == COMMAND and not command):
+    method, command = ASKS.get(p.tool_name, COMMAND), p.tool_input.get("command")
+    if not isinstance(command, str | None) or not p.turn_id or (method == COMMAND and not command):
         return None
     thread, item = p.agent_id or p.session_id, p.tool_use_id or tool_id
-    return Wanted(method, thread, p.turn_id, item, command, p.cwd or "")
+    return Wanted(method, thread, p.turn_id, item, command or "", p.cwd or "")
 
 
 def waits(given: Facts) -> bool:

@@ -13,9 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts, converted, finite, object_of, text_of
+from ....core.lenient import Facts, converted, object_of, text_of
 from ....core.request import (
     Answer,
     Choice,
@@ -37,6 +36,7 @@ from ...parts import (
     Offered,
     as_json,
     chosen,
+    decoder_of,
     inexact,
     part,
     question,
@@ -79,14 +79,14 @@ class _Question(Struct):
     options: list[Offered] | None = None
 
 
-_decode = msgspec.json.Decoder(_Payload, float_hook=finite).decode
+decoded = decoder_of(_Payload)
 
 
 def request(
     payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
 ) -> Request | None:
     """Return what a payload asks; None if it is not the payload of a question."""
-    exact = None if truncated else _decoded(payload)
+    exact = None if truncated else decoded(payload)
     p = exact or _leniently(payload, truncated)
     questions = p.hook_event_name == "PreToolUse" and p.tool_name == QUESTION
     if not (questions or p.hook_event_name == "PermissionRequest"):
@@ -114,7 +114,7 @@ def reply(payload: bytes, answer: Answer) -> bytes:
     """Return the result that the server takes; empty if it takes none of that kind."""
     if decision := DECISIONS.get(answer.choice):
         return msgspec.json.encode({"decision": decision})
-    p = _decoded(payload)
+    p = decoded(payload)
     asked = _questions(p.tool_input) if p else None
     if answer.choice != "choose" or asked is None:
         return b""
@@ -124,13 +124,6 @@ def reply(payload: bytes, answer: Answer) -> bytes:
         if said:
             answers[q.id] = {"answers": chosen(said, q.options or ())}
     return msgspec.json.encode({"answers": answers})
-
-
-def _decoded(payload: bytes) -> _Payload | None:
-    try:
-        return _decode(payload)
-    except ODD:
-        return None
 
 
 def _leniently(payload: bytes, truncated: bool) -> _Payload:
@@ -148,7 +141,7 @@ def _leniently(payload: bytes, truncated: bool) -> _Payload:
 
 def on_disk(payload: bytes) -> tuple[OnDisk, ...]:
     """See `Dialect.on_disk`."""
-    p = _decoded(payload)
+    p = decoded(payload)
     if p is None or p.tool_name != PATCH:
         return ()
     named = dict.fromkeys(map(str.strip, _PATCHED.findall(text_of(p.tool_input, "command"))))

@@ -11,9 +11,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts, converted, finite, list_of, object_of, text_of
+from ....core.lenient import Facts, converted, list_of, object_of, text_of
 from ....core.request import (
     Answer,
     Choice,
@@ -34,6 +33,7 @@ from ...parts import (
     Offered,
     as_json,
     chosen,
+    decoder_of,
     inexact,
     part,
     question,
@@ -80,7 +80,7 @@ class _Question(Struct):
     custom: bool | None = None  # False: it expects no text, but may take any as its first option
 
 
-_decode = msgspec.json.Decoder(_Payload, float_hook=finite).decode
+_decoded = decoder_of(_Payload)
 
 
 class Id(NamedTuple):
@@ -104,13 +104,6 @@ def id_of(payload: bytes) -> Id | None:
 def _id(p: _Payload) -> Id | None:
     kind, request = ASKS.get(p.type), p.properties.id
     return Id(kind, request, p.properties.sessionID) if kind and _ID.fullmatch(request) else None
-
-
-def _decoded(payload: bytes) -> _Payload | None:
-    try:
-        return _decode(payload)
-    except ODD:
-        return None
 
 
 def _leniently(payload: bytes, truncated: bool) -> _Payload:
