@@ -26,5 +26,4 @@ FIELDS: Final = {"session_id": "session_id", "cwd": "cwd", "tool": "tool_name"}
 class ChatDialect(Worded):
     """See `Dialect`."""
 
-    kinds = KINDS
     words = Words(KINDS, {"fails": failure("error")}, FIELDS, event="event")

@@ -111,6 +111,9 @@ class Worded(Dialect):
 
     words: ClassVar[Words]
 
+    def __init_subclass__(cls) -> None:
+        cls.kinds = cls.words.kinds
+
     def event(
         self,
         payload: bytes,

@@ -46,7 +46,6 @@ class AmpDialect(Worded):
     """See `Dialect`."""
 
     key = "amp"
-    kinds = KINDS
     words = Words(
         KINDS,
         {"agent.start": _start, "agent.end": _end, "thread.state": _state},

@@ -32,7 +32,6 @@ class CrushDialect(Worded):
     """See `Dialect`."""
 
     key = "crush"
-    kinds = KINDS
     words = Words(KINDS, READ, {**FIELDS, "message": "text"}, event="event")
 
 

@@ -58,7 +58,6 @@ class CursorDialect(Worded):
     """See `Dialect`."""
 
     key = "cursor"
-    kinds = KINDS
     words = Words(
         KINDS,
         {

@@ -46,7 +46,6 @@ class DroidDialect(Worded):
     """See `Dialect`."""
 
     key = "droid"
-    kinds = KINDS
     words = Words(
         KINDS,
         {

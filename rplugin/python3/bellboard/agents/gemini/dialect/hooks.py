@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ....core.events import Event, Origin
 from ....core.lenient import Facts, object_of, text_of
-from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in, typed
+from ...payloads import FIELDS, Reader, Words, from_key, kind_in, typed
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -71,10 +70,3 @@ READ: Final[Mapping[str, Reader]] = {
     "Notification": _notification,
 }
 WORDS: Final = Words(KINDS, READ, FIELDS)
-
-
-def hook(
-    payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False, name: str = ""
-) -> Event:
-    """Decode a hook's payload; return junk, with the reason, if it cannot be decoded."""
-    return event_of(payload, t, clock, origin, truncated, name, WORDS)

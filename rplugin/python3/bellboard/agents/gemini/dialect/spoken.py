@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...dialect import Dialect
-from .hooks import KINDS, hook
+from ...payloads import Worded
+from .hooks import WORDS
 from .log import entry, is_noise
 from .request import request
 from .titles import titled
 
 
-class GeminiDialect(Dialect):
+class GeminiDialect(Worded):
     """See `Dialect`."""
 
     key = "gemini"
-    kinds = KINDS
+    words = WORDS
     has_titles = True
 
-    event = staticmethod(hook)
     entry = staticmethod(entry)
     is_noise = staticmethod(is_noise)
     titled = staticmethod(titled)

@@ -38,7 +38,6 @@ class GooseDialect(Worded):
     """See `Dialect`."""
 
     key = "goose"
-    kinds = KINDS
     words = Words(KINDS, fields=FIELDS, event="event")
 
 

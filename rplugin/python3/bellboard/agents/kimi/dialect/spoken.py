@@ -67,7 +67,6 @@ class KimiDialect(Worded):
     """See `Dialect`."""
 
     key = "kimi"
-    kinds = KINDS
     words = Words(KINDS, READ, FIELDS)
 
 

@@ -39,7 +39,6 @@ class PiDialect(Worded):
     """See `Dialect`."""
 
     key = "pi"
-    kinds = KINDS
     words = Words(
         KINDS,
         {
