@@ -103,7 +103,7 @@ async def live(home: Path, seconds: float) -> dict[str, float]:
     used["wake-ups/s"] = (after.ru_nvcsw - before.ru_nvcsw) / seconds
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     used["core at rest, %"] = cpu / seconds * 100
-    transcripts = host.senses.lookout.witnesses["claude"].transcripts
+    transcripts = host.senses.lookout.witnesses["claude"].following.transcripts
     assert transcripts.followed == {}
     began = time.perf_counter()
     host.report(emitted(home, 0, "UserPromptSubmit", time.time()))

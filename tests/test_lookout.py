@@ -214,9 +214,9 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
         await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {} == desk.cli.transcripts.followed
+        assert {} == desk.cli.following.transcripts.followed
         await desk.fold(**hook("UserPromptSubmit", home, process.pid, prompt="go"))
-        assert {SID: str(path)} == desk.cli.transcripts.followed
+        assert {SID: str(path)} == desk.cli.following.transcripts.followed
         assert "Its own" == desk.board.sessions[SID].title
         with path.open("a") as file:
             file.write('{"type":"custom-title","customTitle":"Mine"}\n')
@@ -224,7 +224,7 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
         await desk.fold(**hook("Stop", home, process.pid))
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {} == desk.cli.transcripts.followed
+        assert {} == desk.cli.following.transcripts.followed
         woken = desk.woken
         with path.open("a") as file:
             file.write("{}\n")
@@ -245,7 +245,7 @@ def test_a_transcript_is_read_by_the_witness_of_its_own_cli(
         prompt["origin"]["agent"] = "qwen"
         await desk.fold(**prompt)
         assert {SID: "working"} == {k: status_of(s) for k, s in desk.board.sessions.items()}
-        assert {} == desk.cli.transcripts.followed
+        assert {} == desk.cli.following.transcripts.followed
 
     run(home, test)
 
@@ -264,7 +264,7 @@ def test_a_transcript_whose_folder_comes_later(
         await desk.until(lambda: desk.status() == "idle")
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {SID: str(path)} == desk.cli.transcripts.followed
+        assert {SID: str(path)} == desk.cli.following.transcripts.followed
         path.parent.mkdir(parents=True)
         await asyncio.sleep(0.05)
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
@@ -293,7 +293,7 @@ def test_a_transcript_whose_folder_comes_before_it_can_be_watched(
 
         block(0)
         folded = asyncio.create_task(desk.fold(**prompt))
-        await desk.until(lambda: SID in desk.cli.transcripts.followed)
+        await desk.until(lambda: SID in desk.cli.following.transcripts.followed)
         block(1)  # after the look at the folder, and before the watch on the one above
         gates[0].set()
         await desk.until(lambda: str(path.parent.parent) in desk.lookout.watched)
@@ -463,7 +463,7 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
         await desk.until(lambda: desk.status() == "blocked", "it asks")
         assert agent.registry()["status"] == "waiting"
         assert {sid: str(next((home.claude / "projects").rglob("*.jsonl")))} == (
-            desk.cli.transcripts.followed
+            desk.cli.following.transcripts.followed
         )
         # The dialog ignores keys for a moment.
         await asyncio.get_running_loop().run_in_executor(None, agent.answer, "Enter")

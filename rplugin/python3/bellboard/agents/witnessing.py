@@ -14,26 +14,26 @@ class LogWitness(Witness):
     """See `Witness`."""
 
     def __init__(self, means: Means, dialect: Dialect) -> None:
-        self._following = Following(means, dialect)
+        self.following = Following(means, dialect)
 
     @property
     def notes(self) -> dict[str, str]:
-        return self._following.transcripts.notes
+        return self.following.transcripts.notes
 
     def attend(self, s: Session) -> None:
-        self._following.attend(s)
+        self.following.attend(s)
 
     def leave(self, sid: str) -> None:
-        self._following.forget(sid)
+        self.following.forget(sid)
 
     def died(self, pid: int) -> None:
         """Ignore the end of a process: a log has none."""
 
     def changed(self, paths: Collection[str]) -> None:
-        self._following.changed(paths)
+        self.following.changed(paths)
 
     def rescan(self) -> None:
-        self._following.rescan()
+        self.following.rescan()
 
     def renew(self, generation: str) -> None:
         """Do nothing: what was reported of a log stays known."""

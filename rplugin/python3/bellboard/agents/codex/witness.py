@@ -40,7 +40,7 @@ class CodexWitness(LogWitness):
     def attend(self, s: Session) -> None:
         self._sessions[s.session_id] = s
         find = partial(log_of, self._home, s.session_id)  # no hook has reported it
-        self._following.attend(s, self._home, find)
+        self.following.attend(s, self._home, find)
         self._served.attend(s)
 
     def leave(self, sid: str) -> None:

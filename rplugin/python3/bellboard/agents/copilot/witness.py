@@ -14,8 +14,8 @@ from typing import Final
 from ...core.finding import Finding
 from ...core.rules.steps import is_alone
 from ...core.session import Session
-from ..cli import Means, Witness
-from ..following import Following
+from ..cli import Means
+from ..witnessing import LogWitness
 from .dialect.spoken import CopilotDialect
 from .opened import LIST, Opened, folder_of, log_of, opened_in
 
@@ -23,11 +23,11 @@ WATCHES: Final = "copilot"
 SETTLE: Final = 0.25  # seconds; its log is written up to that late
 
 
-class CopilotWitness(Witness):
+class CopilotWitness(LogWitness):
     """See `Witness`."""
 
     def __init__(self, means: Means) -> None:
-        self.following = Following(means, CopilotDialect())
+        super().__init__(means, CopilotDialect())
         self._means, self._generation = means, means.generation
         self._folder = folder_of(dict(means.environ))
         self._list = f"{self._folder}/{LIST}"
@@ -36,10 +36,6 @@ class CopilotWitness(Witness):
         self._working: set[str] = set()  # sessions of which the list says that they work
         self._timer: asyncio.TimerHandle | None = None
         means.watched.need(self._list, WATCHES, "")
-
-    @property
-    def notes(self) -> dict[str, str]:
-        return self.following.transcripts.notes
 
     def attend(self, s: Session) -> None:
         """Follow its log, unless neither a hook nor the list says that it does anything."""
@@ -51,21 +47,18 @@ class CopilotWitness(Witness):
 
     def leave(self, sid: str) -> None:
         self._working.discard(sid)
-        self.following.forget(sid)
+        super().leave(sid)
         if self._sessions.pop(sid, None) is not None:
             self._left = sid
             self._look()  # after /clear, its process has another one
 
-    def died(self, pid: int) -> None:
-        """Learn nothing from that: hooks and locks name the process itself."""
-
     def changed(self, paths: Collection[str]) -> None:
-        self.following.changed(paths)
+        super().changed(paths)
         if self._list in paths:
             self._look()
 
     def rescan(self) -> None:
-        self.following.rescan()
+        super().rescan()
         self._look()
 
     def renew(self, generation: str) -> None:

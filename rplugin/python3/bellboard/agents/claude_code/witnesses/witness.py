@@ -11,10 +11,9 @@ from ....core.session import Session, is_nameless, nameless
 from ....system import processes
 from ....system.files import is_path
 from ....system.tmux import rows_of
-from ...cli import Means, Witness
+from ...cli import Means
 from ...dialect import DEPTH
-from ...following import Following
-from ...tailing import Transcripts
+from ...witnessing import LogWitness
 from ..dialect.screens import read
 from ..dialect.spoken import ClaudeDialect
 from .discovery import GRACE, Discovery, Found
@@ -26,13 +25,13 @@ SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after an agent may have started
 PATIENCE: Final = 5.0  # seconds for a search of all processes, which takes milliseconds
 
 
-class ClaudeWitness(Witness):
+class ClaudeWitness(LogWitness):
     """See `Witness`."""
 
     def __init__(self, means: Means) -> None:
+        super().__init__(means, ClaudeDialect())
         self._watched, self._report, self._clock = means.watched, means.report, means.clock
         self.folders = Folders(means)
-        self.following = Following(means, ClaudeDialect())
         self._discovery = Discovery(means.environ)
         self._slow = means.reach.lane("slow", PATIENCE)
         self._generation = means.generation
@@ -44,13 +43,8 @@ class ClaudeWitness(Witness):
         self.folders.need(str(config_of(means.environ)), "")
 
     @property
-    def transcripts(self) -> Transcripts:
-        """Return the followed transcripts."""
-        return self.following.transcripts
-
-    @property
     def notes(self) -> dict[str, str]:
-        return {**self.folders.notes, **self.transcripts.notes}
+        return {**self.folders.notes, **super().notes}
 
     def attend(self, s: Session) -> None:
         sid = s.session_id
@@ -69,7 +63,7 @@ class ClaudeWitness(Witness):
             if s is not None and s.config_dir and processes.is_alive(pid):
                 self._follow(pid, s.config_dir)  # it may be about to begin another session
         self.folders.leave(sid)
-        self.following.forget(sid)
+        super().leave(sid)
         self._expect_in("", sid)
 
     def died(self, pid: int) -> None:
@@ -79,11 +73,11 @@ class ClaudeWitness(Witness):
         if any(self._watched.who(path, STARTS) for path in paths):
             self._expect_agents()
         self.folders.changed(paths)
-        self.following.changed(paths)
+        super().changed(paths)
 
     def rescan(self) -> None:
         self.folders.rescan()
-        self.following.rescan()
+        super().rescan()
         self._search_agents()
 
     def renew(self, generation: str) -> None:
