@@ -10,6 +10,7 @@ from msgspec.json import encode
 
 from bellboard.agents.claude_code.dialect import names as dialects
 from bellboard.agents.claude_code.dialect.hooks import hook
+from bellboard.agents.dialect import STARTS
 from bellboard.agents.evidence import READERS, from_line
 from bellboard.agents.opencode.dialect import events as opencode
 from bellboard.core import deadlines, machine
@@ -50,7 +51,7 @@ def kinds_of_events() -> set[str]:
 def kinds_of_hooks() -> set[str]:
     """Return every kind that a hook's payload can become, by name, fields and thread."""
     tools = ["Bash", *dialects.QUESTIONS]
-    sources = ["startup", *dialects.STARTS]
+    sources = ["startup", *STARTS]
     found = set()
     for name in [*dialects.KINDS, "NoSuchEvent"]:
         for agent in ("", ', "agent_id": "a1"'):

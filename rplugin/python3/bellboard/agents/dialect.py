@@ -17,6 +17,21 @@ from ..core.lenient import Facts
 from ..core.request import Answer, Request
 
 DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
+#: How a session starts, as most CLIs say it → kind.
+STARTS: Final = {"resume": "resume", "compact": "compacted"}
+#: What an event of a subagent becomes, because it says nothing about the parent.
+BY_AGENT: Final = {
+    "tool": "agent tool",
+    "question": "agent question",
+    "request": "agent request",
+    "granted": "agent tool end",
+    "tool end": "agent tool end",
+    "batch": "agent batch",
+    "agent start": "agent start",
+    "agent stop": "agent stop",
+    "form": "agent request",
+    "form answer": "agent tool end",
+}
 
 
 class Seen(NamedTuple):

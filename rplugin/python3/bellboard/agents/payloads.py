@@ -18,7 +18,7 @@ from ..core.events import LINES, LONGEST_ID, Event, Origin, is_id, junk
 from ..core.lenient import Facts, members, text_of
 from ..core.request import Request
 from ..core.shown import shown_digest_of
-from .dialect import Dialect
+from .dialect import BY_AGENT, Dialect
 
 #: Reads more of a payload into the facts of its event, and may return a more exact kind.
 Reader = Callable[[Facts, Facts], str | None]
@@ -38,18 +38,6 @@ FIELDS: Final[Mapping[str, str]] = {
     "tool": "tool_name",
     "tool_id": "tool_use_id",
 }
-#: What an event of a subagent becomes, because it says nothing about the parent.
-BY_AGENT: Final[Mapping[str, str]] = {
-    "tool": "agent tool",
-    "question": "agent question",
-    "request": "agent request",
-    "granted": "agent tool end",
-    "tool end": "agent tool end",
-    "form answer": "agent tool end",
-    "agent start": "agent start",
-    "agent stop": "agent stop",
-}
-
 #: What begins the text of the files that a prompt names, where the CLI adds that to it.
 REFERENCED: Final = "--- Content from referenced files ---"
 

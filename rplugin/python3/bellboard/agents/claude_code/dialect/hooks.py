@@ -21,7 +21,8 @@ from ....core.detail import ODD, line, tool_detail, tool_file, whole
 from ....core.events import SPAWNS, Event, Origin, Task, is_id, junk
 from ....core.lenient import LARGEST, Facts, members, value_of
 from ....core.shown import shown_digest_of
-from .names import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS, WRITES
+from ...dialect import BY_AGENT, STARTS
+from .names import FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, WRITES
 from .rules import line_of
 
 

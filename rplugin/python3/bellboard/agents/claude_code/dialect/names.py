@@ -45,7 +45,6 @@ KINDS: Final[dict[str, str]] = {
     "StopCancelled": "interrupt",  # Grok, whose other hooks are those of Claude Code
 }
 
-STARTS: Final = {"resume": "resume", "compact": "compacted"}
 NOTIFICATIONS: Final = {
     "permission_prompt": "nudge",
     "worker_permission_prompt": "nudge",
@@ -58,18 +57,6 @@ NOTIFICATIONS: Final = {
 }
 WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
-#: What an event of a subagent becomes, because it says nothing about the parent.
-BY_AGENT: Final = {
-    "tool": "agent tool",
-    "question": "agent question",
-    "request": "agent request",
-    "tool end": "agent tool end",
-    "batch": "agent batch",
-    "agent start": "agent start",
-    "agent stop": "agent stop",
-    "form": "agent request",
-    "form answer": "agent tool end",
-}
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
 #: The environment variables to read → their neutral names.
 VARIABLES: Final = {

@@ -17,8 +17,8 @@ from ....core.detail import ODD, line, tool_detail
 from ....core.events import Event, Origin, is_id, junk
 from ....core.lenient import encoded, members, object_of, text_of, value_of
 from ....core.shown import shown_digest_of
-from ...payloads import BY_AGENT
-from .names import KINDS, QUESTIONS, STARTS
+from ...dialect import BY_AGENT, STARTS
+from .names import KINDS, QUESTIONS
 
 
 class Payload(Struct, gc=False):

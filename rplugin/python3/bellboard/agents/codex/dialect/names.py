@@ -24,7 +24,6 @@ KINDS: Final[dict[str, str]] = {
     "PreModelRequest": "note",
     "PostModelRequest": "note",
 }
-STARTS: Final = {"resume": "resume", "compact": "compacted"}
 BASH: Final = "Bash"
 PATCH: Final = "apply_patch"
 QUESTION: Final = "request_user_input"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.lenient import Facts, text_of
+from ...dialect import STARTS
 from ...payloads import FIELDS, Worded, Words, from_key, kind_in
 
 #: Hook → kind.
@@ -22,7 +23,6 @@ KINDS: Final[dict[str, str]] = {
     "SubagentStop": "note",
     "PreCompact": "compacting",
 }
-STARTS: Final = {"resume": "resume", "compact": "compacted"}
 #: Type of a notification → what is asked.
 ASKS: Final = {"permission_prompt": "permission", "elicitation_dialog": "question"}
 PERMISSION: Final = " needs your permission to use "  # in the text of one without a type

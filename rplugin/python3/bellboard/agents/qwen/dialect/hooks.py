@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ....core.detail import line
 from ....core.events import Event, Origin, Task
 from ....core.lenient import Facts, text_of, time_of
+from ...dialect import STARTS
 from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in, typed
 
 #: Hook → kind.
@@ -43,7 +44,6 @@ KINDS: Final[dict[str, str]] = {
     "InstructionsLoaded": "note",
     "SessionDelete": "note",
 }
-STARTS: Final = {"resume": "resume", "compact": "compacted"}
 NOTIFICATIONS: Final = {"permission_prompt": "nudge", "idle_prompt": "interrupt"}
 #: Tools that ask a person → what they ask.
 QUESTIONS: Final = {"ask_user_question": "question", "exit_plan_mode": "plan"}
