@@ -119,7 +119,7 @@ def missing(table: dict[str, dict[str, str]]) -> list[str]:
         | kinds_of_the_registry()
         | kinds_of_other_evidence()
         | deadline_kinds()
-    ) - (ROUTES.keys() - {"unknown", "restart", "view", "process gone", "pane gone", *OF_LINKS})
+    ) - (ROUTES.keys() - {"restart", "view", "process gone", "pane gone", *OF_LINKS})
     holes = [f"no row for {kind}" for kind in sorted(kinds - table.keys())]
     holes += [f"nothing makes {kind}" for kind in sorted(table.keys() - kinds)]
     holes += [

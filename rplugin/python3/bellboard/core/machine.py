@@ -76,7 +76,6 @@ task             | .       | count     | count     | count     | count     | cou
 task done        | .       | count     | count     | count     | count     | count     | count      | count
 teammate idle    | .       | retire    | retire    | retire    | retire    | retire    | retire     | retire
 note             | .       | .         | .         | .         | .         | .         | .          | .
-unknown          | .       | .         | .         | .         | .         | .         | .          | .
 
 registry busy    | work    | go_busy   | go_on     | answered  | go_busy   | go_busy   | go_busy    | go_busy
 registry idle    | begin   | settle    | settle    | settle    | .         | .         | settle     | settle
@@ -141,7 +140,6 @@ process unknown  | .       | leave     | leave     | leave     | leave     | lea
 
 #: Why a kind changes nothing in the statuses where its row says `.`.
 NOTHING: Final = {
-    "end": "the session is not listed",
     "stop": "no turn is running",
     "failure": "no turn is running",
     "interrupt": "no turn is running",
@@ -157,19 +155,16 @@ NOTHING: Final = {
     "agent tool end": "a subagent's tool does not change the status",
     "agent batch": "a subagent's tool does not change the status",
     "note": "for information only",
-    "unknown": "unknown kind of event",
     "registry idle": "already at rest",
     "registry shell": "a running shell does not clear an error",
     "registry dialog": "the dialog is not a question of the agent",
     "registry silent": "the CLI reports no status",
     "said prompt": "only its own tool or thread answers a question",
     "said text": "only its own tool or thread answers a question",
-    "said result": "the session is not listed",
     "said denial": "no turn is running",
     "said last": "no turn is running",
     "said stop": "no turn is running",
     "said end": "no turn is running",
-    "said queue": "the session is not listed",
     "said feedback": "no turn has ended",
     "said error": "no turn is running",
     "said failure": "no turn is running",
