@@ -36,16 +36,14 @@ WHY: Final = {
 
 def find(asked: Waiting) -> None:
     """Find the request; raise `Unanswered` if it does not wait there."""
-    _deliver(asked, b"")
+    answer(asked, b"")
 
 
 def answer(asked: Waiting, reply: bytes) -> None:
-    """Answer the request; raise `Unanswered` if that did not count, or may not have."""
-    _deliver(asked, reply)
+    """Answer the request; raise `Unanswered` if that did not count, or may not have.
 
-
-def _deliver(asked: Waiting, reply: bytes) -> None:
-    """Give the reply to the plugin, or else to the server; an empty one only asks."""
+    The plugin gets the reply, or else the server; an empty one only asks.
+    """
     wanted = id_of(asked.payload)
     if wanted is None:
         raise Unanswered("it is not known exactly what is asked")
