@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from .feed import LONGEST, MOST, Beat, Cursor, Hello, Moved, Problem
+from .feed import LONGEST, MOST, Cursor, Moved
 from .lenient import storable
 from .replies import refusal
 from .row import Row
@@ -20,9 +20,9 @@ from .visible import as_json
 ROOM: Final = 1 << 18  # bytes of rows and transitions after which another line begins
 
 
-def encoded(said: Hello | Beat | Problem) -> bytes:
+def encoded(said: object) -> bytes:
     """Return the line of a message."""
-    return _line(said)
+    return as_json(_encode(said)).encode() + b"\n"
 
 
 def state(
@@ -52,16 +52,16 @@ def changes(
 
 def replied(id: int, reply: Mapping[str, Any]) -> bytes:
     """Return the line of a reply, or of an error if it is too long."""
-    made = _line({"type": "reply", "id": id, **reply})
+    made = encoded({"type": "reply", "id": id, **reply})
     if len(made) <= LONGEST:
         return made
     why = f"the reply is too long for a feed: {len(made) >> 10} kB"
-    return _line({"type": "reply", "id": id, **refusal(why)})
+    return encoded({"type": "reply", "id": id, **refusal(why)})
 
 
 def asking(id: int, do: str, fields: Mapping[str, Any]) -> bytes:
     """Return the line of a request."""
-    return _line({"id": id, "do": do, **fields})
+    return encoded({"id": id, "do": do, **fields})
 
 
 def _lines(
@@ -77,7 +77,7 @@ def _lines(
     for n, (sessions, transitions, last) in enumerate(parts):
         is_last = n == len(parts) - 1
         before = at if is_last else before._replace(last=last or before.last)
-        yield _line(
+        yield encoded(
             {"type": kind, "now": now, "cursor": str(before)}
             | {"sessions": sessions, "transitions": transitions}
             | more
@@ -111,7 +111,3 @@ def _encode(value: object) -> bytes:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, OverflowError):  # a lone surrogate, or a number unknown to JSON
         return msgspec.json.encode(storable(msgspec.to_builtins(value)))
-
-
-def _line(value: object) -> bytes:
-    return as_json(_encode(value)).encode() + b"\n"
