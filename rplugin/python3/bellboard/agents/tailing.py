@@ -61,21 +61,15 @@ class Transcripts:
         """Return what cannot be read in each followed transcript, for health."""
         return {t.path: note for t in self._followed.values() if (note := t.note)}
 
-    def follow(self, session_id: str, path: str | Path, since: float = 0.0) -> bool:
-        """Follow a transcript from where it was left, or from its end; return whether that is new.
+    def follow(self, session_id: str, path: str | Path, since: float = 0.0) -> None:
+        """Follow a transcript from where it was left, or from its end.
 
         `since`: the newest evidence of the session; older entries only give facts.
         """
-        tail = self._followed.get(session_id)
-        if tail is not None and tail.path == str(path):
-            return False
-        self.leave(session_id)
-        before = self._left.pop(session_id, None)
-        if before is not None and before.path == str(path):
-            self._followed[session_id] = before
-        else:
-            self._followed[session_id] = Tail(self._dialect, session_id, str(path), since)
-        return True
+        tail = self._left.pop(session_id, None)
+        if tail is None or tail.path != str(path):
+            tail = Tail(self._dialect, session_id, str(path), since)
+        self._followed[session_id] = tail
 
     def leave(self, session_id: str) -> None:
         """Stop following a transcript, but remember the offset."""
