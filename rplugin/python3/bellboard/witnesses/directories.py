@@ -19,10 +19,11 @@ WATCHES: Final = "branch"
 class Directories:
     """Calls `report` with what changed about the directories of sessions."""
 
-    def __init__(self, means: Means, requests: PullRequests | None = None) -> None:
+    def __init__(self, means: Means, pull_requests: bool = False) -> None:
         self._reach, self._watched = means.reach, means.watched
         self._report, self._clock = means.report, means.clock
-        self._requests = requests
+        asks = PullRequests(self._answered, means.environ, means.reach) if pull_requests else None
+        self._requests = asks
         self._repositories = Repositories()
         self._of: dict[str, str] = {}  # session → its directory
         self._at: dict[str, set[str]] = {}  # directory → its sessions
@@ -63,12 +64,6 @@ class Directories:
         for directory in list(self._at):
             self._check(directory)
 
-    def answered(self, branch: Branch) -> None:
-        """Report the new pull request of a branch."""
-        for directory in list(self._at):
-            if self._branch_of(directory) == branch:
-                self._report_all(directory)
-
     def _check(self, directory: str) -> None:
         work = partial(look_up, directory, self._repositories.known(directory))
         key = f"repository of {directory}"
@@ -103,6 +98,12 @@ class Directories:
     def _branch_of(self, directory: str) -> Branch | None:
         known = self._repositories.known(directory)
         return Branch(known.repository.remote, known.repository.branch) if known else None
+
+    def _answered(self, branch: Branch) -> None:
+        """Report the new pull request of a branch."""
+        for directory in list(self._at):
+            if self._branch_of(directory) == branch:
+                self._report_all(directory)
 
     def _request_of(self, directory: str) -> PullRequest | None:
         """Return the pull request of the branch checked out there, if pull requests are enabled."""

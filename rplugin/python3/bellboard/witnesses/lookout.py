@@ -31,7 +31,6 @@ from ..system.watched import Watched
 from . import running
 from .directories import REPEAT, Directories
 from .panes import Panes, panes_of
-from .pull_requests import Branch, PullRequests
 from .screens import Screens
 from .titled import Titled
 
@@ -58,10 +57,9 @@ class Lookout:
     ) -> None:
         self.watched = Watched(watch)
         means = Means(reach, self.watched, report, clock, environ, generation)
-        asks = PullRequests(self._answered, environ, reach) if pull_requests else None
         found = {cli.key: cli.witness(means) for cli in clis()}
         self.witnesses = {key: witness for key, witness in found.items() if witness is not None}
-        self.directories = Directories(means, asks)
+        self.directories = Directories(means, pull_requests)
         self.panes = Panes(generation)
         self.deaths = Deaths(self._died)
         self._reach, self._report, self._clock = reach, report, clock
@@ -270,9 +268,6 @@ class Lookout:
         if s is not None and ports != s.facts.get("ports", []):
             now, facts = self._clock(), {"session_id": sid, "ports": ports}
             self._report(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
-
-    def _answered(self, branch: Branch) -> None:
-        self.directories.answered(branch)
 
     def _died(self, pid: int, started: str) -> None:
         found = pid in self._dead
