@@ -16,15 +16,15 @@ from bellboard.agents.evidence import from_line
 from bellboard.system.files import MayHang, stay_near
 from bellboard.system.mounts import Mounts
 from bellboard.witnesses.gitconfig import config_in, remote_in
-from bellboard.witnesses.repository import Repositories, Repository, facts_of, look_up
+from bellboard.witnesses.repository import Repository, facts_of, look_up
 from rig.home import Home
 from rig.waiting import at_best
 
 pytestmark = pytest.mark.files
 
 
-def of(repositories: Repositories, directory: str) -> Repository | None:
-    found = repositories.take(directory, look_up(directory, repositories.known(directory)))
+def of(directory: str) -> Repository | None:
+    found = look_up(directory)
     return found.repository if found else None
 
 
@@ -150,37 +150,38 @@ def test_a_subdirectory_gives_repository_branch_and_remotes(home: Home, project:
 
 def test_a_change_of_branch_is_seen_and_has_a_key_of_its_own(home: Home, project: Path) -> None:
     """Also back again: with the first key, it would be taken for a repeat."""
-    known = Repositories()
+    known = None
     seen = []
     for branch in ("main", "topic/a", "main"):
         git(home, "checkout", "-q", "-B", branch)
-        found = of(known, str(project))
-        assert found is not None
-        assert (f"{project}/.git/HEAD", branch) == (found.head, found.branch)
-        seen.append(facts_of(1.0, "s", known.known(str(project))).key)
+        known = look_up(str(project), known)
+        assert known is not None
+        assert f"{project}/.git/HEAD" == known.repository.head
+        assert branch == known.repository.branch
+        seen.append(facts_of(1.0, "s", known).key)
     assert 3 == len(set(seen))
     git(home, "checkout", "-q", "--detach")
-    found = of(known, str(project))
-    assert found is not None
-    assert 8 == len(found.branch)
+    known = look_up(str(project), known)
+    assert known is not None
+    assert 8 == len(known.repository.branch)
 
 
 def test_unchanged_files_are_not_read_again(project: Path) -> None:
     """The same object is returned until a file changes."""
-    known = Repositories()
-    assert of(known, str(project)) is of(known, str(project))
+    known = look_up(str(project))
+    assert known is not None
+    assert known is look_up(str(project), known)
 
 
 def test_a_worktree_belongs_to_its_main_repository(home: Home, project: Path) -> None:
     """With a name and a HEAD of its own; also the agent's own worktrees."""
     git(home, "worktree", "add", "-q", "-b", "side", "../elsewhere")
     git(home, "worktree", "add", "-q", "-b", "agent", ".claude/worktrees/fix")
-    known = Repositories()
     for place, name, branch in (
         (home.root / "elsewhere", "elsewhere", "side"),
         (project / ".claude" / "worktrees" / "fix", "fix", "agent"),
     ):
-        found = of(known, str(place))
+        found = of(str(place))
         assert found is not None
         assert ("owner/repo", name, branch) == (found.name, found.worktree, found.branch)
         assert f"{project}/.git/worktrees/{name}/HEAD" == found.head
@@ -188,7 +189,7 @@ def test_a_worktree_belongs_to_its_main_repository(home: Home, project: Path) ->
 
 def test_an_agents_worktree_unknown_to_git_is_named_by_its_path(project: Path) -> None:
     place = project / ".claude" / "worktrees" / "gone" / "src"
-    found = of(Repositories(), str(place))
+    found = of(str(place))
     assert found is not None
     assert ("owner/repo", "gone", "main") == (found.name, found.worktree, found.branch)
 
@@ -201,11 +202,10 @@ def test_without_a_remote_it_is_named_after_its_folder(home: Home) -> None:
     git(home, "clone", "-q", "--bare", ".", "../bare.git")
     git(home, "remote", "remove", "origin", cwd=home.root / "bare.git")
     git(home, "worktree", "add", "-q", "../of-bare", cwd=home.root / "bare.git")
-    known = Repositories()
     names = [
         (f.name, f.worktree)
         for p in ("project", "side", "of-bare")
-        if (f := of(known, f"{home.root}/{p}"))
+        if (f := of(f"{home.root}/{p}"))
     ]
     assert [("project", ""), ("project", "side"), ("bare", "of-bare")] == names
 
@@ -216,7 +216,7 @@ def test_a_submodule_is_a_repository_of_its_own(home: Home, project: Path) -> No
     git(home, "init", "-q", "-b", "main", str(inner))
     git(home, "commit", "-q", "--allow-empty", "-m", "first", cwd=inner)
     git(home, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "lib")
-    found = of(Repositories(), str(project / "lib"))
+    found = of(str(project / "lib"))
     assert found is not None
     assert ("inner", "", "main") == (found.name, found.worktree, found.branch)
 
@@ -234,9 +234,8 @@ BROKEN = {
 def test_broken_files_raise_nothing(project: Path, name: str, data: bytes) -> None:
     """What can be read is reported."""
     (project / ".git" / name).write_bytes(data)
-    known = Repositories()
-    of(known, str(project))
-    assert "s" == from_line(facts_of(1.0, "s", known.known(str(project))).line).session_id
+    known = look_up(str(project))
+    assert "s" == from_line(facts_of(1.0, "s", known).line).session_id
 
 
 ODD = ("/srv/a\0b", "/srv/" + "x" * 269, "/srv" + "/d" * 2500, "/srv/\ud800", "srv", "", "/srv/\n")
@@ -245,16 +244,16 @@ ODD = ("/srv/a\0b", "/srv/" + "x" * 269, "/srv" + "/d" * 2500, "/srv/\ud800", "s
 @pytest.mark.parametrize("directory", ODD, ids=ascii)
 def test_a_directory_that_cannot_be_one_has_no_repository(directory: str) -> None:
     """Evidence may name any text; what has NUL, or is too long, is refused by the system."""
-    assert of(Repositories(), directory) is None
+    assert of(directory) is None
 
 
 def test_a_git_file_that_is_circular_or_a_pipe_is_ignored(home: Home) -> None:
     """Nothing hangs; the repository above counts."""
     (home.project / ".git").write_text("gitdir: .")
-    assert of(Repositories(), str(home.project)) is None
+    assert of(str(home.project)) is None
     (home.project / ".git").unlink()
     os.mkfifo(home.project / ".git")
-    assert of(Repositories(), str(home.project)) is None
+    assert of(str(home.project)) is None
 
 
 def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
@@ -262,8 +261,8 @@ def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
     line, _ = facts_of(1.0, "s", look_up(str(home.project)))
     facts = {"repository": "", "branch": "", "worktree": "", "remote": "", "remotes": []}
     assert {"t": 1.0, "facts": {"session_id": "s", **facts}} == line
-    assert of(Repositories(), "relative") is None
-    assert of(Repositories(), "/no\0where") is None
+    assert of("relative") is None
+    assert of("/no\0where") is None
 
 
 def many(row: str) -> str:

@@ -10,7 +10,7 @@ from ..agents.cli import Means
 from ..core.finding import Finding
 from ..system.files import is_path
 from .pull_requests import Branch, PullRequest, PullRequests
-from .repository import Known, Repositories, facts_of, look_up
+from .repository import Known, facts_of, look_up
 
 REPEAT: Final = 60.0  # seconds after which the same finding may be reported again
 WATCHES: Final = "branch"
@@ -24,10 +24,9 @@ class Directories:
         self._report, self._clock = means.report, means.clock
         asks = PullRequests(self._answered, means.environ, means.reach) if pull_requests else None
         self._requests = asks
-        self._repositories = Repositories()
         self._of: dict[str, str] = {}  # session → its directory
         self._at: dict[str, set[str]] = {}  # directory → its sessions
-        self._heads: dict[str, str] = {}  # directory → the file that changes with its branch
+        self._known: dict[str, Known | None] = {}  # directory → its repository
         self._reported: dict[str, tuple[Known | None, PullRequest | None]] = {}  # by session
 
     def move(self, sid: str, directory: str) -> None:
@@ -46,8 +45,8 @@ class Directories:
         there.discard(sid)
         if directory and not there:
             del self._at[directory]
-            self._repositories.forget(directory)
-            self._watched.leave(self._heads.pop(directory, ""), WATCHES, directory)
+            self._watched.leave(self._head_of(directory), WATCHES, directory)
+            self._known.pop(directory, None)
 
     def renew(self) -> None:
         """Report everything again at the next check."""
@@ -65,17 +64,16 @@ class Directories:
             self._check(directory)
 
     def _check(self, directory: str) -> None:
-        work = partial(look_up, directory, self._repositories.known(directory))
+        work = partial(look_up, directory, self._known.get(directory))
         key = f"repository of {directory}"
         self._reach.do(directory, work, partial(self._took, directory), key=key)
 
     def _took(self, directory: str, found: Known | None) -> None:
         if directory not in self._at:
             return  # no session works there any longer
-        self._repositories.take(directory, found)
-        before, head = self._heads.pop(directory, ""), found.repository.head if found else ""
-        if head:
-            self._heads[directory] = head
+        before = self._head_of(directory)
+        self._known[directory] = found
+        head = self._head_of(directory)
         if head != before:
             self._watched.leave(before, WATCHES, directory)
             if head:
@@ -83,7 +81,7 @@ class Directories:
         self._report_all(directory)
 
     def _report_all(self, directory: str) -> None:
-        now, known = self._clock(), self._repositories.known(directory)
+        now, known = self._clock(), self._known.get(directory)
         request = self._request_of(directory)
         found = (known, request)
         # There may be thousands, and each new one leads here.
@@ -95,8 +93,13 @@ class Directories:
                 facts = {"session_id": sid, **request.facts()}
                 self._report(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
 
+    def _head_of(self, directory: str) -> str:
+        """Return the file that changes with the branch, or ""."""
+        known = self._known.get(directory)
+        return known.repository.head if known else ""
+
     def _branch_of(self, directory: str) -> Branch | None:
-        known = self._repositories.known(directory)
+        known = self._known.get(directory)
         return Branch(known.repository.remote, known.repository.branch) if known else None
 
     def _answered(self, branch: Branch) -> None:

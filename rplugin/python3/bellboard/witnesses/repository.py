@@ -21,7 +21,6 @@ from .gitconfig import Config, Remote, config_in, remote_in
 DEEPEST: Final = 64  # levels to search upwards
 LIMIT: Final = 1 << 20  # bytes of a configuration
 SHORT: Final = 8  # characters of a commit
-KEPT: Final = 1000  # directories to remember
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _AGENTS: Final = re.compile(r"/\.claude/worktrees/([^/]+)")
@@ -51,31 +50,6 @@ class Known(NamedTuple):
     stamps: tuple[_Stamp | None, ...]
     tree: _Tree
     repository: Repository
-
-
-class Repositories:
-    """Caches the repository of each directory."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Known] = {}
-
-    def known(self, directory: str) -> Known | None:
-        """Return what was found last."""
-        return self._known.get(directory)
-
-    def take(self, directory: str, found: Known | None) -> Known | None:
-        """Remember what `look_up` found."""
-        if found is None:
-            self._known.pop(directory, None)
-            return None
-        if directory not in self._known and len(self._known) >= KEPT:
-            del self._known[next(iter(self._known))]
-        self._known[directory] = found
-        return found
-
-    def forget(self, directory: str) -> None:
-        """Drop a directory that is no longer used."""
-        self._known.pop(directory, None)
 
 
 def look_up(directory: str, known: Known | None = None) -> Known | None:
