@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 NAMED: Final[Mapping[str, str]] = {"name": "bellboard"}
+SPARED: Final = frozenset({"activity", "note"})  # kinds of events whose hooks add nothing
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # cannot be taken for an option
 
 

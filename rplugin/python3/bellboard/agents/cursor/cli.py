@@ -6,11 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli
+from ..cli import SPARED, Cli
 from .dialect.spoken import KINDS
-
-#: Kinds of events that add nothing.
-SPARED: Final = frozenset({"activity", "note"})
 
 
 class Cursor(Cli):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..cli import Cli
+from ..cli import SPARED, Cli
 from .dialect.spoken import KINDS
 
-SPARED: Final = frozenset({"activity", "note"})  # kinds of events that add nothing
 EVENTS: Final = (
     *(name for name, kind in KINDS.items() if kind not in SPARED),
     "Notification",

@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli
+from ..cli import SPARED, Cli
 from .dialect.spoken import KINDS
 
-SPARED: Final = frozenset({"activity", "note"})  # kinds of events that add nothing
 PATIENCE: Final = 10  # seconds that a hook may take
 
 
