@@ -50,7 +50,6 @@ class Entry(NamedTuple):
     event: str
     members: dict[str, Any]
     whole: bool  # runs for the whole event, not restricted by a matcher
-    group: Node
     handler: Node
 
     @property
@@ -269,7 +268,7 @@ def _entries(text: str, hooks: Node, ours: Ours) -> Iterator[Entry]:
                 is_text = command is not None and command.kind == "string"
                 if command is not None and is_text and ours(value(text, command)):
                     members = {child.key: value(text, child) for child in handler.children}
-                    yield Entry(event.key, members, whole, group, handler)
+                    yield Entry(event.key, members, whole, handler)
 
 
 def _groups(handlers: Mapping[str, Handler]) -> dict[str, Any]:

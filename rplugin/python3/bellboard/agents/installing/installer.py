@@ -99,7 +99,7 @@ class Installer:
         if not state.events or state.path != self.user_file():
             return state
         plain = source_of(text, self.hooks.comments).plain.removeprefix(MARK)
-        looked = Looked(state.path, plain, self.is_ours, self._environ)
+        looked = Looked(state.path, plain, self.is_ours)
         try:
             obstacles, remarks = self.hooks.obstacles(looked), self.hooks.remarks(looked)
             return replace(state, obstacles=tuple(obstacles), remarks=tuple(remarks))

@@ -16,7 +16,6 @@ class Looked(NamedTuple):
     path: Path
     text: str  # without comments
     ours: Callable[[str], bool]  # whether a command is ours
-    environ: Environ
 
 
 def nothing(looked: Looked) -> Iterable[str]:
