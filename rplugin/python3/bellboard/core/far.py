@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from .events import LONGEST_MACHINE, Event
 from .ledger import Folded, Link, Step, noted, refused
 from .records import Records
-from .session import ABSENT, Session
+from .session import ABSENT
 
 #: The folder of each machine is named after it, so the names of the files beside it are taken:
 #: the list, its lock, and the sockets of ssh.
@@ -90,11 +90,7 @@ def let_go(records: Records, t: float) -> None:
 def _sessions(records: Records, machine: str) -> dict[str, str]:
     """Return the listed sessions of a machine, and their ids there."""
     listed = (s for s in records.sessions.values() if s.machine == machine and s.turn != ABSENT)
-    return {s.session_id: s.row["session_id"] for s in sorted(listed, key=_id)}
-
-
-def _id(s: Session) -> str:
-    return s.session_id
+    return {s.session_id: s.row["session_id"] for s in sorted(listed, key=lambda s: s.session_id)}
 
 
 def _note_cursor(records: Records, e: Event) -> None:
