@@ -30,12 +30,12 @@ _Stamp = tuple[int, int, int]
 class Repository(NamedTuple):
     """The repository of a directory; what is not known is empty."""
 
-    name: str  # owner/name of its remote, or its folder
-    branch: str  # or the short commit if no branch is checked out
-    worktree: str  # its name, unless it is the main one
-    remote: str  # its address for display: no credentials, https if it has a web page
-    remotes: Mapping[str, str]
-    head: str  # the file that changes with the branch
+    name: str = ""  # owner/name of its remote, or its folder
+    branch: str = ""  # or the short commit if no branch is checked out
+    worktree: str = ""  # its name, unless it is the main one
+    remote: str = ""  # its address for display: no credentials, https if it has a web page
+    remotes: Mapping[str, str] = {}
+    head: str = ""  # the file that changes with the branch
 
 
 class _Tree(NamedTuple):
@@ -64,15 +64,10 @@ def look_up(directory: str, known: Known | None = None) -> Known | None:
 
 def facts_of(now: float, session_id: str, known: Known | None) -> Finding:
     """Report the repository of a session; all empty outside of any repository."""
-    found = known.repository if known else None
-    facts: dict[str, object] = {"session_id": session_id}
-    facts |= {
-        "repository": found.name if found else "",
-        "branch": found.branch if found else "",
-    }
-    facts |= {"worktree": found.worktree if found else ""}
-    facts |= {"remote": found.remote if found else ""}
-    facts["remotes"] = [f"{n} {url}" for n, url in found.remotes.items()] if found else []
+    found = known.repository if known else Repository()
+    where = {"repository": found.name, "branch": found.branch, "worktree": found.worktree}
+    urls = [f"{name} {url}" for name, url in found.remotes.items()]
+    facts = {"session_id": session_id, **where, "remote": found.remote, "remotes": urls}
     # A branch may be checked out again: with the same key it would be reported only once.
     return Finding({"t": now, "facts": facts}, f"facts {facts} {known.stamps if known else ()}")
 
