@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.abilities import MOMENTS
+from bellboard.agents.abilities import MOMENTS, mark
 from bellboard.agents.claude_code.installer.settings import Settings
 from bellboard.agents.cli import Cli
 from bellboard.agents.clis import cli_of, clis, installable
@@ -542,7 +542,8 @@ def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
     assert len({cli.name for cli in clis()}) == len(clis())
     for cli in installable():
         assert [*cli.abilities] == [*MOMENTS]
-        assert cli.abilities["working"].grade == cli.abilities["completed"].grade == "observed"
+        for moment in ("working", "completed"):
+            assert mark(moment, cli.abilities[moment]) == "observed"
         sources = ", ".join(ability.source for ability in cli.abilities.values())
         sees_more = any(what in sources for what in ("file", "log", "title", "transcript"))
         assert sees_more == (type(cli).witness is not Cli.witness), f"{cli.name} reports {sources}"

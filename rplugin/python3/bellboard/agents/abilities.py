@@ -32,22 +32,17 @@ class Ability(NamedTuple):
     inferred: bool = False  # it follows from something else that was observed
     when: str = ""  # with what limits
 
-    @property
-    def grade(self) -> str:
-        """Return `observed`, `inferred` or `not known`."""
-        if not self.source:
-            return "not known"
-        return "inferred" if self.inferred else "observed"
-
 
 Abilities = Mapping[str, Ability]  # for each of `MOMENTS`
 
 
 def mark(moment: str, ability: Ability) -> str:
-    """Return in one word how it is known."""
+    """Return how it is known: `observed`, `inferred` or `not known`; of answers, `yes` or `no`."""
     if moment == ANSWER:
         return "yes" if ability.source else "no"
-    return ability.grade
+    if not ability.source:
+        return "not known"
+    return "inferred" if ability.inferred else "observed"
 
 
 def worded(moment: str, ability: Ability) -> str:
