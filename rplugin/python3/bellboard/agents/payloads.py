@@ -86,9 +86,7 @@ class Words(NamedTuple):
     kinds: Mapping[str, str]  # event → kind
     read: Mapping[str, Reader] = {}  # event → what reads more of it
     fields: Mapping[str, str] = FIELDS  # `parent`: the session whose subagent this is
-    event: str = (
-        "hook_event_name"  # where a payload has its event; else it is the argument of the hook
-    )
+    event: str = "hook_event_name"  # where a payload has its event; else the hook's argument is it
     given: str = "tool_input"  # where it has the input of a tool
     tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
     once: bool = False  # a plugin of ours reports it: nothing twice, and all in order

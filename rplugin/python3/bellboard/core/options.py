@@ -21,9 +21,7 @@ class Options(Struct, frozen=True):
     swap: float = 0.05  # hooks of one moment may be stamped in either order
     dwell: float = 1.0  # a look shorter than this is a passing glance
     grace: float = 15.0  # a turn that ends while you look stays unseen that long
-    late: float = (
-        45.0  # a permission notice may arrive this long after the answer (seen: 4 to 41 s)
-    )
+    late: float = 45.0  # a permission notice may come this long after the answer (seen: 4 to 41 s)
     report: float = 2.0  # an agent's report follows its end by 80 to 250 ms, or never
     hooks: float = 60.0  # for Stop hooks to run, if only the transcript shows their end
     compaction: float = 60.0  # without news for this long, a compaction counts as over

@@ -31,10 +31,8 @@ class GeminiWitness(LogWitness):
     def rescan(self) -> None:
         super().rescan()
         for pid in {pid for pids in self._seated.values() for pid in pids}:
-            self._reach.do(f"{PROC}/{pid}/stat", partial(has_lost_terminal, pid), self._took(pid))
-
-    def _took(self, pid: int) -> partial[None]:
-        return partial(self._report_lost, pid)
+            work, then = partial(has_lost_terminal, pid), partial(self._report_lost, pid)
+            self._reach.do(f"{PROC}/{pid}/stat", work, then)
 
     def _report_lost(self, pid: int, is_lost: bool) -> None:
         if is_lost:
