@@ -49,17 +49,6 @@ class Ledger(Struct):
     links: dict[str, Link] = {}  # by machine
 
 
-def with_one_more(counts: dict[str, int], what: str) -> dict[str, int]:
-    if what not in counts and len(counts) >= MOST_COUNTED:
-        what = "others"
-    return {**counts, what: counts.get(what, 0) + 1}
-
-
-def with_one_dead(dead: dict[int, str], pid: int, started: str) -> dict[int, str]:
-    kept = list(dead.items())[1 - MOST_DEAD :]
-    return {**dict(kept), pid: started}
-
-
 def with_view(views: dict[str, View], viewer: str, view: View | None) -> dict[str, View]:
     """Return the views with that of one viewer replaced, or removed (None)."""
     others = [(name, seen) for name, seen in views.items() if name != viewer]

@@ -18,7 +18,7 @@ from . import deadlines
 from .bounds import trimmed
 from .deadlines import NEVER
 from .front import runs_of
-from .ledger import LEDGER, Ledger, with_one_dead, with_one_more
+from .ledger import LEDGER, MOST_COUNTED, MOST_DEAD, Ledger
 from .options import Options
 from .session import ABSENT, Session, is_listed, terminal_of
 from .sound import check_ledger, check_session
@@ -96,11 +96,15 @@ class Records:
         self.dirty.add(LEDGER)
 
     def count(self, what: str) -> None:
-        self.note(counts=with_one_more(self.ledger.counts, what[:80]))
+        counts, what = self.ledger.counts, what[:80]
+        if what not in counts and len(counts) >= MOST_COUNTED:
+            what = "others"
+        self.note(counts={**counts, what: counts.get(what, 0) + 1})
 
     def bury(self, pid: int, started: str) -> None:
         """Note that a process is dead."""
-        self.note(dead=with_one_dead(self.ledger.dead, pid, started))
+        kept = list(self.ledger.dead.items())[1 - MOST_DEAD :]
+        self.note(dead={**dict(kept), pid: started})
 
     def unbury(self, pid: int) -> None:
         """Note that a process is alive: its pid was reused."""
