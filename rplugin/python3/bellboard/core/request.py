@@ -138,7 +138,7 @@ class Sent(NamedTuple):
     went: Went | None = None  # what the CLI itself showed first after the answer
 
 
-#: What a choice may need → the field of an answer that has it.
+#: What a choice may need: fields of an answer.
 NEEDS: Final = ("message", "answers", "content", "input")
 
 
