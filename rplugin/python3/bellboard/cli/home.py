@@ -250,7 +250,7 @@ def refusals() -> Iterator[None]:
 def reason(e: OSError, path: Path) -> str:
     """Return the system's message, with the file it is about if that is not `path`."""
     other = e.filename and str(e.filename) != str(path)
-    return f"{e.filename}: {e.strerror}" if other else str(e.strerror)
+    return f"{e.filename}: {e.strerror}" if other else str(e.strerror or e)
 
 
 def warn(text: str) -> None:

@@ -39,6 +39,8 @@ def uninstall_all(args: Args) -> int:
 
     home = here()
     installers = [cli.installer(home, os.environ) for cli in installable()]
+    with problems(home):
+        installers[0].recorded()  # otherwise some files would be left out
     files = [(each, path) for each in installers for path in each.files(around())]
     failed = False
     for installer, path in files:

@@ -11,7 +11,7 @@ from typing import Final
 from ..agents.abilities import MOMENTS, worded
 from ..agents.cli import Cli
 from ..agents.clis import clis, installable
-from ..agents.installing.installed import script
+from ..agents.installing.installed import record, script, stored
 from ..agents.installing.state import State
 from ..core import words
 from ..system.inotify import usage
@@ -41,6 +41,10 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
         states = [installer.check(path, version) for path in installer.files(folder)]
         yield from _states(cli, states, environ)
         some = some or any(state.events for state in states)
+    try:
+        stored(home)
+    except OSError as e:
+        yield warn(f"cannot read {record(home)}: {e.strerror or e}", "lost hooks are not noticed")
     runs = script(home)
     if some and not runs.is_file():
         yield error(

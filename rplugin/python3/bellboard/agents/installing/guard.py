@@ -23,6 +23,7 @@ from .forms import WHOLE
 SETTLE: Final = 1.0  # seconds after a change: many programs write twice, or empty the file first
 RETRY: Final = 5.0  # seconds after a failure
 SCRIPT: Final = "script"
+RECORD: Final = "record"
 PATIENCE: Final = 5.0  # seconds, including the wait for the lock
 
 
@@ -77,7 +78,7 @@ class Guard:
             if SCRIPT in self._notes:
                 self._keep_script()
             path = str(installed.record(self._home))
-            self._reach.do(path, partial(installed.hooked_files, self._home), self._listed)
+            self._reach.do(path, partial(recorded, self._home), self._listed)
 
     def close(self) -> None:
         """Cancel the next check."""
@@ -96,7 +97,10 @@ class Guard:
         self._timer = None
         self.check()
 
-    def _listed(self, hooked_files: installed.HookedFiles) -> None:
+    def _listed(self, hooked_files: installed.HookedFiles | str) -> None:
+        self._note(RECORD, hooked_files if isinstance(hooked_files, str) else "")
+        if isinstance(hooked_files, str):
+            return  # what was recorded is guarded on
         self._hooked = hooked_files
         for known in (self._missing, self._checked):
             for path in known.keys() - hooked_files.keys():
@@ -199,6 +203,14 @@ def check_file(
     return Checked(stamp, hooked.events, real, None if state.problem else gone, is_outdated)
 
 
+def recorded(home: Path) -> installed.HookedFiles | str:
+    """Return where hooks are installed, or why that is not known."""
+    try:
+        return installed.stored(home)
+    except OSError as e:
+        return f"cannot read {installed.record(home)}: {e.strerror or e}"
+
+
 def keep_script(home: Path) -> str:
     """Install or update the script that the hooks run; return why that failed, if it did."""
     try:
@@ -217,4 +229,4 @@ def note_reported(home: Path, path: str, reported: bool) -> bool | str:
             hooked_files[path].reported = reported
             return True
     except OSError as e:
-        return f"cannot write {installed.record(home)}: {e.strerror}"
+        return f"cannot write {installed.record(home)}: {e.strerror or e}"

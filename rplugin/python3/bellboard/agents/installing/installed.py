@@ -8,6 +8,7 @@ hooks.json    each file with our hooks: their CLI, their events, and what was th
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,27 +86,54 @@ def record(home: Path) -> Path:
 
 def hooked_files(home: Path) -> HookedFiles:
     """Return where hooks are installed; empty if the record cannot be read or is not ours."""
-    touch(record(home))
-    if not is_ours(home):
-        return {}
     try:
-        return msgspec.json.decode(content(record(home)) or b"{}", type=HookedFiles)
-    except (OSError, msgspec.MsgspecError, ValueError):
+        return stored(home)
+    except OSError:
         return {}
+
+
+def stored(home: Path) -> HookedFiles:
+    """Return where hooks are installed, if the record is ours; raise OSError if it is unreadable.
+
+    Who changes files, or forgets what it knew, asks here: an error must not pass for "nowhere".
+    """
+    touch(record(home))
+    return _decoded(home, content(record(home))) if is_ours(home) else {}
 
 
 @contextlib.contextmanager
 def changing(home: Path) -> Iterator[HookedFiles]:
-    """Change the record under its lock; without a state folder, changes are dropped."""
+    """Change the record under its lock; without a state folder, changes are dropped.
+
+    Raise OSError if it cannot be read or written.
+    """
     if not is_ours(home):
         yield {}
         return
     with _locked(home):
-        known = hooked_files(home)
+        old = content(record(home))
+        known = _decoded(home, old)
+        before = msgspec.json.encode(known)
         yield known
-        data = msgspec.json.format(msgspec.json.encode(known)) + b"\n"
-        if (old := content(record(home))) != data:
-            replace(record(home), data, old)
+        if msgspec.json.encode(known) != before:
+            replace(record(home), _encoded(known, old), old)
+
+
+def _decoded(home: Path, data: bytes | None) -> HookedFiles:
+    try:
+        return msgspec.json.decode(data or b"{}", type=HookedFiles)
+    except ValueError:  # msgspec's own error is one
+        why = "not a record of hooks that this version can read; update bellboard, or remove it"
+        raise OSError(errno.EINVAL, why, str(record(home))) from None
+
+
+def _encoded(known: HookedFiles, old: bytes | None) -> bytes:
+    """Return a record with what a newer version added to the old one."""
+    was = msgspec.json.decode(old or b"{}", type=dict[str, dict[str, msgspec.Raw]])
+    whole = {
+        path: {**was.get(path, {}), **msgspec.to_builtins(hooked)} for path, hooked in known.items()
+    }
+    return msgspec.json.format(msgspec.json.encode(whole)) + b"\n"
 
 
 def _locked(home: Path) -> contextlib.AbstractContextManager[None]:

@@ -118,7 +118,7 @@ class Installer:
         self._recordable(path)
         self._may_write(path)
         old = self._read(path)
-        known = installed.hooked_files(self.home).get(str(path), installed.HookedFile())
+        known = self.recorded().get(str(path), installed.HookedFile())
         text = None if old is None else self._text(path, old)
         form = self._form(version, known.events)
         new, before = self._refusing(path, lambda: form.put_in(text, known.before))
@@ -130,7 +130,7 @@ class Installer:
         old = self._read(path)
         if old is None:
             return Change(path, None, None, (), {})
-        text, known = self._text(path, old), installed.hooked_files(self.home)
+        text, known = self._text(path, old), self.recorded()
         before = known[str(path)].before if str(path) in known else None
         form = self._form(None)
         new = self._refusing(path, lambda: form.take_out(text, before))
@@ -143,11 +143,7 @@ class Installer:
     def apply(self, change: Change) -> Path | None:
         """Write a change; return the backup, if one was made."""
         path = change.path
-        if (
-            change.is_none
-            and not change.events
-            and str(path) not in installed.hooked_files(self.home)
-        ):
+        if change.is_none and not change.events and str(path) not in self.recorded():
             return None
         if change.events:
             self._prepare()
@@ -218,6 +214,14 @@ class Installer:
             return State(path, problem=str(e))
         state = State(path, "", seen.there, seen.missing, seen.outdated, seen.other)
         return self.state(state, text)
+
+    def recorded(self) -> installed.HookedFiles:
+        """Return where hooks are installed; raise `SettingsError` if that cannot be read."""
+        try:
+            return installed.stored(self.home)
+        except OSError as e:
+            record = installed.record(self.home)
+            raise SettingsError(f"cannot read {record}: {e.strerror or e}") from None
 
     def files(self, folder: Path) -> list[Path]:
         """Return the files that apply in a folder, and all others with hooks of ours."""

@@ -1,0 +1,102 @@
+"""The record of where hooks are: what it says is neither lost nor made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bellboard.agents.claude_code.cli import ClaudeCode
+from bellboard.agents.installing import installed
+from bellboard.agents.installing.guard import note_reported
+from bellboard.agents.installing.installer import Installer, SettingsError
+from hosting import RecordedHost, start
+from rig import warm
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+__all__ = ["start"]
+SPOILT = ("{", "[1]", '{"/a/x.json": {"events": {"Stop": 2}}}')  # the last: by a newer version
+
+
+@pytest.fixture
+def work(home: Home) -> Installer:
+    installer = ClaudeCode().installer(home.bellboard, home.env)
+    installer.user_file().write_text("{}")
+    installer.apply(installer.put_in(installer.user_file()))
+    return installer
+
+
+@pytest.mark.parametrize("text", SPOILT)
+def test_a_record_that_cannot_be_read_is_not_written(work: Installer, text: str) -> None:
+    """What it says is all that is known about files elsewhere: nobody takes it for empty."""
+    record, path = installed.record(work.home), work.user_file()
+    settings, change = path.read_bytes(), work.take_out(path)
+    record.write_text(text)
+    assert "cannot write" in str(note_reported(work.home, str(path), True))
+    for act in (work.put_in, work.take_out):
+        with pytest.raises(SettingsError, match=r"cannot read .*hooks\.json: not a record"):
+            act(path)
+    with pytest.raises(OSError, match="not a record"):
+        work.apply(change)
+    assert record.read_text() == text
+    assert path.read_bytes() == settings
+
+
+def test_without_the_record_an_uninstall_is_not_said_to_be_done(
+    home: Home, work: Installer
+) -> None:
+    """Hooks would stay in files that only the record names; doctor says so, too."""
+    elsewhere = home.root / "elsewhere.json"
+    work.apply(work.put_in(elsewhere))
+    work.apply(work.take_out(work.user_file()))
+    record = installed.record(work.home)
+    kept = record.read_bytes()
+    record.write_text("{")
+
+    def said(command: str) -> str:
+        argv = ["-m", "bellboard", *command.split()]
+        done = warm.run(argv, env=home.env, cwd=home.project, merged=True)
+        assert done.returncode == 1, done.stdout
+        return " ".join(done.stdout.split())
+
+    assert f"cannot read {record}: not a record" in said("uninstall --yes")
+    assert f"cannot read {record}: not a record" in said("doctor")
+    record.write_bytes(kept)
+    assert warm.run(["-m", "bellboard", "uninstall", "--yes"], env=home.env).returncode == 0
+    assert not elsewhere.exists()
+
+
+def test_what_a_newer_version_records_is_kept(work: Installer) -> None:
+    """Whoever changes a field writes back those that it does not know."""
+    record, path = installed.record(work.home), str(work.user_file())
+    known = json.loads(record.read_text())
+    known[path]["later"] = {"of": ["any", "kind"]}
+    record.write_text(json.dumps(known))
+    assert note_reported(work.home, path, True) is True
+    known[path]["told"] = True
+    assert json.loads(record.read_text()) == known
+    work.apply(work.put_in(Path(path)))
+    assert json.loads(record.read_text())[path]["later"] == known[path]["later"]
+
+
+def test_hooks_are_guarded_while_the_record_cannot_be_read(
+    home: Home, work: Installer, start: Callable[..., RecordedHost]
+) -> None:
+    """The host says that it cannot, and remembers what it read before."""
+    path, record = work.user_file(), installed.record(work.home)
+    host = start("one", server="x")
+    settings, kept = path.read_text(), record.read_text()
+    path.write_text("{}")
+    host.says("hooks gone from")
+    record.write_text("{")
+    host.says(f"cannot read {record}")
+    assert "hooks gone from" in host.note
+    assert record.read_text() == "{"
+    record.write_text(kept)
+    path.write_text(settings)
+    eventually(lambda: not host.note, "no more complaint")
