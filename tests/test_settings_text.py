@@ -116,6 +116,20 @@ def test_it_can_be_removed_without_a_record(text: str) -> None:
 
 
 @SOME
+@given(st.sampled_from([(2, 1, 76), (2, 1, 119), NEWEST]), st.booleans())
+def test_hooks_that_came_without_a_record_leave_nothing(
+    version: tuple[int, ...], is_shared: bool
+) -> None:
+    """From another machine, with another version: nothing says that there were empty lists."""
+    theirs = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
+    text = json.dumps({"model": "opus", **(theirs if is_shared else {})})
+    there, _ = put_in(text, wanted((2, 1, 119)), ours, {})
+    here, before = put_in(there, wanted(version), ours, {})
+    assert told(here) == wanted(version)
+    assert take_out(here, ours, before) == text
+
+
+@SOME
 @given(texts(st.fixed_dictionaries({"hooks": ODD | st.dictionaries(st.sampled_from(EVENTS), ODD)})))
 @example('{"hooks": []}')
 @example('{"hooks": {"Stop": "x"}}')

@@ -25,7 +25,8 @@ from .jsontext import (
 Ours = Callable[[str], bool]  # whether a command is ours
 #: What was at a place that was empty or missing: None if it did not exist, else the text inside the
 #: empty object or list.  Places are "hooks", "hooks.EVENT", "" for the top object, and "file" for
-#: the whole text if there was no top object.
+#: the whole text if there was no top object.  If a place is not noted, it was not empty, or
+#: nothing is known about it: if nothing but ours is there now, it goes with ours.
 Before = dict[str, "str | None"]
 
 #: The members of a handler that runs one of our commands, as the CLI wants them.
@@ -106,12 +107,9 @@ def put_in(
 
 
 def take_out(text: str, ours: Ours, before: Before | None, comments: bool = False) -> str | None:
-    """Return the text without our entries, or None if there was no file before.
-
-    Without `before`, remove everything that becomes empty.
-    """
+    """Return the text without our entries, or None if there was no file before."""
     source = source_of(text, comments)
-    return _taken_out(source, _all(source, ours), before)
+    return _taken_out(source, _all(source, ours), before or {})
 
 
 def without(told: Any, ours: Ours) -> Any:
@@ -158,7 +156,7 @@ def _renewed(text: str, layout: Layout, handler: Node, wanted: Handler) -> Itera
         yield from layout.add(handler, missing)
 
 
-def _taken_out(source: Source, gone: list[Entry], before: Before | None) -> str | None:
+def _taken_out(source: Source, gone: list[Entry], before: Before) -> str | None:
     text, root = source.raw, parse(source.plain, "hooks")
     hooks = root.member("hooks") if root else None
     if not gone or root is None or hooks is None:
@@ -173,7 +171,7 @@ def _taken_out(source: Source, gone: list[Entry], before: Before | None) -> str 
 
     def emptied(node: Node, place: str, children: list[Node]) -> bool:
         """Remove the children; return whether the node itself has to go too."""
-        inside = None if before is None else before.get(place, "")
+        inside = before.get(place)
         is_shared = len(children) < len(node.children)
         if is_shared or is_noted(node, node.start, node.end, inside):
             edits.extend(cut(source, node, children))
@@ -194,10 +192,10 @@ def _taken_out(source: Source, gone: list[Entry], before: Before | None) -> str 
         if groups and emptied(event, f"hooks.{event.key}", groups):
             events.append(event)
     if events and emptied(hooks, "hooks", events):
-        before = before or {}
         is_all = len(root.children) == 1 and "file" in before
         if is_all and not is_noted(root, 0, len(text), before["file"]):
             return before["file"]
+        before = {"": "", **before}  # there is always an object
         emptied(root, "", [hooks])
     return applied(text, edits)
 
