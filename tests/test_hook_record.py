@@ -1,17 +1,23 @@
-"""The record of where hooks are: what it says is neither lost nor made up."""
+"""The record of where hooks are, and writes that fail: nothing is lost, and nothing left behind."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bellboard.agents.claude_code.cli import ClaudeCode
 from bellboard.agents.installing import installed
+from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.guard import note_reported
 from bellboard.agents.installing.installer import Installer, SettingsError
+from bellboard.system import atomic
 from hosting import RecordedHost, start
 from rig import warm
 from rig.home import Home
@@ -100,3 +106,62 @@ def test_hooks_are_guarded_while_the_record_cannot_be_read(
     record.write_text(kept)
     path.write_text(settings)
     eventually(lambda: not host.note, "no more complaint")
+
+
+@contextlib.contextmanager
+def full_at(size: int) -> Iterator[None]:
+    """No file can become larger, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_no_half_backup(home: Home, work: Installer) -> None:
+    """Only whole copies count among those that are kept, and none of a change that failed."""
+    path = home.root / "other.json"
+    path.write_text(json.dumps({"long": "x" * 20_000}))
+    for _ in range(3):
+        with full_at(8192), pytest.raises(OSError, match="too large"):
+            work.apply(work.put_in(path))
+    change = work.put_in(path)
+    path.write_text("{}")
+    with pytest.raises(SettingsError, match="has changed since"):
+        work.apply(change)
+    assert backups(path) == []
+    assert [*path.parent.glob(f"{atomic.PREFIX}*")] == []
+
+
+def test_a_full_disk_leaves_no_folder(home: Home, work: Installer) -> None:
+    """Later, it would pass for one that was there before."""
+    work.apply(work.take_out(work.user_file()))
+    path = home.root / "one/two/other.json"
+    with full_at(2048), pytest.raises(OSError, match="too large"):
+        work.apply(work.put_in(path))
+    assert not path.parents[1].exists()
+    assert installed.hooked_files(work.home) == {}
+
+
+def test_a_record_that_cannot_be_written_is_said_to_be_behind(work: Installer) -> None:
+    """The settings were written by then: another run completes it."""
+    path, written = work.user_file(), work._write
+    path.write_text("{}")
+    change = work.put_in(path)
+    with contextlib.ExitStack() as held:
+
+        def then_locked(change: Any) -> Path | None:
+            backup = written(change)
+            lock = held.enter_context((work.home / "hooks.lock").open("r+"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return backup
+
+        work._write = then_locked  # type: ignore[method-assign]
+        with pytest.raises(SettingsError, match=r"is as it should be, but .*hooks\.json does not"):
+            work.apply(change)
+    assert atomic.content(path) == change.new
+    assert installed.hooked_files(work.home)[str(path)].events == []
+    work._write = written  # type: ignore[method-assign]
+    work.apply(work.put_in(path))
+    assert installed.hooked_files(work.home)[str(path)].events == list(change.events)

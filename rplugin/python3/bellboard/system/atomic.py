@@ -87,7 +87,7 @@ def copy(path: Path, to: Path) -> None:
 
 
 def _write(made: Path, data: bytes, like: Path) -> None:
-    """Create and sync a new file, with the mode and owner of another."""
+    """Create and sync a new file, with the mode and owner of another, or leave none behind."""
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(descriptor, 0o600)  # whatever the umask
@@ -97,6 +97,9 @@ def _write(made: Path, data: bytes, like: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             _dress(descriptor, like)
         os.fsync(descriptor)
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
     finally:
         os.close(descriptor)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
 from datetime import datetime
 from pathlib import Path
+from typing import Final
+
+KEPT: Final = 3  # copies of one file
 
 
 def backup_of(path: Path) -> Path:
@@ -30,3 +34,10 @@ def backups(path: Path) -> list[Path]:
         if (named := dated.fullmatch(copy.name)) and copy.is_file() and not copy.is_symlink()
     }
     return [copy for _, _, copy in sorted(found)]
+
+
+def prune(path: Path) -> None:
+    """Remove all backups of a file but the newest."""
+    for old in backups(path)[:-KEPT]:
+        with contextlib.suppress(OSError):
+            old.unlink()

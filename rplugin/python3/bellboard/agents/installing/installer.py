@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from ...storage.spool import Spool
 from ...system import atomic
 from . import hookline, installed
-from .backups import backup_of, backups
+from .backups import backup_of, prune
 from .change import Change
 from .comments import source_of
 from .forms import Alone, Beside, Form
@@ -31,11 +31,9 @@ from .state import State
 T = TypeVar("T")
 Version = tuple[int, ...]
 
-BACKUPS: Final = 3  # copies to keep of one file
-
 
 class SettingsError(Exception):
-    """Nothing was written; the text says which file, why, and what to do."""
+    """A file was not written as it should be; the text says which, why, and what to do."""
 
 
 class Installer:
@@ -149,7 +147,7 @@ class Installer:
             self._prepare()
         with installed.changing(self.home) as hooked_files:
             before = copy(hooked_files.get(str(path)))
-            folders = _missing_folders(atomic.target_of(path))
+            folders = installed.missing_folders(atomic.target_of(path))
             made = installed.HookedFile(made=folders, agent=self.cli.key)
             hooked = hooked_files.setdefault(str(path), made)
             hooked.events = []  # not to be reported missing meanwhile
@@ -158,18 +156,22 @@ class Installer:
         try:
             backup = None if change.is_none else self._write(change)
         except BaseException:
+            installed.remove(folders)
             with contextlib.suppress(OSError):
                 self._note(path, before, instead_of=hooked)
             raise
         if change.events:
             hooked.events, hooked.reported = list(change.events), False
-            self._note(path, hooked)
-            return backup
-        if change.new is None:
-            with contextlib.suppress(OSError):  # no longer empty
-                for folder in hooked.folders(path):
-                    Path(folder).rmdir()
-        self._note(path, None)
+        elif change.new is None:
+            installed.remove(hooked.folders(path))
+        try:
+            self._note(path, hooked if change.events else None)
+        except OSError as e:
+            record = installed.record(self.home)
+            raise SettingsError(
+                f"{path} is as it should be, but {record} does not say so: {e.strerror or e}; "
+                "run this again"
+            ) from None
         return backup
 
     def _write(self, change: Change) -> Path | None:
@@ -179,11 +181,14 @@ class Installer:
         if change.needs_backup:
             backup = backup_of(path)
             atomic.copy(path, backup)
-        if not atomic.replace(path, change.new, change.old):
-            raise SettingsError(f"{path} has changed since; nothing was written: try again")
-        for old in backups(path)[:-BACKUPS]:
-            with contextlib.suppress(OSError):
-                old.unlink()
+        try:
+            if not atomic.replace(path, change.new, change.old):
+                raise SettingsError(f"{path} has changed since; nothing was written: try again")
+        except (OSError, SettingsError):
+            if backup is not None:  # copies of the same would push out those of before
+                backup.unlink(missing_ok=True)
+            raise
+        prune(path)
         return backup
 
     def _note(
@@ -295,8 +300,3 @@ class Installer:
                 f"{path}: the edit would change other settings; nothing was written: "
                 "please report this"
             )
-
-
-def _missing_folders(path: Path) -> list[str]:
-    """Return the folders that have to be made for a file, innermost first."""
-    return [str(folder) for folder in path.parents if not os.path.lexists(folder)]
