@@ -69,6 +69,8 @@ def uninstall_hooks(args: Args) -> int:
 
 
 def _install(target: Target, args: Args) -> None:
+    from ..core.visible import plain
+
     installer, path = target
     version = _version(installer, args)
     with problems(path):
@@ -87,9 +89,9 @@ def _install(target: Target, args: Args) -> None:
         if state.plugin:
             print(f"{short(state.path)} also enables the plugin; each event still counts once")
         for obstacle in state.obstacles:
-            print(f"{short(state.path)}: its hooks do not run: {obstacle}")
+            print(f"{short(state.path)}: its hooks do not run: {plain(obstacle)}")
         for remark in state.remarks:
-            print(f"{short(state.path)}: {remark}")
+            print(f"{short(state.path)}: {plain(remark)}")
 
 
 def _uninstall(target: Target, args: Args) -> None:
@@ -221,6 +223,8 @@ def _each(targets: list[Target], work: Callable[[Target], None]) -> int:
 
 def do(installer: Installer, change: Change, yes: bool, dry_run: bool = False) -> bool:
     """Show a change and apply it; return False on a dry run."""
+    from ..core.visible import plain
+
     if not change.is_none:
         # Hide control characters: a project's settings may come from anyone.
         shown = (c if c.isprintable() or c in "\n\t" else "\ufffd" for c in change.diff())
@@ -234,7 +238,7 @@ def do(installer: Installer, change: Change, yes: bool, dry_run: bool = False) -
         backup = installer.apply(change)
     if not change.is_none:
         done = "removed" if change.new is None else "written"
-        print(f"{done}: {change.path}" + (f"; backup: {backup.name}" if backup else ""))
+        print(plain(f"{done}: {change.path}" + (f"; backup: {backup.name}" if backup else "")))
     return True
 
 

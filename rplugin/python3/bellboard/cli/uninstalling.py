@@ -36,6 +36,7 @@ def add_to(commands: Commands) -> None:
 def uninstall_all(args: Args) -> int:
     from ..agents.clis import installable
     from ..agents.installing.backups import backups
+    from ..core.visible import plain
 
     home = here()
     installers = [cli.installer(home, os.environ) for cli in installable()]
@@ -58,7 +59,7 @@ def uninstall_all(args: Args) -> int:
         return 1
     if not args.purge:
         for copy in copies:
-            print(f"kept: {copy}")
+            print(f"kept: {plain(copy)}")
         if home.exists():
             print(f"kept: {home}; `bellboard uninstall --purge` deletes this too")
         return 0
@@ -71,6 +72,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     Return false if something could not be deleted.
     """
     from ..agents.clis import clis
+    from ..core.visible import plain
     from ..storage.spool import Spool
     from .path import is_ours, linked
     from .tmux import kept, wired
@@ -93,7 +95,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
         print("\n".join(left) or "nothing of bellboard is left")
         return True
     for path in (*ours, *copies):
-        print(f"- {path}")
+        print(f"- {plain(path)}")
     for tmux in servers:
         print(f"- hooks, keys and status in the tmux server at {tmux.socket}")
     ask("Delete these?", yes)
@@ -105,7 +107,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     if not home.exists():
         return not stuck
     if rest := sorted(path.name for path in home.iterdir()):
-        print(f"kept: {home}, which also contains {', '.join(rest)}")
+        print(f"kept: {home}, which also contains {plain(', '.join(rest))}")
     else:
         home.resolve().rmdir()
         if home.is_symlink():

@@ -68,8 +68,11 @@ def applied(text: str, edits: Iterable[Edit]) -> str:
 
 
 def value(text: str, node: Node) -> Any:
-    """Return the value of a node."""
-    return json.loads(text[node.start : node.end])
+    """Return the value of a node; raise `Broken` if Python cannot, as for a very long number."""
+    try:
+        return json.loads(text[node.start : node.end])
+    except (ValueError, RecursionError):
+        raise Broken(f"{_place(text, node.start)}: a value that is too long to read") from None
 
 
 def parse(text: str, read: str) -> Node | None:
@@ -86,6 +89,10 @@ def parse(text: str, read: str) -> Node | None:
     if reader.at < len(text):
         raise reader.broken("unexpected text after the end")
     return root
+
+
+def _place(text: str, at: int) -> str:
+    return f"line {len(_LINE.findall(text, 0, at)) + 1}"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
@@ -107,7 +114,7 @@ class _Reader:
 
     def broken(self, why: str, at: int | None = None) -> Broken:
         at = self.at if at is None else at
-        return Broken(f"line {len(_LINE.findall(self.text, 0, at)) + 1}: {why}")
+        return Broken(f"{_place(self.text, at)}: {why}")
 
     def skip(self) -> None:
         found = _SPACE.match(self.text, self.at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...core.words import plain
 from .forms import WHOLE
 
 
@@ -33,9 +34,10 @@ class State:
         return self.is_whole and not self.obstacles
 
     def summary(self) -> str:
-        """Describe the state in one line."""
-        if self.problem:
-            return self.problem
+        """Describe the state in one line, whatever the file has: it may be of a stranger."""
+        return plain(self.problem or self._found())
+
+    def _found(self) -> str:
         notes = [self._present()]
         if self.outdated:
             other = "version" if WHOLE in self.outdated else "installation"
