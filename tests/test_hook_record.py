@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -165,3 +166,19 @@ def test_a_record_that_cannot_be_written_is_said_to_be_behind(work: Installer) -
     work._write = written  # type: ignore[method-assign]
     work.apply(work.put_in(path))
     assert installed.hooked_files(work.home)[str(path)].events == list(change.events)
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes here")
+def test_an_attribute_that_cannot_be_copied_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as an access control list behind a label that only root may set."""
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    try:
+        os.setxattr(path, "user.mine", b"1")
+    except OSError:
+        pytest.skip("a file system without attributes of users")
+    monkeypatch.setattr(os, "listxattr", lambda path: ["security.label", "user.mine"])
+    assert atomic.replace(path, b"[]", b"{}")
+    assert os.getxattr(path, "user.mine") == b"1"

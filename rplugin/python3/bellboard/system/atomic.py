@@ -111,8 +111,11 @@ def _dress(descriptor: int, like: Path) -> None:
             os.fchown(descriptor, status.st_uid, status.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
     if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):  # not supported, or not permitted
-            for name in os.listxattr(like):
+        names: list[str] = []
+        with contextlib.suppress(OSError):  # not supported
+            names = os.listxattr(like)
+        for name in names:
+            with contextlib.suppress(OSError):  # this one is not permitted, or gone
                 os.setxattr(descriptor, name, os.getxattr(like, name))
 
 
