@@ -154,7 +154,7 @@ def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("is_over", [True, False])
-def test_what_ends_just_before_an_answer_is_sent_gets_none(
+def test_a_question_that_ends_just_before_the_answer_is_sent_gets_no_answer(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, is_over: bool
 ) -> None:
     """Nor does the same question, asked again; nothing is left that would keep others waiting."""
@@ -413,7 +413,7 @@ def test_a_planted_claim_stops_nobody_for_long(desk: Desk, what: str) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 9])
-def test_a_claim_that_cannot_be_written_whole_is_none(desk: Desk, room: int) -> None:
+def test_a_claim_that_cannot_be_written_whole_does_not_count(desk: Desk, room: int) -> None:
     """The disk is full: nothing is sent, and nobody is said to have answered."""
     hook = desk.waits()
     claims, was = Claims(desk.home.bellboard), resource.getrlimit(resource.RLIMIT_FSIZE)

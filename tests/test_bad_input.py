@@ -96,7 +96,7 @@ def test_an_invalid_time_is_junk(t: float) -> None:
 
 
 @pytest.mark.parametrize("pid", [0, -1, 1 << 31, 10**30, True, 4711.0, "4711", None])
-def test_what_is_no_process_id_names_no_process(pid: object) -> None:
+def test_an_invalid_process_id_is_ignored(pid: object) -> None:
     """A signal to process 0 would reach all of our own group."""
     assert origin_of({"agent": "claude", "pid": pid}).pid is None
 

@@ -147,7 +147,7 @@ def test_odd_messages_end_a_conversation_at_most(home: Home, odd: Any) -> None:
     run(home, test)
 
 
-def test_a_codex_without_a_shared_server_is_no_fault(home: Home) -> None:
+def test_codex_without_a_shared_server_is_not_reported(home: Home) -> None:
     """Such as one that an editor has started: it has no socket."""
 
     async def test(desk: Desk) -> None:

@@ -321,7 +321,7 @@ def test_a_change_of_files_grants_no_folder(home: Home) -> None:
         assert "something else" in refused(codex.about(patch, ITEM))
 
 
-def test_a_request_that_is_sent_twice_is_one(home: Home) -> None:
+def test_a_request_sent_twice_counts_once(home: Home) -> None:
     """A client that subscribes while it is asked gets it again."""
     with fake(home, asks=[ASKS, ASKS]) as codex:
         CODEX.answer(codex.asked, said("allow"))

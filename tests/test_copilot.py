@@ -159,7 +159,7 @@ def test_a_session_without_hooks_that_works_is_followed(home: Home, sleeper: int
     run(home, test)
 
 
-def test_what_a_crash_left_is_no_session(home: Home, sleeper: int) -> None:
+def test_files_left_by_a_crash_are_not_listed_as_sessions(home: Home, sleeper: int) -> None:
     """A process has to be alive, and older than the lock that names it."""
     root = home.root / ".copilot"
     opens(home, sleeper)
@@ -184,7 +184,7 @@ def test_a_damaged_list_names_no_session(home: Home, content: bytes) -> None:
     assert opened_in(str(root)) == []
 
 
-def test_a_list_that_is_no_file_or_endless_names_no_session(home: Home) -> None:
+def test_a_list_that_is_endless_or_not_a_file_is_ignored(home: Home) -> None:
     root = home.root / ".copilot"
     root.mkdir()
     path = root / "open-sessions-state.json"

@@ -230,7 +230,7 @@ def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
         other.catch_up()
 
 
-def test_text_that_cannot_be_decoded_under_the_lock_is_no_damage(make: Make) -> None:
+def test_undecodable_text_under_the_lock_does_not_mark_the_database_damaged(make: Make) -> None:
     """Only SQLite knows its file: a healthy one is not set aside for a byte in another."""
     store = make().store
     with pytest.raises(UnicodeDecodeError), store.lock():
@@ -344,7 +344,9 @@ def test_a_table_is_shortened_faster_than_it_grows(
     assert count <= 6400 + 200
 
 
-def test_large_events_of_other_machines_displace_none_of_this_one(make: Make, clock: Clock) -> None:
+def test_large_events_of_other_machines_displace_no_events_of_this_one(
+    make: Make, clock: Clock
+) -> None:
     """A quarter of the bytes is theirs, and the rest stays."""
     store = make().store
     store.keep_bytes = 1 << 20

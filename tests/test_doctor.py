@@ -100,7 +100,9 @@ def test_all_is_well(home: Home, start: Callable[..., RecordedHost]) -> None:
 
 @pytest.mark.files
 @pytest.mark.parametrize("make", [os.mkfifo, huge, deep], ids=["a pipe", "3 GB", "a deep bomb"])
-def test_an_odd_file_of_a_plugin_is_no_news(home: Home, make: Callable[[Path], object]) -> None:
+def test_doctor_does_not_report_an_odd_plugin_file(
+    home: Home, make: Callable[[Path], object]
+) -> None:
     """It neither hangs doctor nor is it reported as a fault of bellboard."""
     folder = home.claude / f"plugins/cache/x/{PLUGIN}/1/.claude-plugin"
     folder.mkdir(parents=True)

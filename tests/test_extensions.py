@@ -242,7 +242,7 @@ def test_a_plugin_uses_nothing_of_the_current_folder(
     assert [path.name for path in script.parent.iterdir()] == ["emit"]
 
 
-def test_a_subagent_of_a_subagent_in_opencode_is_no_session(plays: Plays) -> None:
+def test_a_subagent_of_a_subagent_in_opencode_is_not_listed(plays: Plays) -> None:
     """Its terminal shows the first of them; half a character is not reported."""
 
     def created(session: str, parent: str | None) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def test_a_subagent_of_a_subagent_in_opencode_is_no_session(plays: Plays) -> Non
     assert shown("opencode", *told) == ["idle"]
 
 
-def test_a_subagent_in_opencode_that_goes_on_after_a_restart_is_no_session(plays: Plays) -> None:
+def test_an_opencode_subagent_that_continues_after_a_restart_is_not_listed(plays: Plays) -> None:
     """Nothing says that it is created. One that somebody prompts is one, whoever names it."""
 
     def prompt(session: str) -> list[Any]:
@@ -299,7 +299,7 @@ def test_of_a_prompt_in_opencode_only_what_its_user_typed_is_reported(plays: Pla
     assert shown("opencode", told[-1]) == ["working"]
 
 
-def test_a_subagent_of_a_subagent_in_amp_is_no_session(plays: Plays) -> None:
+def test_a_subagent_of_a_subagent_in_amp_is_not_listed(plays: Plays) -> None:
     events = [["session.start", {}, *ids] for ids in (["T-1"], ["T-2", "T-1"], ["T-3", "T-2"])]
     found = [(each["thread"], each.get("agent")) for each in plays("amp", events)]
     assert found == [("T-1", None), ("T-1", "T-2"), ("T-1", "T-3")]

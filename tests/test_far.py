@@ -129,7 +129,7 @@ def test_a_decoded_event_gets_its_session_from_its_machine_and_row() -> None:
 
 
 @pytest.mark.pure
-def test_a_local_session_with_such_an_id_is_not_overwritten() -> None:
+def test_a_local_session_with_the_id_of_a_remote_one_is_not_overwritten() -> None:
     hook = {"session_id": DEV, "hook_event_name": "UserPromptSubmit", "prompt": "x"}
     board = board_of({"t": T, "hook": hook}, far(T + 1, row=row()))
     assert (board.sessions[DEV].machine, board.sessions[DEV].turn) == ("", "working")

@@ -435,7 +435,9 @@ def test_the_status_is_not_given_to_a_stranger(
 @pytest.mark.parametrize(
     "said", [b"\0" * 100_000, b"", b"\xc1", b"\x94\x01\x01\xc0\xc0", b"\x91" * 9000]
 )
-def test_what_is_no_neovim_has_shown_nothing(tmp_path: Path, said: bytes) -> None:
+def test_a_jump_fails_if_something_else_listens_on_neovims_socket(
+    tmp_path: Path, said: bytes
+) -> None:
     """Whatever else listens there: a jump succeeded as soon as that had sent anything."""
     with sockets.socket(sockets.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "sock"))

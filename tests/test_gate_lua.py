@@ -172,7 +172,7 @@ def test_no_session_leads_to_a_stranger(editor: Editor, home: Home, stranger: St
     assert stranger.caught == ""
 
 
-def test_what_a_neighbour_answers_leads_to_no_stranger(
+def test_a_neighbours_reply_cannot_lead_to_another_users_socket(
     editor: Editor, nvim: Editors, stranger: Stranger
 ) -> None:
     """Neither the address it gives for itself nor the one it came from."""

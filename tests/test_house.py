@@ -264,7 +264,7 @@ def test_pure_modules_do_no_io() -> None:
     assert broken == {}
 
 
-def test_files_that_promise_no_io_do_none() -> None:
+def test_files_that_promise_no_io_keep_that_promise() -> None:
     """The head of a file is true: it imports nothing that reads or writes."""
     promise = re.compile(r"no I/O")
     broken = {

@@ -240,7 +240,7 @@ def test_hooks_that_stay_because_a_write_fails_are_still_guarded(
     assert bool(before) == was_there
 
 
-def test_an_uninstall_at_the_same_moment_is_no_error(home: Home) -> None:
+def test_a_simultaneous_uninstall_does_not_fail(home: Home) -> None:
     """Its record may be gone before the file is written."""
     work = installer(home, cli_of("claude"))
     path = work.user_file()

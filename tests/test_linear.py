@@ -63,18 +63,20 @@ def is_linear(work: Callable[[str], object], unit: str, length: int) -> bool:
     ],
     ids=ascii,
 )
-def test_of_what_is_hidden(work: Callable[[str], object], unit: str) -> None:
+def test_hidden_characters_are_found_in_linear_time(
+    work: Callable[[str], object], unit: str
+) -> None:
     assert is_linear(work, unit, 1 << 16)
 
 
 @pytest.mark.parametrize("unit", ["/*x", "/* x */", '"', "//", "/*x*/\n"])
-def test_of_comments(unit: str) -> None:
+def test_comments_are_removed_in_linear_time(unit: str) -> None:
     assert is_linear(lambda text: source_of(text, True), unit, 1 << 17)
 
 
 @pytest.mark.parametrize("unit", [' \\\\\\\\\\\\\\\\"', " \\\\\\\\\\\\\\\\\\'", "\\", '\\"'])
 @pytest.mark.parametrize("head", ["password ", 'a token="'])
-def test_of_quotes(head: str, unit: str) -> None:
+def test_secrets_in_quotes_are_hidden_in_linear_time(head: str, unit: str) -> None:
     """Nor is there a RecursionError."""
     assert is_linear(lambda text: hide(head + text), unit, 1 << 16)
 
@@ -87,7 +89,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
 @pytest.mark.parametrize("kind", ["permission", "form", "question", "plan"])
-def test_of_the_rows_of_a_terminal(kind: str, row: str) -> None:
+def test_the_rows_of_a_terminal_are_read_quickly(kind: str, row: str) -> None:
     """The agent controls them."""
     asked = Request("1", "s", "claude", kind, "d", choices=(Choice("allow", "Yes"),))
     press, rows = dialect_of("claude").press, [row] * 50
@@ -106,7 +108,7 @@ def test_of_the_rows_of_a_terminal(kind: str, row: str) -> None:
     ],
     ids=["deep", "large numbers", "hidden characters", "blanks"],
 )
-def test_of_a_request(given: str) -> None:
+def test_a_large_request_is_read_quickly(given: str) -> None:
     """It is shown in full, or as far as that is possible."""
     about = '"session_id": "s", "hook_event_name": "PermissionRequest", "tool_name": "mcp__a__b"'
     payload, origin = f'{{{about}, "tool_input": {given}}}'.encode(), Origin("claude", 1)
@@ -117,14 +119,14 @@ def test_of_a_request(given: str) -> None:
     assert seconds(made) < 1.5
 
 
-def test_of_numbers_in_a_trace_and_in_a_feed() -> None:
+def test_many_numbers_in_a_trace_and_in_a_feed_are_read_quickly() -> None:
     """As msgspec reads them itself, each takes 8 µs."""
     line = b'{"t": 1, "tick": [' + b"1e300," * 100_000 + b"1]}"
     assert seconds(lambda: evidence.read(line)) < 0.5
     assert seconds(lambda: read(line)) < 0.5
 
 
-def test_of_a_reply_of_another_machine() -> None:
+def test_a_large_reply_of_another_machine_is_read_quickly() -> None:
     """What has thousands of texts is no request."""
     texts = json.dumps({"type": "reply", "id": 1, "ok": True, "x": ["\x7f"] * 100_000})
     begun = seconds(lambda: read(texts.encode()))
@@ -133,11 +135,11 @@ def test_of_a_reply_of_another_machine() -> None:
     assert (reply.ok, "too many parts" in reply.why) == (False, True)  # type: ignore[union-attr]
 
 
-def test_of_a_command_line_of_codex() -> None:
+def test_a_long_command_line_of_codex_is_read_quickly() -> None:
     assert seconds(lambda: runs("bash -lc '" + "x" * 1_000_000 + "'", "x")) < 0.5
 
 
-def test_of_a_choice_of_many_labels() -> None:
+def test_a_choice_of_many_labels_is_checked_quickly() -> None:
     labels = [", ".join("a" * n) for n in range(1, 400)]
     question = Question("Which?", many=True, options=tuple(map(Option, labels)))
     asked = Request("1", "s", "claude", "question", "d", questions=(question,))
@@ -147,7 +149,7 @@ def test_of_a_choice_of_many_labels() -> None:
     assert "type the answer instead" in check(asked, answer)
 
 
-def test_of_the_address_of_a_neovim() -> None:
+def test_a_long_address_of_a_neovim_is_read_quickly() -> None:
     published: Any = {"nvim": "/" + "a" * 100_000 + "/"}
     assert seconds(lambda: place(published)) < 0.1
     assert place({"nvim": "/run/user/0/nvim.4711.0"}) == "nvim 4711"

@@ -279,7 +279,9 @@ def test_a_request_is_passed_on_and_its_reply_comes_back(
     assert list((home.bellboard / "links" / "dev" / "ask").iterdir()) == []
 
 
-def test_folders_among_the_requests_block_none(start: Start, dev: FarFeed, home: Home) -> None:
+def test_folders_among_the_requests_do_not_block_them(
+    start: Start, dev: FarFeed, home: Home
+) -> None:
     """They cannot be read, and are removed; what waits behind them needs no other request."""
     shows(start(), {S1: "working"})
     (dev.folder / "reply").write_text('{"ok": true}')

@@ -53,7 +53,7 @@ def test_replies_that_nobody_took_do_not_pile_up(tmp_path: Path) -> None:
     assert ["2.1.1"] == [path.name for path in mailbox.replied.iterdir()]
 
 
-def test_what_is_no_request_is_removed_and_the_others_are_taken(tmp_path: Path) -> None:
+def test_anything_but_a_request_is_removed_and_the_requests_are_taken(tmp_path: Path) -> None:
     """A folder in its place, for example."""
     mailbox = Mailbox(tmp_path, "dev")
     name = mailbox.ask({"do": "stop"})

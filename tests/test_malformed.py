@@ -114,7 +114,7 @@ def test_a_broken_session_file_leaves_the_last_good_value(
     assert host.process.poll() is None
 
 
-def test_a_session_file_without_a_session_lists_none(
+def test_an_unusable_session_file_lists_no_session(
     home: Home, start: Start, running: Running
 ) -> None:
     """Of another user's process, a reused process id, this host itself, or no process."""

@@ -106,7 +106,7 @@ def editor(nvim: Editors, version: str) -> Editor:
 
 
 @pytest.mark.editor
-def test_an_odd_answer_is_no_error_in_the_editor(editor: Editor, answers: Answers) -> None:
+def test_an_odd_answer_raises_no_error_in_the_editor(editor: Editor, answers: Answers) -> None:
     """An error in a callback of the event loop would be shown to the user, and prompt."""
     for name, reply in ODD.items():
         editor.lua(ASK, answers(reply))
@@ -139,7 +139,7 @@ RESULTS: tuple[Any, ...] = (
 
 @pytest.mark.editor
 @pytest.mark.parametrize("result", RESULTS, ids=repr)
-def test_an_odd_result_is_no_error_in_the_editor(
+def test_an_odd_result_raises_no_error_in_the_editor(
     editor: Editor, answers: Answers, result: object
 ) -> None:
     """What it shows, and where it says that it went."""

@@ -289,7 +289,7 @@ def test_a_clock_set_back_delays_no_notification() -> None:
     assert rung >= {("new", "desktop"), ("seen", "desktop"), ("s0", "desktop"), ("s1", "sound")}
 
 
-def test_however_many_sessions_of_other_machines_call_none_here_waits() -> None:
+def test_notifications_of_other_machines_never_delay_those_of_this_one() -> None:
     """Each kind has its own limit."""
     house = House(ladders(desktop=1)._replace(cap=3))
     for n in range(300):

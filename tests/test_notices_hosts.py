@@ -279,7 +279,7 @@ def test_twenty_rapid_transitions_send_one_notification(
     assert floats.count(["api"]) == 1
 
 
-def test_sessions_answered_or_in_view_send_none(
+def test_sessions_answered_or_in_view_send_no_notification(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
     """One is answered within the delay, one looked at, one parked, one snoozed."""

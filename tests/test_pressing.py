@@ -174,7 +174,7 @@ def test_no_without_a_message_says_that_it_stops_the_turn() -> None:
 
 
 @pytest.mark.parametrize("answer", [Answer("stop"), Answer("deny", "Use another")])
-def test_of_two_noes_none_is_taken(answer: Answer) -> None:
+def test_a_dialog_with_two_noes_gets_no_key(answer: Answer) -> None:
     """A newer version may have one that does more than to refuse this."""
     given = walk(FOLDER / "2.1.330" / "deny.txt")
     screen = [row.replace(" 2. Yes", " 2. No") for row in given.steps[0][0]]

@@ -61,7 +61,9 @@ def test_a_branchs_pull_request_is_found(home: Home, start: Start) -> None:
 
 
 @pytest.mark.parametrize("answer", ["exit 1", "echo '['", "echo '{}'", "echo '{\"number\": []}'"])
-def test_no_answer_is_no_pull_request(home: Home, start: Start, answer: str) -> None:
+def test_without_a_usable_answer_no_pull_request_is_shown(
+    home: Home, start: Start, answer: str
+) -> None:
     """Not logged in, junk, none: the session is shown without one."""
     asked = program(home, answer)
     work_on(home)

@@ -134,7 +134,7 @@ def test_an_error_is_in_the_log() -> None:
     )
 
 
-def test_what_a_recording_says_for_its_judge_is_no_evidence() -> None:
+def test_notes_for_the_judge_of_a_recording_are_not_evidence() -> None:
     """What the screen said, and the log of a CLI whose hooks report everything."""
     truth = {"truth": "blocked", "note": "screen", "screen": ["Would you like to run this?"]}
     prompt = (process(True), hook("UserPromptSubmit"))

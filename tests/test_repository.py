@@ -87,7 +87,7 @@ def test_a_remote_gives_owner_and_name_without_credentials(
 @pytest.mark.parametrize(
     "url", ["", "/", "https://", "https://github.com", "git@github.com:", ".git"]
 )
-def test_an_invalid_address_is_no_remote(url: str) -> None:
+def test_an_invalid_url_is_not_taken_for_a_remote(url: str) -> None:
     """And nothing is raised."""
     assert remote_in(url) is None
 

@@ -36,7 +36,7 @@ DONE = asks(name="PostToolUse")
 GIVEN = (asks(), answer("allow"), DONE)
 
 
-def test_what_was_allowed_three_times_has_a_rule() -> None:
+def test_a_permission_allowed_three_times_gets_a_rule() -> None:
     """Whoever allowed it, here or in the terminal."""
     log = [("s", e) for e in (*GIVEN, asks(), DONE, asks("ls"))] + [("t", e) for e in GIVEN]
     found = spared(log, {"t": "/home/u/web"})
@@ -53,7 +53,7 @@ def test_what_was_allowed_three_times_has_a_rule() -> None:
         Event("interrupt", "transcript", 6.0, 6.0, "s"),
     ],
 )
-def test_what_was_denied_once_has_none(no: Event) -> None:
+def test_a_permission_denied_once_gets_no_rule(no: Event) -> None:
     assert rules(*GIVEN, *GIVEN, *GIVEN, *GIVEN) == ["Bash(make)"]
     assert rules(*GIVEN, *GIVEN, *GIVEN, asks(), no) == []
 

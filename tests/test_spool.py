@@ -189,7 +189,7 @@ def test_only_named_variables_get_in(spool: Spool) -> None:
     assert set(listed.replace(",", "").split()) >= ENVIRONMENT
 
 
-def test_a_file_taken_by_another_host_is_no_error(spool: Spool) -> None:
+def test_a_file_taken_by_another_host_is_skipped(spool: Spool) -> None:
     """It disappears between listing and reading."""
     put(spool, "a")
     [name] = spool.scan()

@@ -528,7 +528,7 @@ def test_a_clock_set_back_is_noticed_without_events(make: Make, clock: Clock) ->
     agrees_with_its_log(clerk)
 
 
-def test_what_happens_again_after_the_clock_was_set_back_is_no_duplicate(
+def test_events_repeated_after_the_clock_was_set_back_are_not_duplicates(
     make: Make, clock: Clock
 ) -> None:
     """The next turn, with the same payloads as the last one, begins and ends."""
