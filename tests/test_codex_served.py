@@ -167,7 +167,7 @@ def test_a_mute_server_is_left(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
     async def test(desk: Desk) -> None:
         with fake(home, mute=True) as codex:
             await hook(desk, codex, "UserPromptSubmit")
-            await desk.until(lambda: "does not answer in time" in str(desk.lookout.notes))
+            await desk.until(lambda: "does not respond in time" in str(desk.lookout.notes))
 
     run(home, test)
 

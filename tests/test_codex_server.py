@@ -346,7 +346,7 @@ def test_an_answer_that_a_busy_server_has_taken_is_not_refused(
     """It says later that the request is resolved."""
     monkeypatch.setattr(server, "PATIENCE", 1.0)
     with fake(home, busy=True) as codex:
-        with pytest.raises(Unclear, match="Codex's server: it does not answer in time"):
+        with pytest.raises(Unclear, match="Codex's server: it does not respond in time"):
             CODEX.answer(codex.asked, said("allow"))
         assert codex.heard()["result"] == {"decision": "accept"}
 
@@ -369,7 +369,7 @@ def test_a_thread_that_is_not_loaded_is_not_resumed(home: Home) -> None:
 @pytest.mark.parametrize(
     ("plan", "why"),
     [
-        ({"mute": True}, "it does not answer in time"),
+        ({"mute": True}, "it does not respond in time"),
         ({"no_proof": True}, "it does not speak WebSocket"),
         ({"flood": True}, "it announces a message that is too long"),
         ({"close_at": "thread/resume"}, "it closed the connection"),

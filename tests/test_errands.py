@@ -176,8 +176,8 @@ def test_a_folder_that_hangs_is_not_waited_for(
         reply = errand(home, session(process.pid), "stop", pid=process.pid)
         assert reply == {
             "ok": False,
-            "why": "nothing answered within 3 s: a program hangs, or a folder does;"
-            " check what is mounted, and try again",
+            "why": "timed out after 3 s: a program or a mount hangs;"
+            " check your mounts, then try again",
         }
         assert time.monotonic() - begun < 20
         assert process.poll() is None

@@ -228,7 +228,7 @@ def test_a_check_that_hangs_is_not_waited_for(home: Home, monkeypatch: pytest.Mo
         asked.join(PATIENCE)
         assert not asked.is_alive()
         assert addresses.shown(given) == {"session_id": "s"}
-        eventually(lambda: "it does not answer" in str(addresses.notes), "its note")
+        eventually(lambda: "it does not respond" in str(addresses.notes), "its note")
     finally:
         mount.close()
 
@@ -450,7 +450,7 @@ def test_a_jump_fails_if_something_else_listens_on_neovims_socket(
                 connection.sendall(said)
 
         threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(jump.JumpFailed, match="does not answer"):
+        with pytest.raises(jump.JumpFailed, match="does not respond"):
             jump.show_in_neovim(str(tmp_path / "sock"), "s")
 
 

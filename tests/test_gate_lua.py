@@ -76,7 +76,7 @@ def test_sockets_of_our_own_pass(editor: Editor, home: Home) -> None:
         argv = ["tmux", "-u", "-S", real, "list-panes"]
         assert verdict(editor, "tmux", address) == [argv, ""]
     gone = f"{home.root}/nothing"
-    assert verdict(editor, "connect", gone) == [False, "it is gone"]
+    assert verdict(editor, "connect", gone) == [False, "it has exited"]
     assert verdict(editor, "tmux", gone) == [False, f"no server running on {gone}"]
 
 

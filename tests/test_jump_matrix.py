@@ -338,7 +338,7 @@ def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Stage, nvim: Edi
     assert world(server)[f"client {client}"] == f"agents {target.id}"
 
 
-# Targets that are gone or do not answer.
+# Targets that are gone or do not respond.
 
 
 def test_a_pane_that_is_gone(stage: Stage) -> None:
@@ -393,11 +393,11 @@ def test_a_suspended_server(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("gone", "its Neovim did not show it: it is gone: "),
-        ("stopped", "its Neovim did not show it: it does not respond: "),
-        ("asking", "its Neovim did not show it: it is waiting for a key: "),
+        ("gone", "the other Neovim did not show it: it has exited: "),
+        ("stopped", "the other Neovim did not show it: it does not respond: "),
+        ("asking", "the other Neovim did not show it: it is waiting for a key: "),
         ("closed", "its terminal in the other Neovim is gone: "),
-        ("bare", "its Neovim did not show it: "),
+        ("bare", "the other Neovim did not show it: "),
     ],
 )
 def test_a_neovim_that_cannot_show_it(nvim: Editors, state: str, words: str) -> None:

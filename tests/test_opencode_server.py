@@ -221,7 +221,7 @@ def test_an_answer_that_the_plugin_has_taken_is_not_refused(
     opencode.hears(PERMISSION)
     asked = opencode.about(PERMISSION)
     found(asked)
-    with pytest.raises(Unclear, match="OpenCode: it does not answer in time"):
+    with pytest.raises(Unclear, match="OpenCode: it does not respond in time"):
         OPENCODE.answer(asked, said(PERMISSION, "allow"))
     assert opencode.told()["body"] == {"reply": "once"}
 

@@ -46,7 +46,7 @@ def test_a_server_that_does_not_answer_blocks_nothing(
         began = time.monotonic()
         desk.lookout.rescan()
         assert time.monotonic() < began + tmux.PATIENCE / 2
-        await desk.until(lambda: "does not answer" in str(desk.lookout.notes), "its note")
+        await desk.until(lambda: "does not respond" in str(desk.lookout.notes), "its note")
 
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))

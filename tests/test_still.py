@@ -104,11 +104,11 @@ def test_a_hanging_mount_stops_nobody(home: Home, mount: HungMount, start: Start
     put(Spool(home.bellboard), "UserPromptSubmit", "other", cwd=f"{mount.place}/other")
     mount.is_asked()
     canary(home, host)
-    host.says("does not answer (since")
+    host.says("does not respond (since")
     assert str(mount.place) in host.note
     canary(home, host, "another")
     mount.answer()
-    eventually(lambda: "does not answer" not in host.note, "no more complaint")
+    eventually(lambda: "does not respond" not in host.note, "no more complaint")
     put(Spool(home.bellboard), "PostToolUse", "far", **place)
     eventually(lambda: told(host, "far", "title") == "Second", "what was written meanwhile")
     assert host.messages[-1]["gap"] < SOON * leniency()
@@ -131,7 +131,7 @@ def test_a_host_ends_while_a_mount_hangs(
     line = {"t": time.time(), "hook": {**hook, how: place}, "origin": {how: place, "pane": "%1"}}
     put_raw(Spool(home.bellboard), json.dumps(line).encode())
     host.says(place)
-    assert how == "tmux" or "does not answer" in host.note  # the gate does not connect
+    assert how == "tmux" or "does not respond" in host.note  # the gate does not connect
     canary(home, host)
     ends_soon(host)
 
@@ -200,7 +200,7 @@ def test_a_hanging_tmux_stops_nobody(home: Home, start: Start, what: str) -> Non
         origin = {"tmux": str(path), "pane": "%1", "tty": "/dev/pts/999"}
         Spool(home.bellboard).write({"t": time.time(), "hook": line, "origin": origin}, "there")
         eventually(lambda: host.shown.get("there") == "working")
-        host.says("does not answer")
+        host.says("does not respond")
         assert str(path) in host.note
         canary(home, host)
         ends_soon(host)
@@ -337,18 +337,18 @@ def test_commands_name_a_state_folder_that_does_not_answer(home: Home, mount: Hu
         code, text, took = commanded(home, *words, **where)
         assert code == 1
         assert text.startswith(f"bellboard: cannot access {place}: ")
-        assert f"the mount {mount.place} (fuse.hung) does not answer" in text
+        assert f"the mount {mount.place} (fuse.hung) does not respond" in text
         assert text.count("\n") == 1
         assert took < 5.0 * leniency()
     assert mount.asked == 1
-    assert "does not answer" in " ".join(commanded(home, "doctor", **where)[1].split())
+    assert "does not respond" in " ".join(commanded(home, "doctor", **where)[1].split())
     mount.answer()
-    eventually(lambda: "does not answer" not in commanded(home, "status", **where)[1], "an answer")
+    eventually(lambda: "does not respond" not in commanded(home, "status", **where)[1], "an answer")
 
 
 def test_commands_name_a_folder_of_tmux_that_does_not_answer(home: Home, mount: HungMount) -> None:
     mount.hang()
     code, text, took = commanded(home, "tmux", "--apply", TMUX="", TMUX_TMPDIR=str(mount.place))
     assert code == 1
-    assert f"the mount {mount.place} (fuse.hung) does not answer" in text
+    assert f"the mount {mount.place} (fuse.hung) does not respond" in text
     assert took < 5.0 * leniency()

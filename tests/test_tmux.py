@@ -110,7 +110,7 @@ def test_a_server_that_does_not_answer_is_left_alone(
         assert Tmux(path).panes() is None
         tmux = Tmux(path)
         assert not tmux.jump("%1")
-        assert "does not answer" in tmux.why
+        assert "does not respond" in tmux.why
 
 
 def test_without_tmux_nothing_is_raised(monkeypatch: pytest.MonkeyPatch, home: Home) -> None:

@@ -1,4 +1,4 @@
-"""Disks that are full, out of inodes or read-only; mounts that do not answer."""
+"""Disks that are full, out of inodes or read-only; mounts that do not respond."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _unmount(path: Path) -> None:
 
 
 class Hung:
-    """A file system that does not answer: access waits until it is `over`."""
+    """A file system that does not respond: access waits until it is `over`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -101,7 +101,7 @@ local function to_neighbour(session, moves)
       lost(session, 'its terminal in the other Neovim is gone')
       return
     end
-    local problem = not answer and ('its Neovim did not show it: %s'):format(why) or nil
+    local problem = not answer and ('the other Neovim did not show it: %s'):format(why) or nil
     local place = answer or tmux.has_pane(session) and session or {} -- that Neovim's own pane
     local function over(missed)
       if problem or missed then

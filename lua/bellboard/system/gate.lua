@@ -88,7 +88,7 @@ local function admit(address, gone, done)
     end
   end
   timer:start(PATIENCE, 0, function()
-    finish(nil, 'its folder does not answer')
+    finish(nil, 'its folder does not respond')
   end)
   if type(address) ~= 'string' or address:sub(1, 1) ~= '/' or address:find('\0', 1, true) then
     return finish(nil, 'not a local path')
@@ -192,7 +192,7 @@ end
 ---@param address any
 ---@param done fun(pipe: uv.uv_pipe_t|nil, why: string) called once, by the event loop
 M.connect = function(address, done)
-  admit(address, 'it is gone', function(path, why)
+  admit(address, 'it has exited', function(path, why)
     if not path then
       return done(nil, why)
     end
@@ -201,7 +201,7 @@ M.connect = function(address, done)
       local uid = not failed and peer(pipe) or nil
       if failed or (uid and not is_ours(uid)) then
         pipe:close()
-        return done(nil, failed and 'it is gone' or 'another user listens there')
+        return done(nil, failed and 'it has exited' or 'another user listens there')
       end
       done(pipe, '')
     end

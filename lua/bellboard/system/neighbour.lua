@@ -87,11 +87,11 @@ M.ask = function(address, code, arguments, done)
     pipe:read_start(function(broken, data)
       left = left - #(data or '')
       if broken or not data then
-        finish(nil, 'it is gone')
+        finish(nil, 'it closed the connection')
       elseif left < 0 then
-        finish(nil, 'it sends too much')
+        finish(nil, 'its reply is too long')
       elseif not pcall(take, data) then
-        finish(nil, 'it does not answer as a Neovim does')
+        finish(nil, 'its reply is not valid')
       end
     end)
     call('nvim_get_mode', { nil })

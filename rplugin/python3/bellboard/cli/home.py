@@ -24,14 +24,14 @@ class Problem(Exception):
 
 
 def here() -> Path:
-    """Return the state folder, which answers."""
+    """Return the state folder, after checking that its mount responds."""
     home = named()
     check_mount(home, "set BELLBOARD_HOME to a folder on a local disk")
     return home
 
 
 def named() -> Path:
-    """Return the state folder, which may hang."""
+    """Return the state folder without that check: it may hang."""
     from ..storage.spool import Refused, default_home
 
     try:
@@ -41,11 +41,11 @@ def named() -> Path:
 
 
 def check_mount(path: str | Path, otherwise: str = "") -> None:
-    """Report a path that leads to a mount that does not answer; `otherwise`: what else to do."""
+    """Report a path that leads to a mount that does not respond; `otherwise`: what else to do."""
     from ..system.silence import silent
 
     if mount := silent(path):
-        what = f"the mount {mount.place} ({mount.kind}) does not answer: unmount it"
+        what = f"the mount {mount.place} ({mount.kind}) does not respond: unmount it"
         raise Problem(f"cannot access {path}: {what}{f', or {otherwise}' if otherwise else ''}")
 
 

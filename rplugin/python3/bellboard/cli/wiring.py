@@ -135,7 +135,7 @@ def is_wired(tmux: Tmux) -> bool:
     """Return whether a server has something of ours."""
     try:
         ours = (*(_hooks(tmux, name).values() for name in HOOKS), _keys(tmux).values())
-    except Problem:  # it does not answer
+    except Problem:  # it does not respond
         return False
     return any(_OURS.search(command) for commands in ours for command in commands)
 

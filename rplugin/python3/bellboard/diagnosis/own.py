@@ -98,7 +98,7 @@ def state(home: Path) -> Iterator[Fact]:
     """Check the state folder, the spool, and which hosts are running."""
     if mount := silent(home):
         advice = "unmount it, or set BELLBOARD_HOME to a folder on a local disk"
-        yield error(f"{home}: the mount {mount.place} ({mount.kind}) does not answer", advice)
+        yield error(f"{home}: the mount {mount.place} ({mount.kind}) does not respond", advice)
         return
     try:
         status = home.stat()
@@ -130,7 +130,7 @@ def state(home: Path) -> Iterator[Fact]:
         return
     unusable = [*ground.unusable(home, BELOW + ADDED)]
     for why in unusable:
-        yield error(why, "make it yours, or move it away")
+        yield error(why, "change its owner to you, or move it away")
     if unusable:
         return
     hosts = spool.hosts.alive()

@@ -47,7 +47,7 @@ def reason(e: BaseException, joined: Joined) -> str:
     if isinstance(e, FileNotFoundError) and joined.ca:
         return f"{joined.ca} cannot be read; give the certificate with --ca FILE"
     if isinstance(e, asyncio.TimeoutError) or "timeout" in low:
-        return f"{url} does not answer; is the network up?"
+        return f"{url} does not respond; is the network up?"
     if isinstance(e, socket.gaierror):
         return f"{url} cannot be reached: {described(e)}; check its name"
     if isinstance(e, OSError) and e.errno and not isinstance(e, HUNG_UP):

@@ -179,7 +179,7 @@ class Wire:
         try:
             return _decoded((await self.ask(subject, raw)).data)
         except TimeoutError:
-            raise Down(f"{self._joined.url} does not answer") from None
+            raise Down(f"{self._joined.url} does not respond") from None
         except Refused as e:
             if e.code == NOBODY and subject.startswith("$JS.API."):
                 raise Down(f"{self._joined.url} runs without JetStream: start it with -js") from e
@@ -196,7 +196,7 @@ class Wire:
         try:
             reply = await self.ask(subject, body, headers, patience)
         except TimeoutError:
-            raise Down(f"{self._joined.url} does not answer") from None
+            raise Down(f"{self._joined.url} does not respond") from None
         return int(_decoded(reply.data).get("seq", 0))
 
     # ------------------------------------------------------------ what goes wrong

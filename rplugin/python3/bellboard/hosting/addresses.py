@@ -18,7 +18,7 @@ from ..system import gate
 from ..system.threads import Thread
 
 GLANCE: Final = 0.005  # seconds for a host to wait for a check, which takes 0.1 ms
-PATIENCE: Final = 1.0  # seconds until an address counts as not answering
+PATIENCE: Final = 1.0  # seconds until an address counts as not responding
 MOST_CHECKS: Final = 4  # hanging checks at a time
 RETRY: Final = 1.0  # seconds until a missing address is checked again
 MOST_NOTES: Final = 5
@@ -82,7 +82,7 @@ class Addresses:
             bad = {a: verdict.why for a, verdict in self._verdicts.items() if verdict.why}
             for address, since in self._checks.values():
                 if time.monotonic() > since + PATIENCE:
-                    bad[address] = "it does not answer"
+                    bad[address] = "it does not respond"
         few = sorted(bad)[:MOST_NOTES]
         notes = {line(a, 80): f"not connecting: {line(bad[a])}" for a in few}
         if len(bad) > len(few):

@@ -78,7 +78,7 @@ class Bars:
 
 
 def show(socket: str, text: str) -> bool:
-    """Set the status in a server; return False if it does not answer."""
+    """Set the status in a server; return False if it does not respond."""
     tmux = Tmux(socket)
     return tmux.set_option(OPTION, text) or tmux.is_gone
 

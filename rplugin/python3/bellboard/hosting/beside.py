@@ -65,8 +65,8 @@ async def beside(work: Callable[[], T]) -> T:
     outcome = _waited(work) if _alone.get() else await _looped(work)
     if outcome is None:
         raise Unheard(
-            f"nothing answered within {DEADLINE:.0f} s: a program hangs, or a folder does;"
-            " check what is mounted, and try again"
+            f"timed out after {DEADLINE:.0f} s: a program or a mount hangs;"
+            " check your mounts, then try again"
         )
     succeeded, result = outcome
     if not succeeded:
@@ -107,8 +107,8 @@ def _started(run: Callable[[], None]) -> Thread:
     _threads[:] = [each for each in _threads if each.is_alive()]
     if len(_threads) >= MOST:
         raise Declined(
-            "too many earlier requests still wait for a program or a folder that does not answer;"
-            " check what is mounted, and try again"
+            "too many requests are waiting for a program or a mount that does not respond;"
+            " check your mounts, then try again"
         )
     thread = Thread(target=run, name="bellboard errand")
     thread.start()

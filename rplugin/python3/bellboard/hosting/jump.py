@@ -155,7 +155,7 @@ def show_in_neovim(address: str, session: str) -> None:
         raise JumpFailed(f"not connecting to the Neovim at {address}: {denial}") from None
     except (OSError, ValueError, msgpack.exceptions.UnpackException):  # it may be anything
         pass
-    raise JumpFailed(f"its Neovim does not answer: {address}")
+    raise JumpFailed(f"its Neovim does not respond: {address}")
 
 
 def _is_mode(reply: object) -> bool:

@@ -53,8 +53,8 @@ def _ask(socket: str, command: str, payload: Mapping[str, str]) -> object:
     except gate.Denied as denial:
         raise Failed(f"not connecting to kitty at {line(socket)}: {denial}") from None
     except OSError as error:
-        why = error.strerror or "no answer"
-        raise Failed(f"kitty does not answer at {line(socket)}: {why}") from None
+        why = error.strerror or "timed out"
+        raise Failed(f"kitty does not respond at {line(socket)}: {why}") from None
     try:
         answer = json.loads(raw.removeprefix(_BEGIN).removesuffix(_END))
         if not answer["ok"]:

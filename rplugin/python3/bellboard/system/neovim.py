@@ -53,4 +53,4 @@ def ask(address: str, code: str, *arguments: Any) -> Any:
     except OSError:
         raise Failed("its Neovim does not respond") from None
     except (ValueError, TypeError, LookupError, msgpack.UnpackException):
-        raise Failed("its Neovim does not answer as a Neovim does") from None
+        raise Failed("its Neovim's reply is not valid") from None

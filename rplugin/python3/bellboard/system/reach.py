@@ -25,7 +25,7 @@ from .mounts import MOUNTS
 from .threads import call_in
 
 MOST_STUCK: Final = 12  # hanging threads; beyond that, everything waits for one of them
-MOST_HELD: Final = 2000  # jobs to keep for paths that do not answer; a rescan asks again
+MOST_HELD: Final = 2000  # jobs to keep for paths that do not respond; a rescan asks again
 SLICE: Final = 0.02  # seconds to process results in a row: the event loop is blocked meanwhile
 SWITCH: Final = 0.0005  # seconds until a busy thread yields to the event loop
 PAUSE: Final = 0.5  # seconds after a failure; doubles with each
@@ -52,7 +52,7 @@ class _Slow(Doer):
 class Reach(Doer):
     """Runs jobs by lane: those of one lane in order, one at a time.
 
-    `changed` is called when something starts to hang, or answers again.
+    `changed` is called when something starts to hang, or responds again.
     """
 
     def __init__(
@@ -106,14 +106,14 @@ class Reach(Doer):
 
     @property
     def notes(self) -> dict[str, str]:
-        """Return what does not answer and what cannot be read, for health."""
+        """Return what does not respond and what cannot be read, for health."""
         notes: dict[str, str] = {}
         if self._stuck:
             since = min(t for _, t in self._stuck.values())
             paths = sorted({job.path for job, _ in self._stuck.values()})
             clock = time.strftime("%H:%M:%S", time.localtime(since))
             notes["unreachable"] = (
-                f"does not answer (since {clock}): {_some([*sorted(self._dead), *paths])}; "
+                f"does not respond (since {clock}): {_some([*sorted(self._dead), *paths])}; "
                 "ignored until it does"
             )
             if len(self._stuck) >= MOST_STUCK:
@@ -225,7 +225,7 @@ class Reach(Doer):
         self._dead = {place for place in places if places.count(place) > 1}
 
     def _hangs(self, path: str) -> bool:
-        """Return whether a path is, or is inside, something that does not answer."""
+        """Return whether a path is, or is inside, something that does not respond."""
         if self._dead and (mount := MOUNTS.hanging(path)) and mount.place in self._dead:
             return True
         places = (job.path for job, _ in self._stuck.values())

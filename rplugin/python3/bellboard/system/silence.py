@@ -24,7 +24,7 @@ PATIENCE: Final = 2.0  # seconds; a mount that works takes milliseconds, or one 
 
 
 def silent(path: str | Path) -> Mount | None:
-    """Return the mount that a path leads to, if that mount does not answer in time.
+    """Return the mount that a path leads to, if that mount does not respond in time.
 
     A path on a local disk is not even asked.
     """

@@ -23,7 +23,7 @@ from .files import entries
 from .program import run
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
-DEAF: Final = 20.0  # seconds to leave a server alone that did not answer
+DEAF: Final = 20.0  # seconds to leave a server alone that did not respond
 
 KEYS: Final = frozenset({"Down", "Right", "Tab", "Enter"})  # that may be pressed in a pane
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
@@ -68,12 +68,12 @@ class Client(NamedTuple):
 
 
 class Tmux:
-    """A tmux server, by its socket. None as a result means that it did not answer."""
+    """A tmux server, by its socket. None as a result means that it did not respond."""
 
     def __init__(self, socket: str, patience: float = 0.0) -> None:
         self.socket = socket
         self.why = ""  # why the last command failed
-        self.is_silent = False  # whether it did not answer the last command in time
+        self.is_silent = False  # whether it did not respond to the last command in time
         self.is_gone = False  # whether the server no longer exists
         self._patience = patience  # seconds; 0: the usual time
 
@@ -190,7 +190,7 @@ class Tmux:
             done = run(argv, self._patience or PATIENCE)
         except subprocess.TimeoutExpired:
             self.is_silent = True
-            self.why = f"tmux does not answer: {self.socket}"
+            self.why = f"tmux does not respond: {self.socket}"
             return None
         except (OSError, ValueError) as error:  # not installed; a NUL in an argument
             self.why = f"cannot run tmux: {described(error)}"

@@ -88,7 +88,7 @@ class Wire:
         """Return the seconds that are left; raise `Broken` if none are."""
         left = self._until - time.monotonic()
         if left <= 0:
-            raise Broken("it does not answer in time")
+            raise Broken("it does not respond in time")
         return left
 
     def _more(self) -> None:
@@ -96,7 +96,7 @@ class Wire:
         try:
             data = self._connection.recv(min(CHUNK, self._left + 1))
         except TimeoutError:
-            raise Broken("it does not answer in time") from None
+            raise Broken("it does not respond in time") from None
         except OSError as error:
             raise Broken(f"it closed the connection: {error.strerror}") from None
         if not data:

@@ -20,7 +20,7 @@ class Panes:
         self._generation = generation
         self._asked: dict[str, float] = {}
         self._reported: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
-        self.notes: dict[str, str] = {}  # for health: which servers do not answer
+        self.notes: dict[str, str] = {}  # for health: which servers do not respond
 
     def renew(self, generation: str) -> None:
         """Report everything again at the next check, and check at once."""
@@ -35,7 +35,7 @@ class Panes:
         return socket.startswith("/") and not is_recent(asked, now, pause)
 
     def is_deaf(self, socket: str) -> bool:
-        """Return whether the server did not answer last time."""
+        """Return whether the server did not respond last time."""
         return f"tmux {socket}" in self.notes
 
     def take(
