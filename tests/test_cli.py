@@ -315,7 +315,7 @@ def test_sessions_can_be_corrected_labelled_named_parked_snoozed_and_forgotten(
         shell.bellboard(*command)
     assert shell.bellboard("park", "a1").stdout == "a1: unparked\n"
     assert shell.bellboard("snooze", "a1").stdout == "a1: snooze ended\n"
-    assert shell.bellboard("snooze", "a1", "0").stdout == "a1: is not snoozed\n"
+    assert shell.bellboard("snooze", "a1", "0").stdout == "a1: not snoozed\n"
     told = shell.sessions()["a1"]
     assert not {"label", "name", "snoozed_until"} & told.keys()
     assert "parked" not in told["markers"]

@@ -89,7 +89,8 @@ def test_another_shell_is_refused_with_those_that_are_known(
         "'bash', 'zsh', 'fish'", "bash, zsh, fish"
     )
     assert "sessions" not in output(home, [*bellboard, "completion", "--help"])
-    assert "SHELL" in output(home, [*bellboard, "completion"], code=2)
+    said = output(home, [*bellboard, "completion"], code=2)
+    assert "completion [-h] SHELL" in said and "give a shell: bash, zsh or fish" in said
 
 
 def test_the_manual_page_has_every_command_and_option(home: Home, bellboard: list[str]) -> None:

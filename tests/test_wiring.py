@@ -179,7 +179,7 @@ def test_a_server_that_does_not_answer_is_reported(tmux: Server, room: Room) -> 
     )
     slow.chmod(0o755)
     for how in ("--apply", "--remove"):
-        assert "tmux does not answer" in room.bellboard("tmux", how, code=1)
+        assert "tmux does not respond" in room.bellboard("tmux", how, code=1)
     slow.unlink()
     assert before == set_there(tmux)
 
@@ -514,7 +514,7 @@ def test_the_key_cycles_through_sessions_that_need_you(
     eventually(lambda: room.status("done") == "idle" and room.status("asks") == "working")
     tmux.run("set-option", "-g", "display-time", "20000")
     a.type(f"{PREFIX}B")
-    a.shows("bellboard: nothing needs you")
+    a.shows("bellboard: no session needs you")
     a.type(f"{PREFIX}\x1bb")
     eventually(lambda: room.shown() == {a.tty: three["home"].id}, "where the first jump began")
     a.type(f"{PREFIX}\x1bb")
@@ -588,7 +588,7 @@ def test_a_session_in_a_neovim_is_shown_by_that_neovim(
     eventually(lambda: editor.lua("return vim.g.jumped") == "near")
     assert room.shown() == {a.tty: pane.id}
     editor.close()
-    assert "does not answer" in room.bellboard("goto", "far", code=1)
+    assert "does not respond" in room.bellboard("goto", "far", code=1)
 
 
 @pytest.mark.parametrize("text", ["a b", "it's", 'say "$HOME"', "back\\slash", "#{x}", "~/x", ";"])

@@ -59,7 +59,7 @@ def filled(text: str) -> str:
 
 
 def minutes(text: str) -> float:
-    """Take a number of minutes; refuse what is no length of time, such as `nan`."""
+    """Take a number of minutes; refuse what is not a duration, such as `nan`."""
     with contextlib.suppress(ValueError):
         if 0 <= (given := float(text)) < math.inf:
             return given
@@ -68,7 +68,7 @@ def minutes(text: str) -> float:
 
 def add_session(made: argparse.ArgumentParser, **how: Any) -> None:
     """Add the argument that says which session a command is about."""
-    text = "its id, the start of that, or a name or project that only it has"
+    text = "session id, the start of one, or a name or project that only one session has"
     made.add_argument("session", metavar="SESSION", type=filled, **{"help": text, **how})
 
 

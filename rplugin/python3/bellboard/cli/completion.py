@@ -23,21 +23,23 @@ FILES = frozenset({"FILE", "PATH", "PATH|VERSION", "TRACE"})
 
 def add_to(commands: Commands) -> None:
     made = add(commands, "completion", print_completion, "print completion for a shell")
-    one = made.add_mutually_exclusive_group(required=True)
-    one.add_argument(
+    made.usage = f"{made.prog} [-h] SHELL"  # the other form is for the scripts
+    made.add_argument(
         "shell",
         metavar="SHELL",
         nargs="?",
         choices=("bash", "zsh", "fish"),
         help="bash, zsh or fish",
     )
-    one.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
+    made.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
 
 
 def print_completion(args: Args) -> None:
     if args.sessions:
         print_sessions()
         return
+    if args.shell is None:
+        args.parser.error("give a shell: bash, zsh or fish")
     scripts: dict[str, Callable[[Command], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
     print(scripts[args.shell](command_of(args.whole())), end="")
 

@@ -87,7 +87,7 @@ def snooze_session(args: Args) -> None:
     if length is None:
         length = 0.0 if is_snoozed else SNOOZE
     if not (length or is_snoozed):
-        print(f"{known.session_id}: is not snoozed")
+        print(f"{known.session_id}: not snoozed")
         return
     until = now + 60 * length if length > 0 else 0.0
     submit(known.session_id, "snooze", until=until)

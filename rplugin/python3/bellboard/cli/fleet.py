@@ -34,9 +34,9 @@ def add_to(commands: Commands) -> None:
         type=filled,
         help="credentials from `fleet setup`, or a .creds file of NATS",
     )
-    text = "(default: that of the credentials, or team)"
+    text = "name of the team (default: the one in the credentials, else `team`)"
     joining.add_argument("--team", type=filled, help=text)
-    text = "(default: that of the credentials, or the host name)"
+    text = "name of this machine (default: the one in the credentials, else the host name)"
     joining.add_argument("--machine", metavar="NAME", type=filled, help=text)
     joining.add_argument("--ca", metavar="FILE", type=filled, help="CA certificate")
     only = (("--follow", "machine"), ("--agent", "agent"), ("--repository", "repository"))

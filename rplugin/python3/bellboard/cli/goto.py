@@ -89,7 +89,7 @@ def next_needing(client: str) -> Published:
     shown = client or (jump.asking(tmux, os.environ) if tmux else "")
     found = jump.after([p for p in sessions() if needs_you(p)], tmux, shown)
     if found is None:
-        raise Problem("nothing needs you")
+        raise Problem("no session needs you")
     return found
 
 

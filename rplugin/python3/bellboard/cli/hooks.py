@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..agents.installing.change import Change
     from ..agents.installing.installer import Installer, Version
 
-AGENT = "of this agent, such as codex"
+AGENT = "only this agent, such as codex"
 
 
 class Target(NamedTuple):
@@ -39,7 +39,7 @@ def add_to(commands: Commands) -> None:
         whose = verb.add_mutually_exclusive_group()
         whose.add_argument("--agent", metavar="NAME", type=filled, help=AGENT)
         whose.add_argument(
-            "--all", action="store_true", help="of every agent (default: those on this machine)"
+            "--all", action="store_true", help="every agent (default: those on this machine)"
         )
         which = verb.add_mutually_exclusive_group()
         which.add_argument("--user", action="store_true", help="user settings (default)")
@@ -47,7 +47,8 @@ def add_to(commands: Commands) -> None:
         which.add_argument("--local", action="store_true", help="personal project settings")
         text = "another settings file"
         which.add_argument("--settings", metavar="FILE", type=filled, help=text)
-    printed.add_argument("--agent", metavar="NAME", type=filled, help=AGENT)
+    text = "those of this agent, such as codex (default: claude)"
+    printed.add_argument("--agent", metavar="NAME", type=filled, help=text)
     for verb in (install, uninstall):
         verb.add_argument("--yes", action="store_true", help="do not ask for confirmation")
         verb.add_argument("--dry-run", action="store_true", help="print the diff and stop")

@@ -104,7 +104,7 @@ class Flow:
         gone = self._prompt if self._asks else None
         if gone is not None:
             typed = f"; not sent: “{gone.unsent}”" if gone.unsent else ""
-            self._note(self._session, f"was answered elsewhere{typed}")
+            self._note(self._session, f"answered elsewhere{typed}")
             self._done = now
         self._asks = self._prompt = None
         self._awaits = False
