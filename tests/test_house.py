@@ -420,6 +420,13 @@ def test_every_tag_and_link_of_the_manual_is_good(nvim: Editors) -> None:
     assert [line for line in MANUAL.splitlines() if len(line) > 79] == []
 
 
+def test_the_glossary_is_in_alphabetical_order() -> None:
+    listed = MANUAL[MANUAL.index("*bellboard-glossary*") :]
+    words = re.findall(r"^(\S.*?)  +\S", listed, re.MULTILINE)
+    assert len(words) > 50
+    assert words == sorted(words)
+
+
 def test_everything_in_the_state_folder_is_in_the_manual() -> None:
     """What `uninstall --purge` deletes is what the list under |bellboard-spool| says."""
     listed = MANUAL[MANUAL.index("*bellboard-spool*") : MANUAL.index("*bellboard-rules*")]

@@ -344,14 +344,14 @@ def test_what_codex_trusts_is_known_by_its_hash(home: Home) -> None:
     def said() -> str:
         return "; ".join(work.check(path).obstacles)
 
-    assert "2 of 2 not trusted yet" in said()
+    assert "2 of 2 hooks not trusted yet" in said()
     notes = [STATE.format(home=home.root, event=e, digest=d) for e, d in TRUSTED.values()]
     config.write_text(notes[0])
-    assert "1 of 2 not trusted yet" in said()
+    assert "1 of 2 hooks not trusted yet" in said()
     config.write_text("# mine\n" + "".join(notes))
     assert said() == ""
     config.write_text("".join(notes) + "enabled = false\n")
-    assert said() == "1 disabled in /hooks of Codex"
+    assert said() == "1 of 2 hooks disabled in Codex's /hooks"
     for name, before in (("hooks", "codex_hooks = true"), ("codex_hooks", "x = 1")):
         config.write_text(f"[features]\n{before}\n{name} = false\n" + "".join(notes))
         assert said() == f"switched off in config.toml: [features] {name}"
@@ -359,10 +359,10 @@ def test_what_codex_trusts_is_known_by_its_hash(home: Home) -> None:
     assert said() == ""
     path.write_text(path.read_text().replace('"timeout": 3', '"timeout": 2'))
     config.write_text("".join(notes))
-    assert "1 of 2 not trusted yet" in said()
+    assert "1 of 2 hooks not trusted yet" in said()
     for junk in ("[[", "hooks = 1", "[hooks]\nstate = []", "\0", "a = " + "[" * 9999):
         config.write_text(junk)
-        assert not said() or "2 of 2 not trusted yet" in said()
+        assert not said() or "2 of 2 hooks not trusted yet" in said()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 reads no TOML")
@@ -417,9 +417,9 @@ def test_hooks_that_were_switched_off_in_gemini_are_noticed(home: Home) -> None:
         return work.check(path).obstacles
 
     assert said("another", handlers[0]["command"]) == ()
-    assert said("bellboard") == (f"{every} of {every} disabled by hooksConfig.disabled",)
+    assert said("bellboard") == (f"{every} of {every} hooks disabled by hooksConfig.disabled",)
     del handlers[0]["name"]
-    assert said(handlers[0]["command"]) == (f"1 of {every} disabled by hooksConfig.disabled",)
+    assert said(handlers[0]["command"]) == (f"1 of {every} hooks disabled by hooksConfig.disabled",)
 
 
 # The commands
@@ -439,7 +439,7 @@ def test_it_installs_for_the_agents_on_this_machine(home: Home) -> None:
         assert f"written: {installer(home, cli).user_file()}" in said
     assert "Codex asks to review" in said
     said = run(home, "hooks", "check", code=1)
-    assert "12 of 12 events; 12 of 12 not trusted yet: Codex asks" in said
+    assert "12 of 12 events; 12 of 12 hooks not trusted yet: Codex asks" in said
     run(home, "hooks", "check", "--agent", "opencode")
     told = json.loads(run(home, "hooks", "check", "--json"))
     assert {agent["agent"]: agent["hooks"] for agent in told["agents"]} == {
@@ -555,7 +555,7 @@ def test_doctor_says_what_the_agents_here_report_and_whether_their_hooks_run(hom
     assert "Codex" not in said
     (home.root / ".codex").mkdir()
     said = " ".join(run(home, "doctor").split())
-    assert "Codex: hooks not installed: its sessions do not show" in said
+    assert "Codex: hooks not installed: its sessions show, but not always what they do" in said
     assert "hooks install --agent codex" in said
     assert "Codex: asks a question: observed (hooks)" in said
     run(home, "hooks", "install", "--yes", "--agent", "codex")
@@ -563,7 +563,7 @@ def test_doctor_says_what_the_agents_here_report_and_whether_their_hooks_run(hom
     path = work.user_file()
     path.write_text(path.read_text().replace('"timeout": 3', '"timeout": 30'))
     said = " ".join(run(home, "doctor", code=1).split())
-    assert "with the limits of an older version: SessionEnd, Interrupt" in said
+    assert "with limits set by an older version: SessionEnd, Interrupt" in said
 
 
 def test_lost_hooks_of_any_cli_are_reported(home: Home, start: Callable[..., RecordedHost]) -> None:

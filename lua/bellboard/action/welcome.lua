@@ -18,7 +18,7 @@ local function ask(names)
   question.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
     'Hooks report each change at once, with the tool in use, agents and progress.',
     is_claude and 'Without them, its sessions are listed all the same, with less detail.'
-      or 'Without them, only sessions of Claude Code are listed, with less detail.',
+      or 'Without them, most agents are not listed, and the others with less detail.',
   }, {
     {
       'y',

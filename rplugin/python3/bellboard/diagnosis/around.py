@@ -66,7 +66,7 @@ def _states(cli: Cli, states: Sequence[State], environ: Mapping[str, str]) -> It
             file = "" if state.path == first else f" --settings {named}"
             yield warn(text, f"{install}{file}")
         elif state.events and state.obstacles:
-            yield warn(text, "change that, or the agent does not run these hooks")
+            yield warn(text, "until you fix this, the agent does not run these hooks")
         elif state.events or state.plugin:
             yield ok(text)
     if is_there and not any(state.events or state.plugin for state in states):

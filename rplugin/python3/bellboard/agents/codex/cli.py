@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..cli import Cli, Means, Waiting, Witness
-from ..installing.place import HooksFile, below_home
+from ..installing.place import SHOWN_IN_PART, HooksFile, below_home
 from .abilities import ABILITIES
 from .dialect.names import KINDS
 from .trust import obstacles, remarks
@@ -28,6 +28,7 @@ class Codex(Cli):
     abilities = ABILITIES
     timeouts = TIMEOUTS
     resuming = ("resume",)
+    without_hooks = SHOWN_IN_PART
     hooks = HooksFile(
         program="codex",
         folder=below_home(".codex", "CODEX_HOME"),

@@ -47,11 +47,11 @@ def obstacles(looked: Looked) -> Iterator[str]:
             disabled.append(key)
     if doubted:
         yield (
-            f"{len(doubted)} of {len(wanted)} not trusted yet: "
+            f"{len(doubted)} of {len(wanted)} hooks not trusted yet: "
             'Codex asks at its next start; choose "Trust all", or review them with /hooks'
         )
     if disabled:
-        yield f"{len(disabled)} disabled in /hooks of Codex"
+        yield f"{len(disabled)} of {len(wanted)} hooks disabled in Codex's /hooks"
 
 
 def remarks(looked: Looked) -> Iterator[str]:

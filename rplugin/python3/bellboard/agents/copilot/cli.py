@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..cli import Cli, Means, Witness
-from ..installing.place import HooksFile, below_home
+from ..installing.place import SHOWN_IN_PART, HooksFile, below_home
 from .abilities import ABILITIES
 from .dialect.hooks import KINDS
 
@@ -24,6 +24,7 @@ class Copilot(Cli):
     variable = "COPILOT_HOME"
     abilities = ABILITIES
     resuming = ("--resume",)
+    without_hooks = SHOWN_IN_PART
     hooks = HooksFile(
         program="copilot",
         folder=below_home(".copilot", "COPILOT_HOME"),

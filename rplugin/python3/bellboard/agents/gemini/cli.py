@@ -28,7 +28,7 @@ def _obstacles(looked: Looked) -> Iterator[str]:
     if (disabled := config.get("disabled")) and isinstance(disabled, list):  # by its /hooks
         names = list(_names(settings["hooks"], looked.ours))
         if off := [name for name in names if name in disabled]:
-            yield f"{len(off)} of {len(names)} disabled by hooksConfig.disabled"
+            yield f"{len(off)} of {len(names)} hooks disabled by hooksConfig.disabled"
 
 
 def _names(hooks: dict[str, Any], ours: Callable[[str], bool]) -> Iterator[str]:

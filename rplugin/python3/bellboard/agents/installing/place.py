@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 Environ = Mapping[str, str]
+
+#: What shows of a CLI that lists its open sessions and logs them, if it runs no hooks.
+SHOWN_IN_PART: Final = "its sessions show, but not always what they do"
 
 
 class Looked(NamedTuple):

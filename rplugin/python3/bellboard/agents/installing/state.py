@@ -43,7 +43,7 @@ class State:
             other = "version" if WHOLE in self.outdated else "installation"
             notes.append(f"from another {other}{_named(self.outdated)}")
         if self.other:
-            notes.append("with the limits of an older version" + _named(self.other))
+            notes.append("with limits set by an older version" + _named(self.other))
         if self.plugin:
             notes.append("plugin enabled")
         return "; ".join((*notes, *self.obstacles, *self.remarks))
