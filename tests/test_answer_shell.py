@@ -82,7 +82,7 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
     assert f"bellboard answer {sid} CHOICE --digest {request['digest']}" in printed
     assert "name the session" in agent.bellboard("answer", "allow", code=1)
     other = agent.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
-    assert "it no longer asks what you were shown" in other
+    assert "the request has changed since you read it" in other
     assert "takes no message" in agent.bellboard("answer", sid, "allow", "--message", "x", code=1)
     said = agent.bellboard("answer", sid, "allow", "--digest", request["digest"])
     assert said.startswith("project: it went on after ")
@@ -93,7 +93,7 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
     assert "already answered by a shell, process " in again
     history = agent.bellboard("explain", sid)
     for text in (
-        "refused: it no longer asks what you were shown",
+        "refused: the request has changed since you read it",
         "allow, by keys",
         "it went on after",
         "refused: already answered by a shell",
@@ -114,7 +114,7 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     agent.tmux.run("paste-buffer", "-p", "-t", popup.id)  # as a terminal pastes it
     popup.shows(" > no 1\n   or 2")
     agent.pane.press("2")  # in its terminal
-    popup.shows("project: was answered elsewhere; not sent: “no 1 or 2”")
+    popup.shows("project: answered elsewhere; not sent: “no 1 or 2”")
     agent.again()
     popup.shows("go there    s  skip")
     pressed(popup, "1", before="go there", after="allow: it went on after")

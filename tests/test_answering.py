@@ -220,7 +220,7 @@ def refused(desk: Desk, reply: dict[str, Any], why: str) -> None:
     assert desk.told[-1]["outcome"] == f"refused: {why}"[:200]
 
 
-CHANGED = "it no longer asks what you were shown; read it again"
+CHANGED = "the request has changed since you read it; read it again"
 
 
 def test_a_wrong_digest_is_refused(desk: Desk) -> None:
@@ -286,7 +286,7 @@ def test_a_session_that_claims_the_id_of_another_is_refused(
     desk.asks(pid=processes())
     refused(desk, desk.answer(digest="x"), f"another process asks that{THERE}")
     desk.s = replace(desk.s, pid=0)
-    why = f"the process that asks is not known to run the session{THERE}"
+    why = f"cannot verify that the process that asks runs this session{THERE}"
     refused(desk, desk.answer(digest="x"), why)
 
 
@@ -328,7 +328,7 @@ def test_a_truncated_request_is_refused(desk: Desk) -> None:
     """Of an event of more than 1 MB only the first part is read."""
     desk.waits()
     desk.asks(tool_input={"command": "x" * (1 << 20)})
-    assert "larger" in desk.answer()["why"]
+    assert "too large" in desk.answer()["why"]
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,7 @@ def test_a_folder_that_somebody_replaced_is_refused(desk: Desk) -> None:
 @pytest.mark.parametrize("odd", [{"choice": 7}, {"answers": "x"}, {"message": ["a"]}])
 def test_a_malformed_answer_is_refused(desk: Desk, odd: dict[str, Any]) -> None:
     reply = desk.answer(**{"digest": "x", **odd})
-    assert reply["why"].startswith("this bellboard does not know that form")
+    assert reply["why"].startswith("this bellboard cannot read that answer")
 
 
 # ---------------------------------------------------------------- by keys

@@ -122,7 +122,7 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     typed(editor, "Database", "neither")
     editor.shows("> neither")
     editor.press("A")
-    editor.shows("Some questions are not answered")
+    editor.shows("Some questions are unanswered")
     editor.press("A")
     answers = {"Which database should the tests use?": "neither"}
     assert sent(editor) == {"choice": "choose", "answers": answers}
@@ -197,7 +197,7 @@ def test_of_many_options_only_those_with_a_key_have_a_number(nvim: Editors) -> N
     editor.hides("10 ( )")
     editor.press("/Choice 12<CR><CR>")
     editor.press("GA")
-    editor.shows("Some questions are not answered")
+    editor.shows("Some questions are unanswered")
     editor.press("A")
     answers = {"Which database should the tests use?": ["Choice 12"]}
     assert sent(editor) == {"choice": "choose", "answers": answers}

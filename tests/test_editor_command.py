@@ -116,7 +116,7 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
         editor.command(f"Bellboard {verb} nobody")
         last_said(editor, 'no session "nobody"; :ClaudeSessions lists all')
     editor.command("Bellboard answer api")
-    last_said(editor, "api: it is not asking anything")
+    last_said(editor, "api: not asking anything")
 
 
 def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str) -> None:

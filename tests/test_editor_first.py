@@ -82,7 +82,7 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
 ) -> None:
     """Two keys start it and show the hooks; neither question is asked again.
 
-    It waits for another Neovim that is building in the same folder.
+    It waits for another Neovim that is installing them in the same folder.
     """
     editor = started(nvim, plugin, version)
     asks(editor, "Install bellboard's Python packages?")
@@ -90,10 +90,10 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     other = os.open(plugin, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
     editor.press("y")
-    editor.shows("waiting for another Neovim that is building it")
+    editor.shows("another Neovim is installing")
     assert not (home.root / "uv.log").exists()
     os.close(other)
-    editor.shows("built with uv")
+    editor.shows("packages installed with uv")
     asks(editor, "Install Claude Code hooks?")
     assert (home.root / "uv.log").read_text() == "sync --no-dev --frozen --inexact\n"
     assert editor.lua(RUNS)
@@ -154,7 +154,7 @@ def test_an_update_starts_nothing_that_the_user_does_not_run(nvim: Editors) -> N
     """It restarts the background process, unless `auto_start` is off or the user stopped it."""
     editor, channel = nvim(config=QUIET), "return require('bellboard.host').status().channel"
     editor.lua(UPDATED, str(CHECKOUT))
-    editor.shows("built in 0 s; restart Neovim to use the update")
+    editor.shows("built in 0 s; restart Neovim")
     assert not editor.lua(RUNS)
     editor.command("ClaudeSessions start")
     before = editor.lua(channel)

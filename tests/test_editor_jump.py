@@ -313,7 +313,7 @@ def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
         editor.command(f"{count}ClaudeSessions {verb}")
         eventually(lambda place=place: editor.lua(BUFFER) == terminals[place][0], command)
     editor.command("ClaudeSessions next agent:amp")
-    assert "no session needs you that matches agent:amp" in editor.messages()
+    assert "no session that matches agent:amp needs you" in editor.messages()
     offered = editor.lua("return vim.fn.getcompletion('ClaudeSessions next agent:co', 'cmdline')")
     assert offered == ["agent:codex"]
 

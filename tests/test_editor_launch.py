@@ -350,7 +350,7 @@ def test_output_that_cannot_be_read_is_reported_as_such(nvim: Editors) -> None:
 def test_nothing_to_resume_is_reported(nvim: Editors, home: Home, claude: Path) -> None:
     editor = nvim(config=OPTIONS, ui=False)
     editor.command("ClaudeSessions resume")
-    says(editor, "no session has ended in this directory")
+    says(editor, "no session to resume in this directory")
     assert not os.path.exists(home.root / "told")  # noqa: PTH110
 
 
@@ -363,7 +363,7 @@ def test_the_board_keeps_the_focus_until_a_session_is_chosen(
     editor.command("ClaudeSessions board")
     there = "return vim.api.nvim_buf_get_name(0) == 'bellboard://board'"
     editor.press("o")
-    says(editor, "no session has ended in this directory")
+    says(editor, "no session to resume in this directory")
     assert editor.lua(there)
     spool = Spool(home.bellboard)
     spool.prepare()

@@ -154,7 +154,7 @@ def test_it_shows_in_the_statusline_of_neovim_itself(
         host = Host(editor, "require('bellboard')._attach()")
         host.push(blocked(), session("working"))
         if said:
-            editor.shows("sessions in your statusline: :help bellboard-statusline")
+            editor.shows("for your statusline, see :help bellboard-statusline")
         elif its_own:
             assert not editor.lua("return vim.fn.exists('#bellboard.indicator')")
             assert editor.lua("return vim.o.statusline") == its_own

@@ -182,7 +182,7 @@ def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None
     dev.event("SessionStart", "a")
     for host in hosts:
         shows(host, {"dev/claude/a": "idle"})
-    eventually(lambda: "followed" in there.health["notices"])
+    eventually(lambda: "left to" in there.health["notices"])
     eventually(lambda: all("fleet" not in host.notes for host in hosts))
     for n, session in enumerate(("a", "b"), 1):
         dev.asks(session)
@@ -191,7 +191,7 @@ def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None
             eventually(lambda host=host, s=session: host.shown[f"dev/claude/{s}"] == "blocked")
     for host in hosts:
         host.kill(signal.SIGTERM)
-    eventually(lambda: "followed" not in there.health["notices"], within=30)
+    eventually(lambda: "left to" not in there.health["notices"], within=30)
     eventually(lambda: rung() == (2, 2), "what still waits")
     dev.asks("c")
     eventually(lambda: rung() == (2, 3), "its own command")

@@ -222,7 +222,7 @@ def test_a_request_is_read_and_answered_once(follow: Follow, tmux: Server, home:
     assert "rm -rf build && make all" in [part["text"] for part in asked["parts"]]
     answer = {"session_id": row.session_id, "request": asked["id"], "choice": "allow"}
     other = reader.ask("answer", **answer, digest="0" * 16)
-    assert other.why == "it no longer asks what you were shown; read it again"
+    assert other.why == "the request has changed since you read it; read it again"
     given = reader.ask("answer", **answer, digest=asked["digest"], by="laptop")
     assert (given.ok, given.more.get("outcome")) == (True, "taken"), given
     again = reader.ask("answer", **answer, digest=asked["digest"])
@@ -309,7 +309,7 @@ def config(desktop: float = 0) -> dict[str, Any]:
 
 
 def followed(host: RecordedHost) -> bool:
-    return "followed" in host.health.get("notices", {})
+    return "left to" in host.health.get("notices", {})
 
 
 def told(home: Home) -> list[tuple[str, str]]:

@@ -148,7 +148,7 @@ def test_what_somebody_else_has_typed_is_left_alone() -> None:
     screen = [row.replace("No, Use another", "No, Use no other") for row in given.steps[-1][0]]
     answer = WALKS["deny"].answer
     refused = press(screen, given.request, answer, given.about)
-    assert refused.why == "something else is entered in its dialog; go there to answer"
+    assert refused.why == "its dialog already contains other input; go there to answer"
 
 
 def test_an_answer_to_a_question_that_looks_the_same_is_not_given() -> None:

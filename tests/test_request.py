@@ -274,7 +274,7 @@ def test_a_payload_that_was_cut_shows_what_is_left_of_it() -> None:
     request = asked(payload("Bash", {"command": "ls"}) + b"x" * 10, truncated=True)
     assert (request.complete, request.choices) == (False, ())
     assert [part.text for part in request.parts] == ["ls"]
-    assert "larger than what is kept" in check(request, Answer("allow"))
+    assert "too large to keep in full" in check(request, Answer("allow"))
 
 
 def test_a_payload_that_was_cut_where_it_seems_whole_is_not() -> None:

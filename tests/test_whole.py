@@ -73,7 +73,7 @@ def test_one_line_of_a_question_is_not_the_question(
     shown = desk.request(request="")["request"]
     assert (shown["complete"], shown.get("choices", [])) == (False, [])
     reply = desk.answer(request="", digest=shown["digest"])
-    assert reply["why"] == f"what it asks is not known in full here{THERE}"
+    assert reply["why"] == f"its full request is not known here{THERE}"
     assert terminal.keys == ""
 
 
@@ -168,7 +168,7 @@ def test_a_patch_is_bound_to_each_file_that_it_changes(
         for path in (one, two):
             path.write_text("another\n")
             digests.append(desk.request()["request"]["digest"])
-            assert desk.answer(digest=digests[-2])["why"].startswith("it no longer asks")
+            assert desk.answer(digest=digests[-2])["why"].startswith("the request has changed")
         assert len({*digests}) == 3
     many = "".join(f"*** Delete File: {n}\n" for n in range(MOST_FILES + 1))
     desk = Desk(home, processes("codex"))
@@ -229,7 +229,8 @@ def test_a_file_that_changes_after_the_look_is_looked_at_again(
     digest = desk.request()["request"]["digest"]
     path.write_text("a\na\n")
     assert (
-        desk.answer(digest=digest)["why"] == "it no longer asks what you were shown; read it again"
+        desk.answer(digest=digest)["why"]
+        == "the request has changed since you read it; read it again"
     )
     assert hook.said == []
     assert desk.answer()["way"] == "hook"

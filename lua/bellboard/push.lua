@@ -55,7 +55,7 @@ end
 ---@return boolean understood
 local function check(push, version)
   if push.v ~= 2 then
-    local text = 'background process and plugin differ (protocols %s and 2): restart Neovim'
+    local text = 'the background process speaks protocol %s, not 2: restart Neovim'
     warn_once('v', text:format(push.v))
     return false
   elseif push.version ~= version then

@@ -51,7 +51,7 @@ local function show(session)
       if now and now.status == 'blocked' then
         return show(now)
       end
-      return message.info(session.words.project .. ': it no longer asks that')
+      return message.info(session.words.project .. ': no longer asks that')
     end
     local shown ---@type bellboard.Shown
     shown = {
@@ -94,7 +94,7 @@ M.to = function(id)
   if not session or not id and session.status ~= 'blocked' then
     message.info(id and 'that session has ended' or host.instead('no session is asking anything'))
   elseif session.status ~= 'blocked' then
-    message.info(session.words.project .. ': it is not asking anything')
+    message.info(session.words.project .. ': not asking anything')
   elseif sessions.stale() then
     message.info('may be outdated: the background process is not running')
   else

@@ -37,7 +37,7 @@ M.run = function(by_itself)
     local asked = is_asked
     building, is_asked = false, false
     if built.ok then
-      local updated = is_updated and '; restart Neovim to use the update' or ''
+      local updated = is_updated and '; restart Neovim' or ''
       message.info(('%s in %.0f s%s'):format(built.text, (vim.uv.hrtime() - began) / 1e9, updated))
       if not (asked or coprocess.is_wanted()) then
         return

@@ -65,7 +65,7 @@ local function obstacle(choice)
     if first and not open.warned then
       open.warned = true
       window.seek({ question = first })
-      return 'Some questions are not answered. Press the key again to send it anyway.'
+      return 'Some questions are unanswered. Press the key again to send anyway.'
     end
   end
   if not (REFUSES[choice.id] or window.is_seen()) then

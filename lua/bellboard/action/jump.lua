@@ -115,8 +115,9 @@ M.step = function(count, status, wanted)
     return is_meant and filter.matches(session, terms)
   end, sessions.list())
   if #needing == 0 then
-    local what = status and ('no %s sessions left'):format(status) or 'no session needs you'
-    what = #terms > 0 and ('%s that matches %s'):format(what, wanted) or what
+    local what = status and ('no %s sessions left'):format(status)
+      or #terms > 0 and ('no session that matches %s needs you'):format(wanted)
+      or 'no session needs you'
     message.info(host.instead(what))
     return
   end
@@ -139,7 +140,7 @@ M.back = function()
   local to = origin
   origin, last = nil, nil
   if not (to and (api.nvim_buf_is_valid(to.buf) or to.from)) then
-    message.info(to and 'the buffer to go back to is gone' or 'no jump to go back from')
+    message.info(to and 'the buffer you jumped from is gone' or 'nowhere to go back to')
     return
   end
   vim.cmd.stopinsert()

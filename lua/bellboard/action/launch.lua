@@ -175,7 +175,7 @@ M.resume = function(args, on_choice)
       return #session.resume > 0
     end, decoded.ended)
     if #sessions == 0 then
-      return message.info('no session has ended in this directory')
+      return message.info('no session to resume in this directory')
     end
     local mixed = vim.iter(sessions):any(function(session)
       return session.agent ~= sessions[1].agent

@@ -167,7 +167,7 @@ end
 --- Let keys count once none has been pressed for a moment.
 M.guard = guard.wait
 
---- Do so now, whenever a window of a buffer of the view is entered, and after keys of a prompt.
+--- Wait again now, whenever a window of that buffer is entered, and after each key of a prompt.
 ---@param buf integer
 M.keep = guard.keep
 

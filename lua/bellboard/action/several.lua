@@ -91,7 +91,7 @@ M.stop = function(list)
   end
   local found = vim.tbl_filter(process, list)
   if #found == 0 then
-    return message.info(name_of(list) .. ': the process is unknown')
+    return message.info(name_of(list) .. ': the process is unknown; stop it in its terminal')
   end
   local prompt = #found == 1 and ('Stop process %d (%s)?'):format(process(found[1]), name_of(found))
     or ('Stop %d processes?'):format(#found)

@@ -101,7 +101,7 @@ local function alone(root, report, build)
         vim.uv.fs_close(fd)
       end)
     elseif not waits then
-      report('waiting for another Neovim that is building it')
+      report('another Neovim is installing the Python packages')
     end
     vim.defer_fn(function()
       try(true)
@@ -175,7 +175,7 @@ local function with_pip(root, report, after)
         return after(false, 'pip failed: ' .. reason(more), printed .. more)
       end
       run({ own, '-E', '-c', INSTALLED }, root, function(there, tried)
-        local text = there and 'built with pip' or ELSEWHERE:format(own)
+        local text = there and 'Python packages installed with pip' or ELSEWHERE:format(own)
         after(there, text, printed .. more .. tried)
       end)
     end)
@@ -194,7 +194,7 @@ local function build(root, report, after)
   -- inexact: what the user has added for a fleet stays
   run({ 'uv', 'sync', '--no-dev', '--frozen', '--inexact' }, root, function(ok, printed)
     if ok then
-      return after(true, 'built with uv', printed)
+      return after(true, 'Python packages installed with uv', printed)
     end
     with_pip(root, report, function(made, text, log)
       local why = made and text or ('uv failed: %s; %s'):format(reason(printed), text)

@@ -50,7 +50,7 @@ local function tell()
   api.nvim_del_augroup_by_name('bellboard.indicator')
   vim.defer_fn(function()
     if not statusline.is_used() and remembered.note(TOLD) then
-      message.info('sessions in your statusline: :help bellboard-statusline')
+      message.info('for your statusline, see :help bellboard-statusline')
     end
   end, PATIENCE)
 end

@@ -25,8 +25,8 @@ STOP: Final = Choice("stop", "No, and stop the turn")
 CHOOSE: Final = Choice("choose", "Answer", "answers")
 IN_ITS_TERMINAL: Final = "this CLI takes no answers from outside; answer in its terminal"
 UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
-CUT: Final = "the request is larger than what is kept of it; answer in its terminal"
-UNTOLD: Final = "it does not say what exactly it wants to do; answer in its terminal"
+CUT: Final = "the request was too large to keep in full; answer in its terminal"
+UNTOLD: Final = "the request does not say exactly what it would do; answer in its terminal"
 ALIKE: Final = "its questions cannot be told apart; answer in its terminal"
 UNDECODED: Final = "the request has text that cannot be decoded; answer in its terminal"
 

@@ -97,7 +97,7 @@ def is_end(s: Session, value: Process) -> bool:
 
 
 def is_rest(known: Process, value: Process) -> bool:
-    """Return whether it was at rest at once: the user has opened a dialog, so that was no blip."""
+    """Return whether it was at rest, however briefly: the user then opened a dialog."""
     is_dialog = value.says == "waiting" and not value.asks
     return is_dialog and known.says in ("idle", "shell") and not known.stood
 

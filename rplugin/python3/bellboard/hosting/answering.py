@@ -68,11 +68,11 @@ class Answering:
 
     async def _answer(self, given: Given, answer: Answer | None, claim: Claim) -> Reply:
         if answer is None:
-            raise Declined("this bellboard does not know that form of an answer; update both")
+            raise Declined("this bellboard cannot read that answer; update bellboard on both sides")
         asked = await self._showing.asked(given)
         given = {**given, "request": asked.request.id}  # so that it is known which one was answered
         if asked.request.digest != given.get("digest"):
-            raise Declined("it no longer asks what you were shown; read it again")
+            raise Declined("the request has changed since you read it; read it again")
         if why := check(asked.request, answer):
             raise Declined(why)
         name = name_of(asked.request)

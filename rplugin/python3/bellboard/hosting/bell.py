@@ -115,7 +115,7 @@ class Bell:
             "desktop": self.channels.via or "not available",
             "sound": player[0] if player else "no player found",
             **(
-                {"followed": "by another machine, which notifies"}
+                {"left to": "another machine that follows this one"}
                 if self.notices.is_followed
                 else {}
             ),

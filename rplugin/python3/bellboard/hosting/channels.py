@@ -59,7 +59,7 @@ _HEADLINES: Final = {
     "blocked": "needs you",
     "error": "has an error",
     "completed": "has completed",
-    "background": "has completed; background shells still run",
+    "background": "has completed; background shells are still running",
 }
 NAME_ROOM: Final = 40  # cells of a title for the project, and for the branch or title
 

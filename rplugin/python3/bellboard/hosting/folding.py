@@ -117,8 +117,8 @@ class Clerk:
             )
         if self.unkept:
             notes["questions"] = (
-                f"what {self.unkept} of them ask is not kept (only the newest {KEPT_FILES} are, "
-                f"at most {KEPT_BYTES >> 20} MB): answer these in their terminals"
+                f"requests that were not kept: {self.unkept} (limit: the newest {KEPT_FILES}, "
+                f"{KEPT_BYTES >> 20} MB); answer them in their terminals"
             )
         return notes
 

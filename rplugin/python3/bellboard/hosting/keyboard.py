@@ -20,7 +20,7 @@ RESTS: Final = 0.25  # seconds to wait after moving to a row, before Enter; 2.1.
 MOST: Final = 100  # keys of one answer
 MEANWHILE: Final = "it was answered meanwhile"
 NOWHERE: Final = "its terminal is neither in tmux nor in a Neovim"
-STUCK: Final = "its dialog does not take the keys; go there to answer"
+STUCK: Final = "its dialog ignored the keys; go there to answer"
 
 
 class Terminal(Protocol):

@@ -40,8 +40,8 @@ THERE: Final = "; go there to answer"
 ELSEWHERE: Final = "In the folder"
 COARSE: Final = 2.0  # error in the start of a process, in seconds; `btime` has no fractions
 ANSWERED: Final = "it has already been answered"
-ANOTHER: Final = "its terminal shows another of its requests first; answer that, or go there"
-ALIKE: Final = f"another of its requests looks the same in its terminal{THERE}"
+ANOTHER: Final = "its terminal shows another request first; answer that one, or go there"
+ALIKE: Final = f"another request of this session looks the same in its terminal{THERE}"
 
 
 class Asked(NamedTuple):
@@ -80,7 +80,7 @@ def _obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
     s, pid = asked.session, asked.request.pid
     process = s.processes.get(pid)
     if process is None:
-        return f"the process that asks is not known to run the session{THERE}"
+        return f"cannot verify that the process that asks runs this session{THERE}"
     since, began = asked.block.since, began_at(pid)
     if not process.started and began is not None and began < since - COARSE:
         process = replace(process, started=started_of(pid))  # it is the one that asked
@@ -230,7 +230,7 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
     except (Refused, OSError) as why:
         raise Declined(f"what it asks cannot be read: {why}{THERE}") from None
     if item is None or item.origin is None:
-        raise Declined(f"what it asks was not kept{THERE}")
+        raise Declined(f"its request was not kept{THERE}")
     dialect, origin = dialect_of(s.agent), origin_of(item.origin)
     request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
     if request is None:
@@ -260,7 +260,7 @@ def _seen(s: Session, run: Run, block: Block) -> Asked:
         title=block.tool,
         parts=(Part("text", text=block.detail),) if block.detail else (),
         complete=False,
-        why=f"what it asks is not known in full here{THERE}",
+        why=f"its full request is not known here{THERE}",
     )
     return Asked(s, run, block, request, b"", About(block.detail, block.shown_digest, _folders(s)))
 

@@ -61,7 +61,7 @@ def clients_of(server: int) -> list[Client] | None:
 
 
 def client_of(thread: str, there: Sequence[Client]) -> Client | None:
-    """Return which of these, all in its folder, shows a thread, if that is known."""
+    """Return the terminal that shows a thread, of those in its folder, if known."""
     if len(there) > 1:
         made = made_at(thread)
         near = [c for c in there if made and -CLOCK <= made - c.began <= OPENS]

@@ -42,7 +42,7 @@ def _found(talk: Talk, asked: Waiting) -> Facts:
     """Return the request that the payload is about, while it waits."""
     wanted = wanted_of(asked.payload, asked.tool_id)
     if wanted is None:
-        raise Unanswered("it is not known exactly what is asked")
+        raise Unanswered("its request is not known exactly")
     if wanted.thread not in _loaded(talk):
         raise Unanswered("Codex's server no longer has this thread")
     resumed = talk.call("thread/resume", {"threadId": wanted.thread, "excludeTurns": True})

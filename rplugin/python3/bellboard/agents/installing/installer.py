@@ -197,7 +197,7 @@ class Installer:
         hooked: installed.HookedFile | None,
         instead_of: installed.HookedFile | None = None,
     ) -> None:
-        """Record what is installed in a file (None: nothing), or only `instead_of` what was noted.
+        """Record what is installed in a file (None: nothing), or only in the place of `instead_of`.
 
         Another process may have installed and recorded its hooks since.
         """

@@ -46,7 +46,7 @@ def answer(asked: Waiting, reply: bytes) -> None:
     """
     wanted = id_of(asked.payload)
     if wanted is None:
-        raise Unanswered("it is not known exactly what is asked")
+        raise Unanswered("its request is not known exactly")
     try:
         status = _plugin(asked, wanted, reply)
     except FileNotFoundError:

@@ -207,7 +207,7 @@ def show(s: Session, e: Event, o: Options) -> str | None:
 
 
 def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
-    """Return which of these hidden questions the dialog may be that the session file reports."""
+    """Return which of these hidden questions may be the dialog that the session file reports."""
     queued = {k for k in ready if s.blocks[k].queued}
     others = ready - queued
     if queued and others and e.t > s.answered + o.outweigh:

@@ -83,7 +83,7 @@ def is_busy(s: Session) -> bool:
 
 
 def is_at_work(s: Session) -> bool:
-    """Return whether the registry says that it is working, or hides behind a dialog that it is."""
+    """Return whether the registry says that it is working, or would, if no dialog hid it."""
     return is_busy(s) or (says(s) == "waiting" and bool(s.agents))
 
 

@@ -27,7 +27,7 @@ def outlives(s: Session, since: float) -> bool:
 
 
 def drop_tools(s: Session, kept: dict[str, Tool], t: float) -> None:
-    """End all tools but those; that they ended, which may be reported late, is then no news."""
+    """End all tools but the kept ones; a late report of their end then changes nothing."""
     for tool_id, tool in s.tools.items():
         if tool_id not in kept:
             finish(s, Finished(t, tool.agent, tool.name, tool_id, tool.key))

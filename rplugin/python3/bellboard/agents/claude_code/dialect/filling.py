@@ -21,9 +21,9 @@ NOT_SHOWN: Final = "its terminal does not show the question" + ELSEWHERE
 IN_PART: Final = "its terminal does not show the whole request" + ELSEWHERE
 DIFFERENT: Final = "its terminal shows a different request" + ELSEWHERE
 NOT_OFFERED: Final = "its dialog does not offer that" + ELSEWHERE
-BEGUN: Final = "something else is entered in its dialog" + ELSEWHERE
+BEGUN: Final = "its dialog already contains other input" + ELSEWHERE
 NOT_TYPED: Final = "this text cannot be typed into its dialog" + ELSEWHERE
-ALL: Final = "in its terminal every question needs an answer"
+ALL: Final = "answer every question: its terminal accepts nothing less"
 
 OTHER: Final = re.compile(r"Type something\.?")
 REVIEW: Final = squeezed("Review your answers")
