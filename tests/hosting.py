@@ -75,7 +75,7 @@ def begins(spool: Spool, sid: str) -> None:
 
 def put_raw(spool: Spool, data: bytes, t: float | None = None) -> str:
     """Write a file to the spool, with that time."""
-    name = f"{time.time_ns()}.event"
+    name = f"{os.getpid():08}.{time.time_ns()}.event"
     tmp = spool.home / "spool" / "tmp" / name
     tmp.write_bytes(data)
     ns = int((time.time() if t is None else t) * 1e9)

@@ -126,7 +126,7 @@ def test_what_a_killed_host_left_is_removed_at_a_rescan(
     """Only files that no question needs, and not at once: their host may be about to commit."""
     clerk = make()
     name = asks(clerk, clock)
-    left = clerk.spool.home / "answers" / "0001.1.PermissionRequest"
+    left = clerk.spool.home / "answers" / "00000001.1.PermissionRequest"
     left.write_text("")
     os.mkfifo(clerk.spool.home / "answers" / "1.1")
     clerk.sweep(clock())

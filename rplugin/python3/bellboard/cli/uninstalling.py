@@ -73,25 +73,28 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     """
     from ..agents.clis import clis
     from ..core.visible import plain
+    from ..storage.contents import is_known, stranger
     from ..storage.spool import Spool
     from .path import is_ours, linked
     from .tmux import kept, wired
     from .wiring import remove
 
-    if hosts := list(Spool(home).hosts.alive() if home.exists() else ()):
+    is_kept = home.exists() and bool(stranger(home))  # a folder that we never used
+    if hosts := [] if is_kept or not home.exists() else Spool(home).hosts.alive():
         pids = ", ".join(map(str, hosts))
         raise Problem(
             f"bellboard is still running (processes {pids}): quit Neovim, or run "
             "`:Bellboard stop` in it, and end each `bellboard serve`; then try again"
         )
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
-    ours = dict.fromkeys(path for name in names for path in home.glob(name))
+    found = () if is_kept else (path for name in names for path in home.glob(name))
+    ours = dict.fromkeys(filter(is_known, found))
     ours |= dict.fromkeys(_remembered())
     with contextlib.suppress(Problem, OSError):  # no home, or not readable
         ours |= dict.fromkeys(place for place in [linked()] if is_ours(place))
     servers = wired()
     left = [*kept()]
-    if not (ours or copies or servers or home.exists()):
+    if not (ours or copies or servers or (home.exists() and not is_kept)):
         print("\n".join(left) or "nothing of bellboard is left")
         return True
     for path in (*ours, *copies):
@@ -101,7 +104,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     ask("Delete these?", yes)
     for tmux in servers:
         remove(tmux)
-    stuck = [path for path in (*ours, *copies) if not _delete(path)]
+    stuck = [path for path in (*ours, *copies) if not _delete(path, home)]
     for line in left:
         print(line)
     if not home.exists():
@@ -115,12 +118,16 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     return not stuck
 
 
-def _delete(path: Path) -> bool:
-    """Delete a file, or a folder with what is in it; if it cannot be, say so."""
+def _delete(path: Path, home: Path) -> bool:
+    """Delete a file, or what is ours in a folder; if it cannot be, say so."""
     import shutil
 
+    from ..storage.contents import clear
+
     try:
-        if path.is_dir() and not path.is_symlink():
+        if path.parent == home:
+            clear(path)
+        elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)

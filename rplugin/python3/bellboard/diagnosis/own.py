@@ -115,6 +115,9 @@ def state(home: Path) -> Iterator[Fact]:
         ground.judge(home)
     except (ground.Refused, OSError) as e:
         yield error(str(e), ground.ADVICE)
+    if why := ground.holds_others(home):
+        yield error(why, ground.ADVICE)
+        return
     if stat.S_IMODE(status.st_mode) & 0o077:
         yield warn(f"{home} can be read by others", f"chmod 700 {shlex.quote(str(home))}")
     else:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ..system.files import read
+from .contents import is_refused
 from .ground import briefly, listing
 
 FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more between two trims
@@ -82,14 +83,14 @@ class Aside:
 
     def kept(self) -> int:
         """Return how many refused files are still kept."""
-        return sum(
-            name[0].isdigit() and not name.endswith(".why") for name in listing(self._directory)
-        )
+        names = filter(is_refused, listing(self._directory))
+        return sum(not name.endswith(".why") for name in names)
 
     def _trim(self) -> None:
         files = size = 0
-        dated = (name for name in listing(self._directory) if name[0].isdigit())
-        for name in sorted(dated, reverse=True):  # names begin with the time: newest first
+        for name in sorted(
+            filter(is_refused, listing(self._directory)), reverse=True
+        ):  # names begin with the time: newest first
             path = f"{self._directory}/{name}"
             length = _size(path)
             if files + 1 > FILES or size + length > BYTES:

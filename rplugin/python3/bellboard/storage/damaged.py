@@ -12,6 +12,7 @@ from typing import Final
 
 from . import holders
 from .causes import SUFFIXES
+from .contents import is_damaged
 
 MOST_ASIDE: Final = 5  # damaged databases to keep
 
@@ -55,7 +56,7 @@ def _name(path: Path) -> str:
 
 def kept(home: Path) -> list[Path]:
     """Return what was set aside, oldest first; each may have files of SQLite beside it."""
-    found = home.glob("board.db.damaged-*")
+    found = (path for path in home.glob("board.db.damaged-*") if is_damaged(path.name))
     return sorted({path.with_name(_BESIDE.sub("", path.name)) for path in found})
 
 

@@ -4,6 +4,7 @@ Whoever may write to a folder can replace what is in it.  So the state folder, a
 link on the way to it, must belong to us or to root, and others must not be able to write there,
 unless it is sticky like /tmp.  Missing folders are created with mode 0700, whatever the umask.
 No part of it may be a mount that may hang: its files are accessed in the event loop.
+A folder that holds anything but what is ours is refused, and not changed (`contents.py`).
 """
 
 from __future__ import annotations
@@ -19,16 +20,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
+from ..core.visible import plain
 from ..system.mounts import MOST_LINKS, MOUNTS
 from ..system.walk import TooManyLinks, parts_of
+from . import contents
 
 PRIVATE: Final = 0o700
+LOOK: Final = 0o500
 OURS: Final = 0o600
 DATABASE: Final = "board.db"  # the user may have made it read-only
 ROOT: Final = 0
 SLICE: Final = 0.05  # seconds
 NOBODY: Final = 65534  # the owner of the machine's folders in a rootless container
-ADVICE: Final = "set BELLBOARD_HOME to a folder that you own"  # to the user of a refused one
+#: To the user of a refused one.
+ADVICE: Final = "set BELLBOARD_HOME to a folder that you own, empty or not made yet"
 #: Files in the state folder that are opened by name: none may be a link.
 FILES: Final = (
     *(DATABASE, "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),
@@ -52,7 +57,7 @@ def make(home: Path, below: tuple[str, ...]) -> None:
             with contextlib.suppress(FileExistsError):
                 path.mkdir(PRIVATE)
                 path.chmod(PRIVATE)  # the umask may have removed our own permissions
-    _make_private(home, home.stat())
+    _take(home)
     for name in below:
         path = home / name
         with contextlib.suppress(FileExistsError):
@@ -61,6 +66,25 @@ def make(home: Path, below: tuple[str, ...]) -> None:
     for name in FILES:
         with contextlib.suppress(FileNotFoundError):
             _make_usable(home / name, (home / name).lstat())
+
+
+def _take(home: Path) -> None:
+    """Make the state folder private; refuse one that holds other things, and leave it as it is."""
+    status = home.stat()
+    _judge_own(home, status)
+    if is_shut := status.st_mode & LOOK != LOOK:
+        home.chmod(PRIVATE)  # otherwise nobody can see whose it is
+    if why := holds_others(home):
+        if is_shut:
+            home.chmod(stat.S_IMODE(status.st_mode))
+        raise Refused(why)
+    _make_private(home, home.stat())
+
+
+def holds_others(home: Path) -> str:
+    """Return why a folder is not ours although the user owns it, or ""."""
+    name = contents.stranger(home)
+    return f"{home} is not bellboard's: it holds {plain(name)}" if name else ""
 
 
 def unusable(home: Path, below: tuple[str, ...]) -> Iterator[str]:
@@ -140,10 +164,10 @@ def obstacle(home: Path, below: tuple[str, ...] = ()) -> str:
 
 
 def is_ours(home: Path) -> bool:
-    """Return whether the state folder exists, is ours, and cannot be replaced by others."""
+    """Return whether the state folder exists, is ours alone, and cannot be replaced by others."""
     try:
         judge(home)
-        return home.stat().st_uid == os.geteuid()
+        return home.stat().st_uid == os.geteuid() and not contents.stranger(home)
     except (Refused, OSError, ValueError):
         return False
 

@@ -15,6 +15,7 @@ import msgspec
 from ..core.lenient import decimal
 from ..system.processes import ran_at, started_of
 from .aside import remove
+from .contents import stranger
 from .ground import briefly, inside, listing
 from .item import OF_THE_SYSTEM
 
@@ -76,18 +77,20 @@ class Hosts:
         Path(f"{self._folder}/{pid}").unlink(missing_ok=True)
 
     def alive(self) -> list[int]:
-        """Return the running hosts, and remove the records of dead ones."""
+        """Return the running hosts, and remove the records of dead ones, and nothing else."""
         alive: list[str] = []
         dead: list[str] = []
-        for name in listing(self._folder):
+        for name in filter(decimal, listing(self._folder)):
             path = f"{self._folder}/{name}"
             with contextlib.suppress(OSError):
                 written = os.lstat(path).st_mtime
                 is_alive = _alive(name) and self._is_of(name, written)
                 (alive if is_alive else dead).append(name)
+        if dead and stranger(Path(self._folder).parent):  # not our records
+            dead.clear()
         for name in briefly(dead):
             with contextlib.suppress(OSError):
-                remove(f"{self._folder}/{name}")
+                os.unlink(f"{self._folder}/{name}")  # noqa: PTH108
         return sorted(map(int, alive))
 
     def _is_of(self, pid: str, written: float) -> bool:

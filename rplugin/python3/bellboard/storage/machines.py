@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +29,7 @@ from ..system import remotely
 from ..system.files import put, read
 from ..system.flocks import PATIENCE, locked, opened, take
 from ..system.processes import is_alive
+from .contents import clear
 
 if TYPE_CHECKING:
     from ..system.deaths import Deaths
@@ -151,12 +151,14 @@ def lend(home: Path, machine: str) -> None:
 def regain(home: Path) -> None:
     """Note that no fleet follows a machine any longer."""
     for mark in (home / FOLDER).glob(f"*/{FLEET}"):
-        mark.unlink(missing_ok=True)
+        if (mark.parent / "ask").is_dir():  # as `prepare` makes it
+            mark.unlink(missing_ok=True)
 
 
 def forget(home: Path, machine: str) -> None:
-    """Remove the folder of a machine that is no longer followed."""
-    shutil.rmtree(home / FOLDER / machine, ignore_errors=True)
+    """Remove what is ours in the folder of a machine that is no longer followed."""
+    with contextlib.suppress(OSError):
+        clear(home / FOLDER / machine, f"{FOLDER}/")
 
 
 class Claim:

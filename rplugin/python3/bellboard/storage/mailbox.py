@@ -20,6 +20,7 @@ import msgspec
 from ..system.files import decoded, put, read
 from . import machines
 from .aside import remove
+from .contents import is_letter
 from .ground import listing
 from .item import OF_THE_SYSTEM
 
@@ -78,7 +79,7 @@ class Mailbox:
     def _sweep(self) -> None:
         """Remove what nobody is waiting for."""
         for folder in (self.asked, self.replied):
-            for name in listing(folder):
+            for name in filter(is_letter, listing(folder)):
                 with contextlib.suppress(OSError):
                     if (folder / name).lstat().st_mtime < time.time() - OLD:
                         remove(f"{folder}/{name}")

@@ -12,7 +12,8 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from .answers import CLAIM, belongs_to_pipe
+from .answers import CLAIM
+from .contents import is_event
 from .ground import briefly, listing
 from .item import NAME, Item, read_item
 
@@ -51,7 +52,7 @@ class Questions:
         """Remove what killed hosts left in answers/."""
         old = time.time() - KEPT_AGE
         for name in briefly(listing(self._folder)):
-            if name not in standing and not belongs_to_pipe(name):
+            if name not in standing and is_event(name.removesuffix(CLAIM)):
                 with contextlib.suppress(OSError):
                     status = os.lstat(path := f"{self._folder}/{name}")
                     if stat.S_ISREG(status.st_mode) and status.st_ctime < old:
@@ -61,7 +62,7 @@ class Questions:
         """Keep no more than the newest events."""
         found: list[tuple[int, int, str]] = []
         for name in listing(self._folder):
-            if not (name.endswith(CLAIM) or belongs_to_pipe(name)):
+            if is_event(name):
                 with contextlib.suppress(OSError):
                     status = os.lstat(f"{self._folder}/{name}")
                     found.append((status.st_mtime_ns, status.st_size, name))

@@ -268,7 +268,7 @@ class Spool:
         """Remove files that killed writers left in tmp/, and try again what was left in new/."""
         self._stuck.clear()
         old = time.time() - TMP_AGE
-        for name in briefly(listing(self._tmp)):
+        for name in briefly(filter(NAME.fullmatch, listing(self._tmp))):
             with contextlib.suppress(FileNotFoundError):
                 if os.lstat(f"{self._tmp}/{name}").st_mtime < old:
                     remove(f"{self._tmp}/{name}")
