@@ -6,7 +6,8 @@ import { spawn } from "node:child_process"
 const LONGEST = 4000 // characters of a text to report
 const PATIENCE = 4000 // milliseconds for a report: a slow disk takes two, a dead mount never ends
 const HOLD = 5000 // milliseconds without progress after which nobody waits for reports any more
-const MINE = '[ -O "$0" ] && exec "$0" "$@"' // not one of another user
+// Not one of another user; its mode may be lost, or its disk mounted without programs.
+const MINE = '[ -O "$0" ] && exec /bin/sh "$0" "$@"'
 const xdg = process.env.XDG_STATE_HOME
 const state =
   process.env.BELLBOARD_HOME ||

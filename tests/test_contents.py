@@ -142,6 +142,16 @@ def test_a_folder_whose_host_was_killed_while_it_made_it_is_not_refused(
     Spool(home.bellboard).prepare()
 
 
+def test_the_script_gets_its_mode_back(home: Home) -> None:
+    """A host was killed before it had set it, or a backup without modes was restored."""
+    made(home.bellboard)
+    installed.keep_script(home.bellboard)
+    script = installed.script(home.bellboard)
+    script.chmod(0o600)
+    installed.keep_script(home.bellboard)
+    assert 0o700 == script.stat().st_mode & 0o777
+
+
 def test_every_name_that_is_written_is_known(home: Home) -> None:
     """Those of hooks too, of lines and of what was in slots."""
     env = {**home.env, "BELLBOARD_HOME": str(home.bellboard)}

@@ -176,12 +176,17 @@ def test_nothing_that_an_agent_says_makes_its_plugin_throw(
 
 @pytest.mark.parametrize("agent", ["pi", "amp"])
 def test_a_plugin_is_harmless_without_bellboard(plays: Plays, home: Home, agent: str) -> None:
-    """If its state folder is gone, or the script in it does not run."""
-    (home.bellboard / "emit").chmod(0o600)
+    """If its state folder is gone, or the script in it does not run; its mode does not matter."""
     events = {"pi": ["agent_start", {}], "amp": ["agent.start", {"message": "x"}]}
+    script = home.bellboard / "emit"
+    script.unlink()
     assert plays(agent, [events[agent]]) == []
-    (home.bellboard / "emit").unlink()
+    script.mkdir()
     assert plays(agent, [events[agent]]) == []
+    script.rmdir()
+    shutil.copy(CHECKOUT / "hooks/emit", script)
+    script.chmod(0o600)
+    assert len(plays(agent, [events[agent]])) == 1
 
 
 def slowed(home: Home, **by: str) -> None:

@@ -365,9 +365,9 @@ def test_without_a_host_a_view_replaces_the_previous_one(tmux: Server, room: Roo
     """One file is left, however often windows are switched; none without a viewer."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     room.bellboard("tmux", "--apply")
+    (room.home.bellboard / "emit").chmod(0o600)  # as after a restored backup
     waiting = lambda: [*room.spool.new.iterdir(), *room.spool.slot.iterdir()]  # noqa: E731
-    tmux.run("select-window", "-t", first.id)
-    tmux.run("select-window", "-t", second.id)
+    tmux.run("select-window", "-t", first.id, ";", "select-window", "-t", second.id)
     room.attach("one")
     eventually(lambda: len(waiting()) == 1, "the view of the client that came")
 

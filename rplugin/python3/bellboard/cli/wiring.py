@@ -47,7 +47,7 @@ class Wiring:
         self._chosen = chosen  # arguments that choose these keys
         env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be outdated
         self._emit = str(installed.script(home))
-        self._say = _words(*env, self._emit)
+        self._say = _words(*env, "/bin/sh", self._emit)
         self._command = _words(*env, *program())
         self.keys = {
             keys["pick"]: ("pick a session", self._popup("pick", "60%")),
@@ -60,9 +60,10 @@ class Wiring:
         """Return the command of a hook."""
         how, clients = HOOKS[name]
         # `test`: otherwise tmux shows an error once the script is gone.  It must run in any shell:
-        # newer versions of tmux use the user's own.
+        # newer versions of tmux use the user's own.  Whether the script's mode lets it run does not
+        # matter.
         shell = (
-            f": bellboard; test -x {_words(self._emit)} && "
+            f": bellboard; test -r {_words(self._emit)} && "
             f"exec {self._say} view #{{pid}} tmux {how} #{{pane_id}} #{{q:{clients}}}; exit 0"
         )
         run = f"run-shell -b {quoted(shell)}"

@@ -74,6 +74,7 @@ def keep_script(home: Path) -> None:
     with _locked(home):
         if content(script(home)) != data:
             replace(script(home), data, content(script(home)))
+        if script(home).stat().st_mode & 0o777 != 0o700:  # or a host was killed before this
             script(home).chmod(0o700)
 
 
