@@ -43,16 +43,15 @@ const serve = (connection) => {
     connection.end(JSON.stringify(said) + "\n")
   })
 }
-const isOurs = (path) => {
-  const found = fs.lstatSync(path)
-  return found.isDirectory() && found.uid === process.getuid()
-}
+const isOurs = (found) => found.isDirectory() && found.uid === process.getuid()
 const listen = () => {
   clearTimeout(leaving)
-  if (server || !state.startsWith("/") || !isOurs(state)) return
+  if (server || !state.startsWith("/") || !isOurs(fs.statSync(state))) return // or a link to it
+  if (!isOurs(fs.lstatSync(`${state}/spool`))) return // not one that we use
   const folder = `${state}/opencode`
   if (!fs.existsSync(folder)) fs.mkdirSync(folder, { mode: 0o700 })
-  if (!isOurs(folder) || fs.lstatSync(folder).mode & 0o077) return
+  const found = fs.lstatSync(folder)
+  if (!isOurs(found) || found.mode & 0o077) return
   const path = `${folder}/${process.pid}`
   fs.rmSync(path, { force: true }) // of a dead process that had this id
   server = net.createServer(serve)

@@ -240,6 +240,23 @@ def test_a_refusal_of_opencode_is_reported(started: Any, home: Home) -> None:
         assert refused(asked) == why
 
 
+def test_the_plugin_listens_where_the_state_folder_is_a_link(started: Any, home: Home) -> None:
+    """Which hooks and hosts follow as well, to another disk for example."""
+    home.bellboard.rename(home.root / "there")
+    home.bellboard.symlink_to(home.root / "there")
+    opencode = started()
+    opencode.hears(PERMISSION)
+    found(opencode.about(PERMISSION))
+
+
+def test_the_plugin_makes_nothing_where_no_host_has_been(started: Any, home: Home) -> None:
+    """The folder may be somebody's for other things, so that hosts refuse it."""
+    shutil.rmtree(home.bellboard / "spool")
+    before = sorted(home.bellboard.iterdir())
+    started().hears(PERMISSION)
+    assert before == sorted(home.bellboard.iterdir())
+
+
 def test_the_plugin_reports_in_order(started: Any, home: Home) -> None:
     """Through `emit`, with the session that a subagent belongs to."""
     opencode = started()
