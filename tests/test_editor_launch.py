@@ -276,7 +276,7 @@ def test_another_agent_is_started_and_resumed(nvim: Editors, home: Home, claude:
     editor.command("ClaudeSessions new --agent codex --model x")
     assert told(home)["argv"] == ["--model", "x"]
     editor.command("ClaudeSessions new --agent gpt")
-    says(editor, 'no agent "gpt"; use claude, codex')
+    says(editor, 'unknown agent "gpt"; choose one of claude, codex')
     (home.root / "told").unlink()
     spool = Spool(home.bellboard)
     for sid in ("t1", "--yolo"):
@@ -291,6 +291,19 @@ def test_another_agent_is_started_and_resumed(nvim: Editors, home: Home, claude:
     editor.command("ClaudeSessions resume --search")
     assert told(home)["argv"] == ["resume", "t1", "--search"]
     assert editor.lua("return vim.g.n") == 1
+
+
+@pytest.mark.parametrize(("agent", "program"), [("goose", "goose"), ("cursor", "cursor-agent")])
+def test_an_agent_whose_hooks_are_added_by_hand_is_started(
+    nvim: Editors, home: Home, claude: Path, agent: str, program: str
+) -> None:
+    """It needs a program on PATH, and no file that bellboard knows."""
+    claude.rename(home.bin / program)
+    editor = nvim(config=OPTIONS, ui=False)
+    editor.command(f"ClaudeSessions new --agent {agent} --model x")
+    assert told(home)["argv"] == ["--model", "x"]
+    editor.command("ClaudeSessions new --agent amp")
+    says(editor, '"amp" is not on PATH')
 
 
 def test_a_missing_cli_is_reported(nvim: Editors, home: Home) -> None:

@@ -468,7 +468,7 @@ def test_nothing_goes_into_the_current_folder(home: Home, user_home: str) -> Non
     for cli in installable():
         said = run(home, "hooks", "install", "--yes", "--agent", cli.key, code=1, **near)
         assert f"it is not known where {cli.name} keeps its settings" in said
-        assert not cli.hooks or not cli.hooks.is_used({**near, "PATH": ""})
+        assert not cli.is_used({**near, "PATH": ""})
     said = run(home, "hooks", "check", "--all", code=1, **near)
     assert said.count("it is not known where") == len(installable())
     assert sorted(home.project.rglob("*")) == before
@@ -517,7 +517,10 @@ def test_one_file_never_keeps_the_hooks_in_the_others(
 def test_one_agent_can_be_named(home: Home) -> None:
     """Also one that is not on this machine; any other name is refused with those it knows."""
     said = run(home, "hooks", "install", "--yes", "--agent", "gpt", code=1)
-    assert ", ".join(cli.key for cli in installable()) in said
+    names = ", ".join(cli.key for cli in installable())
+    assert f'unknown agent "gpt"; choose one of {names}' in said
+    said = run(home, "hooks", "install", "--yes", "--agent", "goose", code=1)
+    assert "`bellboard hooks print --agent goose` prints them for you to add" in said
     run(home, "hooks", "install", "--yes", "--agent", "codex")
     assert not installer(home, cli_of("claude")).user_file().exists()
     said = run(home, "hooks", "install", "--yes", "--agent", "codex", "--project", code=1)
@@ -540,6 +543,7 @@ def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
     chats = {"codecompanion", "avante", "agentic"}
     assert documented == {"cursor", "droid", "goose", "kimi", "amp", "crush", *chats}
     assert len({cli.name for cli in clis()}) == len(clis())
+    assert {cli.key for cli in clis() if not cli.program} == chats
     for cli in installable():
         assert [*cli.abilities] == [*MOMENTS]
         for moment in ("working", "completed"):

@@ -138,9 +138,9 @@ class Cli(Hooked):
 
     def resume(self, session_id: str) -> list[str]:
         """Return the command that resumes a session, or nothing if there is none."""
-        if not self.resuming or self.hooks is None or not _PLAIN_ID.fullmatch(session_id):
+        if not self.resuming or not _PLAIN_ID.fullmatch(session_id):
             return []
-        return [self.hooks.program, *self.resuming, session_id]
+        return [self.program, *self.resuming, session_id]
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         """Return the session that a process claims to run, or "" if it claims none. May hang."""

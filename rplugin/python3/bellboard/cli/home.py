@@ -283,7 +283,7 @@ def first_run() -> str:
     from ..agents.clis import installable
     from ..core import words
 
-    is_there = any(cli.hooks and cli.hooks.is_used(os.environ) for cli in installable())
+    is_there = any(cli.is_used(os.environ) for cli in installable())
     return words.FIRST_RUN if is_there else words.MISSING
 
 

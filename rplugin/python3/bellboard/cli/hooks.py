@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..agents.cli import Cli
     from ..agents.installing.change import Change
     from ..agents.installing.installer import Installer, Version
+    from ..agents.installing.place import Hooked
 
 AGENT = "only this agent, such as codex"
 
@@ -107,9 +108,12 @@ def check_hooks(args: Args) -> int:
     from ..agents.clis import installable
     from ..agents.installing import installed
 
+    if args.json and args.agent and (cli := _cli(args.agent, _printable())).hooks is None:
+        print_json({"v": 1, "agents": [_about(cli, None)]})
+        return 0
     named = args.agent or args.all or _is_one_file(args)
     installers = [_installer(cli) for cli in installable()]
-    found = [each for each in installers if each.hooks.is_used(os.environ)]
+    found = [each for each in installers if each.cli.is_used(os.environ)]
     if named:
         targets = _targets(args)
     else:
@@ -120,8 +124,7 @@ def check_hooks(args: Args) -> int:
         with problems(installer.home):
             states = [installer.check(path, _version(installer, args)) for path in paths]
         has_some = any(state.events or state.plugin for state in states)
-        about = {"agent": installer.cli.key, "name": installer.cli.name}
-        agents.append({**about, "program": installer.hooks.program, "hooks": has_some})
+        agents.append(_about(installer.cli, has_some))
         for state in [] if args.json else states:
             print(f"{short(state.path)}: {state.summary()}")
         is_well &= any(state.is_complete or state.plugin for state in states)
@@ -140,10 +143,7 @@ def check_hooks(args: Args) -> int:
 
 
 def print_hooks(args: Args) -> None:
-    from ..agents.clis import clis
-
-    printable = [cli for cli in clis() if cli.hooks or cli.reporting(str)]  # chats have none
-    installer = _installer(_cli(args.agent, printable))
+    installer = _installer(_cli(args.agent, _printable()))
     with problems(installer.home):
         print(installer.printed(_version(installer, args)))
 
@@ -162,7 +162,7 @@ def _targets(args: Args, removing: bool = False) -> list[Target]:
     else:
         installers = [_installer(cli) for cli in installable()]
     if not args.agent and not args.all and not _is_one_file(args):
-        there = [each for each in installers if each.hooks.is_used(os.environ)]
+        there = [each for each in installers if each.cli.is_used(os.environ)]
         if not there and not removing:
             names = ", ".join(cli.key for cli in installable())
             raise Problem(f"found no agent on this machine; name one with --agent: {names}")
@@ -188,9 +188,24 @@ def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
     from ..agents.clis import installable
 
     known = {cli.key: cli for cli in among or installable()}
-    if agent is not None and agent not in known:
-        raise Problem(f'no agent "{agent}"; use {", ".join(known)}')
-    return known[agent] if agent else installable()[0]
+    if agent is None or agent in known:
+        return known[agent] if agent else installable()[0]
+    if any(cli.key == agent for cli in _printable()):
+        printing = f"`bellboard hooks print --agent {agent}` prints them for you to add"
+        raise Problem(f"bellboard does not install hooks for {agent}; {printing}")
+    raise Problem(f'unknown agent "{agent}"; choose one of {", ".join(known)}')
+
+
+def _printable() -> list[Cli]:
+    """Return the CLIs that have hooks; chats have none."""
+    from ..agents.clis import clis
+
+    return [cli for cli in clis() if cli.hooks or cli.reporting(str)]
+
+
+def _about(cli: Hooked, has_hooks: bool | None) -> dict[str, object]:
+    """Return what programs need to know of a CLI; None: bellboard does not look for its hooks."""
+    return {"agent": cli.key, "name": cli.name, "program": cli.program, "hooks": has_hooks}
 
 
 def _installer(cli: Cli) -> Installer:

@@ -24,7 +24,7 @@ SCARCE: Final = 0.9  # share of a system limit in use
 def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
     """List what the other CLIs on this machine report."""
     for cli in clis()[1:]:
-        if cli.hooks is not None and cli.hooks.is_used(environ):
+        if cli.hooks is not None and cli.is_used(environ):
             for moment, ability in cli.abilities.items():
                 yield info(f"{cli.name}: {MOMENTS[moment]}: {worded(moment, ability)}")
 
@@ -54,9 +54,8 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
 
 def _states(cli: Cli, states: Sequence[State], environ: Mapping[str, str]) -> Iterator[Fact]:
     """Check the files of one CLI."""
-    assert cli.hooks is not None
     first, install = states[0].path, f"{program(environ)} hooks install --agent {cli.key}"
-    is_there = cli.hooks.is_used(environ)
+    is_there = cli.is_used(environ)
     for state in states:
         text = f"{cli.name}: {state.path}: {state.summary()}"
         if state.problem and (is_there or state.path != first):

@@ -38,7 +38,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[Fact]:
         return
     if not folder.is_dir():
         text = f"Claude Code is not installed: there is no {folder}"
-        others = [cli for cli in installable() if cli.hooks and cli.hooks.is_used(environ)]
+        others = [cli for cli in installable() if cli.is_used(environ)]
         if others and not environ.get("CLAUDE_CONFIG_DIR"):
             yield info(text)
         else:

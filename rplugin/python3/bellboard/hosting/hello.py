@@ -25,5 +25,5 @@ def hello(home: Path) -> Hello:
     with contextlib.suppress(OSError, ValueError):
         hooks = bool(hooked_files(home))
         hosts = len(Spool(home).hosts.alive())
-    agents = tuple(x.key for x in installable() if x.hooks and x.hooks.is_used(os.environ))
+    agents = tuple(x.key for x in installable() if x.is_used(os.environ))
     return Hello(VERSION, machine_id(), boot_id(), time.time(), hooks, agents, hosts, user)

@@ -14,6 +14,7 @@ class Amp(Cli):
 
     key = "amp"
     name = "Amp"
+    program = "amp"
 
     def reporting(self, line: Callable[[str], str]) -> str:
         return plugin("// bellboard's plugin for Amp: reports what a thread does.", "amp.js")

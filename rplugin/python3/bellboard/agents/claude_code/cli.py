@@ -25,10 +25,11 @@ class ClaudeCode(Cli):
 
     key = AGENT
     name = "Claude Code"
+    program = "claude"
     variable = CONFIG
     abilities = NEWEST
     resuming = ("--resume",)
-    hooks = HooksFile("claude", below_home(".claude", CONFIG), "settings.json")
+    hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")
     without_hooks = (
         "its sessions are known from their files and screens; "
         "hooks add the tool in use, agents and progress"

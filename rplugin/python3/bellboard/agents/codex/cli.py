@@ -24,13 +24,13 @@ class Codex(Cli):
 
     key = "codex"
     name = "Codex"
+    program = "codex"
     variable = "CODEX_HOME"
     abilities = ABILITIES
     timeouts = TIMEOUTS
     resuming = ("resume",)
     without_hooks = SHOWN_IN_PART
     hooks = HooksFile(
-        program="codex",
         folder=below_home(".codex", "CODEX_HOME"),
         name="hooks.json",
         note='Codex asks to review new hooks at its next start: choose "Trust all and continue"',

@@ -21,12 +21,12 @@ class Copilot(Cli):
 
     key = "copilot"
     name = "GitHub Copilot CLI"
+    program = "copilot"
     variable = "COPILOT_HOME"
     abilities = ABILITIES
     resuming = ("--resume",)
     without_hooks = SHOWN_IN_PART
     hooks = HooksFile(
-        program="copilot",
         folder=below_home(".copilot", "COPILOT_HOME"),
         name="hooks/bellboard.json",
         own=True,

@@ -18,6 +18,7 @@ class Crush(Cli):
 
     key = "crush"
     name = "Crush"
+    program = "crush"
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks = {event: [_hook(line(event))] for event in KINDS}

@@ -15,6 +15,7 @@ class Cursor(Cli):
 
     key = "cursor"
     name = "Cursor CLI"
+    program = "cursor-agent"
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks = {name: [_hook(name, line(name))] for name, k in KINDS.items() if k not in SPARED}

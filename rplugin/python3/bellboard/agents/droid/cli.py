@@ -19,6 +19,7 @@ class Droid(Cli):
 
     key = "droid"
     name = "Droid"
+    program = "droid"
     timeouts = dict.fromkeys(EVENTS, PATIENCE)
 
 

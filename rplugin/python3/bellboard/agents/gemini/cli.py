@@ -46,12 +46,12 @@ class Gemini(Cli):
 
     key = "gemini"
     name = "Gemini CLI"
+    program = "gemini"
     variable = "GEMINI_CLI_HOME"
     abilities = ABILITIES
     timeouts = dict.fromkeys(EVENTS, PATIENCE)
     named = NAMED
     hooks = HooksFile(
-        program="gemini",
         folder=_folder,
         name="settings.json",
         comments=True,

@@ -16,6 +16,7 @@ class Goose(Cli):
 
     key = "goose"
     name = "Goose"
+    program = "goose"
     timeouts = dict.fromkeys(EVENTS, PATIENCE)
 
 

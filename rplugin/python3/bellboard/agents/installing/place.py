@@ -29,7 +29,6 @@ def nothing(looked: Looked) -> Iterable[str]:
 class HooksFile(NamedTuple):
     """The file for all sessions of a user."""
 
-    program: str  # of the CLI, on PATH
     folder: Callable[[Environ], Path]  # where the CLI keeps its settings; if relative, unknown
     name: str  # of the file, in that folder
     own: bool = False  # a file of our own; otherwise everybody's hooks are in it
@@ -42,26 +41,28 @@ class HooksFile(NamedTuple):
     def path(self, environ: Environ) -> Path:
         return self.folder(environ) / self.name
 
-    def is_used(self, environ: Environ) -> bool:
-        """Return whether the CLI is on this machine."""
-        import shutil
-
-        on_path = shutil.which(self.program, path=environ.get("PATH", ""))
-        folder = self.folder(environ)
-        return on_path is not None or (folder.is_absolute() and folder.is_dir())
-
 
 class Hooked(ABC):
     """A CLI, as its installer knows it."""
 
     key: ClassVar[str]  # its name in evidence
     name: ClassVar[str]  # its name for people
+    program: ClassVar[str] = ""  # on PATH; chats in Neovim have none
     hooks: ClassVar[HooksFile | None] = None  # where it looks for them, if they can be installed
     without_hooks: ClassVar[str] = "its sessions do not show"  # what happens then
 
     def reporting(self, line: Callable[[str], str]) -> str:
         """Return the file that lets the CLI report; `line` gives the shell command of an event."""
         return ""
+
+    def is_used(self, environ: Environ) -> bool:
+        """Return whether it is on this machine."""
+        import shutil
+
+        if shutil.which(self.program, path=environ.get("PATH", "")) is not None:
+            return True
+        folder = self.hooks.folder(environ) if self.hooks else Path()
+        return folder.is_absolute() and folder.is_dir()
 
 
 def below_home(name: str, variable: str = "") -> Callable[[Environ], Path]:

@@ -17,6 +17,7 @@ class Kimi(Cli):
 
     key = "kimi"
     name = "Kimi Code"
+    program = "kimi"
 
     def reporting(self, line: Callable[[str], str]) -> str:
         names = [name for name, kind in KINDS.items() if kind not in SPARED]

@@ -24,12 +24,12 @@ class OpenCode(Cli):
 
     key = "opencode"
     name = "OpenCode"
+    program = "opencode"
     abilities = ABILITIES
     resuming = ("-s",)
     keeps = key  # for sockets
     keeps_transcripts = False
     hooks = HooksFile(
-        program="opencode",
         folder=lambda environ: _config(environ) / "opencode",
         name="plugins/bellboard.js",
         own=True,

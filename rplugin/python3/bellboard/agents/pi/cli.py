@@ -18,11 +18,11 @@ class Pi(Cli):
 
     key = "pi"
     name = "Pi"
+    program = "pi"
     variable = "PI_CODING_AGENT_DIR"
     abilities = ABILITIES
     resuming = ("--session",)
     hooks = HooksFile(
-        program="pi",
         folder=below_home(".pi/agent", "PI_CODING_AGENT_DIR"),
         name="extensions/bellboard.js",
         own=True,

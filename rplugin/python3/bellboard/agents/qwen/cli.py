@@ -33,13 +33,13 @@ class Qwen(Cli):
 
     key = "qwen"
     name = "Qwen Code"
+    program = "qwen"
     variable = "QWEN_HOME"
     abilities = ABILITIES
     timeouts = dict.fromkeys(EVENTS, PATIENCE)
     named = NAMED
     resuming = ("--resume",)
     hooks = HooksFile(
-        program="qwen",
         folder=_folder,
         name="settings.json",
         comments=True,
