@@ -66,6 +66,17 @@ def said(editor: Editor, text: str) -> None:
     eventually(lambda: text in str(editor.lua("return _G.said")), text)
 
 
+def test_what_may_be_outdated_is_not_answered(nvim: Editors) -> None:
+    """It says why, and what to do."""
+    editor = nvim(config=CALM, ui=False)
+    Host(editor).push(asks("api"))
+    editor.lua(SAID)
+    editor.lua("require('bellboard.push').stopped()")
+    for action in ("answer').to()", "triage').run()"):
+        editor.lua(f"_G.said = {{}} require('bellboard.action.{action}")
+        said(editor, "cannot answer: the background process is not running; :ClaudeSessions start")
+
+
 def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     """Each kind of request, each kind of choice; the windows are as before."""
     editor = nvim(version, CALM, columns=70, lines=30)

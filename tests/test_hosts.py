@@ -151,6 +151,9 @@ def test_an_older_neovim_shows_its_last_state_as_stale(
     assert shown(editor) == {"s": "working"}
     eventually(lambda: "restart Neovim" in editor.messages(), "a message")
     assert "restart Neovim" in editor.lua(NOTE)
+    editor.command("messages clear | ClaudeSessions triage")
+    why = "board.db belongs to a newer bellboard: restart Neovim"
+    eventually(lambda: editor.messages() == f"bellboard: cannot answer: {why}", "triage")
     late = nvim(version, {"python": sys.executable}, ui=False)
     eventually(lambda: late.lua("return require('bellboard').stale()"), "stale from the start")
     assert shown(late) == {"s": "completed"}

@@ -3,6 +3,7 @@ local clock = require('bellboard.system.clock')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.system.coprocess')
 local message = require('bellboard.message')
+local sessions = require('bellboard.state.sessions')
 local textlock = require('bellboard.system.textlock')
 
 local M = {}
@@ -99,6 +100,19 @@ end
 M.instead = function(text)
   local why, step = M.trouble()
   return why and ('%s; %s'):format(why, step) or text
+end
+
+--- Why the sessions may be outdated, and what to do about it.
+---@return string
+M.outdated = function()
+  local state = coprocess.status()
+  if not state.running then
+    local text = 'the background process is not running; :%s start'
+    return M.instead(text:format(config.command()))
+  elseif not state.heard then
+    return 'the background process is starting; try again'
+  end
+  return (sessions.health().notes or {}).database or 'the last known sessions are shown'
 end
 
 --- Report something that happened here, such as a label; see |bellboard.tell()|.

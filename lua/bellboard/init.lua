@@ -42,7 +42,8 @@ M.counts = sessions.counts
 ---@return integer|nil
 M.place = sessions.place
 
---- Whether the background process is not running, so that the sessions may be outdated.
+--- Whether the sessions may be outdated: the background process is not running, or the database
+--- belongs to a newer version.
 ---@return boolean
 M.stale = sessions.stale
 

@@ -96,7 +96,7 @@ M.to = function(id)
   elseif session.status ~= 'blocked' then
     message.info(session.words.project .. ': not asking anything')
   elseif sessions.stale() then
-    message.info('may be outdated: the background process is not running')
+    message.info('cannot answer: ' .. host.outdated())
   else
     show(session)
   end

@@ -290,7 +290,7 @@ M.run = function(only)
   end
   if sessions.stale() then
     run = nil
-    message.info('may be outdated: the background process is not running')
+    message.info('cannot answer: ' .. host.outdated())
   elseif #waiting() == 0 then
     run = nil
     message.info(host.instead('no session is asking anything'))

@@ -8,6 +8,7 @@ local M = {}
 
 ---@class bellboard.HostStatus
 ---@field running boolean
+---@field heard boolean a push of it has arrived
 ---@field channel? integer
 ---@field command string[]
 ---@field restarts integer
@@ -25,10 +26,16 @@ local GRACE = 500
 local KEPT_LINES = 20
 
 ---@type bellboard.HostStatus
-local state = { running = false, command = {}, restarts = 0, is_unbuilt = false, stderr = {} }
+local state = {
+  running = false,
+  heard = false,
+  command = {},
+  restarts = 0,
+  is_unbuilt = false,
+  stderr = {},
+}
 local crashes = 0
 local started = 0
-local pushed = false
 local on_exit = function() end
 ---@type fun(channel: integer)
 local on_end = function() end
@@ -104,7 +111,7 @@ local function launch()
   end_pause()
   local interpreter = program.interpreter()
   state.command, state.stderr = interpreter.command, {}
-  started, pushed, ending = ticks(), false, false
+  started, state.heard, ending = ticks(), false, false
   local ok, channel = pcall(vim.fn.jobstart, program.command(), {
     rpc = true,
     cwd = '/', -- the current directory may be removed
@@ -135,7 +142,7 @@ local function go_on()
   if why then
     return await_build(why)
   end
-  crashes = (pushed and ticks() - started >= QUICK) and 0 or crashes + 1
+  crashes = (state.heard and ticks() - started >= QUICK) and 0 or crashes + 1
   if crashes >= config.get().restarts then
     state.gave_up = 'the background process stopped after repeated crashes'
     message.warn(('cannot run: %s. See :checkhealth bellboard'):format(last_words()))
@@ -184,7 +191,7 @@ end
 
 --- A push has arrived, so the start has succeeded.
 M.heard = function()
-  pushed = true
+  state.heard = true
   state.gave_up, state.is_unbuilt = nil, false
 end
 
