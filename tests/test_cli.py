@@ -17,7 +17,6 @@ import pytest
 from bellboard import __version__
 from bellboard.cli import parser
 from bellboard.cli.syntax import command_of, walked
-from bellboard.core import words
 from rig.home import Home
 from rig.waiting import eventually
 from shell import ROOT, Shell, fill
@@ -108,12 +107,17 @@ def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None
 
 
 def test_without_sessions_list_says_how_to_start_and_status_prints_nothing(shell: Shell) -> None:
-    """And what is missing for that: Claude Code itself."""
-    shell.env["CLAUDE_CONFIG_DIR"] = "/"
-    assert shell.bellboard("list").stdout == words.FIRST_RUN
+    """Whichever agent the user has; `new` alone starts Claude Code."""
+    shell.env["PATH"] = str(shell.home.bin)
     assert shell.bellboard("status").stdout == ""
-    shell.env |= {"CLAUDE_CONFIG_DIR": "/nowhere", "PATH": "/nowhere"}
-    assert shell.bellboard("list").stdout == words.MISSING
+    first, missing, _, start, *rest = shell.bellboard("list").stdout.splitlines()
+    assert (first, missing) == (" No sessions yet.", " There is no claude on PATH.")
+    assert start.endswith("  :Bellboard new --agent NAME")
+    (shell.home.bin / "claude").write_text("#!/bin/sh\n")
+    (shell.home.bin / "claude").chmod(0o755)
+    said = shell.bellboard("list").stdout.splitlines()
+    assert said == [first, "", start.removesuffix(" --agent NAME"), *rest]
+    assert "hooks:   bellboard hooks install" in said[-1]
 
 
 def test_without_a_host_waiting_events_are_folded(shell: Shell) -> None:

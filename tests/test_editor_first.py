@@ -240,7 +240,7 @@ def test_without_a_background_process_nothing_is_said_about_sessions(
     editor.command("ClaudeSessions build")
     eventually(lambda: editor.lua(RUNS), "the host")
     editor.command("ClaudeSessions board")
-    editor.shows("1  Start claude anywhere")
+    editor.shows("1  Start an agent")
 
 
 #: pip without a network, when it prepares a build: its last lines say nothing.

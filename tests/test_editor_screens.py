@@ -137,7 +137,8 @@ def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: 
     screen.matches(editor, "first-run")
     editor.lua("require('bellboard').setup({ claude = 'no-such-cli' })")
     host.push()
-    editor.shows("Claude Code is not installed: there is no no-such-cli on PATH.")
+    editor.shows("There is no no-such-cli on PATH.")
+    editor.shows("1  Start an agent, or:       :ClaudeSessions new --agent NAME")
 
 
 def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:

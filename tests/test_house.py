@@ -196,7 +196,6 @@ NAMES_THE_CLI = {
     "cli/hooks.py": "its help and errors: the hooks are put into that CLI's settings",
     "core/events.py": "the agent of evidence and of records that name none",
     "core/session.py": "where that CLI makes the worktrees of its own agents",
-    "core/words.py": "the page of the first run, for users",
     "diagnosis/__init__.py": "a heading of doctor, for users",
     "diagnosis/claude_code.py": "doctor's advice, and the places that it looks at",
     "storage/header.py": "the header that hooks/emit writes",

@@ -410,8 +410,8 @@ def test_explain_wraps_on_narrow_terminals(
 
 @pytest.mark.pure
 def test_without_a_session_it_says_how_to_start(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.show_list([], NOW)
-    assert capsys.readouterr().out == words.FIRST_RUN
+    terminal.show_list([], NOW, first_run=" No sessions yet.\n\n 1  Start\n")
+    assert capsys.readouterr().out == " No sessions yet.\n\n 1  Start\n"
 
 
 @pytest.mark.pure

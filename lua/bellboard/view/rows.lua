@@ -5,7 +5,7 @@ local cells = require('bellboard.view.cells')
 local columns = require('bellboard.view.columns')
 local config = require('bellboard.config')
 local details = require('bellboard.view.details')
-local host = require('bellboard.host')
+local first_run = require('bellboard.view.first_run')
 local sections = require('bellboard.view.sections')
 local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
@@ -74,24 +74,10 @@ end
 
 --- What to do while no session is known.
 ---@return bellboard.Line[]
-local function first_run()
-  local command = ':' .. config.command()
-  local claude = config.claude()[1]
-  local missing = (' Claude Code is not installed: there is no %s on PATH.'):format(
-    cells.safe(claude)
-  )
-  local why, step = host.trouble()
-  local lines = why and { (' Not running: %s.'):format(cells.safe(why)), '', ' 1  ' .. step }
-    or {
-      vim.fn.executable(claude) == 1 and ' No sessions yet.' or missing,
-      '',
-      ' 1  Start claude anywhere, or:  ' .. command .. ' new',
-      ' 2  It appears here. If not:    ' .. command .. ' health',
-      ' 3  Hooks show more detail:     ' .. command .. ' install',
-    }
+local function start()
   return vim.tbl_map(function(text)
     return line({ { text, 'BellboardDetail' } })
-  end, lines)
+  end, first_run.lines())
 end
 
 ---@param count integer
@@ -208,7 +194,7 @@ end
 M.compose = function(width, choice, held)
   local all = sessions.list()
   if #all == 0 then
-    return { lines = first_run(), sections = {} }
+    return { lines = start(), sections = {} }
   end
   local listed = sections.listed(all, choice)
   local found = sections.of(listed, choice, held)

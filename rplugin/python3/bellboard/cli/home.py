@@ -278,15 +278,6 @@ def print_json(value: object) -> None:
     sys.stdout.buffer.write(as_json(encoded(value)).encode() + b"\n")
 
 
-def first_run() -> str:
-    """Return how to get started, and what is missing."""
-    from ..agents.clis import installable
-    from ..core import words
-
-    is_there = any(cli.is_used(os.environ) for cli in installable())
-    return words.FIRST_RUN if is_there else words.MISSING
-
-
 def icons(clerk: Clerk) -> Mapping[str, str]:
     """Return the icons that the user chose in Neovim."""
     from ..core.words import icons_of

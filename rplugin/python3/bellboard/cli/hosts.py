@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .adding import Args, Commands, add
-from .home import Problem, first_run, here, icons, opened, print_json, reason, refusals, warn
+from .home import Problem, here, icons, opened, print_json, reason, refusals, warn
 from .terminal import paints
 
 if TYPE_CHECKING:
@@ -107,13 +107,14 @@ def watch_sessions(args: Args) -> None:
         leave()
     elif paints():
         from ..core import words
+        from ..screen.first_run import first_run
         from ..screen.live import Live
 
         worn: Mapping[str, str] = words.ICONS
         # The host itself reports what is wrong.
         with contextlib.suppress(Problem), opened() as clerk:
             worn = icons(clerk)
-        live = Live(first_run(), worn)
+        live = Live(first_run(os.environ), worn)
         with live.screen as screen:
             run_host(live.push, {}, begin=lambda host: live.begin(host.stop))
             leave(screen.close)

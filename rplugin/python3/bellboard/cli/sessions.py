@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from .adding import Args, Commands, add, filled
-from .home import Problem, absolute, first_run, icons, listed, opened, print_json
+from .home import Problem, absolute, icons, listed, opened, print_json
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -53,8 +53,9 @@ def list_sessions(args: Args) -> None:
         print_json({"v": 1, "t": now, "sessions": [worded(p) for p in sessions]})
         return
     from ..screen import terminal
+    from ..screen.first_run import first_run
 
-    start = "" if sessions else first_run()  # only then: it looks for every agent
+    start = "" if sessions else first_run(os.environ)
     terminal.show_list(sessions, now, args.all, start, worn)
 
 

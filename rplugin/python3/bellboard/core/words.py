@@ -31,15 +31,6 @@ ICON_ROOM: Final = 2  # cells
 SERVER_ROOM: Final = 8  # cells for the name of a tmux server or of another Neovim
 MACHINE_ROOM: Final = 10  # cells for the name of another machine
 
-STEPS: Final = """
-
- 1  Start claude anywhere, or:  :ClaudeSessions new
- 2  It appears here. If not:    bellboard doctor
- 3  Hooks show more detail:     bellboard hooks install
-"""
-FIRST_RUN: Final = f" No sessions yet.{STEPS}"  # Neovim says the same, with its own commands
-MISSING: Final = f" Claude Code is not installed: no program `claude`.{STEPS}"
-
 # ---------------------------------------------------------------- text
 
 

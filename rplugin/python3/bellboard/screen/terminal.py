@@ -94,7 +94,7 @@ def show_list(
     sessions: Iterable[Published],
     now: float,
     hidden: bool = False,
-    first_run: str = words.FIRST_RUN,
+    first_run: str = "",
     icons: Mapping[str, str] = words.ICONS,
 ) -> None:
     """Print one line for each session, or how to get started if there are none."""
