@@ -52,7 +52,7 @@ except ImportError: import ensurepip; ensurepip.bootstrap()' || return
   runs || { program=$(command -v bellboard) && runs; } || {
     program=
     if [ ! -w . ]; then
-      say "cannot write to $PWD: install its Python packages there"
+      say "cannot write to $PWD; put a bellboard that runs on PATH"
     else
       say 'installing its Python packages, once'
       if build >"$log" 2>&1; then

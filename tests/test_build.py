@@ -187,7 +187,7 @@ def test_tmux_does_not_name_a_log_that_it_cannot_write(home: Home, plugin: Path)
     plugin.chmod(0o500)
     said = tpm(home, plugin, *UNPRIVILEGED)
     plugin.chmod(0o700)  # to be removed
-    assert f"cannot write to {plugin}: install its Python packages there" in said
+    assert f"cannot write to {plugin}; put a bellboard that runs on PATH" in said
     assert ".build.log" not in said
 
 

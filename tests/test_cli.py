@@ -584,7 +584,8 @@ def test_without_its_packages_it_says_what_to_do(home: Home, command: str) -> No
     argv = [sys.executable, "-S", "-E", str(entry), *command.split()]
     done = subprocess.run(argv, env=home.env, capture_output=True, text=True)
     what = f'{sys.executable} has no module "msgspec"'
-    assert done.stderr == f"bellboard: {what}; `:Bellboard build` in Neovim installs it\n"
+    where = "install it there, or run `:Bellboard build` in Neovim if the option python is not set"
+    assert done.stderr == f"bellboard: {what}; {where}\n"
     assert done.returncode == 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,21 @@ def test_path_links_the_program_and_nothing_else(home: Home, tmp_path: Path) -> 
     link.write_text("mine")
     assert f"{link} exists and is not a link" in output(home, argv, code=1)
     assert link.read_text() == "mine"
+
+
+def test_path_links_what_a_build_has_made_if_the_chosen_python_has_no_program(home: Home) -> None:
+    """So that its advice helps where the option python names another Python."""
+    plugin, chosen = home.root / "plugin", home.root / "chosen/python3"
+    for name in ("rplugin/python3/bellboard", "hooks"):
+        shutil.copytree(CHECKOUT / name, plugin / name)
+    chosen.parent.mkdir()
+    chosen.symlink_to(Path(sys.executable).resolve())
+    home.env["PYTHONPATH"] = sysconfig.get_path("purelib")
+    argv = [str(chosen), str(plugin / "rplugin/python3/bellboard/__main__.py"), "path"]
+    install = f"install one with `{chosen} -m pip install {plugin}`, or unset the option python"
+    assert install in output(home, argv, code=1)
+    built = plugin / ".venv/bin/bellboard"
+    built.parent.mkdir(parents=True)
+    built.touch()
+    output(home, argv)
+    assert (home.root / ".local/bin/bellboard").readlink() == built

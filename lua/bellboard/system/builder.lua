@@ -209,7 +209,8 @@ end
 ---@param done fun(built: bellboard.Built) called once
 M.run = function(root, report, done)
   if not vim.uv.fs_access(root, 'W') then
-    local text = 'cannot write to %s: install its Python packages there, or set the option python'
+    local text = 'cannot write to %s; set the option python to a Python that has the packages'
+      .. ' (:help bellboard-install)'
     return done({ ok = false, text = text:format(vim.fn.fnamemodify(root, ':~')), log = '' })
   end
   alone(root, report, function(release)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
+from ..system.shipped import shipped
 from .adding import Args, Commands, add
 from .home import Problem, reason
 
@@ -23,9 +25,7 @@ def link(args: Args) -> None:
     if args.remove:
         remove(place)
         return
-    program = Path(sys.executable).parent / "bellboard"
-    if not program.is_file():
-        raise Problem(f"{sys.executable} has no bellboard program; `:Bellboard build` installs one")
+    program = _program()
     if os.path.lexists(place) and not is_ours(place):
         raise Problem(f"{place} exists and is not a link to bellboard; remove it first")
     try:
@@ -37,6 +37,19 @@ def link(args: Args) -> None:
     print(f"linked: {place}")
     if str(place.parent) not in os.environ.get("PATH", "").split(os.pathsep):
         print(f"{place.parent} is not on your PATH; {_advice(place.parent)}")
+
+
+def _program() -> Path:
+    """Return the program of this Python, or the one that `:Bellboard build` has made."""
+    own, root = Path(sys.executable).parent / "bellboard", shipped("emit").parents[1]
+    for program in (own, root / ".venv/bin/bellboard"):
+        if program.is_file():
+            return program
+    pip = shlex.join([sys.executable, "-m", "pip", "install", str(root)])
+    raise Problem(
+        f"{sys.executable} has no bellboard program; install one with `{pip}`, or unset the option "
+        "python and run `:Bellboard build`"
+    )
 
 
 def linked() -> Path:

@@ -75,8 +75,10 @@ def _packages(with_editor: bool) -> Fact:
     ]
     if lacking:
         needed = " ".join(f"'{n}>={'.'.join(map(str, v))}'" for n, v in NEEDED.items())
-        pip = f"install {needed} for {sys.executable}"
-        return error(f"packages: {', '.join(lacking)}", ":Bellboard build" if with_editor else pip)
+        advice = f"install {needed} for {sys.executable}"
+        if with_editor:
+            advice += ", or run :Bellboard build if the option python is not set"
+        return error(f"packages: {', '.join(lacking)}", advice)
     return ok(", ".join(f"{name} {there}" for name, there in found.items()))
 
 

@@ -21,7 +21,8 @@ def unbuilt(error: BaseException) -> str:
     name = _missing(error)
     if not name or name == __name__.partition(".")[0]:
         return ""
-    return f'{sys.executable} has no module "{name}"; `:Bellboard build` in Neovim installs it'
+    where = "install it there, or run `:Bellboard build` in Neovim if the option python is not set"
+    return f'{sys.executable} has no module "{name}"; {where}'
 
 
 def _missing(error: BaseException) -> str:
