@@ -1,5 +1,8 @@
 -- lazy.nvim runs this after it has installed or updated the plugin, before loading it.
 -- To run it by hand: nvim -l build.lua
+if vim.fn.has('nvim-0.10') == 0 then
+  error('bellboard.nvim needs Neovim 0.10 or newer', 0)
+end
 local file = debug.getinfo(1, 'S').source:sub(2)
 local root = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(file, ':p')))
 local builder = dofile(root .. '/lua/bellboard/system/builder.lua')

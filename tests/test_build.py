@@ -91,6 +91,22 @@ def test_a_build_by_hand_needs_no_loaded_plugin(home: Home, plugin: Path, versio
     assert (plugin / ".venv/bin/bellboard").exists()
 
 
+def test_an_older_neovim_is_refused_in_one_line(home: Home, plugin: Path) -> None:
+    """lazy.nvim builds in 0.9 as well, which has no `vim.uv`."""
+    old = "lua vim.uv = nil; vim.fn.has = function() return 0 end"
+    argv = [
+        str(neovim.executable(neovim.NEWEST)),
+        "--clean",
+        "--cmd",
+        old,
+        "-l",
+        str(plugin / "build.lua"),
+    ]
+    said = subprocess.run(argv, env=home.env, capture_output=True, text=True).stderr
+    # `nvim -l` adds a traceback, lazy.nvim does not.
+    assert said.splitlines()[0].endswith(" bellboard.nvim needs Neovim 0.10 or newer")
+
+
 @BUILDERS
 def test_a_build_reads_nothing_of_the_users_own_python(
     home: Home, plugin: Path, builds: Builder
