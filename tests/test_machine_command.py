@@ -54,6 +54,12 @@ def test_what_cannot_be_followed_is_refused(home: Home, words: tuple[str, ...]) 
     assert machines.known(home.bellboard).all == {}
 
 
+def test_its_usage_demands_a_command_only_to_add_a_machine(home: Home) -> None:
+    """A known machine is tested by its name."""
+    assert "machine add [-h] NAME -- COMMAND ...\n" in run(home, "add", "--help").stdout
+    assert "machine test [-h] NAME [-- COMMAND ...]\n" in run(home, "test", "--help").stdout
+
+
 def test_machines_that_are_added_at_the_same_moment_are_all_kept(home: Home) -> None:
     home.bellboard.mkdir(mode=0o700)
     names = [f"dev{n}" for n in range(6)]

@@ -29,7 +29,8 @@ def add_to(commands: Commands) -> None:
     for one in (added, removed, tested):
         one.add_argument("name", metavar="NAME", help="your name for it, such as dev")
     for one in (added, tested):
-        one.usage = f"{one.prog} [-h] NAME -- COMMAND ..."
+        command = "-- COMMAND ..." if one is added else "[-- COMMAND ...]"
+        one.usage = f"{one.prog} [-h] NAME {command}"
         text = "what reaches it, such as: ssh dev"
         one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help=text)
     listed.add_argument("--json", action="store_true", help="print JSON")
