@@ -29,7 +29,12 @@ case "$2 $3 $4" in
   mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
 "-m pip install")
   [ "$5" = --no-user ] || {{ echo "ERROR: Can not perform a '--user' install." >&2; exit 1; }}
+  case $* in
+  *"pip>="*) rm "$HOME/old-pip" ;;
+  *) [ ! -e "$HOME/old-pip" ] || {{ echo "ERROR: no editable mode" >&2; exit 1; }} ;;
+  esac
   [ -e "$HOME/target" ] || cp {true} .venv/bin/bellboard ;;
+"-c import pip, sys"*) [ ! -e "$HOME/old-pip" ] ;;
 "-c import msgspec"*) [ -e .venv/bin/bellboard ] ;;
 *ensurepip*)
   [ "$1" = -I ] || {{ echo "its child reads PYTHONPATH" >&2; exit 1; }} ;;
@@ -217,6 +222,18 @@ def test_pip_may_be_told_to_install_elsewhere(home: Home, plugin: Path, builds: 
         assert "could not be installed: see" in said
         said = (plugin / ".build.log").read_text()
     assert f'is not in .venv: see "{plugin}/.venv/bin/python -m pip config list"' in said
+
+
+@BUILDERS
+def test_a_pip_that_is_too_old_is_updated_first(home: Home, plugin: Path, builds: Builder) -> None:
+    """As that of Python 3.10.2; any other is left as it is."""
+    python(home.bin / "python3")
+    (home.root / "old-pip").touch()
+    for _ in range(2):
+        builds(home, plugin)
+        assert (plugin / ".venv/bin/bellboard").exists()
+        (plugin / ".venv/bin/bellboard").unlink()
+    assert log(home).count("pip>=21.3") == 1
 
 
 def test_a_python_that_dies_is_not_fit(home: Home, plugin: Path, version: str) -> None:

@@ -16,6 +16,8 @@ end
 local OLD_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 10))'
 --- uv makes environments without pip. What ensurepip runs is isolated only by -I.
 local WITH_PIP = 'try: import pip\nexcept ImportError: import ensurepip; ensurepip.bootstrap()'
+--- Older ones, as of Python 3.10.2, cannot install this package as editable.
+local PIP_FITS = 'import pip, sys; sys.exit([*map(int, pip.__version__.split(".")[:2])] < [21, 3])'
 --- A `target` or `prefix` in pip's configuration puts them elsewhere.
 local INSTALLED = 'import msgspec, pynvim'
 local ELSEWHERE = 'what pip installed is not in .venv: see "%s -m pip config list"'
@@ -169,15 +171,30 @@ local function with_pip(root, report, after)
       return after(false, why or reason(printed), printed)
     end
     report('installing Python packages with pip')
-    local pip = { own, '-E', '-m', 'pip', 'install', '--no-user', '--disable-pip-version-check' }
-    run(vim.list_extend(pip, { '--quiet', '--editable', '.' }), root, function(ok, more)
-      if not ok then
-        return after(false, 'pip failed: ' .. reason(more), printed .. more)
-      end
-      run({ own, '-E', '-c', INSTALLED }, root, function(there, tried)
-        local text = there and 'Python packages installed with pip' or ELSEWHERE:format(own)
-        after(there, text, printed .. more .. tried)
+    local function install(what, next_step)
+      local pip = { own, '-E', '-m', 'pip', 'install', '--no-user', '--disable-pip-version-check' }
+      run(vim.list_extend(pip, { '--quiet', unpack(what) }), root, function(ok, more)
+        printed = printed .. more
+        if not ok then
+          return after(false, 'pip failed: ' .. reason(more), printed)
+        end
+        next_step()
       end)
+    end
+    local function packages()
+      install({ '--editable', '.' }, function()
+        run({ own, '-E', '-c', INSTALLED }, root, function(there, tried)
+          local text = there and 'Python packages installed with pip' or ELSEWHERE:format(own)
+          after(there, text, printed .. tried)
+        end)
+      end)
+    end
+    run({ own, '-E', '-c', PIP_FITS }, root, function(fits)
+      if fits then
+        packages()
+      else
+        install({ '--upgrade', 'pip>=21.3' }, packages)
+      end
     end)
   end)
 end
