@@ -143,8 +143,9 @@ class Store(Shared):
         if folded and behind < self.keep_events:
             log = [_row(file, f) for file, f in folded]
             db.executemany("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", log)
-            self.limit("events", self.keep_events, [row[0] for row in log])
-            self.limit_bytes([(row[0], len(row[-1])) for row in log])
+            far = [row for row in log if "/" in row[0]]
+            self.limit("events", self.keep_events, len(log), len(far))
+            self.limit_bytes(*(sum(len(row[-1]) for row in rows) for rows in (log, far)))
         if folded:
             board.dirty.add(LEDGER)  # the next host must fold with the same clock
         changes = [
@@ -152,7 +153,8 @@ class Store(Shared):
         ]
         if changes:
             db.executemany("INSERT INTO transitions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", changes)
-            self.limit("transitions", self.keep_transitions, [row[1] for row in changes])
+            far = [row for row in changes if "/" in row[1]]
+            self.limit("transitions", self.keep_transitions, len(changes), len(far))
         dirty = board.take_dirty()
         if dirty:
             query = f"SELECT max(revision) FROM sessions WHERE revision < {LARGEST}"

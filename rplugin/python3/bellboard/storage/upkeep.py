@@ -12,7 +12,6 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
 from typing import Any, Final
 
 from ..core.lenient import LARGEST
@@ -30,8 +29,8 @@ CHECK: Final = "PRAGMA integrity_check(1)"  # 100 MB take about a second
 OFTEN: Final = (250, 400)  # commits between two of our checkpoints; SQLite's come at about 500
 SOME: Final = 16  # commits between two checks of the room on the disk
 NUMBERED: Final = ("transitions", "events")
-ALL: Final = "true"  # rows of a table
-FAR: Final = "instr(session_id, '/') > 0"  # of these, those of other machines
+ALL: Final = ""  # rows of a table; any condition, even "true", would make counting slow
+FAR: Final = "WHERE instr(session_id, '/') > 0"  # of these, those of other machines
 FAR_PART: Final = 4  # of a limit, one in so many: no session here loses its own to them
 
 
@@ -58,46 +57,41 @@ class Upkeep(Rows):
 
     # ------------------------------------------------------------ at each write, within the lock
 
-    def limit(self, table: str, most: int, sids: Sequence[str]) -> None:
-        """Keep only the newest rows, after some of these sessions were added."""
+    def limit(self, table: str, most: int, new: int, far: int) -> None:
+        """Keep only the newest rows, after `new` were added, `far` of them of other machines."""
         # often: otherwise a busy hour between two prunes leaves a large file
         part = most // PARTS
-        far = sum("/" in sid for sid in sids)
-        for which, share, more in ((FAR, most // FAR_PART, far), (ALL, most, len(sids))):
+        for which, share, more in ((FAR, most // FAR_PART, far), (ALL, most, new)):
             added = self._added.get((table, which), random.randint(0, part)) + more
             self._added[table, which] = added
             if added < part or not more:
                 continue
             self._added[table, which] = 0
-            ((count,),) = self.all(f"SELECT count(*) FROM {table} WHERE {which}")
+            ((count,),) = self.all(f"SELECT count(*) FROM {table} {which}")
             if count > share:
                 self.db.execute(
                     f"DELETE FROM {table} WHERE id IN"
-                    f" (SELECT id FROM {table} WHERE {which} ORDER BY id LIMIT ?)",
+                    f" (SELECT id FROM {table} {which} ORDER BY id LIMIT ?)",
                     (min(count - share, STEP + added),),  # more than it grows
                 )
 
-    def limit_bytes(self, sizes: Sequence[tuple[str, int]]) -> None:
-        """Keep only the newest events, after some of these sessions and sizes were added."""
+    def limit_bytes(self, new: int, far: int) -> None:
+        """Keep only the newest events, after `new` bytes, `far` of them of other machines."""
         most = self.keep_bytes
-        far = sum(size for sid, size in sizes if "/" in sid)
-        for which, share, more in (
-            (FAR, most // FAR_PART, far),
-            (ALL, most, sum(size for _, size in sizes)),
-        ):
+        for which, share, more in ((FAR, most // FAR_PART, far), (ALL, most, new)):
             self._logged[which] += more
             if self._logged[which] < most // 16 or not more:  # it takes 0.1 s
                 continue
             self._logged[which] = 0
             rows = self.all(
                 "SELECT id FROM (SELECT id, sum(length(event)) OVER (ORDER BY id DESC) AS bytes"
-                f" FROM events WHERE {which}) WHERE bytes > ? LIMIT 1",
+                f" FROM events {which}) WHERE bytes > ? LIMIT 1",
                 share,
             )
             if rows:
                 self.db.execute(
-                    "DELETE FROM events WHERE id IN"
-                    f" (SELECT id FROM events WHERE id <= ? AND {which} ORDER BY id LIMIT ?)",
+                    "DELETE FROM events WHERE id <= ? AND id IN"
+                    f" (SELECT id FROM events {which} ORDER BY id LIMIT ?)",
                     (rows[0][0], STEP),
                 )
 
