@@ -20,7 +20,6 @@ from bellboard.core.session import is_listed, status_of
 from bellboard.hosting import backlog
 from bellboard.hosting.folding import Clerk
 from bellboard.hosting.link import Link
-from bellboard.storage import machines
 from bellboard.storage.header import MAGIC
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
@@ -31,6 +30,7 @@ from playback import encoded
 from rig import warm
 from rig.clock import Clock
 from rig.home import Home
+from rig.machines import set_followed
 from rig.mounts import Mounts
 from rig.waiting import PATIENCE, eventually
 
@@ -279,7 +279,7 @@ def dev(home: Home) -> FarFeed:
     feed.moved("s1", "working")
     feed.say(feed.hello(), feed.state())
     made(home.bellboard)
-    machines.change(home.bellboard, added={"dev": feed.command})
+    set_followed(home.bellboard, {"dev": feed.command})
     return feed
 
 

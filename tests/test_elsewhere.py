@@ -17,11 +17,11 @@ from bellboard.hosting import elsewhere
 from bellboard.hosting.beside import Declined
 from bellboard.hosting.elsewhere import Elsewhere
 from bellboard.hosting.errands import Errands
-from bellboard.storage import machines
 from bellboard.storage.mailbox import Mailbox
 from desk import Plain
 from keeper import Keeper, Reply
 from rig.home import Home
+from rig.machines import set_followed
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -118,11 +118,11 @@ def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(
     """For ssh with a terminal there; in a container, apart from the tmux that is around it."""
     keeper.replies["goto"] = {"ok": True, "client": ""}
     assert "dev is no longer followed here" in does(home, "goto")["why"]
-    machines.change(home.bellboard, added={"dev": ["ssh", "dev"]})
+    set_followed(home.bellboard, {"dev": ["ssh", "dev"]})
     command = does(home, "goto")["command"]
     assert (command[:2], command[-2]) == (["ssh", "-t"], "dev")
     assert "bellboard goto s1 --attach" in command[-1]
-    machines.change(home.bellboard, added={"dev": ["docker", "exec", "-i", "box"]})
+    set_followed(home.bellboard, {"dev": ["docker", "exec", "-i", "box"]})
     command = does(home, "goto", attach=True)["command"]
     box = ["docker", "exec", "-t", "-i", "box", "sh", "-c"]
     assert command[:-1] == [*elsewhere.APART, *box]

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from bellboard.storage import machines as known
 from bellboard.storage.spool import Spool
 from rig.home import Home
-from rig.machines import Machine, machines
+from rig.machines import Machine, machines, set_followed
 from rig.tmux import Server
 from rig.waiting import eventually
 from shell import bellboard
@@ -34,7 +33,7 @@ class Far:
         argv = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
         self.pane = machine.tmux.open(argv, session="work", columns=90)
         Spool(home.bellboard).prepare()
-        known.change(home.bellboard, added={"dev": machine.ssh})
+        set_followed(home.bellboard, {"dev": machine.ssh})
         self.host = subprocess.Popen(
             [sys.executable, "-m", "bellboard", "serve"],
             env=home.env | PYTHON,

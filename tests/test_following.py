@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from bellboard.core import feed, feedlines, feedread
-from bellboard.storage import machines
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from following import Reader
@@ -23,7 +22,7 @@ from hosting import RecordedHost, made, opened, put
 from rig import home as homes
 from rig import warm
 from rig.home import Home
-from rig.machines import PROGRAM
+from rig.machines import PROGRAM, set_followed
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 from ringing import Desktop
@@ -423,7 +422,7 @@ def test_two_machines_that_follow_a_third_notify_once_in_all(
             program.symlink_to(PROGRAM)
             made(laptop.bellboard)
             command = ["env", f"BELLBOARD_HOME={home.bellboard}"]
-            machines.change(laptop.bellboard, added={"dev": command})
+            set_followed(laptop.bellboard, {"dev": command})
             desktops.append(Desktop(laptop))
             hosts.append(RecordedHost(laptop, name, config=config()))
         known = {"dev/claude/api": "working", "dev/claude/web": "working"}

@@ -28,6 +28,7 @@ from bellboard.system.watch import Watch
 from far_feed import FarFeed
 from hosting import RecordedHost, made, opened, put, running
 from rig.home import Home
+from rig.machines import set_followed
 from rig.waiting import eventually
 
 pytestmark = [pytest.mark.files]
@@ -152,11 +153,11 @@ def test_a_clock_that_is_ahead_there_is_taken_into_account(start: Start, dev: Fa
 
 def test_a_machine_can_be_added_and_removed_at_any_time(start: Start, dev: FarFeed) -> None:
     home = dev.folder.parent / "board"
-    machines.change(home, added={})
+    set_followed(home, {})
     host = start()
-    machines.change(home, added={"dev": dev.command})
+    set_followed(home, {"dev": dev.command})
     shows(host, {S1: "working"})
-    machines.change(home, added={})
+    set_followed(home, {})
     shows(host, {})
     assert not (home / "links" / "dev").exists() or not host.notes
 
@@ -187,7 +188,7 @@ def test_a_list_that_cannot_be_read_ends_no_link(
     """
     board = home.bellboard
     spool = made(board)
-    machines.change(board, added={"dev": ["sleep", "60"]})
+    set_followed(board, {"dev": ["sleep", "60"]})
     machines.prepare(board, "dev")
     spool.write({"t": time.time(), "link": {"machine": "dev", "up": True}})
     path = board / "links" / machines.FILE
@@ -224,7 +225,7 @@ def test_a_list_that_cannot_be_read_ends_no_link(
 
 
 def test_a_neovim_names_machines_for_all_hosts(start: Start, dev: FarFeed, home: Home) -> None:
-    machines.change(home.bellboard, added={})
+    set_followed(home.bellboard, {})
     first = start("first", config={"machines": {"dev": dev.command, "-x": ["a"], "y": "ssh y"}})
     shows(first, {S1: "working"})
     assert {"machine -x", "machine y"} <= first.notes.keys()
@@ -466,7 +467,7 @@ def test_a_board_does_not_follow_itself(start: Start, home: Home) -> None:
     """As where all machines share their settings: each session would be there twice."""
     spool = made(home.bellboard)
     (home.bin / "bellboard").symlink_to(Path(sys.executable).with_name("bellboard"))
-    machines.change(home.bellboard, added={"me": ["env"]})
+    set_followed(home.bellboard, {"me": ["env"]})
     put(spool, "UserPromptSubmit", prompt="x")
     host = start()
     host.says("that is this same board")
@@ -483,7 +484,7 @@ def box(home: Home) -> Spool:
     (home.bin / "bellboard").symlink_to(Path(sys.executable).with_name("bellboard"))
     own = [f"HOME={home.root / 'box'}", f"BELLBOARD_HOME={there.home}"]
     made(home.bellboard)
-    machines.change(home.bellboard, added={"box": ["env", *own]})
+    set_followed(home.bellboard, {"box": ["env", *own]})
     return there
 
 

@@ -16,6 +16,7 @@ from bellboard.system.remotely import command_of
 from far_feed import FarFeed
 from hosting import RecordedHost
 from rig.home import Home
+from rig.machines import set_followed
 from rig.waiting import eventually
 
 pytestmark = [pytest.mark.files]
@@ -72,7 +73,7 @@ def test_machines_that_are_added_at_the_same_moment_are_all_kept(home: Home) -> 
 def test_a_list_that_cannot_be_read_is_not_overwritten(home: Home) -> None:
     """Whoever edited it by hand can correct it; hosts say so, and follow those from before."""
     home.bellboard.mkdir(mode=0o700)
-    machines.change(home.bellboard, added={"dev": ["env"]})
+    set_followed(home.bellboard, {"dev": ["env"]})
     path = home.bellboard / "links/machines.json"
     host = RecordedHost(home)
     try:
@@ -93,7 +94,7 @@ def test_a_list_that_cannot_be_read_is_not_overwritten(home: Home) -> None:
 
 def test_a_machine_of_neovim_is_removed_there(home: Home) -> None:
     home.bellboard.mkdir(mode=0o700)
-    machines.change(home.bellboard, nvim={"dev": ["ssh", "dev"]})
+    machines.edit(home.bellboard, lambda _: machines.Machines(nvim={"dev": ["ssh", "dev"]}))
     assert "vim.g.bellboard.machines" in run(home, "remove", "dev").stderr
 
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bellboard.storage import machines
 from bellboard.storage.spool import Spool
 from hosting import RecordedHost, made, opened, put
 from rig.home import Home
-from rig.machines import Machine
+from rig.machines import Machine, set_followed
 from rig.reaper import family
 from rig.waiting import eventually
 
@@ -29,7 +28,7 @@ def dev(home: Home) -> Iterator[Machine]:
     """A machine called dev, which this home follows."""
     machine = Machine("dev")
     made(home.bellboard)
-    machines.change(home.bellboard, added={"dev": machine.ssh})
+    set_followed(home.bellboard, {"dev": machine.ssh})
     yield machine
     machine.close()
 

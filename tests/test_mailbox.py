@@ -14,9 +14,9 @@ import pytest
 
 from bellboard.fleet.member import Joined
 from bellboard.hosting.outgoing import Outgoing
-from bellboard.storage import machines
 from bellboard.storage.mailbox import Mailbox
 from bellboard.system.watch import Watch
+from rig.machines import set_followed
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -88,13 +88,13 @@ def test_no_request_to_a_linked_machine_goes_to_one_of_that_name_in_the_fleet(
         outgoing.listen(["dev", "box"])
         for name in ("dev", "box"):
             Mailbox(tmp_path, name).ask({"do": "stop"})
-        machines.change(tmp_path, added={"dev": ["ssh", "dev"]})
+        set_followed(tmp_path, {"dev": ["ssh", "dev"]})
         outgoing.send()
         outgoing.listen(["dev"])
         Mailbox(tmp_path, "box").ask({"do": "stop"})  # no longer followed
         outgoing.send()
         assert service.asked == [("box", "stop")]
-        machines.change(tmp_path, added={})
+        set_followed(tmp_path, {})
         outgoing.send()
 
     asyncio.run(asks())

@@ -17,12 +17,12 @@ from bellboard.core.notices import Notice
 from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.bell import Bell
 from bellboard.hosting.commands import Commands
-from bellboard.storage import machines
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Editor, Store
 from far_feed import FarFeed
 from hosting import RecordedHost, begins, opened
 from rig.home import Home
+from rig.machines import set_followed
 from rig.waiting import eventually
 from ringing import Desktop
 
@@ -97,7 +97,7 @@ def followed(home: Home) -> tuple[FarFeed, Path]:
     dev = FarFeed(home.root / "dev")
     dev.moved("api", "working", project="api")
     dev.say(dev.hello(), dev.state())
-    machines.change(home.bellboard, added={"dev": dev.command})
+    set_followed(home.bellboard, {"dev": dev.command})
     return dev, dev.folder / "reply"
 
 

@@ -15,6 +15,7 @@ from bellboard.storage.store import Store
 from fuzz.case import Case, Category
 from fuzz.junk import brief, changed, encoded
 from fuzz.target import Target
+from rig.machines import set_followed
 from rig.odd_nats import INFO, OddServer, Talk, replying
 
 ROW = {"session_id": "f", "status": "blocked", "agent": "claude", "since": 1.8e9, "detail": "x"}
@@ -60,10 +61,10 @@ def feed(random: Random) -> Case:
         path = target.home.root / "feed"
         path.write_bytes(junk)
         words = command or f"cat {shlex.quote(str(path))}; sleep 1000"
-        machines.change(target.board, added={"far": ["sh", "-c", words]})
+        set_followed(target.board, {"far": ["sh", "-c", words]})
 
     def undo(target: Target) -> None:
-        machines.change(target.board, added={})
+        set_followed(target.board, {})
 
     return Case(f"a feed: {command or brief(junk, 200)}", do, undo)
 

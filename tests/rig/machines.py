@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from bellboard.storage.machines import Commands, Machines, edit
 from rig import home as homes
 from rig.apart import Apart, Here
 from rig.cache import Missing
@@ -42,6 +43,11 @@ def install(home: Home) -> None:
     link = home.root / ".local/bin/bellboard"
     link.parent.mkdir(parents=True)
     link.symlink_to(PROGRAM)
+
+
+def set_followed(board: Path, added: Commands) -> None:
+    """Follow these machines and no others, as with `bellboard machine`."""
+    edit(board, lambda known: Machines(added, known.nvim))
 
 
 class Machine:

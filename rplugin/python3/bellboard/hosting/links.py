@@ -17,7 +17,7 @@ from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.ledger import Link as Known
 from ..storage import machines
-from ..storage.machines import Claim
+from ..storage.machines import Claim, Machines
 from ..storage.mailbox import Mailbox
 from ..storage.spool import Spool
 from ..storage.store import Store
@@ -124,7 +124,7 @@ class Links:
         if self._is_known:  # otherwise a list that cannot be read would end all links
             for name in folded.keys() - self._wanted.keys() - self._links.keys():
                 self._drop(name)
-        wait = min((self._keep(name, folded) for name in self._wanted), default=NEVER)
+        wait = min((self._keep(name) for name in self._wanted), default=NEVER)
         if self._links:
             own = known_as(store, os.getpid(), time.time())
             self._tell(own, present(store, SCREENS), self._deaths)
@@ -164,7 +164,8 @@ class Links:
         ours = machines.usable(self._given)
         try:
             if self._given is not None:
-                machines.change(self._home, nvim=ours, patience=0.0)  # this is the event loop
+                # without patience: this is the event loop
+                machines.edit(self._home, lambda known: Machines(known.added, ours), 0.0)
                 self._given, ours = None, {}  # another editor may have others since
         except OSError as e:
             self._is_read = not isinstance(e, Held)  # that lock is free in a moment
@@ -180,7 +181,7 @@ class Links:
             self._wanted = {**self._wanted, **ours}
             self._is_known = False
 
-    def _keep(self, name: str, folded: Folded) -> float:
+    def _keep(self, name: str) -> float:
         """Keep the link to a machine, or watch who does."""
         if name in self._links or self._watch is None or self._deaths is None:
             return NEVER
@@ -193,11 +194,11 @@ class Links:
         except OSError as e:
             self._notes[f"machine {name}"] = f"not followed: {e.strerror or e}"
             return NEVER
-        self._start(name, mailbox, folded)
+        self._start(name, mailbox)
         return NEVER
 
-    def _start(self, name: str, mailbox: Mailbox, folded: Folded) -> None:
-        known = folded.get(name)
+    def _start(self, name: str, mailbox: Mailbox) -> None:
+        known = self._folded.get(name)
         words = self._commands[name] = self._wanted[name]
         cursor = known.cursor if known is not None else ""
         follower = Follower(name, self._spool.write, time.time, cursor)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from ..core.deadlines import NEVER
 from ..core.far import MACHINE
@@ -101,22 +100,11 @@ def wrong(name: object, words: object) -> str:
     return remotely.unfit(words)
 
 
-def change(
-    home: Path,
-    added: Commands | None = None,
-    nvim: Commands | None = None,
-    patience: float = PATIENCE,
-) -> bool:
-    """Store the machines of the shell, or of Neovim; return whether that changed anything.
+def edit(home: Path, edited: Callable[[Machines], Machines], patience: float = PATIENCE) -> bool:
+    """Change what is stored at that moment; return whether it is different now.
 
     Raise OSError if it cannot be written.
     """
-    some = {name: x for name, x in (("added", added), ("nvim", nvim)) if x is not None}
-    return edit(home, lambda before: replace(before, **some), patience)
-
-
-def edit(home: Path, edited: Callable[[Machines], Machines], patience: float = PATIENCE) -> bool:
-    """Do the same, based on what is stored at that moment."""
     folder = prepare(home)
     with locked(folder / LOCK, patience):
         before = stored(home)
