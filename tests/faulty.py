@@ -69,10 +69,9 @@ def stepping(spool: Spool, step: Step) -> Spool:
     """Add a step before and after every method of the spool."""
 
     class Stepping(Spool):
-        def claim_slots(self) -> int:
-            claimed = super().claim_slots()
+        def claim_slots(self) -> None:
+            super().claim_slots()
             step("after claim_slots")
-            return claimed
 
         def scan(self) -> list[str]:
             found = super().scan()

@@ -508,8 +508,8 @@ def test_the_holder_is_known_without_a_wal_too(make: Make) -> None:
     one = make(network="nfs")
     with one.store.lock():
         one.store.set_option("x", 1, 1, 1.0)
-        assert os.getpid() == one.store.holder()
-    assert one.store.holder() is None
+        assert os.getpid() == holders.holder(one.store.path.parent)
+    assert holders.holder(one.store.path.parent) is None
 
 
 # An older one

@@ -244,18 +244,19 @@ def test_slots_are_claimed_under_names_that_never_come_back(spool: Spool) -> Non
     names: set[str] = set()
     for _ in range(100):
         (spool.slot / "77.PreToolUse").write_bytes(HEADER + PAYLOAD)
-        assert spool.claim_slots() == 1
+        spool.claim_slots()
         names.update(spool.scan())
     assert len(names) == 100
     assert len(take(spool)) == 100
-    assert spool.claim_slots() == 0
+    spool.claim_slots()
+    assert spool.scan() == []
 
 
 def test_junk_in_slots_is_claimed_as_well(spool: Spool) -> None:
     """It is rejected where everything else is."""
     (spool.slot / "a directory").mkdir()
     (spool.slot / ("x" * 240)).write_bytes(b"junk")
-    assert spool.claim_slots() == 2
+    spool.claim_slots()
     assert take(spool) == []
     assert spool.counts()["refused"] == {"a directory": 1, "unknown format": 1}
 

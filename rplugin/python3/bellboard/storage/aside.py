@@ -21,9 +21,7 @@ from .ground import briefly, listing
 
 FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more between two trims
 SLACK = 20
-AT_ONCE = (
-    200  # files to keep of those refused at once: each takes 0.1 ms, and a flood has thousands
-)
+AT_ONCE = 200  # files to keep of those refused at once, each in 0.1 ms: a flood has thousands
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK
 REASON_LIMIT = 64 << 10  # bytes: a long traceback
 

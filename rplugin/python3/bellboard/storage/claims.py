@@ -17,13 +17,12 @@ from msgspec import Struct
 from ..system.flocks import take
 from .answers import CLAIM, FOLDER, Unusable, is_ours, opened
 from .ground import briefly, listing
-from .item import NAME
+from .item import NAME, OPEN
 
 COUNTS: Final = 3.0  # seconds; a claimant that has sent nothing by then has died
 PATIENCE: Final = 1.0  # seconds: others hold the lock for less than a millisecond
 LARGEST: Final = 4096  # bytes of a claim
 
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -101,7 +100,7 @@ class Claims:
     def _known(self, folder: int, file: str) -> tuple[Claim, float] | None:
         """Return a claim and when it was made; one that cannot be read counts as well."""
         try:
-            fd = os.open(file, _READ, dir_fd=folder)
+            fd = os.open(file, OPEN, dir_fd=folder)
         except FileNotFoundError:
             return None
         except OSError as error:

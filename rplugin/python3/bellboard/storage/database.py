@@ -261,10 +261,6 @@ class Database:
             raise Newer("board.db belongs to a newer bellboard: restart Neovim")
         self._check_room(self.db)
 
-    def holder(self) -> int | None:
-        """Return the process that holds the lock, if the system lists it."""
-        return holders.holder(self.path.parent)
-
     def check_commits(self) -> None:
         """Check whether another connection has committed; needs no lock."""
         before, self._seen = self._seen, self.db.execute("PRAGMA data_version").fetchone()[0]

@@ -17,11 +17,10 @@ from ..system.processes import ran_at, started_of
 from .aside import remove
 from .contents import stranger
 from .ground import briefly, inside, listing
-from .item import OF_THE_SYSTEM
+from .item import OF_THE_SYSTEM, OPEN
 
 LARGEST_NOTES = 1 << 20  # bytes to read
 STARTED: Final = "started"  # beside the notes: when the process started, in the system's unit
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -110,7 +109,7 @@ class Hosts:
 
 
 def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | _OPEN)
+    return os.open(path, flags | OPEN)
 
 
 def _alive(pid: str) -> bool:

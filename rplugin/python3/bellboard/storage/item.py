@@ -24,7 +24,8 @@ LIMIT: Final = 1 << 20  # bytes to read of a file
 #: Not the file's fault: it is read once resources are available again.
 OF_THE_SYSTEM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
-_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: For a file that any program of the user may have put there.
+OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KINDS: Final = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a pipe",
@@ -54,7 +55,7 @@ def read_item(folder: str, name: str) -> Item | None:
     """
     path = f"{folder}/{name}"
     try:
-        fd = os.open(path, _OPEN)
+        fd = os.open(path, OPEN)
     except FileNotFoundError:
         return None
     except OSError as error:

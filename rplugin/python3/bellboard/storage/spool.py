@@ -74,7 +74,7 @@ def _absolute(name: str, environ: Mapping[str, str]) -> Path:
 
 
 class Spool:
-    """The spool in a state folder. Hosts call all but `write` under the lock of the store."""
+    """The spool; `claim_slots`, `scan`, `set_aside` and `finish` need the lock of the store."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -149,18 +149,16 @@ class Spool:
         """Return how many files wait in new/."""
         return len(set(listing(self._new)) - self._stuck)
 
-    def claim_slots(self) -> int:
-        """Move the files in slot/ to new/ under unique names; return how many."""
-        claimed = tried = 0
+    def claim_slots(self) -> None:
+        """Move the files in slot/ to new/ under unique names."""
+        tried = 0
         names = listing(self._slot)
         for name in briefly(names):
             tried += 1
             proper = name if NAME.fullmatch(name) and len(name) < 150 else "slot"
             with contextlib.suppress(OSError):  # read-only: it stays, and counts in health
                 os.rename(f"{self._slot}/{name}", f"{self._new}/{proper}.{self._unique()}")
-                claimed += 1
         self.is_behind = tried < len(names)
-        return claimed
 
     def read(self, name: str) -> Item | None:
         """Read a file; return None if it is gone, raise `Refused` if it is not a valid event."""
