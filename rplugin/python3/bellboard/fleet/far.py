@@ -11,9 +11,7 @@ from ..core.row import Row
 from .subjects import Key
 from .window import Window
 
-TWICE: Final = (
-    256  # transitions of a machine to remember: each comes twice, with its row and on its own
-)
+TWICE: Final = 256  # transitions of a machine to remember: each comes with its row and on its own
 
 
 class Lost(NamedTuple):

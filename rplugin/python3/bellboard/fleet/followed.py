@@ -157,8 +157,7 @@ class Followed:
 
     def take(self, wall: float) -> list[tuple[str, Said]]:
         """Return what is new of each machine; each thing only once."""
-        said: list[tuple[str, Said]] = []
-        said += [(name, Gone()) for name in self._gone]
+        said: list[tuple[str, Said]] = [(name, Gone()) for name in self._gone]
         self._gone.clear()
         for far in self.machines.values():
             if self.is_read or "lost" in far.says:

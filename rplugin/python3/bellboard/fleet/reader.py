@@ -34,11 +34,8 @@ class Reader:
 
     async def run(self, ready: Callable[[], object]) -> None:
         """Follow until the connection breaks."""
-        followed, subjects, wanted = (
-            self._followed,
-            self._subjects,
-            self._followed.wanted.follow or ("",),
-        )
+        followed, subjects = self._followed, self._subjects
+        wanted = followed.wanted.follow or ("",)
         self._reading = 2 * len(wanted)
         self._ready = ready
         followed.begin()
@@ -46,7 +43,7 @@ class Reader:
         rows = [(subjects.rows, subjects.rows_of(m), start) for m in wanted]
         start = await self._gap()
         news = [(subjects.news, subjects.news_of(m), start) for m in wanted]
-        tasks = [self._follow(*each, self._row) for each in rows]
+        tasks = [self._follow(*each, followed.row) for each in rows]
         tasks += [self._follow(*each, self._news) for each in news]
         await together([asyncio.ensure_future(task) for task in tasks])
 
@@ -82,9 +79,6 @@ class Reader:
         tail = Tail(self._wire, stream, subject, receive, caught_up)
         await tail.begin(start)
         await tail.run()
-
-    def _row(self, key: Key, item: Item, age: float) -> None:
-        self._followed.row(key, item, age)
 
     def _news(self, key: Key, item: Item, age: float) -> None:
         if key.session:

@@ -33,7 +33,7 @@ def streams(s: Subjects) -> list[dict[str, Any]]:
         _stream(s.rows, s.rows_of(), TTL, MOST_ROWS, bucket),
         _stream(s.claims, s.all_claims, CLAIMED, MOST_CLAIMS, bucket),
         _stream(
-            *(s.news, s.all_news, NEWS, MOST_NEWS),
+            *(s.news, s.news_of(), NEWS, MOST_NEWS),
             {"discard": "old", "duplicate_window": int(TWICE * NANO), "max_msg_size": LARGEST},
         ),
     ]

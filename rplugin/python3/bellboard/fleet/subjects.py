@@ -134,10 +134,6 @@ class Subjects:
     def is_screen(self, subject: str) -> bool:
         return subject.startswith(f"{self._own}.screen.".lower())
 
-    @property
-    def all_news(self) -> str:
-        return f"{self._own}.news.>"
-
 
 def inbox(member: str) -> str:
     """Return the prefix of a member's inboxes, which the others may not read."""

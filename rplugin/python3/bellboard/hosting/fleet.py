@@ -151,8 +151,11 @@ class Fleet:
             return
         if message["full"]:
             self._begin()
-        else:
-            self._publish(message["sessions"], message["removed"], message["transitions"])
+            return
+        moved = [m for m in map(moved_of, message["transitions"]) if m is not None]
+        if moved:
+            self._at = self._at._replace(last=max(self._at.last, *(m.id for m in moved)))
+        self._tell(message["sessions"], message["removed"], moved, full=False)
 
     def ask(self) -> None:
         """Pass on what programs of this machine ask of others."""
@@ -178,8 +181,10 @@ class Fleet:
             self._joined = found
         if found is None or self._part is not None:
             return NEVER
-        if (wait := self._take_lock()) is not None:
-            return wait
+        self._claim = self._claim or Claim(self._host.home, machines.OURS)
+        assert self._deaths is not None  # since `open`
+        if (wait := self._claim.take_or_watch(self._deaths)) is not None:
+            return wait  # another host has the lock
         self._start(found)
         return OFTEN
 
@@ -231,12 +236,6 @@ class Fleet:
             outgoing.listen(list(mates.followers))
             self._lease.update(service, self._deaths)
 
-    def _take_lock(self) -> float | None:
-        """Take the lock; return the seconds until the next try if another host has it."""
-        self._claim = self._claim or Claim(self._host.home, machines.OURS)
-        assert self._deaths is not None  # since `open`
-        return self._claim.take_or_watch(self._deaths)
-
     # ------------------------------------------------------------ what others see
 
     def _begin(self) -> None:
@@ -254,17 +253,6 @@ class Fleet:
         at = position(clerk.store, None, pid, now).at
         since = at._replace(last=max(0, at.last - RECENT))
         return at, position(clerk.store, since, pid, now).moved
-
-    def _publish(
-        self,
-        sessions: Collection[Published],
-        removed: Collection[str],
-        lines: Collection[Mapping[str, Any]],
-    ) -> None:
-        moved = [m for m in map(moved_of, lines) if m is not None]
-        if moved:
-            self._at = self._at._replace(last=max(self._at.last, *(m.id for m in moved)))
-        self._tell(sessions, removed, moved, full=False)
 
     def _tell(
         self,
