@@ -49,9 +49,7 @@ class Owner(Protocol):
 
     follower: Follower
     is_greeted: bool
-
-    @property
-    def wakes(self) -> int: ...
+    wakes: int
 
     @property
     def is_stopped(self) -> bool: ...

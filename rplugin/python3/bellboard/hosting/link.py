@@ -54,8 +54,8 @@ class Link:
         self._alone = False  # nobody is at this machine
         self.refused = 0  # rows and transitions that could not be used, since the last state
         self._command, self._mailbox, self._changed = command, mailbox, changed
-        self._wakes, self._wake = os.pipe()
-        os.set_blocking(self._wakes, False)
+        self.wakes, self._wake = os.pipe()
+        os.set_blocking(self.wakes, False)
         os.set_blocking(self._wake, False)
         self._lock = threading.Lock()  # of the descriptor above
         self._is_stopped = threading.Event()
@@ -111,7 +111,7 @@ class Link:
 
     def _close(self) -> None:
         with self._lock:
-            os.close(self._wakes)
+            os.close(self.wakes)
             os.close(self._wake)
             self._wake = -1
 
@@ -175,7 +175,7 @@ class Link:
         until = now + pause(begun, now, self._down_since, SHARE)
         self.refuse_new()  # what came when it went down
         with selectors.DefaultSelector() as ready:
-            ready.register(self._wakes, selectors.EVENT_READ)
+            ready.register(self.wakes, selectors.EVENT_READ)
             while (left := until - time.monotonic()) > 0 and not self._is_stopped.is_set():
                 if ready.select(left):
                     self.drain()
@@ -185,7 +185,7 @@ class Link:
     def drain(self) -> None:
         """Take the wakes that have come."""
         with contextlib.suppress(OSError):
-            while os.read(self._wakes, CHUNK):
+            while os.read(self.wakes, CHUNK):
                 pass
 
     # ------------------------------------------------------------ requests
@@ -246,10 +246,6 @@ class Link:
         was, self.refused = self.refused, count + (0 if is_first else self.refused)
         if self.refused != was:
             self._changed()
-
-    @property
-    def wakes(self) -> int:
-        return self._wakes
 
     @property
     def is_stopped(self) -> bool:

@@ -15,13 +15,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
 
-from ..core.detail import ODD
+from ..core.detail import LONGEST_PATH, ODD
 from ..core.lenient import decode
 from .mounts import Mounts
-
-LONGEST_PATH: Final = 4096  # characters: PATH_MAX
 
 _near = threading.local()  # of a thread: its table of mounts
 

@@ -64,10 +64,6 @@ class Leashed:
             os.set_blocking(stream, False)
         self._is_over = False
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def code(self, patience: float = 0.0) -> int | None:
         """Return its exit code, or None if it still runs after `patience` seconds."""
         with contextlib.suppress(subprocess.TimeoutExpired):

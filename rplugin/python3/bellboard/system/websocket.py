@@ -35,7 +35,8 @@ class WebSocket:
             b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + key + b"\r\n\r\n"
         )
         status, *rows = wire.until(b"\r\n\r\n", HEAD).split(b"\r\n")
-        fields = {name.strip().lower(): value.strip() for name, _, value in map(_parted, rows)}
+        parts = [row.partition(b":") for row in rows]
+        fields = {name.strip().lower(): value.strip() for name, _, value in parts}
         proof = base64.b64encode(hashlib.sha1(key + MAGIC).digest())
         if status.split(b" ")[1:2] != [b"101"] or fields.get(b"sec-websocket-accept") != proof:
             raise Broken("it does not speak WebSocket")
@@ -90,7 +91,3 @@ class WebSocket:
         else:
             head = bytes((FINAL | kind, MASKED | 127)) + struct.pack(">Q", size)
         self._wire.send(head + mask + bytes(x ^ mask[n % 4] for n, x in enumerate(data)))
-
-
-def _parted(row: bytes) -> tuple[bytes, bytes, bytes]:
-    return row.partition(b":")
