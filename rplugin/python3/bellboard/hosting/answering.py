@@ -42,10 +42,10 @@ class Answering:
         self,
         desk: Desk,
         by: str,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str],
         terminal: Callable[[Run], Terminal | None] | None = None,
     ) -> None:
-        self._desk, self._by, self._environ = desk, by, dict(environ)
+        self._desk, self._by, self._environ = desk, by, environ
         self._showing = Showing(desk, environ, terminal)
         self.request = self._showing.request
         self._claims = Claims(desk.spool.home)

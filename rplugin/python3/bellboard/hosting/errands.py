@@ -34,7 +34,7 @@ class Errands:
     def __init__(self, desk: Desk, by: str = "", environ: Mapping[str, str] = os.environ) -> None:
         self._desk = desk
         self._environ = dict(environ)
-        self._answering = Answering(desk, by, environ)
+        self._answering = Answering(desk, by, self._environ)
 
     async def do(self, what: str, given: Given) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""

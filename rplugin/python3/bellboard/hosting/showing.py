@@ -5,7 +5,6 @@ Each request is read again, and its process is proven again, whenever it is show
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -85,10 +84,10 @@ class Showing:
     def __init__(
         self,
         desk: Desk,
-        environ: Mapping[str, str] = os.environ,
-        terminal: Callable[[Run], Terminal | None] | None = None,
+        environ: Mapping[str, str],
+        terminal: Callable[[Run], Terminal | None] | None,
     ) -> None:
-        self._desk, self._environ = desk, dict(environ)
+        self._desk, self._environ = desk, environ
         self.terminal = terminal or _terminal_of
         self._claims = Claims(desk.spool.home)
         self._pipes = desk.spool.pipes
