@@ -56,7 +56,7 @@ class Full:
         self._lock = threading.RLock()  # signals come while the same thread paints
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = ""  # of the input: an unfinished paste or key
-        self._keys = sys.stdin.fileno() if sys.stdin.isatty() else -1
+        self.keys = sys.stdin.fileno() if sys.stdin.isatty() else -1  # to read; -1: there are none
         self._before: list[Any] = []
         self._is_open = False
         self._handlers: dict[int, Handler] = {}
@@ -75,11 +75,6 @@ class Full:
         self.close()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-
-    @property
-    def keys(self) -> int:
-        """Return the descriptor to read keys from, or -1 if there is none."""
-        return self._keys
 
     def size(self) -> tuple[int, int]:
         """Return its columns and lines; the environment may have outdated ones."""
@@ -124,7 +119,9 @@ class Full:
                 self._is_open = False
                 with contextlib.suppress(OSError):  # the terminal is gone
                     self._write(_LEAVE)
-                self._set(self._before)
+                if self._before:
+                    with contextlib.suppress(termios.error):
+                        termios.tcsetattr(self.keys, termios.TCSADRAIN, self._before)
         finally:
             if owned:
                 self._lock.release()
@@ -132,17 +129,12 @@ class Full:
     def _open(self) -> None:
         with self._lock:
             if not self._is_open:
-                if self._keys >= 0:
+                if self.keys >= 0:
                     with contextlib.suppress(termios.error):
-                        self._before = self._before or termios.tcgetattr(self._keys)
-                        (tty.setraw if self._raw else _set_quiet)(self._keys)
+                        self._before = self._before or termios.tcgetattr(self.keys)
+                        (tty.setraw if self._raw else _set_quiet)(self.keys)
                 self._is_open = True
                 self._write(_ENTER)
-
-    def _set(self, mode: list[Any]) -> None:
-        if mode:
-            with contextlib.suppress(termios.error):
-                termios.tcsetattr(self._keys, termios.TCSADRAIN, mode)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Restore the terminal and stop, as without this handler."""

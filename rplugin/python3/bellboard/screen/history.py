@@ -87,14 +87,9 @@ def show_replay(foldeds: Iterable[Folded], board: Board) -> None:
 
 
 def _same(a: Logged, b: Logged) -> bool:
-    quiet = a.before == a.after and b.before == b.after
-    facts = ("rule", "taken", "why")
-    return (
-        quiet
-        and a.rule not in ANSWERS
-        and a.event.name == b.event.name
-        and all(getattr(a, f) == getattr(b, f) for f in facts)
-    )
+    quiet = a.before == a.after and b.before == b.after and a.rule not in ANSWERS
+    facts = (b.event.name, b.rule, b.taken, b.why)
+    return quiet and (a.event.name, a.rule, a.taken, a.why) == facts
 
 
 def _event(row: Logged, times: int) -> str:
