@@ -110,6 +110,7 @@ def join(args: Args) -> None:
     why = asyncio.run(attempt(wanted))
     with opened() as clerk:
         share(clerk, OPTION, msgspec.to_builtins(wanted))
+        needs = "" if clerk.spool.hosts.alive() else f"{START}, then "
     print(
         f"joined {wanted.team} as {known.member}; this machine is {wanted.machine}: {_does(wanted)}"
     )
@@ -117,8 +118,6 @@ def join(args: Args) -> None:
         raise Problem(
             f"{why} (saved; background processes keep trying until `bellboard fleet leave`)"
         )
-    with opened() as clerk:
-        needs = "" if clerk.spool.hosts.alive() else f"{START}, then "
     print(f"next: {needs}`bellboard fleet status`")
 
 

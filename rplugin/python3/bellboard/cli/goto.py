@@ -75,19 +75,15 @@ def named(called: str) -> Published:
     return found
 
 
-def sessions() -> list[Published]:
-    """Return the published sessions, most urgent first."""
-    with opened() as clerk:
-        return listed(clerk)
-
-
 def next_needing(client: str) -> Published:
     from ..core.published import needs_you
     from ..hosting import jump
 
     tmux = server()
     shown = client or (jump.asking(tmux, os.environ) if tmux else "")
-    found = jump.after([p for p in sessions() if needs_you(p)], tmux, shown)
+    with opened() as clerk:
+        needing = [p for p in listed(clerk) if needs_you(p)]
+    found = jump.after(needing, tmux, shown)
     if found is None:
         raise Problem("no session needs you")
     return found

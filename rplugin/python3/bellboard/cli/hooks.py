@@ -161,7 +161,7 @@ def _targets(args: Args, removing: bool = False) -> list[Target]:
         installers = [_installer(_cli(args.agent))]
     else:
         installers = [_installer(cli) for cli in installable()]
-    if not args.agent and not args.all and not _is_one_file(args):
+    if not (args.agent or args.all or _is_one_file(args)):
         there = [each for each in installers if each.cli.is_used(os.environ)]
         if not there and not removing:
             names = ", ".join(cli.key for cli in installable())
