@@ -61,7 +61,7 @@ request          | ask     | ask       | ask       | ask       | ask       | ask
 form             | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 form answer      | .       | .         | move_on   | move_on   | .         | .         | .          | move_on
 nudge            | ask     | .         | remind    | confirm   | .         | .         | .          | remind
-choice           | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
+choice           | .       | choose    | choose    | choose    | choose    | choose    | choose     | choose
 idle nudge       | .       | .         | missed    | .         | .         | .         | .          | missed
 rest             | .       | .         | finish    | finish    | .         | .         | .          | finish
 

@@ -44,6 +44,7 @@ RULES: Final[dict[str, Rule]] = {
         turn.fade,
         questions.ask,
         questions.offer,
+        questions.choose,
         questions.remind,
         questions.confirm,
         questions.show,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
-from ..session import ABSENT, Block, Session, oldest, own
+from ..session import ABSENT, Block, Session, oldest, own, says
 from .ends import release
 from .steps import (
     ask_on,
@@ -158,6 +158,13 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
     may_be_asked = e.source in ("", "busy") and s.mode in ("", "auto")  # "": not known
     if not (may_be_asked and s.tools):
         return "the user opened the dialog"
+    return ask(s, e, o)
+
+
+def choose(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI sent a notification of a choice that no hook had reported."""
+    if says(s) not in ("", "waiting"):  # an agent view sends those of all background sessions
+        return "its session file shows no dialog, so another session is asking"
     return ask(s, e, o)
 
 
