@@ -175,9 +175,18 @@ def remind(s: Session, e: Event, o: Options) -> str | None:
     asked = [b.since for b in s.blocks.values() if not b.passed]
     if asked and min(asked) < e.t - UNANSWERED:
         return confirm(s, e, o)
-    if e.asks == "permission" and s.unreminded and e.t - s.unreminded < o.late:
+    is_late = e.asks == "permission" and s.unreminded and e.t - s.unreminded < o.late
+    if is_late and not is_of_open_dialog(s, e):
         return "a late notification of a question already answered"
     return confirm(s, e, o) if asked else ask(s, e, o)
+
+
+def is_of_open_dialog(s: Session, e: Event) -> bool:
+    """Return whether a dialog opened after the last answer, and early enough for this reminder."""
+    p = own(s)
+    if p is None or p.says != "waiting":
+        return False
+    return s.unreminded < p.at <= e.t - UNANSWERED
 
 
 def confirm(s: Session, e: Event, o: Options) -> str | None:
