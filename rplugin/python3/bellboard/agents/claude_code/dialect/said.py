@@ -16,7 +16,8 @@ from ....core.lenient import LARGEST, Facts, list_of, number_of, object_of, text
 
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
-TURNED_AWAY: Final = "UserPromptSubmit operation blocked by hook"
+#: How the CLI says that a hook refused the prompt; until 2.1.119, the second is a user entry.
+TURNED_AWAY: Final = ("UserPromptSubmit operation blocked by hook", "Operation stopped by hook")
 TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # ways to leave the prompt queue
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
 #: How user entries begin that the CLI wrote.
@@ -81,6 +82,8 @@ def _user(entry: Facts) -> tuple[str, Facts]:
     text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
     if not text or text.startswith(NOT_TYPED):
         return "note", {}
+    if text.startswith(TURNED_AWAY):
+        return "said refusal", {}
     if text.startswith("<task-notification>"):
         return "said prompt", _turn(entry)
     return "said prompt", {"prompt": line(text), **_turn(entry)}
