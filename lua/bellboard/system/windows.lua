@@ -66,16 +66,22 @@ local function fill(buf)
 end
 
 --- Enter the window that has been opened since, with a buffer. It is there, but not entered, if
---- WinLeave failed: opened once more, there would be two.
+--- WinLeave failed: opened once more, there would be two. Another plugin may have opened one of its
+--- own after it, and entered that, such as a tree in each tab page.
 ---@param before table<integer, true>
 ---@param buf integer
 ---@param enter boolean
 ---@param made integer|nil it, if that is known
 ---@return integer|nil
 local function opened(before, buf, enter, made)
-  for _, win in ipairs({ api.nvim_get_current_win(), unpack(api.nvim_list_wins()) }) do
-    made = made or not before[win] and win or nil
+  local since = vim.tbl_filter(function(win)
+    return not before[win]
+  end, api.nvim_list_wins())
+  table.sort(since)
+  for _, win in ipairs(since) do
+    made = made or api.nvim_win_get_buf(win) == buf and win or nil
   end
+  made = made or since[1]
   if made and enter then
     if api.nvim_get_current_win() ~= made then
       insist(api.nvim_set_current_win, made)

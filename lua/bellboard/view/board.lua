@@ -60,7 +60,9 @@ local function set_window_options()
   if vim.g.SessionLoad == 1 then -- a session file still puts other buffers into copies of it
     return
   end
-  canvas.bare(0, { cursorline = true, scrolloff = 0 }) -- or the row under the cursor would move
+  for _, win in ipairs(page.windows()) do -- another plugin may have entered one of its own
+    canvas.bare(win, { cursorline = true, scrolloff = 0 }) -- or the row under the cursor would move
+  end
 end
 
 --- Make a buffer the board's; also one that a session file has restored.
@@ -88,9 +90,7 @@ local function adopt(buf)
   on('WinLeave', later)
   on('BufWinEnter', set_window_options)
   local function loaded()
-    for _, win in ipairs(page.windows()) do
-      api.nvim_win_call(win, set_window_options)
-    end
+    set_window_options()
     page.update()
   end
   on('SessionLoadPost', vim.schedule_wrap(loaded), '*')

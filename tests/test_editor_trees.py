@@ -1,0 +1,69 @@
+"""Plugins that open and enter a window of their own as soon as another one opens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors
+from sample import QUIET, TERMINAL, Host, blocked
+
+pytestmark = pytest.mark.editor
+
+CALM = {**QUIET, "float": {"enabled": False}}
+#: As `autocmd BufWinEnter * silent! NERDTreeMirror`, of the manual of NERDTree.
+TREE = """
+_G.tree = vim.api.nvim_create_buf(false, true)
+vim.api.nvim_create_autocmd('BufWinEnter', { callback = function()
+  if vim.fn.bufwinid(tree) == -1 then
+    vim.cmd('topleft vertical 31split | buffer ' .. tree .. ' | setlocal number nowinfixbuf')
+  end
+end })"""
+#: Whether each window of this tab page has the focus, line numbers, and a fixed buffer.
+SHOWN = """
+local shown = {}
+for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+  local buf = vim.api.nvim_win_get_buf(win)
+  shown[buf == tree and 'tree' or 'ours'] = {
+    win == vim.api.nvim_get_current_win(), vim.wo[win].number, vim.wo[win].winfixbuf,
+  }
+end
+return shown"""
+LAUNCH = "require('bellboard.action.launch').terminal({ 'cat' })"
+
+
+def shown(editor: Editor) -> Any:
+    """Return the windows; nothing has failed."""
+    assert editor.messages() == ""
+    return editor.lua(SHOWN)
+
+
+@pytest.mark.parametrize("layout", ["split", "tab"])
+def test_a_tree_beside_the_board_stays_a_tree(nvim: Editors, version: str, layout: str) -> None:
+    """The board gets the focus and its own options, in a tab page that had no tree yet."""
+    editor = nvim(version, {**CALM, "board": {"layout": layout}}, columns=100)
+    Host(editor).push(blocked())
+    editor.lua(TREE)
+    editor.command("ClaudeSessions board")
+    editor.shows("rm -rf build")
+    assert shown(editor)["tree"] == [False, True, False]
+    board = editor.lua("return { vim.bo.filetype, vim.wo.number, vim.wo.winfixbuf }")
+    assert board == ["bellboard", False, True]
+
+
+@pytest.mark.parametrize("way", ["launch", "jump"])
+def test_a_terminal_in_a_new_tab_page_leaves_a_tree_there(
+    nvim: Editors, version: str, way: str
+) -> None:
+    """Whether a session is started there, or shown as 'switchbuf' says."""
+    editor = nvim(version, {**CALM, "launch": {"layout": "tab"}}, columns=100)
+    _, tty = editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.lua(TREE)
+    editor.command("set switchbuf=newtab")
+    editor.lua(LAUNCH if way == "launch" else "require('bellboard').jump('api')")
+    assert editor.lua("return vim.fn.tabpagenr('$')") == 2
+    assert shown(editor) == {"tree": [False, True, False], "ours": [True, False, False]}
+    assert editor.lua("return vim.bo.buftype") == "terminal"
