@@ -126,6 +126,26 @@ def test_a_chat_is_on_the_board_and_jumped_to(nvim: Editors, home: Home, version
     shows(other)
 
 
+def test_a_chat_stays_in_the_project_where_it_began(nvim: Editors, version: str) -> None:
+    """Tab pages may be in folders of their own, and the user in another one when something ends."""
+    editor = hosted(nvim(version, {}))
+    here, there = (editor.home.project / name for name in ("here", "there"))
+    for folder in (here, there):
+        folder.mkdir()
+    unseen, seen = Chat(editor), Chat(editor)
+    editor.command(f"tcd {here}")
+    unseen.says("ChatSubmitted")
+    editor.command(f"sbuffer {seen.buf}")
+    editor.command(f"tabnew | tcd {there}")
+    seen.says("ChatSubmitted")
+    shows(editor, "working", "working")
+    for chat in (unseen, seen):
+        chat.says("ChatDone")
+    shows(editor, "completed", "completed")
+    folders = "return vim.tbl_map(function(s) return s.cwd end, require('bellboard').sessions())"
+    assert editor.lua(folders) == [str(here)] * 2
+
+
 def test_a_chat_that_calls_tools_completes_once(nvim: Editors, version: str) -> None:
     """Between the tools and the request with their results it works on."""
     editor = hosted(nvim(version, {}))

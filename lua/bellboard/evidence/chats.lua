@@ -24,11 +24,26 @@ local prefix = ('%x-%d'):format(os.time(), vim.fn.getpid())
 local at_work = {}
 ---@type table<integer, integer> chat → number of the last event that counts
 local heard = {}
+---@type table<integer, string> chat → its folder, as it began: the user may be in a tab page of
+---  another project when it ends
+local folders = {}
 
 ---@param value any
 ---@return string|nil
 local function text(value)
   return type(value) == 'string' and vim.fn.strcharpart(value, 0, 300) or nil
+end
+
+--- The folder of a window that shows a chat, or of the current one.
+---@param buf integer
+---@return string
+local function folder_of(buf)
+  local win = vim.fn.win_findbuf(buf)[1]
+  if not win then
+    return vim.fn.getcwd()
+  end
+  local tab, nr = unpack(vim.fn.win_id2tabwin(win))
+  return vim.fn.getcwd(nr, tab)
 end
 
 ---@param agent string
@@ -39,10 +54,12 @@ local function report(agent, buf, says, about)
   local id = ('%s-%s-%d'):format(agent, prefix, buf)
   at_work[buf] = (says == 'works' or says == 'asks' or says == 'goes on') or nil
   terminals.chat(buf, says ~= 'closes' and id or nil)
+  local folder = folders[buf] or folder_of(buf)
+  folders[buf] = says ~= 'closes' and folder or nil
   host.notify('chat', agent, {
     event = says,
     session_id = id,
-    cwd = vim.fn.getcwd(),
+    cwd = folder,
     tool_name = text(about.tool),
     error = text(about.error),
     nth = heard[buf],
