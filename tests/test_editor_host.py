@@ -15,6 +15,7 @@ import pytest
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import PATIENCE, at_best, eventually
+from sample import RELOAD
 
 pytestmark = pytest.mark.editor
 
@@ -255,14 +256,7 @@ def test_restart_is_not_a_crash(nvim: Editors, notes: Path) -> None:
 def test_reloaded_modules_end_the_process_before(nvim: Editors, notes: Path, version: str) -> None:
     """As :Lazy reload does; one process runs, and pushes to what was loaded."""
     editor = running(nvim(version, config("well", notes), ui=False))
-    editor.lua("""
-      for name in pairs(package.loaded) do
-        if name:find('^bellboard') then package.loaded[name] = nil end
-      end
-      vim.g.loaded_bellboard = nil
-      vim.cmd('runtime plugin/bellboard.lua')
-      require('bellboard').start()
-    """)
+    editor.lua(RELOAD + "require('bellboard').start()")
     running(editor)
     jobs = """
       return #vim.tbl_filter(function(channel)

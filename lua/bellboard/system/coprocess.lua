@@ -2,6 +2,7 @@
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
+local reloads = require('bellboard.system.reloads')
 local sendable = require('bellboard.system.sendable')
 
 local M = {}
@@ -249,11 +250,6 @@ M.status = function()
   return state
 end
 
---- If this file was loaded before, as when a plugin manager reloads plugins, end what that started.
-local group = vim.api.nvim_create_augroup('bellboard.host', { clear = false })
-local loaded = { group = group, pattern = 'bellboard.host.loaded' }
-vim.api.nvim_exec_autocmds('User', vim.tbl_extend('error', loaded, { modeline = false }))
-vim.api.nvim_clear_autocmds({ group = group })
-vim.api.nvim_create_autocmd('User', vim.tbl_extend('error', loaded, { callback = M.stop }))
+reloads.on(M.stop)
 
 return M

@@ -1,6 +1,8 @@
 -- Buffers to show text in. Of lines with coloured chunks, only those that have changed are
 -- written.
 local cells = require('bellboard.view.cells')
+local cmdwin = require('bellboard.system.cmdwin')
+local reloads = require('bellboard.system.reloads')
 local windows = require('bellboard.system.windows')
 
 local M = {}
@@ -20,12 +22,20 @@ M.replace = function(buf, lines)
   vim.bo[buf].modifiable = false
 end
 
+--- Close the windows of a buffer once this plugin is loaded again: its keys would act on what was
+--- loaded before.
+---@param buf integer
+M.mark = function(buf)
+  vim.b[buf].bellboard_view = true
+end
+
 --- A buffer that is wiped out once no window shows it.
 ---@param lines? string[] that the user cannot change; default: an empty buffer to write into
 ---@return integer
 M.buffer = function(lines)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'wipe', true -- it is off in `nvim -M`
+  M.mark(buf)
   if lines then
     M.replace(buf, lines)
   end
@@ -62,6 +72,18 @@ M.close = function(win, before)
     windows.put(win, api.nvim_create_buf(true, false))
   end
 end
+
+local function close_all()
+  for _, win in ipairs(api.nvim_list_wins()) do
+    if api.nvim_win_is_valid(win) and vim.b[api.nvim_win_get_buf(win)].bellboard_view then
+      M.close(win)
+    end
+  end
+end
+
+reloads.on(function()
+  cmdwin.after(close_all)
+end)
 
 --- Make a window show text and nothing else.
 ---@param win integer

@@ -3,10 +3,12 @@
 local calls = require('bellboard.view.calls')
 local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
+local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local corner = require('bellboard.view.corner')
 local ink = require('bellboard.view.ink')
 local press = require('bellboard.view.press')
+local reloads = require('bellboard.system.reloads')
 local sessions = require('bellboard.state.sessions')
 local textlock = require('bellboard.system.textlock')
 local updates = require('bellboard.state.updates')
@@ -287,6 +289,12 @@ end
 --- Update on changes of sessions.
 M.attach = function()
   updates.on('float', M.update)
+  reloads.on(function()
+    cmdwin.after(function()
+      close()
+      discard()
+    end)
+  end)
 end
 
 return M
