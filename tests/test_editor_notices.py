@@ -283,6 +283,73 @@ def test_a_notification_replaces_the_previous_one_of_its_session(nvim: Editors) 
     ]
 
 
+#: nvim-notify as far as notices use it: windows that close, records, and what replacing does.
+NVIM_NOTIFY = """
+local records, wins = {}, {}
+local M = {}
+function M.notify(text, _, opts)
+  opts = opts or {}
+  local replaced, buf = opts.replace and opts.replace.id, vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, { text })
+  if replaced and not records[replaced] then
+    M.notify('Invalid notification to replace')
+    return nil
+  end
+  local id = #records + 1
+  records[id] = { id = id, message = { text } }
+  if not replaced then
+    local layout = { relative = 'editor', row = 0, col = 0, width = 9, height = 1 }
+    wins[id] = vim.api.nvim_open_win(buf, false, layout)
+    if opts.on_open then
+      opts.on_open(wins[id], records[id])
+    end
+  elseif wins[replaced] and vim.api.nvim_win_is_valid(wins[replaced]) then
+    wins[id], wins[replaced] = wins[replaced], nil
+    vim.api.nvim_win_set_buf(wins[id], buf)
+  else
+    M.notify('No matching notification found to replace')
+  end
+  return { id = id }
+end
+function M.history() return vim.deepcopy(records) end
+function M.clear_history() records = {} end
+function M.dismiss() for _, win in pairs(wins) do pcall(vim.api.nvim_win_close, win, true) end end
+function M.shown()
+  local shown = {}
+  for _, win in ipairs(vim.api.nvim_list_wins()) do
+    local text = vim.fn.getbufoneline(vim.api.nvim_win_get_buf(win), 1)
+    if vim.api.nvim_win_get_config(win).relative ~= '' then table.insert(shown, text) end
+  end
+  return shown
+end
+package.loaded.notify = M
+vim.notify = setmetatable(M, { __call = function(_, ...) return M.notify(...) end })
+"""
+
+
+def test_nvim_notify_shows_each_notification(nvim: Editors, version: str) -> None:
+    """It replaces only one that is still shown, and none of another plugin."""
+    editor = nvim(version, QUIET, ui=False)
+    editor.lua(NVIM_NOTIFY)
+    notice = {"channel": "notify", "session_id": "s", "status": "blocked", "title": "api"}
+
+    def shows(text: str, *others: str) -> None:
+        editor.lua("require('bellboard.view.notices').show(...)", {**notice, "text": text})
+        assert sorted(editor.lua("return vim.notify.shown()")) == sorted([f"api: {text}", *others])
+
+    shows("one")
+    shows("two")
+    editor.lua("vim.notify.dismiss()")  # or its time is up
+    shows("three")
+    shows("four")
+    editor.lua("vim.notify.clear_history()")
+    editor.lua("vim.notify.dismiss()")
+    shows("five")
+    editor.lua("vim.notify.clear_history() vim.notify('Build FAILED')")
+    shows("six", "Build FAILED", "api: five")
+    shows("seven", "Build FAILED", "api: five")
+
+
 #: mini.notify as far as notices use it, with its own vim.notify or that of somebody else.
 MINI = """
 local is_own = ...

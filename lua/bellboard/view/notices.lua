@@ -3,6 +3,7 @@ local cells = require('bellboard.view.cells')
 local message = require('bellboard.message')
 local popup = require('bellboard.view.popup')
 local sessions = require('bellboard.state.sessions')
+local toasts = require('bellboard.view.toasts')
 
 local M = {}
 
@@ -32,8 +33,6 @@ local LEVELS = {
   background = vim.log.levels.INFO,
 }
 
----@type table<string, any> result of vim.notify by session, for nvim-notify to replace
-local records = {}
 ---@type table<string, integer> notification of mini.notify by session
 local minis = {}
 
@@ -86,19 +85,14 @@ end
 local speak = {
   notify = function(notice)
     local id = 'bellboard.' .. notice.session_id
-    local opts = {
+    local text = line_of(notice)
+    local opts = vim.tbl_extend('error', toasts.options(id), {
       title = 'bellboard',
       id = id, -- snacks.nvim
       key = id, -- fidget.nvim
-      replace = records[id], -- nvim-notify
       ft = 'text', -- not Markdown: the text is from an agent
-    }
-    local ok, record = pcall(message.notify, line_of(notice), LEVELS[notice.status], opts)
-    if not ok and opts.replace then -- that notification no longer exists
-      opts.replace = nil
-      record = message.notify(line_of(notice), LEVELS[notice.status], opts)
-    end
-    records[id] = type(record) == 'table' and record or nil
+    })
+    toasts.keep(id, text, message.notify(text, LEVELS[notice.status], opts))
     forget_mini(id)
   end,
   bell = function()
