@@ -8,7 +8,7 @@ import pytest
 
 from rig.editor import Editor
 from rig.fixtures import Editors
-from rig.waiting import eventually
+from rig.waiting import eventually, rest
 from sample import QUIET, TERMINAL, Host, blocked, session
 
 pytestmark = pytest.mark.editor
@@ -64,6 +64,54 @@ def test_a_terminal_is_shown_once_although_an_autocommand_of_the_user_fails(
     )
     eventually(lambda: mode(editor) == "t", "terminal mode")
     eventually(lambda: "an autocommand failed" in editor.messages(), "their error")
+
+
+def stays(editor: Editor, expected: str) -> None:
+    """Wait for a mode, and for what was scheduled meanwhile."""
+    eventually(lambda: mode(editor) == expected, expected)
+    rest(0.1)
+    assert mode(editor) == expected
+
+
+#: As toggleterm.nvim does: a terminal is entered in the mode in which it was left.
+PERSISTS = """
+_G.left = {}
+vim.api.nvim_create_autocmd('BufEnter', { pattern = 'term://*', callback = function(event)
+  if left[event.buf] == 'nt' then
+    vim.schedule(function() vim.cmd('stopinsert') end)
+  end
+end })
+vim.api.nvim_create_autocmd('BufLeave', { pattern = 'term://*', callback = function(event)
+  left[event.buf] = vim.api.nvim_get_mode().mode
+end })"""
+
+
+def test_a_terminal_that_its_owner_enters_in_normal_mode_takes_keys(
+    nvim: Editors, version: str
+) -> None:
+    """The answer that is typed would be commands; one key leaves the mode, as ever."""
+    editor = nvim(version, CALM)
+    _, tty = editor.lua(TERMINAL)
+    editor.lua(PERSISTS)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command("nmap gj <Cmd>ClaudeSessions next<CR>")
+    for keys in ("gj", "gj", ":ClaudeSessions next<CR>"):
+        editor.press(keys)
+        stays(editor, "t")
+        editor.press("<C-\\><C-n>")
+        stays(editor, "nt")
+        editor.command("ClaudeSessions back")
+        stays(editor, "n")
+
+
+def test_keys_typed_after_a_jump_count(nvim: Editors, version: str) -> None:
+    """They may leave the terminal before anything that was scheduled runs."""
+    editor = nvim(version, CALM)
+    _, tty = editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command("nmap gj <Cmd>ClaudeSessions next<CR>")
+    editor.press("gj<C-\\><C-n>")
+    stays(editor, "nt")
 
 
 def test_next_cycles_through_sessions_that_need_you(nvim: Editors) -> None:

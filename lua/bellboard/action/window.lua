@@ -2,6 +2,7 @@
 local board = require('bellboard.view.board')
 local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
+local guards = require('bellboard.view.guard')
 local keeper = require('bellboard.action.keeper')
 local terminals = require('bellboard.state.terminals')
 local visual = require('bellboard.system.visual')
@@ -10,6 +11,10 @@ local windows = require('bellboard.system.windows')
 local M = {}
 
 local api = vim.api
+
+local OWNERS = 200 -- ms in which the owner of a terminal may change the mode
+
+local entered = 0 -- terminals
 
 --- A window that already shows the buffer: the current one, one in this tab, or any.
 ---@param buf integer
@@ -73,6 +78,34 @@ local function open(buf)
   M.put(buf)
 end
 
+--- Start Terminal mode, and once more if the owner of the terminal ends it: it may restore a mode
+--- on entering. Not if the user has pressed a key.
+---@param buf integer
+local function insert(buf)
+  vim.cmd.startinsert()
+  entered = entered + 1
+  local nth = entered
+  local namespace, is_pressed = api.nvim_create_namespace('bellboard.insert'), false
+  local again = vim.schedule_wrap(function()
+    local is_normal = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode == 'nt'
+    if is_normal and not is_pressed then
+      vim.cmd.startinsert()
+    end
+  end)
+  vim.on_key(function(_, typed)
+    is_pressed = is_pressed or guards.is_key(typed)
+  end, namespace)
+  again() -- it may end before it has begun
+  local group = api.nvim_create_augroup('bellboard.insert', {})
+  api.nvim_create_autocmd('ModeChanged', { group = group, pattern = 't:nt', callback = again })
+  vim.defer_fn(function()
+    if nth == entered then
+      vim.on_key(nil, namespace)
+      api.nvim_create_augroup('bellboard.insert', {})
+    end
+  end, OWNERS)
+end
+
 ---@param buf integer
 local function show(buf)
   board.leave_float()
@@ -84,7 +117,7 @@ local function show(buf)
     open(buf)
   end
   if config.get().jump.insert and vim.bo[buf].buftype == 'terminal' then
-    vim.cmd.startinsert()
+    insert(buf)
   end
 end
 
