@@ -32,9 +32,10 @@ end
 if vim.fn.exists('##PackChanged') == 1 then -- vim.pack has updated this plugin
   vim.api.nvim_create_autocmd('PackChanged', {
     callback = function(event)
-      local root =
-        vim.fs.dirname(vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2))))
-      if event.data.kind == 'update' and event.data.path == root then
+      local file = vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2))
+      local root = vim.uv.fs_realpath(vim.fs.dirname(vim.fs.dirname(file)))
+      local is_this = root ~= nil and vim.uv.fs_realpath(event.data.path) == root
+      if event.data.kind == 'update' and is_this then -- a part of either path may be a link
         require('bellboard.action.build').run(true)
       end
     end,

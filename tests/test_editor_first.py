@@ -161,6 +161,10 @@ def test_an_update_starts_nothing_that_the_user_does_not_run(nvim: Editors) -> N
     assert before
     editor.lua(UPDATED, str(CHECKOUT))
     eventually(lambda: editor.lua(channel) not in (before, None), "another one")
+    (editor.home.root / "link").symlink_to(CHECKOUT.parent)
+    before = editor.lua(channel)
+    editor.lua(UPDATED, str(editor.home.root / "link" / CHECKOUT.name))
+    eventually(lambda: editor.lua(channel) not in (before, None), "another one, by a link")
     editor.command("ClaudeSessions stop")
     eventually(lambda: not editor.lua(RUNS), "its end")
     editor.lua(UPDATED, str(CHECKOUT))
