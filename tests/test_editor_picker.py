@@ -169,14 +169,25 @@ def test_it_filters_below_a_menu_of_words(nvim: Editors, version: str) -> None:
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1
 
 
+#: nvim-cmp as far as it can be turned off, loaded late as by lazy.nvim.
+CMP = """
+vim.api.nvim_create_autocmd('InsertEnter', { once = true, callback = function()
+  package.loaded.cmp = { setup = { buffer = function(options)
+    _G.off = options.enabled == false and vim.api.nvim_get_current_buf() or nil
+  end } }
+end })"""
+
+
 def test_nothing_completes_words_in_it(nvim: Editors, version: str) -> None:
     """Neither Neovim itself, as of 0.12, nor the plugins that can be asked."""
     editor = nvim(version, CALM, columns=80, lines=20)
     editor.command("silent! set autocomplete | call setline(1, 'wooden')")
+    editor.lua(CMP)
     Host(editor).push(blocked("api"), blocked("web"))
     editor.command("ClaudeSessions")
     editor.press("w")
     editor.hides("api")
+    assert editor.lua("return off == vim.api.nvim_get_current_buf()")
     asked = "return { vim.fn.pumvisible(), vim.b.completion, vim.b.minicompletion_disable }"
     assert editor.lua(asked) == [0, False, True]
     editor.press("<Esc>")

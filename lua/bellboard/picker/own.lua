@@ -149,6 +149,16 @@ local function no_completion(buf)
   end
   vim.b[buf].completion = false -- blink.cmp
   vim.b[buf].minicompletion_disable = true
+  api.nvim_create_autocmd('InsertEnter', { -- nvim-cmp, which may be loaded only then
+    buffer = buf,
+    once = true,
+    callback = vim.schedule_wrap(function()
+      local off = vim.tbl_get(package.loaded, 'cmp', 'setup', 'buffer')
+      if off and api.nvim_get_current_buf() == buf then
+        pcall(off, { enabled = false }) -- of the current one
+      end
+    end),
+  })
 end
 
 ---@type (fun())[] what the keys do that close the picker
