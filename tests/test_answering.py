@@ -282,7 +282,7 @@ def test_a_session_that_claims_the_id_of_another_is_refused(
     """The event names another session, or a process that is not the session's."""
     desk.waits()
     desk.asks(session_id="t")
-    refused(desk, desk.answer(digest="x"), f"what it asks is about another session{THERE}")
+    refused(desk, desk.answer(digest="x"), f"its request is about another session{THERE}")
     desk.asks(pid=processes())
     refused(desk, desk.answer(digest="x"), f"another process asks that{THERE}")
     desk.s = replace(desk.s, pid=0)
@@ -316,12 +316,12 @@ def test_an_unknown_cli_is_refused(desk: Desk) -> None:
     refused(desk, desk.answer(digest="x"), f"cannot answer other from here{THERE}")
     desk.s = replace(desk.s, agent="claude")
     desk.asks(agent="other")
-    refused(desk, desk.answer(digest="x"), f"what it asks is about another session{THERE}")
+    refused(desk, desk.answer(digest="x"), f"its request is about another session{THERE}")
 
 
 def test_a_request_that_cannot_be_read_is_refused(desk: Desk) -> None:
     desk.asks(session_id=1)
-    refused(desk, desk.answer(digest="x"), f"what it asks cannot be read{THERE}")
+    refused(desk, desk.answer(digest="x"), f"its request cannot be read{THERE}")
 
 
 def test_a_truncated_request_is_refused(desk: Desk) -> None:

@@ -160,7 +160,7 @@ def test_what_was_planted_in_place_of_the_event_is_refused(desk: Desk, what: str
     }[what]()
     reply = desk.answer(digest=digest)
     refused(desk, reply, reply["why"])
-    assert reply["why"].startswith("what it asks ")
+    assert reply["why"].startswith("its request ")
     assert hook.said == []
 
 

@@ -21,6 +21,7 @@ from bellboard.storage.store import Store
 from hosting import made, put
 from rig import warm
 from rig.home import Home
+from rig.machines import set_followed
 
 pytestmark = pytest.mark.files
 
@@ -117,7 +118,7 @@ def test_a_folder_of_ours_is_never_refused(home: Home, damage: Callable[[Path], 
     (home.bellboard / "answers" / "7.1.taken").touch()
     (home.bellboard / "answers" / f"{name}.answer").touch()
     spool.hosts.announce(os.getpid())
-    machines.change(home.bellboard, added={"dev": ["ssh", "dev"]})
+    set_followed(home.bellboard, {"dev": ["ssh", "dev"]})
     Mailbox(home.bellboard, "dev").ask({"a": 1})
     machines.lend(home.bellboard, ".fleet")
     installed.keep_script(home.bellboard)
@@ -160,7 +161,7 @@ def test_every_name_that_is_written_is_known(home: Home) -> None:
         assert 0 == os.spawnve(os.P_WAIT, installed.shipped(), ["emit", event, "7", "x", "{}"], env)
     spool.write({"t": 1.0, "tick": {}})
     spool.write({"t": 1.0, "tick": {}}, "key")
-    assert 1 == spool.claim_slots()
+    spool.claim_slots()
     names = spool.scan()
     assert 4 == len(names)
     assert [] == [name for name in names if not contents.is_event(name)]

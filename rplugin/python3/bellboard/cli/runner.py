@@ -101,5 +101,5 @@ def decoded(request: Reply) -> Request:
     from ..core.request import Request
 
     if (made := converted(request, Request)) is None:
-        raise Problem("what it asks cannot be read")
+        raise Problem("its request cannot be read")
     return made

@@ -53,9 +53,12 @@ def list_sessions(args: Args) -> None:
         print_json({"v": 1, "t": now, "sessions": [worded(p) for p in sessions]})
         return
     from ..screen import terminal
-    from ..screen.first_run import first_run
 
-    start = "" if sessions else first_run(os.environ)
+    start = ""
+    if not sessions:
+        from ..screen.first_run import first_run
+
+        start = first_run(os.environ)
     terminal.show_list(sessions, now, args.all, start, worn)
 
 

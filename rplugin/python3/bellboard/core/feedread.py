@@ -167,7 +167,7 @@ def reply_of(given: dict[str, Any]) -> Reply:
     more = storable({key: value for key, value in given.items() if key not in known})
     id, ok = count_in(given, "id", LARGEST), given.get("ok") is True
     if _count(more) > MOST_TEXTS:
-        return Reply(id, False, "what it asks has too many parts to show here", {})
+        return Reply(id, False, "its request has too many parts to show here", {})
     return Reply(id, ok, text_in(given, "why", SENTENCE), _marked(more))
 
 

@@ -228,16 +228,16 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
     try:
         item = spool.request(block.request)
     except (Refused, OSError) as why:
-        raise Declined(f"what it asks cannot be read: {why}{THERE}") from None
+        raise Declined(f"its request cannot be read: {why}{THERE}") from None
     if item is None or item.origin is None:
         raise Declined(f"its request was not kept{THERE}")
     dialect, origin = dialect_of(s.agent), origin_of(item.origin)
     request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
     if request is None:
-        raise Declined(f"what it asks cannot be read{THERE}")
+        raise Declined(f"its request cannot be read{THERE}")
     ids = (s.session_id, *s.previous)
     if request.session_id not in ids or origin.agent != s.agent:
-        raise Declined(f"what it asks is about another session{THERE}")
+        raise Declined(f"its request is about another session{THERE}")
     event = dialect.event(item.payload, item.t, item.t, origin, item.truncated, item.event)
     about = About(event.detail, event.shown_digest, _folders(s))
     return Asked(s, run, block, placed(request, event.cwd, s), item.payload, about)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +67,8 @@ def clear(path: Path, below: str = "") -> None:
     if not name.endswith("/"):
         path.unlink(missing_ok=True)
     elif _WHOLE.fullmatch(name):
+        import shutil  # which few commands need
+
         shutil.rmtree(path)
     else:
         for each in sorted(path.iterdir()):
