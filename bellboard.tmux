@@ -39,7 +39,7 @@ except ImportError: import ensurepip; ensurepip.bootstrap()' || return
     [ ! -h .venv ] || rm -f .venv || return # --clear would empty the folder that it leads to
     "$python" -E -m venv $clear .venv || return
   fi
-  "$own" -E -c 'import pip, sys; sys.exit([*map(int, pip.__version__.split(".")[:2])] < [21, 3])' ||
+  "$own" -E -c 'import pip, sys; sys.exit(int(pip.__version__.split(".")[0]) < 22)' ||
     "$own" -E -m pip install --no-user --disable-pip-version-check --upgrade 'pip>=21.3' || return
   "$own" -E -m pip install --no-user --disable-pip-version-check --editable . || return
   "$own" -E -c 'import msgspec, pynvim' || {

@@ -202,3 +202,10 @@ def test_what_bears_other_names_is_never_removed(
     assert "which also contains answers, " in done.stdout
     kept = {str(p.relative_to(home.bellboard)) for p in home.bellboard.rglob("*") if p.is_file()}
     assert kept == {x for x in names if not x.startswith("spool/")} - {"links/other/fleet"}
+
+
+def test_a_file_that_is_gone_meanwhile_stops_no_purge(home: Home) -> None:
+    """The files of a database come and go while the user reads what will be deleted."""
+    gone = home.bellboard / "board.db-wal"
+    assert not contents.is_known(gone)
+    contents.clear(gone)

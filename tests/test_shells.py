@@ -150,11 +150,14 @@ def test_path_links_what_a_build_has_made_if_the_chosen_python_has_no_program(ho
     chosen.parent.mkdir()
     chosen.symlink_to(Path(sys.executable).resolve())
     home.env["PYTHONPATH"] = sysconfig.get_path("purelib")
-    argv = [str(chosen), str(plugin / "rplugin/python3/bellboard/__main__.py"), "path"]
-    install = f"install one with `{chosen} -m pip install {plugin}`, or unset the option python"
-    assert install in output(home, argv, code=1)
+    main = str(plugin / "rplugin/python3/bellboard/__main__.py")
+    argv = [str(chosen), main, "path"]
+    advice = f"run `{chosen} -E {main}` instead, or unset the option python"
+    assert advice in output(home, argv, code=1)
     built = plugin / ".venv/bin/bellboard"
     built.parent.mkdir(parents=True)
     built.touch()
+    assert advice in output(home, argv, code=1)  # its Python is gone
+    built.with_name("python").symlink_to(sys.executable)
     output(home, argv)
     assert (home.root / ".local/bin/bellboard").readlink() == built

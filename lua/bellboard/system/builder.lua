@@ -17,7 +17,7 @@ local OLD_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 10))'
 --- uv makes environments without pip. What ensurepip runs is isolated only by -I.
 local WITH_PIP = 'try: import pip\nexcept ImportError: import ensurepip; ensurepip.bootstrap()'
 --- Older ones, as of Python 3.10.2, cannot install this package as editable.
-local PIP_FITS = 'import pip, sys; sys.exit([*map(int, pip.__version__.split(".")[:2])] < [21, 3])'
+local PIP_FITS = 'import pip, sys; sys.exit(int(pip.__version__.split(".")[0]) < 22)'
 --- A `target` or `prefix` in pip's configuration puts them elsewhere.
 local INSTALLED = 'import msgspec, pynvim'
 local ELSEWHERE = 'what pip installed is not in .venv: see "%s -m pip config list"'

@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from ..system.shipped import shipped
+from ..system import shipped
 from .adding import Args, Commands, add
 from .home import Problem, reason
 
@@ -41,14 +41,14 @@ def link(args: Args) -> None:
 
 def _program() -> Path:
     """Return the program of this Python, or the one that `:Bellboard build` has made."""
-    own, root = Path(sys.executable).parent / "bellboard", shipped("emit").parents[1]
-    for program in (own, root / ".venv/bin/bellboard"):
-        if program.is_file():
+    built = shipped.shipped("emit").parents[1] / ".venv/bin/python"
+    for python in (Path(sys.executable), built):
+        program = python.with_name("bellboard")
+        if program.is_file() and python.exists():
             return program
-    pip = shlex.join([sys.executable, "-m", "pip", "install", str(root)])
     raise Problem(
-        f"{sys.executable} has no bellboard program; install one with `{pip}`, or unset the option "
-        "python and run `:Bellboard build`"
+        f"{sys.executable} has no bellboard program; run `{shlex.join(shipped.program())}` instead, "
+        "or unset the option python and run `:Bellboard build`"
     )
 
 

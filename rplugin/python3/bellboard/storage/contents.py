@@ -56,12 +56,12 @@ def stranger(home: Path) -> str:
 
 def is_known(path: Path) -> bool:
     """Return whether something right in the state folder has one of our names."""
-    return _OURS.fullmatch(_marked(path.name, path.lstat().st_mode)) is not None
+    return _OURS.fullmatch(_name(path)) is not None
 
 
 def clear(path: Path, below: str = "") -> None:
     """Remove what has one of our names: a file, or a folder without what else is in it."""
-    name = _marked(f"{below}{path.name}", path.lstat().st_mode)
+    name = _name(path, below)
     if _OURS.fullmatch(name) is None:
         return
     if not name.endswith("/"):
@@ -85,6 +85,13 @@ def _strangers(folder: str, below: str) -> Iterator[str]:
                 yield name
             elif name.endswith("/") and not _WHOLE.fullmatch(name):
                 yield from _strangers(entry.path, name)
+
+
+def _name(path: Path, below: str = "") -> str:
+    """Return the name that a path has here, or "" if it is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        return _marked(f"{below}{path.name}", path.lstat().st_mode)
+    return ""
 
 
 def _marked(name: str, mode: int) -> str:
