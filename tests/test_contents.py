@@ -134,6 +134,21 @@ def test_a_folder_of_ours_is_never_refused(home: Home, damage: Callable[[Path], 
     assert put(Spool(home.bellboard), "Stop") in Spool(home.bellboard).scan()
 
 
+@pytest.mark.parametrize(
+    "name", ["lost+found/", ".DS_Store", "links/dev/.nfs0000000001", ".Trash-1000/", "Icon\r"]
+)
+def test_what_a_system_puts_into_any_folder_does_not_count(home: Home, name: str) -> None:
+    """It is neither a reason to refuse the folder, nor ever removed."""
+    path = home.bellboard / name
+    path.parent.mkdir(parents=True)
+    path.mkdir() if name.endswith("/") else path.touch()
+    made(home.bellboard)
+    done = warm.run(["-m", "bellboard", "uninstall", "--purge", "--yes"], env=home.env)
+    assert 0 == done.returncode, done.stderr
+    assert [home.bellboard / name.partition("/")[0]] == [*home.bellboard.iterdir()]
+    assert path.exists()
+
+
 @pytest.mark.parametrize("made_so_far", range(4))
 def test_a_folder_whose_host_was_killed_while_it_made_it_is_not_refused(
     home: Home, made_so_far: int

@@ -47,8 +47,8 @@ def _program() -> Path:
         if program.is_file() and python.exists():
             return program
     raise Problem(
-        f"{sys.executable} has no bellboard program; run `{shlex.join(shipped.program())}` instead, "
-        "or unset the option python and run `:Bellboard build`"
+        f"{sys.executable} has no bellboard program; run `{shlex.join(shipped.program())}` "
+        "instead, or unset the option python and run `:Bellboard build`"
     )
 
 

@@ -17,7 +17,7 @@ STATE = (
     *("spool", "hosts", "answers", "links", "board.db", "board.db-*"),
     *("board.db.damaged-*", "board.lock"),
     "drain.lock",
-    *("emit", "hooks.json", "hooks.lock"),
+    *("emit", "hooks.json", "hooks.lock", ".bellboard-new.*"),
 )
 #: What Neovim has asked or said once, in its own state folder: lua/bellboard/state/remembered.lua
 REMEMBERED = {"hooks-asked", "build-declined", "statusline-told", "answers"}
@@ -37,6 +37,7 @@ def uninstall_all(args: Args) -> int:
     from ..agents.clis import installable
     from ..agents.installing.backups import backups
     from ..core.visible import plain
+    from ..storage.contents import stranger
 
     home = here()
     installers = [cli.installer(home, os.environ) for cli in installable()]
@@ -60,7 +61,7 @@ def uninstall_all(args: Args) -> int:
     if not args.purge:
         for copy in copies:
             print(f"kept: {plain(copy)}")
-        if home.exists():
+        if home.exists() and not stranger(home):
             print(f"kept: {home}; `bellboard uninstall --purge` deletes this too")
         return 0
     return 0 if _purge(home, copies, args.yes) else 1
@@ -122,10 +123,10 @@ def _delete(path: Path, home: Path) -> bool:
     """Delete a file, or what is ours in a folder; if it cannot be, say so."""
     import shutil
 
-    from ..storage.contents import clear
+    from ..storage.contents import clear, is_known
 
     try:
-        if path.parent == home:
+        if path.parent == home and is_known(path):
             clear(path)
         elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -22,7 +22,7 @@ _SERIAL = r"[0-9]{1,20}\.[0-9]{1,10}\.[0-9]{1,10}"  # time, process, number
 _WORD = r"[A-Za-z0-9_]+"
 _HOOK = rf"[0-9]{{8}}\.[0-9]+(\.[0-9]+)?\.{_WORD}(\.[0-9])?(\.0)*"  # as hooks/emit makes it
 _EVENT = rf"({_HOOK}|([0-9]+\.{_WORD}|slot)\.{_SERIAL}|line\.([0-9a-f]{{32}}|{_SERIAL}))"
-_DAMAGED = r"board\.db\.damaged-[0-9]{8}-[0-9]{6}-[0-9]{3}(-wal|-shm|-journal)?"
+_DAMAGED = r"board\.db\.damaged-[0-9]{8}-[0-9]{6}-[0-9]{3}((-wal|-shm|-journal)[/|=@]?)?"
 _REFUSED = r"[0-9]{20}-[A-Za-z0-9_.-]{0,150}(\.why)?"
 _LETTER = rf"({_SERIAL}|\.{_SERIAL}\.{_PID})"  # complete, or being written
 _MACHINE = rf"([A-Za-z0-9]|\.fleet)[A-Za-z0-9._-]*/(lock|fleet|(ask|reply)/({_LETTER})?)?"
@@ -30,13 +30,18 @@ _SSH = r"[0-9a-f]{40}(\.[A-Za-z0-9]+)?="
 _FILES = r"board\.db(-wal|-shm|-journal)?|(board|drain|hooks)\.lock|hooks\.json|emit"
 #: Paths as `ls -F` marks them: a folder ends with /, a pipe with |, a socket with =, a link with @.
 _OURS: Final = re.compile(
-    rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}"
+    rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}|board\.db-probe\.{_PID}"
     r"|spool/((new|slot|tmp|bad)/)?"
     rf"|hosts/({_PID})?"
     rf"|answers/({_EVENT}(\.answer)?|{_PID}\.[0-9]{{1,20}}(\||\.taken))?"
     rf"|links/(machines\.(json|lock)|\.machines\.json\.{_PID}|{_SSH}|{_MACHINE})?"
     rf"|[a-z]+/({_PID}=)?",  # where the plugin of a CLI listens
     re.ASCII,
+)
+#: What systems put into any folder: it does not make it a stranger's, and is never removed.
+_SYSTEM: Final = re.compile(
+    r"(.*/)?(lost\+found/|\.nfs[0-9a-f]+|\.fuse_hidden[0-9a-f]+|\.DS_Store|\._.+|\.localized"
+    r"|\.directory|Icon\r|\.(fseventsd|Trashes|Trash-[0-9]+|Spotlight-V100|stfolder|snapshots?)/)"
 )
 _WHOLE: Final = re.compile(r"spool/(new|slot|tmp|bad)/")  # nothing else has a reason to be there
 _MARKS: Final = {stat.S_IFDIR: "/", stat.S_IFIFO: "|", stat.S_IFSOCK: "=", stat.S_IFLNK: "@"}
@@ -81,6 +86,8 @@ def _strangers(folder: str, below: str) -> Iterator[str]:
     with contextlib.suppress(OSError), os.scandir(folder) as found:  # gone, or not to be read
         for entry in found:
             name = _marked(f"{below}{entry.name}", entry.stat(follow_symlinks=False).st_mode)
+            if _SYSTEM.fullmatch(name) is not None:
+                continue
             if _OURS.fullmatch(name) is None:
                 yield name
             elif name.endswith("/") and not _WHOLE.fullmatch(name):
