@@ -104,6 +104,22 @@ def test_a_terminal_that_its_owner_enters_in_normal_mode_takes_keys(
         stays(editor, "n")
 
 
+def test_who_wants_terminals_in_normal_mode_gets_that(nvim: Editors, version: str) -> None:
+    """It is not fought over."""
+    editor = nvim(version, CALM)
+    _, tty = editor.lua(TERMINAL)
+    editor.lua("""
+      _G.entered = 0
+      vim.api.nvim_create_autocmd('TermEnter', { callback = function()
+        entered = entered + 1
+        vim.cmd.stopinsert()
+      end })""")
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command("ClaudeSessions next")
+    stays(editor, "nt")
+    assert editor.lua("return entered") <= 3
+
+
 def test_keys_typed_after_a_jump_count(nvim: Editors, version: str) -> None:
     """They may leave the terminal before anything that was scheduled runs."""
     editor = nvim(version, CALM)

@@ -283,6 +283,18 @@ def test_a_notification_replaces_the_previous_one_of_its_session(nvim: Editors) 
     ]
 
 
+def test_a_vim_notify_that_fails_stops_no_other_notification(nvim: Editors, version: str) -> None:
+    """It belongs to another plugin."""
+    editor = nvim(version, QUIET, ui=False)
+    editor.lua("""
+      vim.notify = function() error('boom') end
+      _G.bells = 0
+      require('bellboard.view.notices').send = function() bells = bells + 1 end
+    """)
+    Host(editor).push(blocked("api"), notices=[line(), {**line(), "channel": "bell"}])
+    assert editor.lua("return bells") == 1
+
+
 #: nvim-notify as far as notices use it: windows that close, records, and what replacing does.
 NVIM_NOTIFY = """
 local records, wins = {}, {}

@@ -97,7 +97,8 @@ local function insert(buf)
   end, namespace)
   again() -- it may end before it has begun
   local group = api.nvim_create_augroup('bellboard.insert', {})
-  api.nvim_create_autocmd('ModeChanged', { group = group, pattern = 't:nt', callback = again })
+  local once = { group = group, pattern = 't:nt', once = true, callback = again }
+  api.nvim_create_autocmd('ModeChanged', once)
   vim.defer_fn(function()
     if nth == entered then
       vim.on_key(nil, namespace)

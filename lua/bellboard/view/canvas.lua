@@ -73,16 +73,17 @@ M.close = function(win, before)
   end
 end
 
-local function close_all()
-  for _, win in ipairs(api.nvim_list_wins()) do
-    if api.nvim_win_is_valid(win) and vim.b[api.nvim_win_get_buf(win)].bellboard_view then
-      M.close(win)
-    end
-  end
-end
-
 reloads.on(function()
-  cmdwin.after(close_all)
+  local views = vim.tbl_filter(function(win)
+    return vim.b[api.nvim_win_get_buf(win)].bellboard_view
+  end, api.nvim_list_wins())
+  cmdwin.after(function() -- by then, modules that were loaded again may have opened others
+    for _, win in ipairs(views) do
+      if api.nvim_win_is_valid(win) then
+        M.close(win)
+      end
+    end
+  end)
 end)
 
 --- Make a window show text and nothing else.

@@ -92,7 +92,8 @@ local speak = {
       key = id, -- fidget.nvim
       ft = 'text', -- not Markdown: the text is from an agent
     })
-    toasts.keep(id, text, message.notify(text, LEVELS[notice.status], opts))
+    local ok, record = pcall(message.notify, text, LEVELS[notice.status], opts) -- of another plugin
+    toasts.keep(id, text, ok and record or nil)
     forget_mini(id)
   end,
   bell = function()
