@@ -116,8 +116,10 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
 
 def choose(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a notification of a choice that no hook had reported."""
-    if says(s) not in ("", "waiting"):  # an agent view sends those of all background sessions
-        return "its session file shows no dialog, so another session is asking"
+    # An agent view sends those of all background sessions. What its file last said is no proof of
+    # either alone: it may be read late.
+    if e.about == "elsewhere" and says(s) != "waiting":
+        return "another session is asking"
     return ask(s, e, o)
 
 

@@ -22,7 +22,7 @@ from ....core.events import SPAWNS, Event, Origin, Task, is_id, junk
 from ....core.lenient import LARGEST, Facts, members, value_of
 from ....core.shown import shown_digest_of
 from ...dialect import BY_AGENT, STARTS
-from .names import FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, WRITES
+from .names import ELSEWHERE, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, WRITES
 from .rules import line_of
 
 
@@ -191,6 +191,7 @@ def _notification(p: Payload, facts: Facts) -> str:
     facts["asks"] = "form" if kind.startswith("elicitation") else "permission"
     if kind == "agent_needs_input":
         facts["asks"] = "choice"
+        facts["about"] = "elsewhere" if ELSEWHERE.search(p.message or "") else ""
     return NOTIFICATIONS.get(kind, "note")
 
 

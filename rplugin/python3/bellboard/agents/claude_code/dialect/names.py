@@ -5,6 +5,7 @@ The kinds are the rows of the table in `machine.py`.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 #: Hook name → kind.
@@ -55,6 +56,9 @@ NOTIFICATIONS: Final = {
     "elicitation_complete": "form answer",
     "elicitation_response": "form answer",
 }
+#: How an agent view says that another session asks. A session says it otherwise when it asks
+#: itself, except for "Teammate setup needs your input", which is in its session file at once.
+ELSEWHERE: Final = re.compile(r" needs your input(?::|$)")
 WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
