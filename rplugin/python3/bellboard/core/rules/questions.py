@@ -116,8 +116,8 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
 
 def choose(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a notification of a choice that no hook had reported."""
-    # An agent view sends those of all background sessions. What its file last said is no proof of
-    # either alone: it may be read late.
+    # An agent view sends those of all background sessions. A session may ask in the same words,
+    # and its file alone proves nothing, as it may be read late.
     if e.about == "elsewhere" and says(s) != "waiting":
         return "another session is asking"
     return ask(s, e, o)
@@ -137,9 +137,9 @@ def remind(s: Session, e: Event, o: Options) -> str | None:
 
 
 def is_of_open_dialog(s: Session, e: Event) -> bool:
-    """Return whether a dialog opened after the last answer, and early enough for this reminder."""
+    """Return whether this is of a dialog that no tool opened, since the last answer."""
     p = own(s)
-    if p is None or p.says != "waiting":
+    if p is None or p.says != "waiting" or e.about == "tool":
         return False
     return s.unreminded < p.at <= e.t - UNANSWERED
 

@@ -22,7 +22,7 @@ from ....core.events import SPAWNS, Event, Origin, Task, is_id, junk
 from ....core.lenient import LARGEST, Facts, members, value_of
 from ....core.shown import shown_digest_of
 from ...dialect import BY_AGENT, STARTS
-from .names import ELSEWHERE, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, WRITES
+from .names import ELSEWHERE, FINISHED, KINDS, NOTIFICATIONS, OF_TOOL, QUESTIONS, WRITES
 from .rules import line_of
 
 
@@ -192,6 +192,8 @@ def _notification(p: Payload, facts: Facts) -> str:
     if kind == "agent_needs_input":
         facts["asks"] = "choice"
         facts["about"] = "elsewhere" if ELSEWHERE.search(p.message or "") else ""
+    elif OF_TOOL.search(p.message or ""):
+        facts["about"] = "tool"
     return NOTIFICATIONS.get(kind, "note")
 
 

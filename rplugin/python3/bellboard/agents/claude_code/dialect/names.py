@@ -59,6 +59,8 @@ NOTIFICATIONS: Final = {
 #: How an agent view says that another session asks. A session says it otherwise when it asks
 #: itself, except for "Teammate setup needs your input", which is in its session file at once.
 ELSEWHERE: Final = re.compile(r" needs your input(?::|$)")
+#: How the reminder of a tool's dialog reads; those of other dialogs name what they are.
+OF_TOOL: Final = re.compile("permission|approval for the plan|enter plan mode|your attention")
 WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
