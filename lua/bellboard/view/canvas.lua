@@ -79,7 +79,7 @@ reloads.on(function()
   end, api.nvim_list_wins())
   cmdwin.after(function() -- by then, modules that were loaded again may have opened others
     for _, win in ipairs(views) do
-      if api.nvim_win_is_valid(win) then
+      if api.nvim_win_is_valid(win) and vim.b[api.nvim_win_get_buf(win)].bellboard_view then
         M.close(win)
       end
     end

@@ -94,6 +94,9 @@ local speak = {
     })
     local ok, record = pcall(message.notify, text, LEVELS[notice.status], opts) -- of another plugin
     toasts.keep(id, text, ok and record or nil)
+    if not ok then
+      api.nvim_echo({ { text, 'WarningMsg' } }, true, {})
+    end
     forget_mini(id)
   end,
   bell = function()

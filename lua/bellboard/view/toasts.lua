@@ -22,15 +22,13 @@ local function nvim_notify()
   return is_there and not is_noice and theirs or nil
 end
 
---- Whether nvim-notify still shows it, or will. It would show nothing in place of one that it does
---- not, and a record stands for another text once its history has been cleared.
+--- Whether nvim-notify still shows it. It would show nothing in place of one that it does not,
+--- and a record stands for another text once its history has been cleared.
 ---@param toast bellboard.Toast
 ---@param theirs table
 ---@return boolean
 local function is_shown(toast, theirs)
-  local waits = not toast.win and type(theirs.pending) == 'function' and theirs.pending() > 0
-  local is_there = waits or toast.win and api.nvim_win_is_valid(toast.win)
-  if not (is_there and type(toast.record) == 'table') then
+  if not (toast.win and api.nvim_win_is_valid(toast.win) and type(toast.record) == 'table') then
     return false
   end
   local ok, records = pcall(theirs.history, { include_hidden = true })

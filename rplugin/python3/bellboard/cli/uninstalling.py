@@ -95,7 +95,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
         ours |= dict.fromkeys(place for place in [linked()] if is_ours(place))
     servers = wired()
     left = [*kept()]
-    if not (ours or copies or servers or (home.exists() and not is_kept)):
+    is_empty = home.is_dir() and not any(home.iterdir())
+    if not (ours or copies or servers or is_empty):
         print("\n".join(left) or "nothing of bellboard is left")
         return True
     for path in (*ours, *copies):
@@ -128,7 +129,7 @@ def _delete(path: Path, home: Path) -> bool:
     try:
         if path.parent == home and is_known(path):
             clear(path)
-        elif path.is_dir() and not path.is_symlink():
+        elif path.is_dir() and not path.is_symlink() and path.parent != home:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)

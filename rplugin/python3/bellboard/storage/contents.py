@@ -85,8 +85,8 @@ def clear(path: Path, below: str = "") -> None:
 def _strangers(folder: str, below: str) -> Iterator[str]:
     with contextlib.suppress(OSError), os.scandir(folder) as found:  # gone, or not to be read
         for entry in found:
-            name = _marked(f"{below}{entry.name}", entry.stat(follow_symlinks=False).st_mode)
-            if _SYSTEM.fullmatch(name) is not None:
+            name = _name(Path(entry.path), below)
+            if not name or _SYSTEM.fullmatch(name) is not None:
                 continue
             if _OURS.fullmatch(name) is None:
                 yield name
