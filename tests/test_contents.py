@@ -8,16 +8,18 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bellboard.agents.installing import installed
-from bellboard.storage import contents, ground, machines
+from bellboard.storage import causes, contents, damaged, ground, machines
 from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Refused, Spool
 from bellboard.storage.store import Store
+from bellboard.system import atomic
 from hosting import made, put
 from rig import warm
 from rig.home import Home
@@ -68,14 +70,14 @@ def test_a_folder_with_other_files_is_refused_and_not_changed(others: Path) -> N
     assert before == seen(others)
 
 
-def test_commands_say_so_and_change_nothing(home: Home, others: Path) -> None:
+def test_commands_change_nothing_in_a_folder_with_other_files(home: Home, others: Path) -> None:
     """Nor does one that deletes the state folder."""
     before = seen(others)
     for words, says in (
-        (["list"], "set BELLBOARD_HOME to a folder that you own, empty or not made yet"),
+        (["list"], ground.ADVICE),
         (["doctor"], "is not bellboard's: it holds"),
-        (["machine", "list"], ""),
-        (["uninstall", "--purge", "--yes"], ""),
+        (["machine", "list"], ground.ADVICE),
+        (["uninstall", "--purge", "--yes"], "which also contains"),
     ):
         done = warm.run(["-m", "bellboard", *words], env=home.env, cwd=home.project)
         assert says in done.stdout + done.stderr
@@ -158,16 +160,6 @@ def test_a_folder_whose_host_was_killed_while_it_made_it_is_not_refused(
     Spool(home.bellboard).prepare()
 
 
-def test_the_script_gets_its_mode_back(home: Home) -> None:
-    """A host was killed before it had set it, or a backup without modes was restored."""
-    made(home.bellboard)
-    installed.keep_script(home.bellboard)
-    script = installed.script(home.bellboard)
-    script.chmod(0o600)
-    installed.keep_script(home.bellboard)
-    assert 0o700 == script.stat().st_mode & 0o777
-
-
 def test_every_name_that_is_written_is_known(home: Home) -> None:
     """Those of hooks too, of lines and of what was in slots."""
     env = {**home.env, "BELLBOARD_HOME": str(home.bellboard)}
@@ -185,7 +177,26 @@ def test_every_name_that_is_written_is_known(home: Home) -> None:
     assert 2 == sum(contents.is_refused(name) is not None for name in aside)
 
 
-def test_what_bears_other_names_is_never_removed(
+def test_every_name_in_the_folder_is_known_to_a_purge(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever file names it: what is opened there, set aside, or left by a killed process."""
+    made(home.bellboard)
+    for name in (*ground.FILES, f"{atomic.PREFIX}7"):
+        (home.bellboard / name).touch()
+    database = home.bellboard / ground.DATABASE
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "unlink", lambda path: None)
+        assert causes.is_damage(sqlite3.OperationalError("readonly"), database)
+    assert damaged.set_aside(home.bellboard, database.stat().st_ino)
+    machines.prepare(home.bellboard, "dev")
+    written = {*home.bellboard.iterdir()}
+    assert [] == [path.name for path in written if not contents.is_known(path)]
+    assert set() == written - {x for name in contents.STATE for x in home.bellboard.glob(name)}
+    assert 5 == sum("-probe." in path.name or ".damaged-" in path.name for path in written)
+
+
+def test_outside_the_spool_what_has_other_names_is_never_removed(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although the folder is ours: somebody keeps files there as well."""

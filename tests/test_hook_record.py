@@ -1,4 +1,7 @@
-"""The record of where hooks are, and writes that fail: nothing is lost, and nothing left behind."""
+"""The record of where hooks are, the script that they run, and writes that fail.
+
+Nothing is lost, and nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.guard import note_reported
 from bellboard.agents.installing.installer import Installer, SettingsError
 from bellboard.system import atomic
-from hosting import RecordedHost, start
+from hosting import RecordedHost, made, start
 from rig import warm
 from rig.home import Home
 from rig.waiting import eventually
@@ -182,3 +185,13 @@ def test_an_attribute_that_cannot_be_copied_costs_no_other(
     monkeypatch.setattr(os, "listxattr", lambda path: ["security.label", "user.mine"])
     assert atomic.replace(path, b"[]", b"{}")
     assert os.getxattr(path, "user.mine") == b"1"
+
+
+def test_the_script_gets_its_mode_back(home: Home) -> None:
+    """A host was killed before it had set it, or a backup without modes was restored."""
+    made(home.bellboard)
+    installed.keep_script(home.bellboard)
+    script = installed.script(home.bellboard)
+    script.chmod(0o600)
+    installed.keep_script(home.bellboard)
+    assert 0o700 == script.stat().st_mode & 0o777

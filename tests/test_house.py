@@ -15,8 +15,8 @@ import pytest
 
 from bellboard.agents.clis import clis
 from bellboard.agents.dialects import KEYS
-from bellboard.cli.uninstalling import STATE
 from bellboard.core.options import Options
+from bellboard.storage.contents import STATE
 from rig import tools
 from rig.fixtures import Editors
 from sample import QUIET

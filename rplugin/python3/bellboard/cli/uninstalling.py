@@ -12,13 +12,6 @@ from .adding import Args, Commands, add
 from .home import Problem, around, here, reason, warn
 from .hooks import ask, do, problems, said, short
 
-#: Everything that bellboard creates in the state folder, besides what its plugins in CLIs create.
-STATE = (
-    *("spool", "hosts", "answers", "links", "board.db", "board.db-*"),
-    *("board.db.damaged-*", "board.lock"),
-    "drain.lock",
-    *("emit", "hooks.json", "hooks.lock", ".bellboard-new.*"),
-)
 #: What Neovim has asked or said once, in its own state folder: lua/bellboard/state/remembered.lua
 REMEMBERED = {"hooks-asked", "build-declined", "statusline-told", "answers"}
 
@@ -74,7 +67,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     """
     from ..agents.clis import clis
     from ..core.visible import plain
-    from ..storage.contents import is_known, stranger
+    from ..storage.contents import STATE, is_known, stranger
     from ..storage.spool import Spool
     from .path import is_ours, linked
     from .tmux import kept, wired

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
 from collections.abc import Iterator
 from typing import Final
@@ -21,22 +20,11 @@ FOLDER: Final = "answers"
 CLAIM: Final = ".answer"
 TAKEN: Final = ".taken"
 
-_PIPE: Final = re.compile(r"[1-9][0-9]{0,9}\.[0-9]{1,20}", re.ASCII)
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Unusable(OSError):
     """The folder, or a file in it, is not what it should be; the text says why."""
-
-
-def is_pipe(name: str) -> bool:
-    """Return whether this can be the name of a pipe."""
-    return _PIPE.fullmatch(name) is not None
-
-
-def belongs_to_pipe(name: str) -> bool:
-    """Return whether a file is a pipe, or marks one as taken."""
-    return is_pipe(name.removesuffix(TAKEN))
 
 
 def is_ours(status: os.stat_result) -> bool:

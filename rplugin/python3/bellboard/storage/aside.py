@@ -86,9 +86,8 @@ class Aside:
 
     def _trim(self) -> None:
         files = size = 0
-        for name in sorted(
-            filter(is_refused, listing(self._directory)), reverse=True
-        ):  # names begin with the time: newest first
+        names = sorted(filter(is_refused, listing(self._directory)), reverse=True)
+        for name in names:  # they begin with the time: newest first
             path = f"{self._directory}/{name}"
             length = _size(path)
             if files + 1 > FILES or size + length > BYTES:

@@ -1,7 +1,8 @@
 """What bellboard makes in the state folder, by name.
 
 BELLBOARD_HOME may name any folder, also one that holds other things.  Such a folder is refused
-(`stranger`), and what does not bear one of these names is never removed.
+(`stranger`).  In one of ours, only what has one of these names is removed; the four folders of the
+spool are ours as a whole.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ from typing import Final
 
 #: A folder with one of these is ours, whatever else is in it, or was removed from it.
 SIGNS: Final = ("spool/slot", "board.db", "board.lock", "drain.lock", "hooks.lock")
+#: What `uninstall --purge` looks for, besides the folders of plugins: all that is below, and no
+#: other folder whose name could be that of a plugin.
+STATE: Final = (
+    *("spool", "hosts", "answers", "links", "board.db", "board.db-*", "board.db.damaged-*"),
+    *("board.lock", "drain.lock", "emit", "hooks.json", "hooks.lock", ".bellboard-new.*"),
+)
 
 _PID = r"[1-9][0-9]{0,9}"
 _SERIAL = r"[0-9]{1,20}\.[0-9]{1,10}\.[0-9]{1,10}"  # time, process, number
@@ -24,6 +31,7 @@ _HOOK = rf"[0-9]{{8}}\.[0-9]+(\.[0-9]+)?\.{_WORD}(\.[0-9])?(\.0)*"  # as hooks/e
 _EVENT = rf"({_HOOK}|([0-9]+\.{_WORD}|slot)\.{_SERIAL}|line\.([0-9a-f]{{32}}|{_SERIAL}))"
 _DAMAGED = r"board\.db\.damaged-[0-9]{8}-[0-9]{6}-[0-9]{3}((-wal|-shm|-journal)[/|=@]?)?"
 _REFUSED = r"[0-9]{20}-[A-Za-z0-9_.-]{0,150}(\.why)?"
+_PIPE = rf"{_PID}\.[0-9]{{1,20}}"
 _LETTER = rf"({_SERIAL}|\.{_SERIAL}\.{_PID})"  # complete, or being written
 _MACHINE = rf"([A-Za-z0-9]|\.fleet)[A-Za-z0-9._-]*/(lock|fleet|(ask|reply)/({_LETTER})?)?"
 _SSH = r"[0-9a-f]{40}(\.[A-Za-z0-9]+)?="
@@ -33,7 +41,7 @@ _OURS: Final = re.compile(
     rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}|board\.db-probe\.{_PID}"
     r"|spool/((new|slot|tmp|bad)/)?"
     rf"|hosts/({_PID})?"
-    rf"|answers/({_EVENT}(\.answer)?|{_PID}\.[0-9]{{1,20}}(\||\.taken))?"
+    rf"|answers/({_EVENT}(\.answer)?|{_PIPE}(\||\.taken))?"
     rf"|links/(machines\.(json|lock)|\.machines\.json\.{_PID}|{_SSH}|{_MACHINE})?"
     rf"|[a-z]+/({_PID}=)?",  # where the plugin of a CLI listens
     re.ASCII,
@@ -50,6 +58,7 @@ is_event: Final = re.compile(_EVENT, re.ASCII).fullmatch
 is_damaged: Final = re.compile(_DAMAGED, re.ASCII).fullmatch
 is_refused: Final = re.compile(_REFUSED, re.ASCII).fullmatch
 is_letter: Final = re.compile(_LETTER, re.ASCII).fullmatch
+is_pipe: Final = re.compile(_PIPE, re.ASCII).fullmatch
 
 
 def stranger(home: Path) -> str:

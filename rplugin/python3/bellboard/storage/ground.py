@@ -26,14 +26,14 @@ from ..system.walk import TooManyLinks, parts_of
 from . import contents
 
 PRIVATE: Final = 0o700
-LOOK: Final = 0o500
+LOOK: Final = 0o500  # what it takes to list a folder
 OURS: Final = 0o600
 DATABASE: Final = "board.db"  # the user may have made it read-only
 ROOT: Final = 0
 SLICE: Final = 0.05  # seconds
 NOBODY: Final = 65534  # the owner of the machine's folders in a rootless container
 #: To the user of a refused one.
-ADVICE: Final = "set BELLBOARD_HOME to a folder that you own, empty or not made yet"
+ADVICE: Final = "set BELLBOARD_HOME to an empty folder of yours, or one that does not exist yet"
 #: Files in the state folder that are opened by name: none may be a link.
 FILES: Final = (
     *(DATABASE, "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),
@@ -73,7 +73,7 @@ def _take(home: Path) -> None:
     status = home.stat()
     _judge_own(home, status)
     if is_shut := status.st_mode & LOOK != LOOK:
-        home.chmod(PRIVATE)  # otherwise nobody can see whose it is
+        home.chmod(PRIVATE)  # otherwise we cannot see what is in it
     if why := holds_others(home):
         if is_shut:
             home.chmod(stat.S_IMODE(status.st_mode))

@@ -20,7 +20,7 @@ import functools
 
 from ..core.events import AGENT
 from ..core.lenient import decimal
-from .answers import is_pipe
+from .contents import is_pipe
 from .ground import Refused
 
 MAGIC = b"bellboard 1\0"

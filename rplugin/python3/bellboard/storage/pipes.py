@@ -21,7 +21,8 @@ import stat
 import time
 from typing import Final
 
-from .answers import TAKEN, is_ours, is_pipe
+from .answers import TAKEN, is_ours
+from .contents import is_pipe
 from .ground import listing
 
 END: Final = b"\nend\n"
