@@ -40,7 +40,7 @@ except ImportError: import ensurepip; ensurepip.bootstrap()' || return
     "$python" -E -m venv $clear .venv || return
   fi
   "$own" -E -c 'import pip, sys; sys.exit(int(pip.__version__.split(".")[0]) < 22)' ||
-    "$own" -E -m pip install --no-user --disable-pip-version-check --upgrade 'pip>=21.3' || return
+    "$own" -E -m pip install --no-user --disable-pip-version-check --upgrade 'pip>=22' || return
   "$own" -E -m pip install --no-user --disable-pip-version-check --editable . || return
   "$own" -E -c 'import msgspec, pynvim' || {
     echo "what pip installed is not in .venv: see \"$PWD/$own -m pip config list\""
@@ -54,7 +54,7 @@ except ImportError: import ensurepip; ensurepip.bootstrap()' || return
   runs || { program=$(command -v bellboard) && runs; } || {
     program=
     if [ ! -w . ]; then
-      say "cannot write to $PWD; put a bellboard that runs on PATH"
+      say "cannot write to $PWD; put a working \`bellboard\` on your PATH"
     else
       say 'installing its Python packages, once'
       if build >"$log" 2>&1; then

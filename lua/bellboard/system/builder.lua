@@ -16,7 +16,7 @@ end
 local OLD_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 10))'
 --- uv makes environments without pip. What ensurepip runs is isolated only by -I.
 local WITH_PIP = 'try: import pip\nexcept ImportError: import ensurepip; ensurepip.bootstrap()'
---- Older ones, as of Python 3.10.2, cannot install this package as editable.
+--- pip before 21.3, such as that of Python 3.10.2, cannot install this package as editable.
 local PIP_FITS = 'import pip, sys; sys.exit(int(pip.__version__.split(".")[0]) < 22)'
 --- A `target` or `prefix` in pip's configuration puts them elsewhere.
 local INSTALLED = 'import msgspec, pynvim'
@@ -193,7 +193,7 @@ local function with_pip(root, report, after)
       if fits then
         packages()
       else
-        install({ '--upgrade', 'pip>=21.3' }, packages)
+        install({ '--upgrade', 'pip>=22' }, packages)
       end
     end)
   end)

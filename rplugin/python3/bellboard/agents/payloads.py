@@ -93,7 +93,7 @@ class Words(NamedTuple):
 
 
 class Worded(Dialect):
-    """A dialect that is only a table of words, for a CLI that cannot be answered."""
+    """A dialect whose hooks are decoded by a table of words; by default, it shows no requests."""
 
     words: ClassVar[Words]
 

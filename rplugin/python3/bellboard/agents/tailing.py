@@ -62,7 +62,7 @@ class Transcripts:
         return {t.path: note for t in self._followed.values() if (note := t.note)}
 
     def follow(self, session_id: str, path: str | Path, since: float = 0.0) -> None:
-        """Follow a transcript from where it was left, or from its end.
+        """Follow a transcript from where it was left, or from its end; none may be followed now.
 
         `since`: the newest evidence of the session; older entries only give facts.
         """

@@ -138,7 +138,7 @@ process unknown  | .       | leave     | leave     | leave     | leave     | lea
 """
 
 
-#: Why a kind changes nothing in the statuses where its row says `.`.
+#: Why a kind changes nothing where its row says `.`; without an entry, no session is listed there.
 NOTHING: Final = {
     "stop": "no turn is running",
     "failure": "no turn is running",

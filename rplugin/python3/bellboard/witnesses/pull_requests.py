@@ -75,7 +75,7 @@ class PullRequests:
 
 
 def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
-    """Run `gh`; return None if it does not respond."""
+    """Run `gh`; return None if it gives no usable answer."""
     program = near("gh", environ.get("PATH", ""))
     if program is None:
         return None

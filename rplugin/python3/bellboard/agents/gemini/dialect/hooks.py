@@ -1,4 +1,4 @@
-"""Decode the hook events of Gemini CLI.
+"""What Gemini CLI calls its hook events.
 
 AfterAgent also runs after Esc and after errors: its log says how the turn ended (`log.py`).
 PreCompress runs before every request to the model, and compacts nothing.  No hook says that a

@@ -1,4 +1,4 @@
-"""The dialect of Gemini CLI."""
+"""The dialect of Gemini CLI: its hooks are a table, the rest is decoded in files of their own."""
 
 from __future__ import annotations
 
