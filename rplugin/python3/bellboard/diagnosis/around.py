@@ -11,7 +11,7 @@ from typing import Final
 from ..agents.abilities import MOMENTS, worded
 from ..agents.cli import Cli
 from ..agents.clis import clis, installable
-from ..agents.installing.installed import record, script, stored
+from ..agents.installing.installed import script, stored, unread
 from ..agents.installing.state import State
 from ..core import words
 from ..system.inotify import usage
@@ -44,7 +44,7 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
     try:
         stored(home)
     except OSError as e:
-        yield warn(f"cannot read {record(home)}: {e.strerror or e}", "lost hooks are not noticed")
+        yield warn(unread(home, e), "lost hooks are not noticed")
     runs = script(home)
     if some and not runs.is_file():
         yield error(

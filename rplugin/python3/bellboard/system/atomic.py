@@ -1,6 +1,7 @@
 """Read and atomically replace a file that others own too.
 
-Its mode, owner, extended attributes and any link to it stay the same.
+Its mode, owner, extended attributes and any link to it stay the same.  Folders that are made for a
+new file can be removed with it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -71,6 +73,18 @@ def replace(path: Path, data: bytes | None, expected: bytes | None) -> bool:
         made.unlink(missing_ok=True)
     _sync(target.parent)
     return True
+
+
+def missing_folders(path: Path) -> list[str]:
+    """Return the folders that have to be made for a file, innermost first."""
+    return [str(folder) for folder in path.parents if not os.path.lexists(folder)]
+
+
+def remove_empty(folders: Iterable[str]) -> None:
+    """Remove the folders that were made for a file, as far as they are empty."""
+    with contextlib.suppress(OSError):
+        for folder in folders:
+            Path(folder).rmdir()
 
 
 def _is_being_written(left: Path) -> bool:

@@ -78,7 +78,7 @@ class Guard:
             if SCRIPT in self._notes:
                 self._keep_script()
             path = str(installed.record(self._home))
-            self._reach.do(path, partial(recorded, self._home), self._listed)
+            self._reach.do(path, partial(stored_or_why, self._home), self._listed)
 
     def close(self) -> None:
         """Cancel the next check."""
@@ -203,12 +203,12 @@ def check_file(
     return Checked(stamp, hooked.events, real, None if state.problem else gone, is_outdated)
 
 
-def recorded(home: Path) -> installed.HookedFiles | str:
+def stored_or_why(home: Path) -> installed.HookedFiles | str:
     """Return where hooks are installed, or why that is not known."""
     try:
         return installed.stored(home)
     except OSError as e:
-        return f"cannot read {installed.record(home)}: {e.strerror or e}"
+        return installed.unread(home, e)
 
 
 def keep_script(home: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -44,18 +44,6 @@ class HookedFile(msgspec.Struct):
 
 
 HookedFiles = dict[str, HookedFile]
-
-
-def missing_folders(path: Path) -> list[str]:
-    """Return the folders that have to be made for a file, innermost first."""
-    return [str(folder) for folder in path.parents if not os.path.lexists(folder)]
-
-
-def remove(folders: Iterable[str]) -> None:
-    """Remove the folders that were made for a file, as far as they are empty."""
-    with contextlib.suppress(OSError):
-        for folder in folders:
-            Path(folder).rmdir()
 
 
 def shipped() -> Path:
@@ -112,6 +100,11 @@ def stored(home: Path) -> HookedFiles:
     """
     touch(record(home))
     return _decoded(home, content(record(home))) if is_ours(home) else {}
+
+
+def unread(home: Path, e: OSError) -> str:
+    """Return what to say when the record cannot be read."""
+    return f"cannot read {record(home)}: {e.strerror or e}"
 
 
 @contextlib.contextmanager

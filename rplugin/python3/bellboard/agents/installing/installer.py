@@ -147,7 +147,7 @@ class Installer:
             self._prepare()
         with installed.changing(self.home) as hooked_files:
             before = copy(hooked_files.get(str(path)))
-            folders = installed.missing_folders(atomic.target_of(path))
+            folders = atomic.missing_folders(atomic.target_of(path))
             made = installed.HookedFile(made=folders, agent=self.cli.key)
             hooked = hooked_files.setdefault(str(path), made)
             hooked.events = []  # not to be reported missing meanwhile
@@ -156,14 +156,14 @@ class Installer:
         try:
             backup = None if change.is_none else self._write(change)
         except BaseException:
-            installed.remove(folders)
+            atomic.remove_empty(folders)
             with contextlib.suppress(OSError):
                 self._note(path, before, instead_of=hooked)
             raise
         if change.events:
             hooked.events, hooked.reported = list(change.events), False
         elif change.new is None:
-            installed.remove(hooked.folders(path))
+            atomic.remove_empty(hooked.folders(path))
         try:
             self._note(path, hooked if change.events else None)
         except OSError as e:
@@ -225,8 +225,7 @@ class Installer:
         try:
             return installed.stored(self.home)
         except OSError as e:
-            record = installed.record(self.home)
-            raise SettingsError(f"cannot read {record}: {e.strerror or e}") from None
+            raise SettingsError(installed.unread(self.home, e)) from None
 
     def files(self, folder: Path) -> list[Path]:
         """Return the files that apply in a folder, and all others with hooks of ours."""

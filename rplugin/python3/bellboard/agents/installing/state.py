@@ -34,7 +34,7 @@ class State:
         return self.is_whole and not self.obstacles
 
     def summary(self) -> str:
-        """Describe the state in one line, whatever the file has: it may be of a stranger."""
+        """Describe the state in one line, safe to print: anybody may have written the file."""
         return plain(self.problem or self._found())
 
     def _found(self) -> str:
