@@ -161,8 +161,10 @@ class Bellboard:
 
     def _far(self, about: object) -> Any:
         """Return the session that evidence is about, if it runs on another machine."""
+        from .core.session import is_far
+
         sid = about.get("session_id") if isinstance(about, Mapping) else None
-        if not isinstance(sid, str) or "/" not in sid:
+        if not isinstance(sid, str) or not is_far(sid):
             return None
         s = self.host.session(sid)
         return s if s is not None and s.machine else None

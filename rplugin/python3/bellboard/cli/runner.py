@@ -76,10 +76,11 @@ class Runner:
 
     def do(self, what: str, given: Mapping[str, Any]) -> Reply:
         """Run an errand; one for another machine waits for its link, in an event loop."""
+        from ..core.session import is_far
         from ..hosting.beside import at_once
 
         errand = self._errands.do(what, given)
-        if "/" not in str(given.get("session_id")):
+        if not is_far(str(given.get("session_id"))):
             return at_once(errand)
         import asyncio
 

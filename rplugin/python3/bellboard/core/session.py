@@ -247,6 +247,11 @@ def is_nameless(session_id: str) -> bool:
     return session_id.startswith(NAMELESS)
 
 
+def is_far(session_id: str) -> bool:
+    """Return whether an id is of a session on another machine: MACHINE/AGENT/ID."""
+    return "/" in session_id
+
+
 def own(s: Session, run: Run | None = None) -> Process | None:
     """Return the process of a run, the shown one unless given, with what its session file says."""
     return s.processes.get((run or s).pid)

@@ -11,7 +11,7 @@ from ..core.deadlines import NEVER
 from ..core.events import AHEAD
 from ..core.ledger import Transition
 from ..core.published import project_of
-from ..core.session import Session, status_of
+from ..core.session import Session, is_far, status_of
 from ..storage.history import Change
 from ..storage.store import Busy, Claim, Store
 from .commands import Commands
@@ -58,8 +58,8 @@ class Effects:
         words = [t.before or "none", t.after or "none", t.session_id]
         words.append(project_of(session) if session else "")
         # The id of a session that is gone must do.
-        is_far = bool(session.machine) if session is not None else "/" in t.session_id
-        asked = self._far if is_far else self._asked
+        far = bool(session.machine) if session is not None else is_far(t.session_id)
+        asked = self._far if far else self._asked
         for on in ("transition", t.after or "ended"):
             if command := self.wanted.get(on):
                 effect = f"{on}: {shlex.join(command)}"

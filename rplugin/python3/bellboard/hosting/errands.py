@@ -17,6 +17,7 @@ from typing import Any, Final
 from ..core.lenient import list_of
 from ..core.published import publish
 from ..core.replies import refusal
+from ..core.session import is_far
 from ..system.processes import is_alive, runs
 from ..witnesses.proof import objection
 from .answering import Answering
@@ -42,7 +43,7 @@ class Errands:
 
     async def _do(self, what: str, given: Given) -> Reply:
         sid = str(given.get("session_id"))
-        s = self._desk.session(sid) if "/" in sid else None
+        s = self._desk.session(sid) if is_far(sid) else None
         if s is not None and s.machine:
             from .elsewhere import Elsewhere
 

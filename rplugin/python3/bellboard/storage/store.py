@@ -42,7 +42,7 @@ from ..core.board import Board
 from ..core.events import Event
 from ..core.ledger import LEDGER, Folded, Transition
 from ..core.lenient import LARGEST
-from ..core.session import is_listed
+from ..core.session import is_far, is_listed
 from .database import Busy, Damaged, Draining, Newer, Replaced
 from .rows import UNSOUND, Cells, blob, moderate, number, text, time
 from .schema import SCHEMA
@@ -143,7 +143,7 @@ class Store(Shared):
         if folded and behind < self.keep_events:
             log = [_row(file, f) for file, f in folded]
             db.executemany("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", log)
-            far = [row for row in log if "/" in row[0]]
+            far = [row for row in log if is_far(row[0])]
             self.limit("events", self.keep_events, len(log), len(far))
             self.limit_bytes(*(sum(len(row[-1]) for row in rows) for rows in (log, far)))
         if folded:
@@ -153,7 +153,7 @@ class Store(Shared):
         ]
         if changes:
             db.executemany("INSERT INTO transitions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", changes)
-            far = [row for row in changes if "/" in row[1]]
+            far = [row for row in changes if is_far(row[1])]
             self.limit("transitions", self.keep_transitions, len(changes), len(far))
         dirty = board.take_dirty()
         if dirty:

@@ -30,7 +30,7 @@ OFTEN: Final = (250, 400)  # commits between two of our checkpoints; SQLite's co
 SOME: Final = 16  # commits between two checks of the room on the disk
 NUMBERED: Final = ("transitions", "events")
 ALL: Final = ""  # rows of a table; any condition, even "true", would make counting slow
-FAR: Final = "WHERE instr(session_id, '/') > 0"  # of these, those of other machines
+FAR: Final = "WHERE instr(session_id, '/') > 0"  # of these, those of other machines: `is_far`
 FAR_PART: Final = 4  # of a limit, one in so many: no session here loses its own to them
 
 

@@ -22,8 +22,9 @@ class Directories:
     def __init__(self, means: Means, pull_requests: bool = False) -> None:
         self._reach, self._watched = means.reach, means.watched
         self._report, self._clock = means.report, means.clock
-        asks = PullRequests(self._answered, means.environ, means.reach) if pull_requests else None
-        self._requests = asks
+        self._pull_requests = (
+            PullRequests(self._answered, means.environ, means.reach) if pull_requests else None
+        )
         self._of: dict[str, str] = {}  # session → its directory
         self._at: dict[str, set[str]] = {}  # directory → its sessions
         self._known: dict[str, Known | None] = {}  # directory → its repository
@@ -111,6 +112,6 @@ class Directories:
     def _request_of(self, directory: str) -> PullRequest | None:
         """Return the pull request of the branch checked out there, if pull requests are enabled."""
         branch = self._branch_of(directory)
-        if self._requests is None or branch is None:
+        if self._pull_requests is None or branch is None:
             return None
-        return self._requests.of(branch, self._clock())
+        return self._pull_requests.of(branch, self._clock())

@@ -52,7 +52,7 @@ def is_of(tool: str, asked: str, asks: str) -> bool:
     return tool.startswith(f"mcp__{server}__")
 
 
-def is_nameless(b: Block, e: Event) -> bool:
+def may_be_dialog_of(b: Block, e: Event) -> bool:
     """Return whether a question known only from its dialog is this one."""
     if b.tool_id and e.tool_id and b.tool_id != e.tool_id:
         return False

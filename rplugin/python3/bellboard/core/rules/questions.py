@@ -17,7 +17,7 @@ from ..events import Event
 from ..options import APPROVAL_CLASS, Options
 from ..session import ABSENT, Block, Session, oldest, own, says
 from .ends import release
-from .matching import agent_of_form, is_answer, is_nameless, named
+from .matching import agent_of_form, is_answer, may_be_dialog_of, named
 from .steps import (
     ask_on,
     end_questions,
@@ -59,7 +59,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
     block = named(s, e, o)
     slot = f"{block.agent}:{block.tool_id or block.tool}"
     known = s.blocks.get(slot) or s.blocks.get(f"{block.agent}:{block.tool}")
-    same = {k: b for k, b in s.blocks.items() if b is known or is_nameless(b, e)}
+    same = {k: b for k, b in s.blocks.items() if b is known or may_be_dialog_of(b, e)}
     p = own(s)
     shown = by_file or e.kind == "choice" or any(b.shown for b in same.values())
     shown = shown or (p is not None and p.says == "waiting" and p.at >= e.t - o.hold)
@@ -116,8 +116,8 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
 
 def choose(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a notification of a choice that no hook had reported."""
-    # An agent view sends those of all background sessions. A session may ask in the same words,
-    # and its file alone proves nothing, as it may be read late.
+    # An agent view also sends those of other sessions. A session that asks in the same words itself
+    # has "waiting" in its file. Without such words, the file is not asked: it may be read late.
     if e.about == "elsewhere" and says(s) != "waiting":
         return "another session is asking"
     return ask(s, e, o)
@@ -137,7 +137,7 @@ def remind(s: Session, e: Event, o: Options) -> str | None:
 
 
 def is_of_open_dialog(s: Session, e: Event) -> bool:
-    """Return whether this is of a dialog that no tool opened, since the last answer."""
+    """Return whether a reminder is of a dialog, not a tool's, that opened after the last answer."""
     p = own(s)
     if p is None or p.says != "waiting" or e.about == "tool":
         return False

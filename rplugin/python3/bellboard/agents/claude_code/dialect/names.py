@@ -1,4 +1,4 @@
-"""Map the event names of Claude Code to the neutral kinds of events.
+"""Map the event names of Claude Code to the neutral kinds of events, and recognise notifications.
 
 The kinds are the rows of the table in `machine.py`.
 """
@@ -56,8 +56,8 @@ NOTIFICATIONS: Final = {
     "elicitation_complete": "form answer",
     "elicitation_response": "form answer",
 }
-#: How an agent view says that another session asks. A session says it otherwise when it asks
-#: itself, except for "Teammate setup needs your input", which is in its session file at once.
+#: How an agent view says that another session asks. Only one question of a session's own reads the
+#: same, "Teammate setup needs your input", and that one is in its session file at once.
 ELSEWHERE: Final = re.compile(r" needs your input(?::|$)")
 #: How the reminder of a tool's dialog reads; those of other dialogs name what they are.
 OF_TOOL: Final = re.compile("permission|approval for the plan|enter plan mode|your attention")

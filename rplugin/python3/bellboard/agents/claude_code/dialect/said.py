@@ -16,9 +16,10 @@ from ....core.lenient import LARGEST, Facts, list_of, number_of, object_of, text
 
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
-#: How the CLI says that a hook refused the prompt; until 2.1.119, the second is a user entry.
+#: How the CLI says that a hook refused the prompt. Until 2.1.119, it logs the second as a user
+#: entry.
 TURNED_AWAY: Final = ("UserPromptSubmit operation blocked by hook", "Operation stopped by hook")
-TYPED: Final = frozenset({"permissionMode", "todos"})  # of user entries, only prompts have one
+PROMPT_FIELDS: Final = frozenset({"permissionMode", "todos"})  # a prompt that was typed has one
 TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # ways to leave the prompt queue
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
 #: How user entries begin that the CLI wrote.
@@ -83,7 +84,7 @@ def _user(entry: Facts) -> tuple[str, Facts]:
     text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
     if not text or text.startswith(NOT_TYPED):
         return "note", {}
-    if text.startswith(TURNED_AWAY) and not TYPED & entry.keys():
+    if text.startswith(TURNED_AWAY) and not PROMPT_FIELDS & entry.keys():
         return "said refusal", {}
     if text.startswith("<task-notification>"):
         return "said prompt", _turn(entry)
