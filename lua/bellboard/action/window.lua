@@ -12,9 +12,9 @@ local M = {}
 
 local api = vim.api
 
-local OWNERS = 200 -- ms in which the owner of a terminal may change the mode
+local SETTLES = 200 -- ms in which the plugin that owns a terminal may still change the mode
 
-local entered = 0 -- terminals
+local entered = 0 -- how many terminals: only the newest timer cleans up
 
 --- A window that already shows the buffer: the current one, one in this tab, or any.
 ---@param buf integer
@@ -95,7 +95,7 @@ local function insert(buf)
   vim.on_key(function(_, typed)
     is_pressed = is_pressed or guards.is_key(typed)
   end, namespace)
-  again() -- it may end before it has begun
+  again() -- the owner may end the mode before Neovim has entered it
   local group = api.nvim_create_augroup('bellboard.insert', {})
   local once = { group = group, pattern = 't:nt', once = true, callback = again }
   api.nvim_create_autocmd('ModeChanged', once)
@@ -104,7 +104,7 @@ local function insert(buf)
       vim.on_key(nil, namespace)
       api.nvim_create_augroup('bellboard.insert', {})
     end
-  end, OWNERS)
+  end, SETTLES)
 end
 
 ---@param buf integer

@@ -4,6 +4,8 @@ local M = {}
 --- Most urgent first.
 ---@type bellboard.Status[]
 M.statuses = { 'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle' }
+---@alias bellboard.Grouping 'urgency'|'repository'|'none'
+---@alias bellboard.Sorting 'urgency'|'recent'|'name'
 ---@type bellboard.Grouping[]
 M.groupings = { 'urgency', 'repository', 'none' }
 ---@type bellboard.Sorting[]

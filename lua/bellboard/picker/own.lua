@@ -155,7 +155,7 @@ local function no_completion(buf)
     callback = vim.schedule_wrap(function()
       local off = vim.tbl_get(package.loaded, 'cmp', 'setup', 'buffer')
       if off and api.nvim_get_current_buf() == buf then
-        pcall(off, { enabled = false }) -- of the current one
+        pcall(off, { enabled = false }) -- it takes no buffer
       end
     end),
   })

@@ -4,6 +4,7 @@ local rules = require('bellboard.config.rules')
 
 local M = {}
 
+---@type bellboard.Status[] most urgent first
 M.statuses = rules.statuses
 
 local rank = {}

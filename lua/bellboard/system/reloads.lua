@@ -1,5 +1,5 @@
--- Ends what these modules have opened and started once they are loaded again, as when a plugin
--- manager reloads plugins.
+-- When the plugin is loaded again, as by `:Lazy reload`, ends what the modules loaded before have
+-- opened and started. (action/reload.lua is about files in buffers.)
 local textlock = require('bellboard.system.textlock')
 
 local M = {}

@@ -22,10 +22,10 @@ M.replace = function(buf, lines)
   vim.bo[buf].modifiable = false
 end
 
---- Close the windows of a buffer once this plugin is loaded again: its keys would act on what was
---- loaded before.
+--- Have the windows of a buffer closed once this plugin is loaded again: its keys would act on what
+--- was loaded before.
 ---@param buf integer
-M.mark = function(buf)
+M.close_on_reload = function(buf)
   vim.b[buf].bellboard_view = true
 end
 
@@ -35,7 +35,7 @@ end
 M.buffer = function(lines)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'wipe', true -- it is off in `nvim -M`
-  M.mark(buf)
+  M.close_on_reload(buf)
   if lines then
     M.replace(buf, lines)
   end

@@ -4,9 +4,6 @@ local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
----@alias bellboard.Grouping 'urgency'|'repository'|'none'
----@alias bellboard.Sorting 'urgency'|'recent'|'name'
-
 ---@class bellboard.BoardChoice what the user wants to see
 ---@field group bellboard.Grouping
 ---@field sort bellboard.Sorting

@@ -22,8 +22,8 @@ local function nvim_notify()
   return is_there and not is_noice and theirs or nil
 end
 
---- Whether nvim-notify still shows it. It would show nothing in place of one that it does not,
---- and a record stands for another text once its history has been cleared.
+--- Whether nvim-notify shows that notification. To replace one that is gone would show nothing; and
+--- once its history is cleared, its numbers are given to other notifications.
 ---@param toast bellboard.Toast
 ---@param theirs table
 ---@return boolean
@@ -53,7 +53,7 @@ M.options = function(id)
   return { replace = toast.record, on_open = theirs and on_open or nil }
 end
 
---- Remember it.
+--- Remember what was shown, and what vim.notify returned for it.
 ---@param id string
 ---@param text string
 ---@param record any

@@ -5,7 +5,7 @@ local place = require('bellboard.view.place')
 
 local M = {}
 
-local say, marked = parts.say, parts.marked
+local add_text, add_marked = parts.add_text, parts.add_marked
 
 ---@class bellboard.Draft what the user has chosen so far
 ---@field chosen table<integer, table<integer, true>> by question, its options
@@ -21,9 +21,9 @@ local say, marked = parts.say, parts.marked
 local function question_of(question, at, draft, width, rows)
   local here = { question = at }
   if (question.header or '') ~= '' then
-    say(rows, question.header, width, 'BellboardHeading', '', here)
+    add_text(rows, question.header, width, 'BellboardHeading', '', here)
   end
-  say(rows, question.text, width, nil, '', here)
+  add_text(rows, question.text, width, nil, '', here)
   local chosen, typed = draft.chosen[at] or {}, draft.typed[at]
   for nth, option in ipairs(question.options or {}) do
     local is = chosen[nth] and not typed
@@ -31,13 +31,13 @@ local function question_of(question, at, draft, width, rows)
     local spot = { question = at, option = nth }
     -- Keys are single digits: "12" would choose option 1, and then option 2 of the next question.
     local head = ('%s%s %s '):format(parts.INDENT, nth <= 9 and nth or ' ', mark)
-    marked(rows, head, option.label, width, spot, is and 'BellboardChosen' or nil)
+    add_marked(rows, head, option.label, width, spot, is and 'BellboardChosen' or nil)
     if (option.description or '') ~= '' then
-      say(rows, option.description, width, 'BellboardDim', (' '):rep(#head), spot)
+      add_text(rows, option.description, width, 'BellboardDim', (' '):rep(#head), spot)
     end
   end
   if typed then
-    marked(rows, parts.INDENT .. '> ', typed, width, here, 'BellboardChosen')
+    add_marked(rows, parts.INDENT .. '> ', typed, width, here, 'BellboardChosen')
   end
 end
 
@@ -63,9 +63,9 @@ local function form_of(request, draft, width, rows)
     local kind = field.options and #field.options > 0 and 'choose' or field.type or 'string'
     local text = value == nil and ('(%s)'):format(kind) or WORDS[value] or tostring(value)
     local group = value == nil and 'BellboardDim' or 'BellboardChosen'
-    marked(rows, head, text == '' and '""' or text, width, { field = nth }, group)
+    add_marked(rows, head, text == '' and '""' or text, width, { field = nth }, group)
     if (field.description or '') ~= '' then
-      say(rows, field.description, width, 'BellboardDim', parts.INDENT:rep(2), { field = nth })
+      add_text(rows, field.description, width, 'BellboardDim', parts.INDENT:rep(2), { field = nth })
     end
   end
 end
@@ -99,8 +99,8 @@ end
 ---@return bellboard.Row[]
 M.rows = function(session, request, draft, width, title)
   local rows = {}
-  say(rows, title, width, 'BellboardHeading')
-  say(rows, asker(session, request), width, 'BellboardDim')
+  add_text(rows, title, width, 'BellboardHeading')
+  add_text(rows, asker(session, request), width, 'BellboardDim')
   for _, part in ipairs(request.parts or {}) do
     rows[#rows + 1] = parts.row('')
     parts.add(part, width, rows)

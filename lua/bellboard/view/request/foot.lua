@@ -49,7 +49,7 @@ local function choice(rows, lhs, words, foot, width)
   local wide = math.max(4, cells.width(lhs) + 2)
   lhs = (foot.is_over or foot.is_only_there) and '' or lhs
   local group, key = foot.is_over and 'BellboardDim' or nil, not foot.can and 'BellboardDim' or nil
-  parts.marked(rows, cells.fit(lhs, wide), words, width, nil, group, key)
+  parts.add_marked(rows, cells.fit(lhs, wide), words, width, nil, group, key)
 end
 
 --- What the key that fills in does here, if anything.
@@ -118,7 +118,7 @@ local function beside(rows, request, width)
     what,
     M.key_of('close') or ':q'
   )
-  parts.say(rows, #request.parts > 1 and text or nil, width, 'BellboardStatus')
+  parts.add_text(rows, #request.parts > 1 and text or nil, width, 'BellboardStatus')
 end
 
 --- All rows below a request.
@@ -131,10 +131,10 @@ M.rows = function(request, foot, width)
   if foot.is_diff then
     beside(rows, request, width)
   end
-  parts.say(rows, foot.status, width, 'BellboardStatus')
+  parts.add_text(rows, foot.status, width, 'BellboardStatus')
   local go = M.key_of('go')
   local there = ('It can only be answered there%s.'):format(go and ': press ' .. go or '')
-  parts.say(rows, foot.is_only_there and there or nil, width, 'BellboardStatus')
+  parts.add_text(rows, foot.is_only_there and there or nil, width, 'BellboardStatus')
   for _, each in ipairs(request.choices or {}) do
     local lhs, reply = foot.keys[each.id] and M.key_of(foot.keys[each.id]), M.key_of('reply')
     local is_twofold = each.needs == 'message?' and reply ~= nil

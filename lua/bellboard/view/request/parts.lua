@@ -1,4 +1,5 @@
--- The rows of what a request is about: commands, texts, files, diffs, plans.
+-- How rows of a request are made; and those of what it is about: commands, texts, files, diffs,
+-- plans.
 local cells = require('bellboard.view.cells')
 local wrap = require('bellboard.view.request.wrap')
 
@@ -45,7 +46,7 @@ end
 ---@param group? string
 ---@param indent? string
 ---@param spot? bellboard.Spot
-M.say = function(rows, text, width, group, indent, spot)
+M.add_text = function(rows, text, width, group, indent, spot)
   indent = indent or ''
   for _, each in ipairs(text and wrap.text(text, width - #indent) or {}) do
     local row = M.row(indent .. each.text, group)
@@ -62,7 +63,7 @@ end
 ---@param spot bellboard.Spot|nil
 ---@param group? string
 ---@param key? string group of the mark
-M.marked = function(rows, head, text, width, spot, group, key)
+M.add_marked = function(rows, head, text, width, spot, group, key)
   local blank = (' '):rep(cells.width(head))
   for nth, each in ipairs(wrap.text(text, width - #blank)) do
     local start = nth == 1 and head or blank
@@ -187,10 +188,10 @@ end
 ---@param rows bellboard.Row[] changed
 M.head = function(part, width, rows)
   local head = vim.trim((part.label or '') .. '  ' .. (part.path or ''))
-  M.say(rows, head ~= '' and head or nil, width, 'BellboardHeading')
+  M.add_text(rows, head ~= '' and head or nil, width, 'BellboardHeading')
   if part.warnings and #part.warnings > 0 then
     local text = ' ! hidden in it: ' .. table.concat(part.warnings, ', ') .. ' '
-    M.say(rows, text, width, 'BellboardHidden')
+    M.add_text(rows, text, width, 'BellboardHidden')
   end
 end
 
