@@ -425,7 +425,7 @@ def test_a_neovim_that_cannot_show_it(nvim: Editors, state: str, words: str) -> 
     assert text.endswith(f"tty {tty}, cwd /srv, nvim {session['nvim']}")
 
 
-def test_the_editor_stays_responsive_while_a_neovim_does_not_answer(nvim: Editors) -> None:
+def test_the_editor_stays_responsive_while_a_neovim_does_not_respond(nvim: Editors) -> None:
     """The call itself returns at once."""
     there, here = nvim(config=QUIET, ui=False), nvim(config=QUIET, ui=False)
     tty = there.lua(TERMINAL)[1]

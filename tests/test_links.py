@@ -66,7 +66,7 @@ def test_the_sessions_of_a_machine_are_shown_as_it_shows_them(start: Start, dev:
     eventually(lambda: host.live == news, "news")
 
 
-def test_a_machine_that_does_not_answer_is_named_in_health(start: Start, dev: FarFeed) -> None:
+def test_a_machine_that_does_not_respond_is_named_in_health(start: Start, dev: FarFeed) -> None:
     (dev.folder / "dead").write_text("ssh: connect to host dev: \x1b[31mNo route to host")
     host = start()
     host.says("ssh: connect to host dev: No route to host")

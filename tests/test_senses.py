@@ -33,7 +33,7 @@ from test_lookout import Desk, run
 
 
 @pytest.mark.tmux
-def test_a_server_that_does_not_answer_blocks_nothing(
+def test_a_server_that_does_not_respond_blocks_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked for its panes beside the event loop."""

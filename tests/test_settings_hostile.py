@@ -41,8 +41,8 @@ def test_a_number_without_end_is_an_error_with_its_line(home: Home, command: str
     assert "internal error" not in told
 
 
-def test_nor_does_the_name_of_its_folder(home: Home) -> None:
-    """Which is printed with each file that is written or kept."""
+def test_the_name_of_a_project_folder_does_not_reach_the_terminal(home: Home) -> None:
+    """It is printed with each file that is written or kept."""
     folder = home.project / "\x9b2J\u202egnp"
     (folder / ".claude").mkdir(parents=True)
     (folder / ".claude/settings.json").write_text("{}")

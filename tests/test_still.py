@@ -327,7 +327,7 @@ def commanded(home: Home, *words: str, **environ: str) -> tuple[int, str, float]
     return done.returncode, done.stdout + done.stderr, time.monotonic() - began
 
 
-def test_commands_name_a_state_folder_that_does_not_answer(home: Home, mount: HungMount) -> None:
+def test_commands_name_a_state_folder_that_does_not_respond(home: Home, mount: HungMount) -> None:
     """In time, each time, and leaving one process behind that waits for it."""
     place = mount.place / "board"
     (mount.source / "board").mkdir(0o700)
@@ -346,7 +346,7 @@ def test_commands_name_a_state_folder_that_does_not_answer(home: Home, mount: Hu
     eventually(lambda: "does not respond" not in commanded(home, "status", **where)[1], "an answer")
 
 
-def test_commands_name_a_folder_of_tmux_that_does_not_answer(home: Home, mount: HungMount) -> None:
+def test_commands_name_a_folder_of_tmux_that_does_not_respond(home: Home, mount: HungMount) -> None:
     mount.hang()
     code, text, took = commanded(home, "tmux", "--apply", TMUX="", TMUX_TMPDIR=str(mount.place))
     assert code == 1

@@ -409,7 +409,9 @@ def test_explain_wraps_on_narrow_terminals(
 
 
 @pytest.mark.pure
-def test_without_a_session_it_says_how_to_start(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_session_the_text_for_a_first_run_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     terminal.show_list([], NOW, first_run=" No sessions yet.\n\n 1  Start\n")
     assert capsys.readouterr().out == " No sessions yet.\n\n 1  Start\n"
 

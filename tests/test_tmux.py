@@ -92,7 +92,7 @@ def test_when_the_server_is_gone_so_are_its_panes(tmux: Server, ours: Tmux, home
     assert not panes.is_due(40.0, "relative")
 
 
-def test_a_server_that_does_not_answer_is_left_alone(
+def test_a_server_that_does_not_respond_is_left_alone(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It must neither stop the host nor end the sessions in it."""

@@ -167,7 +167,7 @@ def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
     assert before == set_there(tmux)
 
 
-def test_a_server_that_does_not_answer_is_reported(tmux: Server, room: Room) -> None:
+def test_a_server_that_does_not_respond_is_reported(tmux: Server, room: Room) -> None:
     """Nothing is taken for free, and nothing for removed, that could not be looked at."""
     tmux.open(["sh"], session="one")
     room.bellboard("tmux", "--apply")

@@ -94,7 +94,7 @@ def variables(_: Random, poison: dict[str, str], command: str) -> Case:
                 timeout=2 * ANSWER,
             )
         except subprocess.TimeoutExpired:
-            raise Fallen(f"`bellboard {command}` did not answer") from None
+            raise Fallen(f"`bellboard {command}` did not respond") from None
         words = (done.stdout + done.stderr).decode("utf-8", "replace")
         if trace.exists():
             raise Fallen(f"it ran {trace.read_text()} of the project")

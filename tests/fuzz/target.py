@@ -253,7 +253,7 @@ class Target:
             asked.wait(ANSWER * leniency(LEAST))
         except subprocess.TimeoutExpired:  # it may ignore all signals until the case is undone
             asked.kill()
-            raise Fallen(f"`bellboard {command}` did not answer") from None
+            raise Fallen(f"`bellboard {command}` did not respond") from None
         self._others.remove(asked)
         words = said.read_text(errors="replace")
         if "Traceback" in words or asked.returncode not in codes:
