@@ -63,7 +63,7 @@ form answer      | .       | .         | move_on   | move_on   | .         | .  
 nudge            | ask     | .         | remind    | confirm   | .         | .         | .          | remind
 choice           | .       | choose    | choose    | choose    | choose    | choose    | choose     | choose
 idle nudge       | .       | .         | missed    | .         | .         | .         | .          | missed
-rest             | .       | .         | finish    | finish    | .         | .         | .          | finish
+rest             | .       | amend     | finish    | finish    | .         | .         | .          | finish
 
 agent start      | .       | enlist    | enlist    | enlist    | enlist    | enlist    | enlist     | enlist
 agent stop       | .       | dismiss   | dismiss   | dismiss   | dismiss   | dismiss   | dismiss    | dismiss
@@ -95,8 +95,8 @@ said end         | .       | amend     | hear_end  | .         | .         | .  
 said queue       | .       | dequeue   | dequeue   | dequeue   | dequeue   | dequeue   | dequeue    | dequeue
 said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .         | sent_on    | sent_on
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
-said failure     | .       | .         | fail_late | fail_late | fail_late | .         | .          | fail_late
-said cancel      | .       | .         | esc_late  | esc_late  | esc_late  | .         | .          | esc_late
+said failure     | .       | amend     | fail_late | fail_late | fail_late | .         | .          | fail_late
+said cancel      | .       | amend     | esc_late  | esc_late  | esc_late  | .         | .          | esc_late
 said refusal     | .       | .         | reject    | reject    | .         | .         | .          | reject
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..events import Event
 from ..options import Options
 from ..session import NO_WORK, Process, Session, own
@@ -23,6 +25,9 @@ from .steps import (
     turn_to_work,
 )
 from .tools import of_agents, survivors
+
+#: An Esc that is known is followed by these as well, so they only amend an end that was inferred.
+FOLLOWS_ESC: Final = frozenset({"rest", "said failure", "said cancel"})
 
 
 def finish(s: Session, e: Event, o: Options) -> str | None:
@@ -103,16 +108,17 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
         s.wakeups = e.wakeups
     if not _decides(s, e, o):
         return recount(s, e, o) if e.kind == "stop" else "no turn was running"
-    if e.kind in ("stop", "said end"):  # an interrupted turn has neither
+    if e.kind in ("stop", "said end", "rest"):  # an interrupted turn has no stop and no said end
         complete(s, e.t)
         return None
-    return fail(s, e, o)
+    return esc_late(s, e, o) if e.kind == "said cancel" else fail(s, e, o)
 
 
 def _decides(s: Session, e: Event, o: Options) -> bool:
     """Return whether it tells how the last turn ended, which was only inferred."""
     unheard = e.kind == "said end" and not s.hooked and e.t >= s.active
-    if not (s.interrupted or s.presumed or unheard) or e.t < max(s.began, s.started):
+    broken_off = s.interrupted and e.kind not in FOLLOWS_ESC
+    if not (broken_off or s.presumed or unheard) or e.t < max(s.began, s.started):
         return False
     if s.presumed and e.prompt_id and e.prompt_id == s.prompt_id:
         return True  # on a busy machine its hook may start much later
