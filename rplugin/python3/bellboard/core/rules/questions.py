@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import APPROVAL_CLASS, Options
-from ..session import ABSENT, Block, Session, oldest, own, says
+from ..session import ABSENT, Block, Session, oldest, own
 from .ends import release
 from .matching import agent_of_form, is_answer, may_be_dialog_of, named
 from .steps import (
@@ -116,9 +116,9 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
 
 def choose(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a notification of a choice that no hook had reported."""
-    # An agent view also sends those of other sessions. A session that asks in the same words itself
-    # has "waiting" in its file. Without such words, the file is not asked: it may be read late.
-    if e.about == "elsewhere" and says(s) != "waiting":
+    # An agent view sends those of all background sessions. The words alone decide: a session file
+    # may be read late, and its dialog may be another question, or one that the user opened.
+    if e.about == "elsewhere":
         return "another session is asking"
     return ask(s, e, o)
 

@@ -56,9 +56,9 @@ NOTIFICATIONS: Final = {
     "elicitation_complete": "form answer",
     "elicitation_response": "form answer",
 }
-#: How an agent view says that another session asks. Only one question of a session's own reads the
-#: same, "Teammate setup needs your input", and that one is in its session file at once.
-ELSEWHERE: Final = re.compile(r" needs your input(?::|$)")
+#: How an agent view says that another session asks. A session says it otherwise when it asks
+#: itself, except for the setup of a team.
+ELSEWHERE: Final = re.compile(r"(?<!\ATeammate setup) needs your input$| needs your input:")
 #: How the reminder of a tool's dialog reads; those of other dialogs name what they are.
 OF_TOOL: Final = re.compile("permission|approval for the plan|enter plan mode|your attention")
 WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
