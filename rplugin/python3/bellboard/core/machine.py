@@ -75,7 +75,7 @@ agent request    | ask     | ask       | ask       | ask       | ask       | ask
 task             | .       | count     | count     | count     | count     | count     | count      | count
 task done        | .       | count     | count     | count     | count     | count     | count      | count
 teammate idle    | .       | retire    | retire    | retire    | retire    | retire    | retire     | retire
-note             | .       | .         | .         | .         | .         | .         | .          | .
+note             | .       | .         | assign    | assign    | .         | .         | .          | .
 
 registry busy    | work    | go_busy   | go_on     | answered  | go_busy   | go_busy   | go_busy    | go_busy
 registry idle    | begin   | settle    | settle    | settle    | .         | .         | settle     | settle

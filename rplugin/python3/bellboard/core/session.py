@@ -41,7 +41,9 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     early: bool = False  # hooks run before it asks; another event follows once it does
     waits: bool = False  # a hook of the user may answer it first, or other dialogs are before it
     queued: bool = False  # it was shown, and other dialogs are shown before it now
-    passed: bool = False  # another dialog was shown after it: it is answered, or a hook holds it
+    passed: bool = (
+        False  # it is not the open dialog: a later one is, a hook holds it, or a program decides
+    )
     inferred: bool = False
     sent: bool = False  # an answer was given to it, and may still count
     key: int = 0

@@ -43,6 +43,7 @@ RULES: Final[dict[str, Rule]] = {
         turn.compacted,
         turn.fade,
         questions.ask,
+        questions.assign,
         questions.offer,
         questions.choose,
         questions.remind,

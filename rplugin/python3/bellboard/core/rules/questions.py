@@ -52,8 +52,6 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
     over = max(s.over, s.began, s.answered if by_file else 0.0) if not e.agent else 0.0
     if s.turn != ABSENT and e.t < over - o.swap:
         return "older than its answer"
-    if s.reviewer == "program" and e.kind in REVIEWED:
-        return "a program decides that, so nobody is asked"
     if has_finished(s, e):
         return "its tool has finished since"
     block = named(s, e, o)
@@ -63,6 +61,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
     p = own(s)
     shown = by_file or e.kind == "choice" or any(b.shown for b in same.values())
     shown = shown or (p is not None and p.says == "waiting" and p.at >= e.t - o.hold)
+    delegated = s.reviewer == "program" and e.kind in REVIEWED and not shown
     newest = block if e.request or not known else known
     block = replace(
         block,
@@ -76,6 +75,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         reminded=e.kind == "nudge" or bool(known and known.reminded),
         early=not shown and (e.early or is_asked_later(e) or is_refused(s, e)),
     )
+    block = left_to_program(block) if delegated else block
     s.blocks = {k: b for k, b in s.blocks.items() if k not in same} | {slot: block}
     if e.kind in ("question", "agent question"):
         begin_tool(s, e)
@@ -89,7 +89,25 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
             take_back_end(s, e.t)
         s.active = max(s.active, e.t)
         s.prompt_id = e.prompt_id or s.prompt_id
-    return None
+    return "a program decides that, so nobody is asked" if delegated else None
+
+
+def left_to_program(b: Block) -> Block:
+    """Return a question that is not for a person; who decides may have been read too late."""
+    return replace(b, shown=False, waits=True, passed=True, pipe="")
+
+
+def assign(s: Session, e: Event, o: Options) -> str | None:
+    """Who decides on the permissions of this turn, you or a program, is known only now."""
+    is_left = e.reviewer == "program"
+    asked = [(k, b) for k, b in s.blocks.items() if e.reviewer and b.key and b.since >= e.t]
+    changed = {
+        k: left_to_program(b) if is_left else replace(b, waits=False, passed=False)
+        for k, b in asked
+        if b.asks == "permission" and b.passed != is_left and not b.queued
+    }
+    s.blocks = {**s.blocks, **changed}
+    return None if changed else "for information only"
 
 
 def is_asked_later(e: Event) -> bool:
