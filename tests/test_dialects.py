@@ -407,3 +407,12 @@ def test_half_a_character_loses_no_event(dialect: Dialect) -> None:
         event = decoded(dialect, payload, name)
         half = decoded(dialect, json.dumps(halved(json.loads(payload))).encode(), name)
         assert half.kind == event.kind, payload
+
+
+def test_no_entry_that_says_something_is_skipped_unread() -> None:
+    """Whatever the cases show of a log would also be read from its file."""
+    for case in read_lines(TRACES / "clis.jsonl"):
+        for said in (x["transcript"] for x in case["trace"] if "transcript" in x):
+            dialect, raw = dialect_of(said["agent"]), json.dumps(said["entry"]).encode()
+            if dialect.entry("s1", said["entry"], 1.0, 1.0).kind != "note":
+                assert not dialect.is_noise(raw), raw

@@ -226,7 +226,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
 
 
 def reject(s: Session, e: Event, o: Options) -> str | None:
-    """A hook of the user refused the prompt, so it starts no turn."""
+    """A hook of the user refused the prompt, or stopped the turn."""
     if e.t < s.began:
         return "older than the prompt"
     is_sure = s.prompt_id or any(not t.agent for t in s.tools.values())
@@ -239,6 +239,7 @@ def reject(s: Session, e: Event, o: Options) -> str | None:
         s.held = "refused"  # its session file says when it is at rest
     else:
         rest(s, e.t, interrupted=True)
+        s.presumed = True  # some CLIs also report a normal end, after a refusal within the turn
     return None
 
 

@@ -1,7 +1,7 @@
 """Decode the lines that Gemini CLI appends to the log of a chat: they say how a turn ended.
 
-A line may repeat the whole chat, and entries may be written again; only the two kinds that end a
-turn are read.  This file does no I/O and knows no clock.
+A line may repeat the whole chat, and entries may be written again; only the kinds that end a turn
+are read.  This file does no I/O and knows no clock.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from ....core.events import Event
 from ....core.lenient import Facts, text_of, time_of
 
 CANCELLED: Final = "Request cancelled."
+#: How the CLI says that a hook of the user refused the prompt, or stopped the turn.
+STOPPED: Final = ("Agent execution blocked:", "Agent execution stopped:")
 HEAD: Final = 200  # bytes that include the type of an entry
-READ: Final = (b'"type":"error"', b'"type":"info"')
+READ: Final = (b'"type":"error"', b'"type":"info"', b'"type":"warning"')
 
 
 def is_noise(raw: bytes) -> bool:
@@ -31,5 +33,7 @@ def entry(session_id: str, entry: Facts, t: float, now: float) -> Event:
         kind, facts["error"] = "said failure", line(said) or "unknown"
     elif name == "info" and said == CANCELLED:
         kind = "said cancel"
+    elif name in ("info", "warning") and said.startswith(STOPPED):
+        kind = "said refusal"
     at = time_of(entry.get("timestamp")) or t
     return Event(kind, f"transcript {name[:60]}", at, now, session_id, **facts)
