@@ -28,6 +28,9 @@ def named(s: Session, e: Event, o: Options) -> Block:
         # The dialog may be a later one of an agent, but a main thread that keeps working is not
         # asking. Our hook may run late, if another one decides that it asks.
         found = [(i, t) for i, t in found if t.agent or not e.at or t.since <= e.at + o.settle]
+        if not e.tool_id and e.detail:  # of those that run, a hook may have denied the others
+            told = [(i, t) for i, t in found if (t.detail, t.agent) == (e.detail, e.agent)]
+            found = told if len(told) == 1 else found
         found = found if len(found) == 1 else []
     slot, tool = found[-1] if found else ("", None)
     tool_id = e.tool_id or (slot if "?" not in slot else "")
