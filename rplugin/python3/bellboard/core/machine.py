@@ -60,7 +60,7 @@ question         | ask     | ask       | ask       | ask       | ask       | ask
 request          | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 form             | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 form answer      | .       | .         | move_on   | move_on   | .         | .         | .          | move_on
-nudge            | ask     | .         | remind    | confirm   | .         | .         | .          | remind
+nudge            | ask     | recall    | remind    | confirm   | recall    | recall    | recall     | remind
 choice           | .       | choose    | choose    | choose    | choose    | choose    | choose     | choose
 idle nudge       | .       | .         | missed    | .         | .         | .         | .          | missed
 rest             | .       | amend     | finish    | finish    | .         | .         | .          | finish
@@ -146,7 +146,6 @@ NOTHING: Final = {
     "compacted": "no compaction is running",
     "batch": "no turn is running",
     "form answer": "nothing was asked",
-    "nudge": "only a running turn can ask that",
     "idle nudge": "already at rest",
     "rest": "already at rest",
     "agent start": "a subagent does not start a session",

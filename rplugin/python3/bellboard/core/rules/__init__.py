@@ -47,6 +47,7 @@ RULES: Final[dict[str, Rule]] = {
         questions.offer,
         questions.choose,
         questions.remind,
+        questions.recall,
         questions.confirm,
         questions.show,
         questions.move_on,

@@ -9,9 +9,11 @@ import re
 
 from ..events import SPAWNS, Event
 from ..options import Options
-from ..session import Block, Session
+from ..session import Block, Session, own
 from .steps import is_of_file
 from .tools import had_finished, name_of
+
+UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not answered
 
 
 def named(s: Session, e: Event, o: Options) -> Block:
@@ -60,6 +62,14 @@ def may_be_dialog_of(b: Block, e: Event) -> bool:
     if b.tool_id and e.tool_id and b.tool_id != e.tool_id:
         return False
     return not (b.key or b.inferred) or (not b.tool and b.agent == e.agent)
+
+
+def is_of_open_dialog(s: Session, e: Event) -> bool:
+    """Return whether this is of a dialog that no tool opened, since the last answer."""
+    p = own(s)
+    if p is None or p.says != "waiting" or e.about == "tool":
+        return False
+    return s.unreminded < p.at <= e.t - UNANSWERED
 
 
 def is_answer(s: Session, b: Block, e: Event) -> bool:

@@ -17,7 +17,14 @@ from ..events import Event
 from ..options import APPROVAL_CLASS, Options
 from ..session import ABSENT, Block, Session, oldest, own
 from .ends import release
-from .matching import agent_of_form, is_answer, may_be_dialog_of, named
+from .matching import (
+    UNANSWERED,
+    agent_of_form,
+    is_answer,
+    is_of_open_dialog,
+    may_be_dialog_of,
+    named,
+)
 from .steps import (
     ask_on,
     end_questions,
@@ -39,7 +46,6 @@ ASKED_LATER = ("question", "agent question")
 OWN_DIALOGS = frozenset({"", "cli", "sdk-cli"})  # entrypoints without such a program; "": not known
 PRINTS = "sdk-cli"  # the entrypoint of a run that only prints its result
 REVIEWED = ("request", "agent request")
-UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not answered
 
 
 def ask(s: Session, e: Event, o: Options) -> str | None:
@@ -154,12 +160,11 @@ def remind(s: Session, e: Event, o: Options) -> str | None:
     return confirm(s, e, o) if asked else ask(s, e, o)
 
 
-def is_of_open_dialog(s: Session, e: Event) -> bool:
-    """Return whether a reminder is of a dialog, not a tool's, that opened after the last answer."""
-    p = own(s)
-    if p is None or p.says != "waiting" or e.about == "tool":
-        return False
-    return s.unreminded < p.at <= e.t - UNANSWERED
+def recall(s: Session, e: Event, o: Options) -> str | None:
+    """A subagent asks you; the turn itself is over."""
+    if all(b.shown or b.passed for b in s.blocks.values()):
+        return "only a running turn can ask that"
+    return remind(s, e, o)
 
 
 def confirm(s: Session, e: Event, o: Options) -> str | None:
