@@ -65,7 +65,7 @@ def may_be_dialog_of(b: Block, e: Event) -> bool:
 
 
 def is_of_open_dialog(s: Session, e: Event) -> bool:
-    """Return whether this is of a dialog that no tool opened, since the last answer."""
+    """Return whether a reminder is of a dialog, not a tool's, that opened after the last answer."""
     p = own(s)
     if p is None or p.says != "waiting" or e.about == "tool":
         return False
