@@ -72,6 +72,7 @@ const forget = (ids, linger) => {
 
 export const Bellboard = async ({ client, directory }) => {
   const parents = {} // session of a subagent → the session that its terminal shows
+  const entered = {} // session → a message that it has not begun to work on
   const answered = {} // session → whether the model has answered its prompt to the end
   const latest = {} // session → its status, if nothing else was reported since
 
@@ -93,6 +94,14 @@ export const Bellboard = async ({ client, directory }) => {
     })
   }
 
+  // A message is a prompt once its session works on it: others are only added, by plugins as well.
+  const begin = (sessionID) => {
+    const text = entered[sessionID]
+    if (text === undefined) return
+    delete entered[sessionID]
+    answered[sessionID] = false
+    say("chat.message", { sessionID, text })
+  }
   const heard = ({ type, properties }) => {
     const id = properties.requestID ?? properties.id
     const parent = type === "session.created" && properties.info?.parentID
@@ -103,6 +112,7 @@ export const Bellboard = async ({ client, directory }) => {
     if (said.role === "assistant" && said.time?.completed)
       // One that was stopped between two tries has neither an error nor a reason to finish.
       answered[said.sessionID] = !said.error && !!said.finish && said.finish !== "tool-calls"
+    if (properties.status?.type === "busy") begin(properties.sessionID)
     const isOver = type === "session.idle" || properties.status?.type === "idle"
     if (isOver && !parents[properties.sessionID])
       say(type, { ...properties, answered: answered[properties.sessionID] })
@@ -119,9 +129,7 @@ export const Bellboard = async ({ client, directory }) => {
     event: guarded(({ event }) => heard(event)),
     "chat.message": guarded((input, output) => {
       const typed = (output?.parts ?? []).filter((part) => !part.synthetic) // not files it names
-      const text = typed.map((part) => part.text ?? "").join(" ")
-      answered[input.sessionID] = false
-      say("chat.message", { sessionID: input.sessionID, text })
+      entered[input.sessionID] = typed.map((part) => part.text ?? "").join(" ")
     }),
     "tool.execute.before": guarded(({ sessionID, tool, callID }, output) => {
       const args = output?.args ?? {}

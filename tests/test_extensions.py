@@ -247,15 +247,27 @@ def test_a_plugin_uses_nothing_of_the_current_folder(
     assert [path.name for path in script.parent.iterdir()] == ["emit"]
 
 
+def about(session: str, name: str, **given: Any) -> dict[str, Any]:
+    """Return an event of OpenCode."""
+    return {"type": name, "properties": {"sessionID": session, **given}}
+
+
+def state(session: str, word: str) -> dict[str, Any]:
+    return about(session, "session.status", status={"type": word})
+
+
+def prompt(session: str, *parts: dict[str, Any]) -> list[Any]:
+    """Return a prompt, and that it is worked on."""
+    given = parts or ({"type": "text", "text": "go on"},)
+    return [[MESSAGE, {"sessionID": session}, {"parts": given}], state(session, "busy")]
+
+
 def test_a_subagent_of_a_subagent_in_opencode_is_not_listed(plays: Plays) -> None:
     """Its terminal shows the first of them; half a character is not reported."""
 
     def created(session: str, parent: str | None) -> dict[str, Any]:
         info = {"id": session, "directory": "/home/u/proj", "parentID": parent}
         return {"type": "session.created", "properties": {"info": info}}
-
-    def about(session: str, name: str, **given: Any) -> dict[str, Any]:
-        return {"type": name, "properties": {"sessionID": session, **given}}
 
     error = {"name": "APIError", "data": {"message": "x" * 3999 + "\U0001f600"}}
     told = plays(
@@ -274,15 +286,14 @@ def test_a_subagent_of_a_subagent_in_opencode_is_not_listed(plays: Plays) -> Non
 def test_an_opencode_subagent_that_continues_after_a_restart_is_not_listed(plays: Plays) -> None:
     """Nothing says that it is created. One that somebody prompts is one, whoever names it."""
 
-    def prompt(session: str) -> list[Any]:
-        return [MESSAGE, {"sessionID": session}, {"parts": [{"type": "text", "text": "go on"}]}]
-
     def task(session: str, goes_on: str) -> list[Any]:
         about = {"sessionID": session, "tool": "task", "callID": goes_on}
         return ["tool.execute.before", about, {"args": {"task_id": goes_on}}]
 
-    resumed = [prompt("s1"), task("s1", "s2"), prompt("s2"), task("s2", "s3"), prompt("s3")]
-    others = [prompt("s4"), task("s4", "s1"), prompt("s1"), task("s4", "s4"), prompt("s4")]
+    first, *deeper = (prompt(f"s{number}") for number in (1, 2, 3))
+    resumed = [*first, task("s1", "s2"), *deeper[0], task("s2", "s3"), *deeper[1]]
+    own = prompt("s4")
+    others = [*own, task("s4", "s1"), *first, task("s4", "s4"), *own]
     told = [each for each in plays("opencode", resumed + others) if each["type"] == MESSAGE]
     parents = [(each["properties"]["sessionID"], each.get("parent")) for each in told]
     agents = [("s2", "s1"), ("s3", "s1")]
@@ -295,13 +306,31 @@ def test_of_a_prompt_in_opencode_only_what_its_user_typed_is_reported(plays: Pla
     typed = {"type": "text", "text": "look at @keys.txt"}
     added = ({"type": "text", "text": text, "synthetic": True} for text in ("Read", "secret"))
     file = {"type": "file", "url": "file:///home/u/proj/keys.txt", "mime": "text/plain"}
-    told = plays("opencode", [[MESSAGE, {"sessionID": "s1"}, {"parts": [typed, *added, file]}]])
+    told = plays("opencode", prompt("s1", typed, *added, file))
     assert "secret" not in json.dumps(told)
-    assert [each["properties"]["text"].strip() for each in told] == [typed["text"]]
+    assert told[0]["properties"]["text"].strip() == typed["text"]
     result = {"type": "text", "text": "of a task in the background", "synthetic": True}
-    told = plays("opencode", [[MESSAGE, {"sessionID": "s2"}, {"parts": [result]}]])
-    assert told[-1]["properties"] == {"sessionID": "s2", "text": ""}
-    assert shown("opencode", told[-1]) == ["working"]
+    told = plays("opencode", prompt("s2", result))
+    assert told[-2]["properties"] == {"sessionID": "s2", "text": ""}
+    assert shown("opencode", told[-2]) == ["working"]
+
+
+def test_a_message_that_starts_no_turn_in_opencode_is_no_prompt(plays: Plays) -> None:
+    """OpenCode adds some itself, plugins as well. A prompt may be queued while it works."""
+    added, _ = prompt("s1")
+    done = {"role": "assistant", "sessionID": "s1", "finish": "stop", "time": {"completed": 1}}
+    answer = {"type": "message.updated", "properties": {"info": done}}
+    idle = [state("s1", "idle"), about("s1", "session.idle")]
+    asked = about("s1", "permission.asked", id="p1", permission="bash")
+    given = [added, *prompt("s1"), state("s1", "busy"), answer, added, *idle, added]
+    told = plays("opencode", [*given, *prompt("s1"), asked, added])
+    names = [MESSAGE, "session.status"]
+    assert [each["type"] for each in told] == [*names, names[1], *names, "permission.asked"]
+    assert shown("opencode", *told) == ["working", "completed", "working", "blocked"]
+    queued = [*prompt("s2"), *prompt("s2", {"type": "text", "text": "then that"})]
+    told = [each for each in plays("opencode", queued) if each["properties"]["sessionID"] == "s2"]
+    texts = [each["properties"].get("text") for each in told]
+    assert texts == ["go on", None, "then that", None]
 
 
 def test_a_subagent_of_a_subagent_in_amp_is_not_listed(plays: Plays) -> None:
