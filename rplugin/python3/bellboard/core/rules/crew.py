@@ -49,6 +49,8 @@ def give_up(s: Session, e: Event, o: Options) -> str | None:
         return "the CLI is still working"
     if s.held == "fail":
         die(s, e.t, s.error)
+    elif s.held == "esc":
+        rest(s, e.t, interrupted=True)
     else:
         complete(s, e.t)
     return None

@@ -20,6 +20,8 @@ from ....core.events import LONGEST_ID, Event, Origin, is_id, junk
 from ....core.lenient import Facts, encoded, members, object_of, text_of
 from ...payloads import key_of_one
 
+#: Tools that run a subagent, by the names that we know them under.
+SPAWNS: Final = {"task": "Task"}
 #: Event → kind; some say more with what they hold.
 KINDS: Final[dict[str, str]] = {
     "session.created": "start",  # or agent start: by its parent
@@ -130,12 +132,13 @@ def _tool(given: Facts, facts: dict[str, Any]) -> None:
     if isinstance(args, dict):
         facts["tool_key"] = crc32(data := encoded(args))
         facts["detail"] = tool_detail(facts["tool"], data)
+    facts["tool"] = SPAWNS.get(facts["tool"], facts["tool"])
 
 
 def _permission(given: Facts, facts: dict[str, Any]) -> None:
     """Use the id of the request as the id of the tool: the reply names nothing else."""
     facts["asks"], facts["tool_id"] = "permission", text_of(given, "id")
-    facts["tool"] = text_of(given, "permission")
+    facts["tool"] = SPAWNS.get(tool := text_of(given, "permission"), tool)
     about = given.get("metadata")
     if isinstance(about, dict):
         command, path = text_of(about, "command"), text_of(about, "filepath")
