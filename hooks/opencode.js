@@ -143,6 +143,12 @@ export const Bellboard = async ({ client, directory }) => {
     ),
     dispose: guarded(() => {
       forget(Object.keys(pending).filter((id) => pending[id].client === client))
+      // All turns end, and nothing else says so: the process may go on, as after /connect.
+      for (const sessionID of Object.keys(latest).reverse()) // subagents before who started them
+        if (latest[sessionID] !== "idle") {
+          answered[sessionID] = false
+          heard({ type: "session.idle", properties: { sessionID } })
+        }
       return say("dispose", {})
     }),
   }

@@ -333,6 +333,21 @@ def test_a_message_that_starts_no_turn_in_opencode_is_no_prompt(plays: Plays) ->
     assert texts == ["go on", None, "then that", None]
 
 
+def test_a_turn_in_opencode_ends_if_its_folder_is_closed(plays: Plays) -> None:
+    """Its process may go on, as after /connect, and nothing else says that its turns have ended."""
+    info = {"id": "s2", "directory": "/home/u/proj", "parentID": "s1"}
+    asked = about("s2", "permission.asked", id="p1", permission="bash")
+    done = [*prompt("s3"), about("s3", "session.idle")]
+    created = {"type": "session.created", "properties": {"info": info}}
+    for at_work in ([], [created, *prompt("s2")], [created, *prompt("s2"), asked]):
+        told = plays("opencode", [*done, *prompt("s1"), *at_work, ["dispose"]])[3:]
+        ended = ["s2", "s1"] if at_work else ["s1"]
+        closed = told[-1 - len(ended) :]
+        assert [each["type"] for each in closed] == [*["session.idle"] * len(ended), "dispose"]
+        assert [each["properties"].get("sessionID") for each in closed] == [*ended, None]
+        assert shown("opencode", *told)[-1] == "idle"
+
+
 def test_a_subagent_of_a_subagent_in_amp_is_not_listed(plays: Plays) -> None:
     events = [["session.start", {}, *ids] for ids in (["T-1"], ["T-2", "T-1"], ["T-3", "T-2"])]
     found = [(each["thread"], each.get("agent")) for each in plays("amp", events)]

@@ -356,10 +356,11 @@ def test_a_status_of_opencode_is_reported_again_after_anything_else(
     opencode.ends()
     spool = Spool(home.bellboard)
     items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
-    said = [json.loads(i.payload) for i in items][:-1]
+    said = [json.loads(i.payload) for i in items]
     words = [s["properties"].get("status", {}).get("type") or s["type"] for s in said]
     again = ["session.error", "busy", "permission.replied", "busy"]
-    assert words == ["busy", "busy", *again, "retry", "retry", "busy"]
+    closed = ["session.idle", "session.idle", "dispose"]
+    assert words == ["busy", "busy", *again, "retry", "retry", "busy", *closed]
 
 
 def test_a_status_that_could_not_be_reported_is_reported_when_opencode_repeats_it(
@@ -387,7 +388,7 @@ def test_a_status_that_could_not_be_reported_is_reported_when_opencode_repeats_i
     repeat()
     opencode.ends()
     items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
-    assert [i.event for i in items] == ["session_status", "dispose"]
+    assert [i.event for i in items] == ["session_status", "session_idle", "dispose"]
 
 
 def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home) -> None:

@@ -38,7 +38,7 @@ KINDS: Final[dict[str, str]] = {
     "question.asked": "request",
     "question.replied": "form answer",
     "question.rejected": "interrupt",
-    "dispose": "note",  # the process ends right after it
+    "dispose": "note",  # our plugin first ends all turns
 }
 #: What an event of a subagent becomes, because it says nothing about the parent.
 BY_AGENT: Final = {
