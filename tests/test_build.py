@@ -96,6 +96,27 @@ def test_a_build_by_hand_needs_no_loaded_plugin(home: Home, plugin: Path, versio
     assert (plugin / ".venv/bin/bellboard").exists()
 
 
+def test_a_build_makes_the_tags_of_the_help(home: Home, plugin: Path, version: str) -> None:
+    """A clone in a folder of `:help packages` has none; a manager may have written them before."""
+    python(home.bin / "python3")
+    (plugin / "doc").mkdir()
+    shutil.copy(CHECKOUT / "doc/bellboard.txt", plugin / "doc")
+    tags = plugin / "doc/tags"
+    for _ in range(2):
+        assert nvim(home, plugin, version) == ""
+        assert "\nbellboard-install\tbellboard.txt\t" in tags.read_text()
+        tags.write_text("")
+
+
+def test_a_help_that_cannot_be_written_to_stops_no_build(home: Home, plugin: Path) -> None:
+    """What was asked for is there."""
+    python(home.bin / "python3")
+    (plugin / "doc/tags").mkdir(parents=True)
+    shutil.copy(CHECKOUT / "doc/bellboard.txt", plugin / "doc")
+    assert nvim(home, plugin) == ""
+    assert (plugin / ".venv/bin/bellboard").exists()
+
+
 def test_an_older_neovim_is_refused_in_one_line(home: Home, plugin: Path) -> None:
     """lazy.nvim builds in 0.9 as well, which has no `vim.uv`."""
     old = "lua vim.uv = nil; vim.fn.has = function() return 0 end"

@@ -220,6 +220,13 @@ local function build(root, report, after)
   end)
 end
 
+--- Make the tags of the help, as most plugin managers do, but nothing does for a mere clone.
+--- A folder that cannot be written keeps those that it has.
+---@param root string
+local function tag(root)
+  pcall(vim.cmd.helptags, { root .. '/doc', magic = { file = false } })
+end
+
 --- Build. Does not block.
 ---@param root string folder of the plugin
 ---@param report fun(text: string) called with each step
@@ -232,6 +239,9 @@ M.run = function(root, report, done)
   end
   alone(root, report, function(release)
     build(root, report, function(ok, text, log)
+      if ok then
+        tag(root)
+      end
       release()
       done({ ok = ok, text = text, log = log })
     end)
