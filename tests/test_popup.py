@@ -75,7 +75,7 @@ def test_a_request_is_answered_in_the_session_that_has_it_now(
         now = time.time() + 2 * SOON
         assert "answered elsewhere" not in shown()
         flow.press("1", now)
-        assert "srv: allow: its terminal is neither in tmux nor in a Neovim" in shown()
+        assert "srv: “Yes, this once”: its terminal is neither in tmux nor in a Neovim" in shown()
 
 
 def test_what_it_has_answered_is_not_shown_again(
@@ -107,7 +107,7 @@ def test_what_it_has_answered_is_not_shown_again(
         agents.join(3)
         shown = [line.plain for line in flow.lines(time.time() + 3 * SOON, 100, 40)]
         assert clerk.board.sessions["one"].blocks
-    assert "allow: it went on after" in shown[0]
+    assert "“Yes, this once”: it went on after" in shown[0]
     assert "No more requests." in shown[1]
 
 
@@ -132,7 +132,9 @@ def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(
         flow = Flow(clerk, Runner(clerk, "a popup"), "")
         assert "1  Yes" in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
         flow.press("1", time.time())
-        assert "allow: " not in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
+        assert "“Yes, this once”: " not in "\n".join(
+            line.plain for line in flow.lines(time.time(), 100, 40)
+        )
 
 
 @pytest.mark.parametrize("how", ["taken", "silent", "busy", "elsewhere"])

@@ -87,29 +87,50 @@ def test_a_name_with_an_equals_sign_is_told_from_its_beginning(option: str) -> N
 @pytest.mark.parametrize(
     ("keys", "taken"),
     [
-        ("1", {"choice": "allow"}),
-        ("3", {"choice": "deny"}),
-        (("4", *"no, 1", "take"), {"choice": "deny", "message": "no, 1"}),
-        (("5", "take", *"why", "take"), {"choice": "keep", "message": "why"}),
-        (("2", "clear", *"ls", "take"), {"choice": "edit", "input": "ls"}),
+        ("a", {"choice": "allow"}),
+        ("c", {"choice": "deny"}),
+        (("d", *"no, 1", "take"), {"choice": "deny", "message": "no, 1"}),
+        (("e", "take", *"why", "take"), {"choice": "keep", "message": "why"}),
+        (("b", "clear", *"ls", "take"), {"choice": "edit", "input": "ls"}),
         (
-            ("6", "2", "1", "3", "1", "take"),
+            ("f", "2", "1", "3", "1", "take"),
             {"choice": "choose", "answers": {"Which colour?": ["Blue"], "Which extras?": ["Lamp"]}},
         ),
         (
-            ("6", "t", *"green", "rub", "take", "2", "take"),
+            ("f", "t", *"green", "rub", "take", "2", "take"),
             {"choice": "choose", "answers": {"Which colour?": "gree", "Which extras?": ["Bell"]}},
         ),
         (
-            ("7", *"Ada", "take", *"36", "take", "1"),
+            ("h", *"Ada", "take", *"36", "take", "1"),
             {"choice": "fill", "content": {"name": "Ada", "age": 36, "sure": True}},
         ),
-        (("7", *"Ada", "take", "take", "take"), {"choice": "fill", "content": {"name": "Ada"}}),
+        (("h", *"Ada", "take", "take", "take"), {"choice": "fill", "content": {"name": "Ada"}}),
     ],
 )
 def test_keys_give_an_answer(keys: tuple[str, ...], taken: dict[str, object]) -> None:
     """What a choice needs is asked for, one thing after the other."""
     assert pressed(*keys).taken == taken
+
+
+def test_a_digit_is_an_option_as_in_the_dialogs_of_the_agents() -> None:
+    """And never a choice, which may be a refusal; of several questions, those of the first."""
+    options = (Option("PostgreSQL"), Option("SQLite"))
+    skip = Choice("deny", "Do not answer, and say why", "message?")
+    asks = replace(
+        REQUEST,
+        questions=(Question("Which database?", options=options),),
+        choices=(Choice("choose", "Answer", "answers"), skip),
+    )
+    seen = shown(pressed(request=asks))
+    assert "  1 PostgreSQL\n  2 SQLite\n" in seen
+    assert " a  Answer\n b  Do not answer\n c  Do not answer, and say why\n" in seen
+    prompt = pressed("2", request=asks)
+    assert prompt.taken == {"choice": "choose", "answers": {"Which database?": ["SQLite"]}}
+    assert prompt.chosen == "Answer"
+    assert pressed("b", request=asks).taken == {"choice": "deny"}
+    assert not pressed("3", request=asks).over
+    assert "Which colour?" in (pressed("2", "3", "take").taken or {})["answers"]
+    assert pressed("2", request=asks, height=7).taken is None  # not read
 
 
 @pytest.mark.parametrize(
@@ -124,7 +145,7 @@ def test_a_key_that_came_too_soon_answers_nothing() -> None:
     """The user was typing something else, until there is a pause; leaving is always possible."""
     prompt = Prompt(REQUEST, "api asks", LATER)
     for n in range(1, 9):
-        prompt.press("1", LATER + n * SOON * 0.75)
+        prompt.press("a", LATER + n * SOON * 0.75)
     assert not prompt.over
     prompt.press("leave", LATER)
     assert prompt.does == "leave"
@@ -146,7 +167,7 @@ def test_a_paste_is_one_key_however_it_arrives(size: int) -> None:
     assert keys == ["a", PASTED + LINES, "up", PASTED + LINES, "take"]
 
 
-@pytest.mark.parametrize(("key", "field"), [("2", "input"), ("4", "message")])
+@pytest.mark.parametrize(("key", "field"), [("b", "input"), ("d", "message")])
 def test_a_paste_of_several_lines_is_sent_whole(key: str, field: str) -> None:
     """Each line is shown; only Enter sends it."""
     prompt = pressed(key, "clear", PASTED + LINES)
@@ -159,13 +180,13 @@ def test_a_paste_of_several_lines_is_sent_whole(key: str, field: str) -> None:
 
 def test_a_line_pasted_with_its_end_is_one_line() -> None:
     """As copied from a terminal: a dialog that takes keys takes one line only."""
-    prompt = pressed("4", PASTED + "use pnpm\n", "take")
+    prompt = pressed("d", PASTED + "use pnpm\n", "take")
     assert prompt.taken is not None
     assert prompt.taken["message"] == "use pnpm"
 
 
 def test_a_paste_of_more_than_there_is_room_for_shows_its_end() -> None:
-    text = shown(pressed("4", PASTED + "x\n" * 10**5 + "end"), 60, 16)
+    text = shown(pressed("d", PASTED + "x\n" * 10**5 + "end"), 60, 16)
     assert "   end█" in text
     assert "Message" in text and "Esc to go back" in text
 
@@ -174,18 +195,18 @@ def test_a_paste_that_nothing_asked_for_answers_nothing() -> None:
     """Nor where only options count; in the picker it is searched for."""
     assert not pressed(PASTED + "1").over
     asked = replace(REQUEST, questions=(replace(QUESTIONS[0], typed=False),))
-    assert pressed("6", PASTED + "1", request=asked).taken is None
+    assert pressed("f", PASTED + "1", request=asked).taken is None
     picker = Picker([])
     picker.press(PASTED + "api\n")
     assert picker.typed == "api\n"
 
 
 def test_a_missing_text_is_reported_and_escape_goes_back() -> None:
-    prompt = pressed("4", "take")
+    prompt = pressed("d", "take")
     assert "type something first" in shown(prompt)
     prompt.press("leave", LATER)
     assert "Yes, this once" in shown(prompt)
-    refused = pressed("7", *"Ada", "take", *"old", "take", "1")
+    refused = pressed("h", *"Ada", "take", *"old", "take", "1")
     assert refused.taken is None
     assert "must be a number" in shown(refused)
 
@@ -296,7 +317,8 @@ def asking(count: int, kind: str) -> Request:
 @pytest.mark.parametrize("count", [1, 30, 100])
 def test_each_of_many_options_can_be_chosen(kind: str, count: int) -> None:
     """Without a key of its own, too; the one that Space takes is on the screen."""
-    prompt = pressed("last", "1", *["down"] * (count - 1), request=asking(count, kind), height=16)
+    key = "a" if kind == "choose" else "1"
+    prompt = pressed("last", key, *["down"] * (count - 1), request=asking(count, kind), height=16)
     assert f"option {count - 1}" in shown(prompt, 60, 16)
     prompt.press(" ", LATER)
     taken = prompt.taken or {}
@@ -304,7 +326,7 @@ def test_each_of_many_options_can_be_chosen(kind: str, count: int) -> None:
 
 
 def test_no_option_has_the_key_that_types_an_answer() -> None:
-    prompt = pressed("1", "t", request=asking(30, "choose"))
+    prompt = pressed("a", "t", request=asking(30, "choose"))
     assert not prompt.over
     assert "option 26" in shown(prompt)
     prompt.press("x", LATER)
@@ -313,9 +335,9 @@ def test_no_option_has_the_key_that_types_an_answer() -> None:
 
 def test_nothing_is_typed_where_only_options_count() -> None:
     asks = (Question("Which colour?", options=(Option("Red"), Option("Blue")), typed=False),)
-    prompt = pressed("6", "t", *"2", request=msgspec.structs.replace(REQUEST, questions=asks))
+    prompt = pressed("f", "t", *"2", request=msgspec.structs.replace(REQUEST, questions=asks))
     assert prompt.taken == {"choice": "choose", "answers": {"Which colour?": ["Blue"]}}
-    prompt = pressed("6", request=msgspec.structs.replace(REQUEST, questions=asks))
+    prompt = pressed("f", request=msgspec.structs.replace(REQUEST, questions=asks))
     assert "t to type" not in shown(prompt)
 
 
@@ -326,14 +348,14 @@ def test_nothing_unread_is_allowed(columns: int, height: int) -> None:
     As for a terminal that is made smaller meanwhile.
     """
     how = {"columns": columns, "height": height}
-    prompt = pressed("1", **how)
+    prompt = pressed("a", **how)
     assert not prompt.over
     assert "Read it to" in shown(prompt, columns, height)
-    assert pressed("3", "take", **how).taken == {"choice": "deny"}
+    assert pressed("c", "take", **how).taken == {"choice": "deny"}
     seen = "".join(shown(pressed(*["down"] * n, **how), columns, height) for n in range(60))
-    for part in ("make", "trailing", "-two", "Horn", "sure: boolean", "1  Yes"):
+    for part in ("make", "trailing", "-two", "Horn", "sure: boolean", "a  Yes"):
         assert part.split()[0] in seen, part
-    assert pressed(*["down"] * 60, "1", **how).taken == {"choice": "allow"}
+    assert pressed(*["down"] * 60, "a", **how).taken == {"choice": "allow"}
 
 
 def test_hostile_ids_are_words_of_a_shell() -> None:

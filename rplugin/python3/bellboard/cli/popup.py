@@ -152,8 +152,8 @@ class Flow:
         if self._asks and not is_another:  # what it names is still to be asked then
             self._over.add(self._asks)  # even if the board does not know yet
         self._done = time.time()
-        choice = (prompt.taken or {})["choice"]
-        self._note(self._session, f"{choice}: {reply['text'] if reply['ok'] else reply['why']}")
+        outcome = reply["text"] if reply["ok"] else reply["why"]
+        self._note(self._session, f"“{prompt.chosen}”: {outcome}")
 
     def _note(self, session: Published, text: str) -> None:
         self._notes.append(plain(f"{words.project(session)}: {text}"))

@@ -1,7 +1,8 @@
 """Let the user answer a request in a terminal.
 
-A prompt holds the state of a screen and applies keys: a digit chooses, and then it asks for what
-the choice needs, one thing after the other.
+A prompt holds the state of a screen and applies keys: one chooses, and then it asks for what the
+choice needs, one thing after the other.  Digits choose the options of a question, as in the dialogs
+of the agents; letters are then the keys of the choices.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from .request import lines_of, value_of, wrapped
 from .styled import Text
 
 SOON: Final = 0.4  # seconds after it appears in which keys were not meant for it
-LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # keys of choices; g, q, s and t have a meaning
+LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # keys of options; g, q, s and t have a meaning
+DIGITS: Final = 9  # of these
 REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # sendable before the end was read
 UNREAD: Final = "Read it to the end first: Down or End."
 MOVES: Final = {"up": -1, "down": 1, "page up": -10, "page down": 10, "first": -9999, "last": 9999}
@@ -50,7 +52,10 @@ class Prompt:
     def __init__(self, request: Request, heading: str, now: float) -> None:
         self.request = request
         self._offers = [*_offers(request)]
+        self._answers = next((x for x in self._offers if x.needs == "answers"), None)
+        self._keys = LETTERS[DIGITS:] if self._answers else LETTERS  # of the choices
         self.taken: dict[str, Any] | None = None  # the answer
+        self.chosen = ""  # the words of the choice
         self.does = ""  # instead of an answer: leave, skip or go
         self._heading = heading
         self._shown = now
@@ -87,20 +92,17 @@ class Prompt:
             self.does = {"s": "skip", "g": "go"}[key]
         elif key in MOVES:
             self._top = max(0, self._top + MOVES[key])
-        elif 0 <= (n := _nth(key)) < len(self._offers):
-            choice = self._offers[n]
-            if not (self._is_read or choice.id in REFUSES):
-                self._why = UNREAD
-                return
-            self._given = {"choice": choice.id}
-            self._steps = _steps(self.request, choice.needs)
-            self._next()
+        elif 0 <= (n := _nth(key, self._keys)) < len(self._offers):
+            self._choose(self._offers[n])
+        elif (offer := self._answering(key)) and self._choose(offer):
+            self._fill(key)
 
     def lines(self, now: float, columns: int, height: int) -> list[Text]:
         """Return as much of the request as there is room for, with the keys below it."""
         why = [*wrapped(self._why, columns, style="yellow")]
         if columns != self._columns:  # wrapping a long plan takes a while
-            self._columns, self._body = columns, lines_of(self.request, columns)
+            keys = LETTERS[:DIGITS] if self._answers else ""
+            self._columns, self._body = columns, lines_of(self.request, columns, keys)
         body = self._body
         spare = height - len(why) - 2 - min(len(body), height // 3)
         below = self._asks(columns, spare) if self._steps else self._choices(columns)
@@ -119,7 +121,7 @@ class Prompt:
     # ------------------------------------------------------------ keys
 
     def _choices(self, columns: int) -> list[Text]:
-        rows = [f"{_letter(n)}  {c.words}" for n, c in enumerate(self._offers)]
+        rows = [f"{_letter(n, self._keys)}  {c.words}" for n, c in enumerate(self._offers)]
         rows = rows or [self.request.why]
         lines = [line for row in rows for line in wrapped(row, columns, " ")]
         return [*lines, Text(cells.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
@@ -155,6 +157,21 @@ class Prompt:
         return [Text(mark + first.plain[1:]), *more]
 
     # ------------------------------------------------------------ what a choice needs
+
+    def _choose(self, offer: Offer) -> bool:
+        """Choose, and ask for what it needs; return whether the request was read before."""
+        if not (self._is_read or offer.id in REFUSES):
+            self._why = UNREAD
+            return False
+        self.chosen, self._given = offer.words, {"choice": offer.id}
+        self._steps = _steps(self.request, offer.needs)
+        self._next()
+        return True
+
+    def _answering(self, key: str) -> Offer | None:
+        """Return the choice that a digit stands for: an option of the first question."""
+        options = [option for q in self.request.questions[:1] for option in q.options]
+        return self._answers if 0 <= _nth(key) < min(len(options), DIGITS) else None
 
     def _begin(self) -> None:
         self._given, self._steps = {}, []
@@ -218,14 +235,14 @@ class Prompt:
             self.taken = self._given
 
 
-def _letter(n: int) -> str:
+def _letter(n: int, keys: str = LETTERS) -> str:
     """Return the key of an option, if there are not too many."""
-    return LETTERS[n] if n < len(LETTERS) else " "
+    return keys[n] if n < len(keys) else " "
 
 
-def _nth(key: str) -> int:
+def _nth(key: str, keys: str = LETTERS) -> int:
     """Return which option a key stands for, or -1."""
-    return LETTERS.find(key) if len(key) == 1 else -1
+    return keys.find(key) if len(key) == 1 else -1
 
 
 def _around(blocks: list[list[Text]], at: int, room: int) -> list[Text]:

@@ -6,7 +6,7 @@ import difflib
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
 from typing import Final
 
 from ..core.request import Part, Request
@@ -31,16 +31,20 @@ WIDE: Final = "\u1100"  # from here on, some terminals draw a character in two c
 LONG: Final = 10_000  # lines of a change; to compare more may take minutes
 
 
-def lines_of(request: Request, columns: int) -> list[Text]:
-    """Return all that a request asks, without its choices."""
+def lines_of(request: Request, columns: int, keys: str = "") -> list[Text]:
+    """Return all that a request asks, without its choices.
+
+    `keys`: those of the first options of its first question.
+    """
     lines = [*wrapped(request.title or request.tool or request.kind, columns, style="bold")]
     for part in request.parts:
         lines += _part(part, columns)
     for question in request.questions:
         lines += wrapped(question.text, columns, style="bold")
-        for option in question.options:
-            lines += wrapped(f"· {option.label}", columns, INDENT)
+        for option, mark in zip(question.options, chain(keys, repeat("·")), strict=False):
+            lines += wrapped(f"{mark} {option.label}", columns, INDENT)
             lines += wrapped(option.description, columns, INDENT * 2, "dim")
+        keys = ""
     for field in request.fields:
         needed = " (required)" if field.required else ""
         lines += wrapped(f"{field.title or field.name}: {field.type}{needed}", columns, INDENT)
