@@ -111,6 +111,28 @@ def test_what_it_has_answered_is_not_shown_again(
     assert "No more requests." in shown[1]
 
 
+def test_a_key_right_after_a_skip_is_ignored(
+    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was meant for the request that was on the screen; the next one is shown."""
+    here(home, monkeypatch)
+    spool = made(home.bellboard)
+    for session in ("one", "two"):
+        pid = processes()
+        hook(spool, pid, "UserPromptSubmit", session, prompt="go")
+        hook(spool, pid, "PermissionRequest", session, **ASKS)
+        hook(spool, pid, "Notification", session, **DRAWN)
+        spool.write({"t": time.time(), **lives(pid)})
+    with opened(home.bellboard) as clerk:
+        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+        assert "(1 more)" in flow.lines(now, 100, 40)[0].plain
+        now += 2 * SOON
+        flow.press("s", now)
+        flow.press("1", now)
+        assert not flow.over
+        assert flow.lines(now, 100, 40)[0].plain == "srv asks"
+
+
 def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(
     home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

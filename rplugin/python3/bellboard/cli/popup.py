@@ -73,6 +73,7 @@ class Flow:
             self._give(prompt)
         elif prompt.does == "skip" and self._asks:
             self._over.add(self._asks)
+            self._done = now
         elif prompt.does:
             self.over = True
             self.goes = self._session if prompt.does == "go" else None
