@@ -163,6 +163,7 @@ def register(tmux: Tmux, wanted: bool) -> None:
             how = ("focus" if client.focused else "away") if wanted else "gone"
             view = {"t": now, "view": {**where, "how": how}}
             clerk.spool.write({**view, "viewer": f"{tmux.socket} {client.name}"})
-        text = bar.status_text(snapshot(clerk.board.sessions.values()), now, icons=icons(clerk))
+        sessions = snapshot(clerk.board.sessions.values()) if clerk.spool.hosts.alive() else []
+        text = bar.status_text(sessions, now, icons=icons(clerk))  # "" if no host updates it
     if wanted:
         tmux.set_option(OPTION, text)

@@ -2,6 +2,7 @@
 
 `bellboard tmux --apply` adds the server's socket to the shared option `bars`.  A host never waits
 for a server.  All hosts set the same text, so it does not matter which one is last, or which dies.
+The last one that stops removes the text, which would no longer become true.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..core import bar, words
 from ..core.deadlines import NEVER
 from ..core.lenient import list_of
 from ..core.published import Published
+from ..storage.hosts import Hosts
 from ..storage.shared import ICONS
 from ..system.doer import Doer
 from ..system.tmux import DEAF, Tmux
@@ -47,6 +49,12 @@ class Bars:
         nothing: tuple[object, object] = None, None
         asked, icons = connection.use(partial(_shared, config), nothing)
         return self._update(asked, icons, sessions, time.time())
+
+    def leave(self, hosts: Hosts) -> None:
+        """Remove the status if no host is left to update it; wait for no server."""
+        if self._set and not hosts.alive():
+            for socket in self._set:
+                Tmux(socket).tell("set-option", "-gqu", OPTION)
 
     def _update(
         self, asked: object, icons: object, sessions: Collection[Published], now: float

@@ -186,7 +186,8 @@ class Host:
             parts = (self.links, self.fleet, self.senses, self.reach, self.bell)
             ends: list[Callable[[], object]] = [part.close for part in parts]
             if not self.spool.obstacle():  # these access the state folder
-                ends += [self.waiting.close, leave, withdraw]
+                clear = partial(self.bars.leave, self.spool.hosts)
+                ends += [self.waiting.close, leave, withdraw, clear]
                 ends += [self.connection.close, self.outbox.send]
             for end in ends:
                 with contextlib.suppress(Exception):

@@ -7,6 +7,7 @@ contact.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -172,6 +173,13 @@ class Tmux:
     def set_option(self, name: str, value: str) -> bool:
         """Set a user option (`@name`) of the server to text that no format expands."""
         return self.ask(*assignment(name, value)) is not None
+
+    def tell(self, *command: str) -> None:
+        """Start a tmux command that may outlive this process; it is lost if the server is gone."""
+        null = subprocess.DEVNULL
+        with contextlib.suppress(OSError, ValueError):
+            argv = gate.tmux(self.socket, *command)
+            subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True)
 
     def ask(self, *command: str) -> str | None:
         """Run a tmux command and return its output; on failure return None and set `why`."""

@@ -1,0 +1,44 @@
+"""The status in tmux once nobody updates it, in a real server."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from bellboard.hosting.bars import OPTION
+from hosting import made
+from rig import warm
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import PATIENCE, eventually, rest
+
+pytestmark = pytest.mark.tmux
+
+
+def test_the_last_host_that_stops_removes_the_status(
+    home: Home, tmux: Server, processes: Callable[..., int]
+) -> None:
+    """Else an old one would look current; while another host runs, it stays true."""
+    tmux.open(["sh"], session="one")
+    spool, pid = made(home.bellboard), processes()
+
+    def shown() -> str:
+        return tmux.run("show-options", "-gqv", OPTION).strip()
+
+    hosts = [warm.Program(["-m", "bellboard", "serve"], env=home.env) for _ in range(2)]
+    eventually(lambda: len(spool.hosts.alive()) == 2, "two hosts")
+    apply = ["-m", "bellboard", "tmux", "--apply", "--socket", str(tmux.socket)]
+    assert not warm.run(apply, env=home.env).returncode
+    asks = {"session_id": "s", "cwd": "/srv", "hook_event_name": "UserPromptSubmit"}
+    spool.write({"t": time.time(), "hook": asks, "origin": {"pid": pid}})
+    eventually(lambda: shown() == "*1", "the status")
+    for host, left in zip(hosts, ("*1", ""), strict=True):
+        host.send_signal(signal.SIGTERM)
+        host.wait(PATIENCE)
+        rest(0.2)  # what a host does last, it does not wait for
+        eventually(lambda text=left: shown() == text, "what is left")
+    assert not warm.run(apply, env=home.env).returncode
+    assert shown() == ""  # nobody would update it
