@@ -25,6 +25,7 @@ from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.hooktext import group_of
 from bellboard.agents.installing.installer import SettingsError
 from bellboard.cli.uninstalling import REMEMBERED
+from bellboard.storage.hosts import Hosts
 from bellboard.system import atomic
 from hosting import RecordedHost
 from rig import warm
@@ -352,6 +353,17 @@ def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path)
     assert list(home.bellboard.iterdir()) == [home.bellboard / "mine.txt"]
     assert [path.name for path in neovim.rglob("*")] == ["swap", "mine.swp"]
     assert backups(file) == []
+
+
+def test_purge_changes_nothing_while_a_host_runs(home: Home, file: Path) -> None:
+    """Its Neovim would lose the hooks, and then be told that nothing can be deleted."""
+    run(home, "hooks", "install", "--yes")
+    installed_text = file.read_text()
+    Hosts(str(home.bellboard / "hosts")).announce(os.getpid())
+    said = run(home, "uninstall", "--purge", "--yes", code=1)
+    assert f"still running (processes {os.getpid()})" in said
+    assert "hooks" not in said
+    assert file.read_text() == installed_text
 
 
 def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:

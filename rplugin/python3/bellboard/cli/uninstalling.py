@@ -22,7 +22,8 @@ def add_to(commands: Commands) -> None:
     remove.add_argument(
         "--purge",
         action="store_true",
-        help="also delete the state folder, and remove what is set in tmux",
+        help="also delete the state folder and the backups of the settings files, and remove what "
+        "is set in tmux",
     )
 
 
@@ -33,6 +34,8 @@ def uninstall_all(args: Args) -> int:
     from ..storage.contents import stranger
 
     home = here()
+    if args.purge:
+        _check_unused(home)  # before anything is written
     installers = [cli.installer(home, os.environ) for cli in installable()]
     with problems(home):
         installers[0].recorded()  # otherwise some files would be left out
@@ -60,6 +63,21 @@ def uninstall_all(args: Args) -> int:
     return 0 if _purge(home, copies, args.yes) else 1
 
 
+def _check_unused(home: Path) -> None:
+    """Raise Problem while the state folder is in use."""
+    from ..storage.contents import stranger
+    from ..storage.spool import Spool
+
+    if not home.exists() or stranger(home):
+        return
+    if hosts := Spool(home).hosts.alive():
+        pids = ", ".join(map(str, hosts))
+        raise Problem(
+            f"bellboard is still running (processes {pids}): quit Neovim, or run "
+            "`:Bellboard stop` in it, and end each `bellboard serve`; then try again"
+        )
+
+
 def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     """Delete what bellboard created, and the state folder if that empties it.
 
@@ -68,18 +86,12 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     from ..agents.clis import clis
     from ..core.visible import plain
     from ..storage.contents import STATE, is_known, stranger
-    from ..storage.spool import Spool
     from .path import is_ours, linked
     from .tmux import kept, wired
     from .wiring import remove
 
+    _check_unused(home)  # while the user was asked, one may have started
     is_kept = home.exists() and bool(stranger(home))  # a folder that we never used
-    if hosts := [] if is_kept or not home.exists() else Spool(home).hosts.alive():
-        pids = ", ".join(map(str, hosts))
-        raise Problem(
-            f"bellboard is still running (processes {pids}): quit Neovim, or run "
-            "`:Bellboard stop` in it, and end each `bellboard serve`; then try again"
-        )
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
     found = () if is_kept else (path for name in names for path in home.glob(name))
     ours = dict.fromkeys(filter(is_known, found))
