@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.cli.answer import lacking
 from bellboard.screen.prompt import SOON
 from rig import tmux as tmuxes
 from rig.home import Home
@@ -84,6 +85,7 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
     other = agent.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
     assert "the request has changed since you read it" in other
     assert "takes no message" in agent.bellboard("answer", sid, "allow", "--message", "x", code=1)
+    assert "answered: give --command TEXT" in agent.bellboard("answer", sid, "edit", code=1)
     said = agent.bellboard("answer", sid, "allow", "--digest", request["digest"])
     assert said.startswith("project: it went on after ")
     agent.pane.shows("tests pass")
@@ -133,3 +135,14 @@ def test_going_there_leads_from_the_popup_to_the_pane(agent: Agent) -> None:
     agent.pane.press("1")
     agent.pane.shows("tests pass")
     agent.popup().shows("No session is asking anything.")
+
+
+def test_an_answer_that_lacks_something_says_which_option_to_give() -> None:
+    choices = [{"id": "choose", "needs": "answers"}, {"id": "deny", "needs": "message?"}]
+    request = {"choices": choices, "questions": [{"text": "Which?"}, {"text": "When?"}]}
+    said = lacking({"choice": "choose", "answers": {}}, request)
+    assert said == "give --answer QUESTION=TEXT…, for: Which?; When?"
+    assert lacking({"choice": "choose", "answers": {"Which?": "one"}}, request) == ""
+    assert lacking({"choice": "deny", "message": ""}, request) == ""
+    request = {"choices": [{"id": "keep", "needs": "message"}]}
+    assert lacking({"choice": "keep", "message": ""}, request) == "give --message TEXT"

@@ -93,3 +93,12 @@ def test_a_failed_attach_says_what_can_be_done(home: Home, tmux: Server) -> None
     done = warm.run(["-m", "bellboard", "goto", "plain", "--attach"], env=home.env | PYTHON)
     assert done.returncode == 1
     assert "needs a terminal" in done.stderr
+
+
+def test_a_jump_that_nobody_sees_says_how_to_attach(home: Home, tmux: Server) -> None:
+    """From a terminal outside tmux, such as over ssh."""
+    in_pane(home, "s one", tmux.open(["sleep", "600"], session="work"))
+    done = warm.run(["-m", "bellboard", "goto", "s one"], env=home.env | PYTHON)
+    assert done.returncode == 1
+    assert "no terminal is attached" in done.stderr
+    assert done.stderr.endswith("in this terminal: bellboard goto 's one' --attach\n")

@@ -299,27 +299,27 @@ def test_sessions_can_be_corrected_labelled_named_parked_snoozed_and_forgotten(
     shell: Shell,
 ) -> None:
     fill(shell)
-    for command in (
-        ("set", "a1", "working"),
-        ("label", "a1", "HEAVY"),
-        ("name", "a1", "my session"),
-        ("park", "a1"),
-        ("snooze", "a1", "5"),
-        ("forget", "c1"),
+    for command, said in (
+        (("set", "a1", "working"), ""),
+        (("label", "a1", "HEAVY"), "api: labelled HEAVY\n"),
+        (("name", "a1", "my session"), "api: named my session\n"),
+        (("park", "a1"), "api: parked; park again to unpark it\n"),
+        (("snooze", "a1", "5"), "api: snoozed until "),
+        (("forget", "c1"), ""),
     ):
         printed = shell.bellboard(*command).stdout
-        assert printed.startswith("a1: ") == (command[0] in ("park", "snooze"))
+        assert printed.startswith(said) and bool(printed) == bool(said)
     sessions = shell.sessions()
     told = sessions["a1"]
     assert (told["status"], told["label"], told["name"]) == ("working", "HEAVY", "my session")
     assert "parked" in told["markers"]
     assert told["snoozed_until"] == pytest.approx(time.time() + 300, abs=30)
     assert "c1" not in sessions
-    for command in (("label", "a1"), ("name", "a1")):
-        shell.bellboard(*command)
-    assert shell.bellboard("park", "a1").stdout == "a1: unparked\n"
-    assert shell.bellboard("snooze", "a1").stdout == "a1: snooze ended\n"
-    assert shell.bellboard("snooze", "a1", "0").stdout == "a1: not snoozed\n"
+    for what in ("label", "name"):
+        assert shell.bellboard(what, "a1").stdout == f"api: {what} removed\n"
+    assert shell.bellboard("park", "a1").stdout == "api: unparked\n"
+    assert shell.bellboard("snooze", "a1").stdout == "api: snooze ended\n"
+    assert shell.bellboard("snooze", "a1", "0").stdout == "api: not snoozed\n"
     told = shell.sessions()["a1"]
     assert not {"label", "name", "snoozed_until"} & told.keys()
     assert "parked" not in told["markers"]

@@ -572,3 +572,11 @@ def test_lost_hooks_are_reported_once(
     for host in (*editors, server):
         host.says("hooks gone from ~/project/.claude/settings.json")
         assert "~/claude" not in host.note
+
+
+def test_a_check_that_finds_no_agent_says_how_to_name_one(home: Home) -> None:
+    """As `hooks install` does."""
+    shutil.rmtree(home.claude, ignore_errors=True)
+    for verb in ("check", "install"):
+        said = run(home, "hooks", verb, code=1)
+        assert "found no agent on this machine; name one with --agent: claude, codex" in said

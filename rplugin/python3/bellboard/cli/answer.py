@@ -75,6 +75,8 @@ def answer(args: Args) -> int:
 
 
 def give(args: Args) -> int:
+    from ..core import words
+
     if args.session in WORDS and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
     with opened() as clerk:
@@ -94,8 +96,22 @@ def give(args: Args) -> int:
             return show(args, session, request)
         digest = args.digest or request["digest"]
         given = {"choice": args.choice, "message": args.message, **details(args, request)}
+        if lacks := lacking(given, request):
+            raise Problem(f"{words.project(session)} was not answered: {lacks}")
         about |= {"request": request["id"], "digest": digest}
         return report(args, session, runner.do("answer", {**about, **given}))
+
+
+def lacking(given: Mapping[str, Any], request: Reply) -> str:
+    """Return which option has to be given with a choice, or "" if there is none to add."""
+    from ..screen.request import NEEDED
+
+    chosen = [c for c in request.get("choices", ()) if c["id"] == given["choice"]]
+    needs = chosen[0].get("needs", "") if chosen else ""
+    if needs not in ("message", "answers", "input") or given.get(needs):
+        return ""
+    asked = "; ".join(q["text"] for q in request.get("questions", ())) if needs == "answers" else ""
+    return f"give {NEEDED[needs].strip()}{f', for: {asked}' if asked else ''}"
 
 
 def details(args: Args, request: Mapping[str, Any]) -> Reply:

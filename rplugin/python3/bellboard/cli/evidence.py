@@ -67,18 +67,22 @@ def set_status(args: Args) -> None:
 
 
 def set_label(args: Args) -> None:
-    submit(args.session, "label", label=args.label)
+    known = session_of(args.session)
+    submit(known.session_id, "label", label=args.label)
+    say(known, f"labelled {args.label}" if args.label else "label removed")
 
 
 def set_name(args: Args) -> None:
-    submit(args.session, "name", name=args.name)
+    known = session_of(args.session)
+    submit(known.session_id, "name", name=args.name)
+    say(known, f"named {args.name}" if args.name else "name removed")
 
 
 def park_session(args: Args) -> None:
     known = session_of(args.session)
     parked = not (args.back or known.parked)
     submit(known.session_id, "park", parked=parked)
-    print(f"{known.session_id}: {'parked; park again to unpark it' if parked else 'unparked'}")
+    say(known, "parked; park again to unpark it" if parked else "unparked")
 
 
 def snooze_session(args: Args) -> None:
@@ -87,19 +91,27 @@ def snooze_session(args: Args) -> None:
     if length is None:
         length = 0.0 if is_snoozed else SNOOZE
     if not (length or is_snoozed):
-        print(f"{known.session_id}: not snoozed")
+        say(known, "not snoozed")
         return
     until = now + 60 * length if length > 0 else 0.0
     submit(known.session_id, "snooze", until=until)
     at = time.strftime("%H:%M" if length < DAYLONG else "%a %H:%M", time.localtime(until))
-    done = f"snoozed until {at}; snooze again to end it" if until else "snooze ended"
-    print(f"{known.session_id}: {done}")
+    say(known, f"snoozed until {at}; snooze again to end it" if until else "snooze ended")
 
 
 def session_of(called: str) -> Session:
     """Return the session with that id, start of an id, or name."""
     with opened() as clerk:
         return clerk.board.sessions[find(clerk, called)]
+
+
+def say(s: Session, done: str) -> None:
+    """Print what was done, with the name of the session that lists show."""
+    from ..core import words
+    from ..core.published import publish
+    from ..core.visible import plain
+
+    print(f"{words.project(publish(s))}: {plain(done)}")
 
 
 def forget_session(args: Args) -> None:

@@ -134,7 +134,7 @@ def check_hooks(args: Args) -> int:
         print_json({"v": 1, "agents": agents})
         return 0
     if not targets:
-        print("found none of the agents that bellboard supports")
+        print(_found_none())
     script = installed.script(here())
     if is_well and runs_script and not script.is_file():
         print(f"{short(script)} is missing; run `bellboard hooks install` to restore it")
@@ -164,10 +164,16 @@ def _targets(args: Args, removing: bool = False) -> list[Target]:
     if not (args.agent or args.all or _is_one_file(args)):
         there = [each for each in installers if each.cli.is_used(os.environ)]
         if not there and not removing:
-            names = ", ".join(cli.key for cli in installable())
-            raise Problem(f"found no agent on this machine; name one with --agent: {names}")
+            raise Problem(_found_none())
         installers = there or installers[:1]
     return [Target(each, _file(each, args)) for each in installers]
+
+
+def _found_none() -> str:
+    from ..agents.clis import installable
+
+    names = ", ".join(cli.key for cli in installable())
+    return f"found no agent on this machine; name one with --agent: {names}"
 
 
 def _is_one_file(args: Args) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 from ..core.published import Published
 from ..system import connections, gate, kitty
 from ..system.failures import described
-from ..system.tmux import Tmux, socket_in
+from ..system.tmux import UNSEEN, Tmux, socket_in
 
 PATIENCE: Final = 2.0  # seconds for a local socket
 ASKED: Final = 1  # the number of our request to a Neovim
@@ -37,7 +37,9 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
     if pane and socket.startswith("/"):
         tmux = Tmux(socket)
         if not tmux.jump(pane, client or asking(tmux, environ)):
-            raise JumpFailed(tmux.why)
+            attach = f"bellboard goto {shlex.quote(p['session_id'])} --attach"
+            here = f"; to see it in this terminal: {attach}" if tmux.why == UNSEEN else ""
+            raise JumpFailed(f"{tmux.why}{here}")
         return ""
     if nvim:
         return f"shown in the Neovim at {nvim}"

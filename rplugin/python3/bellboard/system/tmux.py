@@ -35,6 +35,8 @@ _PANES: Final = (
 #: What tmux does with the keys of a pane besides giving them to its program → in words.
 MODE: Final = "is in copy mode, which would take the keys"
 SHARED: Final = "shares its keys with other panes (synchronize-panes)"
+#: Why a pane that was selected is not seen.
+UNSEEN: Final = "selected, but no terminal is attached to that tmux server"
 #: An option of a pane that a jump led to: the pane where you were before.
 BACK: Final = "@bellboard-back"
 _CLIENTS: Final = (
@@ -121,7 +123,7 @@ class Tmux:
         note = (";", "set-option", "-p", "-t", pane, BACK, back) if back != pane else ()
         if self.ask(*switch, *select, *note) is None:
             return False
-        self.why = "" if asked else "selected, but no terminal is attached to that tmux server"
+        self.why = "" if asked else UNSEEN
         return asked is not None
 
     def attaching(self, pane: str) -> list[str]:
