@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable
 
 import pytest
 
+from bellboard.cli.wiring import remove, show
 from bellboard.hosting.bars import OPTION
+from bellboard.system.tmux import Tmux
 from hosting import made
 from rig import warm
 from rig.home import Home
@@ -16,6 +19,8 @@ from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually, rest
 
 pytestmark = pytest.mark.tmux
+
+TOLD = "!1 api: rm -rf build && make all 2m +2 *3"
 
 
 def test_the_last_host_that_stops_removes_the_status(
@@ -42,3 +47,23 @@ def test_the_last_host_that_stops_removes_the_status(
         eventually(lambda text=left: shown() == text, "what is left")
     assert not warm.run(apply, env=home.env).returncode
     assert shown() == ""  # nobody would update it
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(80, "!1 api: rm -rf buil…"), (140, TOLD)])
+def test_a_narrow_terminal_keeps_its_windows(
+    home: Home, tmux: Server, columns: int, shown: str
+) -> None:
+    """tmux draws the right part of the status line first; the list of windows gets the rest."""
+    tmux.open(["sh"], session="one")
+    ours = Tmux(str(tmux.socket))
+    assert ours.set_option(OPTION, TOLD)
+    assert show(ours) == ""
+    outside = Server(home, "outside.sock")
+    try:
+        inner = ["env", "-u", "TMUX", "tmux", "-u", "-S", str(tmux.socket), "attach"]
+        line = outside.open(inner, columns=columns).shows(re.escape(f" {shown} "), 15)
+        assert " 0:" in line
+    finally:
+        outside.close()
+    remove(ours)
+    assert OPTION not in tmux.run("show-options", "-g")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.cli.wiring import FIRST, HOOKS, quoted
+from bellboard.cli.wiring import FIRST, HOOKS, SHOWN, quoted
 from bellboard.hosting.bars import OPTION
 from bellboard.storage.shared import ICONS
 from bellboard.storage.spool import Spool
@@ -160,7 +160,7 @@ def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
     assert before == set_there(tmux)
     tmux.run("source-file", str(conf))
     shown = lambda: tmux.run("show-options", "-gv", "status-right")  # noqa: E731
-    eventually(lambda: shown() == f"#{{{OPTION}}} theirs #{{pane_id}};\n")
+    eventually(lambda: shown() == f"{SHOWN}theirs #{{pane_id}};\n")
     assert "  status       in the status line\n" in room.bellboard("tmux", "--apply")
     assert shown().count(OPTION) == 1
     assert "hooks, keys and status" in room.bellboard("uninstall", "--purge", "--yes")

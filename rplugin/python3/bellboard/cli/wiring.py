@@ -22,7 +22,11 @@ from ..system.tmux import BACK, Tmux, argument
 from .home import Problem
 
 FIRST: Final = 2355  # first index of a hook; spells BELL on a phone keypad
-SHOWN: Final = f"#{{{OPTION}}} "  # prepended to status-right
+WIDE: Final = 120  # columns of a client with room for the text, theirs, and a few windows
+NARROW: Final = 19  # cells before the … in others: tmux draws status-right before the windows
+TEXT: Final = f"#{{?#{{e|<:#{{client_width}},{WIDE}}},#{{=/{NARROW}/…:{OPTION}}},#{{{OPTION}}}}}"
+SHOWN: Final = f"{TEXT} "  # prepended to status-right
+WHOLE: Final = f"#{{{OPTION}}} "  # what earlier versions prepended
 ROOM: Final = 80  # cells for status-right; tmux's default is 40
 BEFORE: Final = "@bellboard-length"  # the option that stores the previous length
 
@@ -94,7 +98,7 @@ class Wiring:
 {self.line()}
 
 # Show the status in the status line, with enough room:
-set -ga status-right ' #{{{OPTION}}}'
+set -ga status-right ' {TEXT}'
 set -g status-right-length {ROOM}
 
 # Lets tmux report when a terminal loses the focus:
@@ -172,8 +176,8 @@ def remove(tmux: Tmux) -> None:
     for pane in {p.id for p in tmux.panes() or ()}:
         _answer(tmux, "set-option", "-pqu", "-t", pane, BACK)
     right = _answer(tmux, "show-options", "-gv", "status-right")
-    if right.startswith(SHOWN):
-        theirs = argument(right.removeprefix(SHOWN)[:-1])
+    if ours := next((text for text in (SHOWN, WHOLE) if right.startswith(text)), ""):
+        theirs = argument(right.removeprefix(ours)[:-1])
         _answer(tmux, "set-option", "-g", "status-right", theirs)
     if before := _answer(tmux, "show-options", "-gqv", BEFORE).strip():
         if _answer(tmux, "show-options", "-gv", "status-right-length").strip() == str(ROOM):
