@@ -104,12 +104,12 @@ def give(args: Args) -> int:
 
 def lacking(given: Mapping[str, Any], request: Reply) -> str:
     """Return which option has to be given with a choice, or "" if there is none to add."""
-    from ..screen.request import NEEDED
-
     chosen = [c for c in request.get("choices", ()) if c["id"] == given["choice"]]
     needs = chosen[0].get("needs", "") if chosen else ""
     if needs not in ("message", "answers", "input") or given.get(needs):
         return ""
+    from ..screen.request import NEEDED  # after a mistake only: it loads much
+
     asked = "; ".join(q["text"] for q in request.get("questions", ())) if needs == "answers" else ""
     return f"give {NEEDED[needs].strip()}{f', for: {asked}' if asked else ''}"
 
