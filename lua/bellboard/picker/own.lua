@@ -1,5 +1,6 @@
 -- The picker for users without one: a prompt, the rows that match, and a preview below.
 local canvas = require('bellboard.view.canvas')
+local cmdwin = require('bellboard.system.cmdwin')
 local ink = require('bellboard.view.ink')
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
@@ -235,9 +236,11 @@ local function attach(picker)
   api.nvim_create_autocmd('WinLeave', {
     group = group,
     buffer = picker.input,
-    callback = vim.schedule_wrap(function()
-      close(picker)
-    end),
+    callback = function()
+      cmdwin.left(picker.wins[1], function()
+        close(picker)
+      end)
+    end,
   })
 end
 

@@ -27,4 +27,18 @@ M.after = function(act)
   })
 end
 
+--- Do something soon if the user has left a window for another one. The command-line window is
+--- none: Neovim keeps the window that it was opened from, and returns there.
+---@param win integer
+---@param act fun()
+M.left = function(win, act)
+  vim.schedule(function()
+    M.after(function()
+      if vim.api.nvim_get_current_win() ~= win then
+        act()
+      end
+    end)
+  end)
+end
+
 return M

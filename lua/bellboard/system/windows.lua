@@ -1,4 +1,5 @@
 -- Opens, enters and leaves windows, also if an autocommand of somebody else fails on the way.
+local cmdwin = require('bellboard.system.cmdwin')
 local message = require('bellboard.message')
 local visual = require('bellboard.system.visual')
 
@@ -177,10 +178,15 @@ local function shut(win)
   api.nvim_win_close(win, true)
 end
 
---- Close a window, if it is open.
+--- Close a window, if it is open. Neovim keeps the one from which the command-line window was
+--- opened: that one closes later.
 ---@param win integer
 M.close = function(win)
-  if api.nvim_win_is_valid(win) then
+  if vim.fn.getcmdwintype() ~= '' and win == vim.fn.win_getid(vim.fn.winnr('#')) then
+    cmdwin.after(function()
+      M.close(win)
+    end)
+  elseif api.nvim_win_is_valid(win) then
     despite(function()
       return not api.nvim_win_is_valid(win) or nil
     end, shut, win)

@@ -1,6 +1,7 @@
 -- A small window to type in, of one or more lines.
 local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
+local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
 local message = require('bellboard.message')
@@ -109,16 +110,17 @@ M.open = function(input, done)
     end
   end
   --- Save what was typed, unless it was taken or cancelled.
+  ---@param typed string
   ---@param why string
-  local function rescue(why)
-    if now == mine and vim.trim(written()) ~= '' and written() ~= (input.text or '') then
-      M.keep(written())
+  local function rescue(typed, why)
+    if now == mine and vim.trim(typed) ~= '' and typed ~= (input.text or '') then
+      M.keep(typed)
       message.info(('%s Your text was not sent; it is in register 1.'):format(why))
     end
   end
   local function send()
     if mine.why then
-      rescue(mine.why)
+      rescue(written(), mine.why)
     end
     finish(not mine.why and written() or nil)
   end
@@ -135,10 +137,14 @@ M.open = function(input, done)
   api.nvim_create_autocmd('WinLeave', {
     buffer = buf,
     callback = function()
-      rescue('Its window was left.')
+      local typed = written() -- the buffer may be gone soon
+      cmdwin.left(win, function()
+        rescue(typed, 'Its window was left.')
+        cancel()
+      end)
     end,
   })
-  api.nvim_create_autocmd({ 'WinLeave', 'BufWipeout' }, {
+  api.nvim_create_autocmd('BufWipeout', {
     buffer = buf,
     callback = vim.schedule_wrap(cancel),
   })

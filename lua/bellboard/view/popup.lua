@@ -56,8 +56,9 @@ M.open = function(lines, title, at_end)
   end
   api.nvim_create_autocmd('WinLeave', {
     buffer = shown,
-    once = true,
-    callback = vim.schedule_wrap(close),
+    callback = function()
+      cmdwin.left(win, close)
+    end,
   })
   return shown
 end

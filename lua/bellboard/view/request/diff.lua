@@ -1,5 +1,6 @@
 -- A change of a file as a diff of two buffers, in a tab page of its own.
 local canvas = require('bellboard.view.canvas')
+local cmdwin = require('bellboard.system.cmdwin')
 local readable = require('bellboard.system.readable')
 local windows = require('bellboard.system.windows')
 
@@ -68,7 +69,7 @@ M.close = function()
   local closed = shown
   shown = nil
   if closed then
-    closed.close()
+    cmdwin.after(closed.close)
   end
 end
 

@@ -1,0 +1,97 @@
+"""The command-line window opened from one of our windows: Neovim keeps that one until it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from asked import asks, command, play
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.waiting import eventually
+from sample import Host
+from test_editor_answer import CALM, opened
+from test_editor_diff import show_diff
+
+pytestmark = pytest.mark.editor
+
+WINDOWS = "return #vim.api.nvim_list_wins()"
+
+
+def enters(editor: Editor, keys: str) -> None:
+    """Open the command-line window, and let what is scheduled then happen."""
+    editor.press(keys)
+    eventually(lambda: editor.nvim.eval("getcmdwintype()") == ":", "the window")
+    editor.lua("vim.wait(50)")
+
+
+def leaves(editor: Editor) -> None:
+    """Close it, and let what waited for that happen."""
+    editor.press("<Esc>:quit<CR>")
+    eventually(lambda: editor.nvim.eval("getcmdwintype()") == "", "its end")
+    editor.lua("vim.wait(50)")
+
+
+@pytest.mark.parametrize("view", ["help", "pick", "input"])
+def test_a_view_stays_open_below_the_command_line_window(
+    nvim: Editors, version: str, view: str
+) -> None:
+    """It was not left for another one: its keys work again, and what was typed is still there."""
+    editor = nvim(version, CALM, columns=80, lines=34)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    if view == "help":
+        editor.command("ClaudeSessions board")
+        editor.press("g?")
+    elif view == "pick":
+        editor.command("ClaudeSessions pick")
+    else:
+        opened(editor, "api", "Run a command")
+        editor.press("R")
+        editor.shows("<C-s> send")
+        editor.press("because")
+    eventually(
+        lambda: editor.lua("return vim.api.nvim_win_get_config(0).relative") == "editor", "it"
+    )
+    windows = editor.lua(WINDOWS)
+    enters(editor, ":<C-f>" if view == "help" else "<C-o>:<C-f>")
+    leaves(editor)
+    assert editor.lua(WINDOWS) == windows
+    if view == "input":
+        editor.shows("because")
+    editor.press("q" if view == "help" else "<C-c>")
+    eventually(lambda: editor.lua(WINDOWS) < windows, "closed")
+    assert editor.messages().strip() == ""
+
+
+def test_a_request_that_ends_below_the_command_line_window_closes_after_it(
+    nvim: Editors, version: str
+) -> None:
+    """Neither its text nor its foot is left over."""
+    editor = nvim(version, CALM, columns=80, lines=34)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    enters(editor, ":<C-f>")
+    editor.lua("requests.api = nil")
+    host.push()
+    eventually(lambda: editor.lua("return not require('bellboard.action.opened').now()"), "gone")
+    leaves(editor)
+    assert editor.lua(WINDOWS) == 1
+    assert "E11" not in editor.messages()
+
+
+def test_a_diff_whose_request_ends_below_the_command_line_window_closes_after_it(
+    nvim: Editors, version: str
+) -> None:
+    """With its tab page."""
+    editor = nvim(version, CALM, columns=90, lines=30)
+    show_diff(editor)
+    enters(editor, ":<C-f>")
+    editor.lua("requests.edit = nil")
+    Host(editor).push()
+    editor.lua("vim.wait(50)")
+    leaves(editor)
+    eventually(lambda: editor.nvim.eval("tabpagenr('$')") == 1, "closed")
+    assert "E11" not in editor.messages()
