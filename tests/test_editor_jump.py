@@ -182,6 +182,28 @@ def test_switchbuf_decides_where_a_hidden_terminal_opens(
         assert editor.lua("return { vim.fn.winnr('$'), vim.fn.tabpagenr('$') }") == [windows, tabs]
 
 
+@pytest.mark.parametrize(
+    "kept", ["copen", "help", "30vnew | setlocal buftype=nofile bufhidden=wipe winfixwidth"]
+)
+def test_a_window_that_is_kept_for_what_it_shows_is_not_used(
+    nvim: Editors, version: str, kept: str
+) -> None:
+    """A terminal opens in the window of the user beside it, or in a new one."""
+    editor = nvim(version, CALM, ui=False)
+    buf, tty = editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command(kept)
+    beside = editor.lua(BUFFER)
+    for _ in range(2):
+        editor.lua("require('bellboard').jump('api')")
+        assert editor.lua("return vim.fn.win_findbuf(...)", beside)
+        assert editor.lua("return vim.fn.win_findbuf(...)", buf) == [
+            editor.lua("return vim.api.nvim_get_current_win()")
+        ]
+        assert editor.lua("return #vim.api.nvim_list_wins()") == 2
+        editor.lua("vim.api.nvim_win_close(0, false)")
+
+
 def test_the_nearest_window_is_used(nvim: Editors) -> None:
     """This one, else one in this tab, else another tab's; never an unfocusable float."""
     editor = nvim(config=CALM, ui=False)

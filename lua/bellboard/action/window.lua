@@ -31,15 +31,13 @@ local function window_of(buf)
   return found
 end
 
---- Leave a floating window for a normal one: the last one, else the first.
-local function leave_float()
-  local function is_normal(win)
-    return win ~= 0 and api.nvim_win_get_config(win).relative == ''
-  end
-  if not is_normal(api.nvim_get_current_win()) then
+--- Leave a floating window, or one that is kept for what it shows, for one that is neither: the
+--- last one, else the first.
+local function leave()
+  if not windows.is_free(api.nvim_get_current_win()) then
     local last_win = vim.fn.win_getid(vim.fn.winnr('#'))
-    local normal = vim.tbl_filter(is_normal, { last_win, unpack(api.nvim_tabpage_list_wins(0)) })
-    windows.go(normal[1])
+    local wins = { last_win, unpack(api.nvim_tabpage_list_wins(0)) }
+    windows.go(vim.iter(wins):find(windows.is_free) or vim.iter(wins):find(windows.is_normal))
   end
 end
 
@@ -55,7 +53,11 @@ end
 --- Show a buffer in the current window, or in a split if that must keep what it shows.
 ---@param buf integer
 M.put = function(buf)
-  local is_kept = api.nvim_get_current_buf() ~= buf and (vim.wo.winfixbuf or keeps_running())
+  if api.nvim_get_current_buf() == buf then
+    return
+  end
+  leave()
+  local is_kept = not windows.is_free(api.nvim_get_current_win()) or keeps_running()
   if is_kept or not pcall(windows.put, 0, buf) then
     windows.split(buf, '')
   end
@@ -65,7 +67,7 @@ end
 --- default in the current window.
 ---@param buf integer
 local function open(buf)
-  leave_float()
+  leave()
   if keeper.show(buf) then
     return
   end

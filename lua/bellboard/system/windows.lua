@@ -101,6 +101,26 @@ local function all()
   return found
 end
 
+--- Whether there is such a window, and it does not float.
+---@param win integer
+---@return boolean
+M.is_normal = function(win)
+  return win ~= 0 and api.nvim_win_get_config(win).relative == ''
+end
+
+--- Whether another buffer may be shown in a window: not in a sidebar, the quickfix list or a help.
+---@param win integer
+---@return boolean
+M.is_free = function(win)
+  if not M.is_normal(win) then
+    return false
+  end
+  local options = vim.wo[win]
+  local is_fixed = options.winfixbuf or options.winfixwidth or options.winfixheight
+  local kind = vim.bo[api.nvim_win_get_buf(win)].buftype
+  return not is_fixed and kind ~= 'quickfix' and kind ~= 'help'
+end
+
 --- Open a window.
 ---@param buf integer
 ---@param enter boolean
