@@ -411,6 +411,17 @@ def test_a_vim_notify_that_is_a_table_gets_messages_whole(nvim: Editors, version
     eventually(lambda: sorted(editor.lua("return said")) == sorted(expected), "the messages")
 
 
+@pytest.mark.parametrize("prompt", [":edit foo", ":call input('> ')<CR>"])
+def test_a_message_waits_for_the_end_of_a_prompt(nvim: Editors, version: str, prompt: str) -> None:
+    """Neovim would not show it at all, neither then nor later."""
+    editor = nvim(version, QUIET, columns=60, lines=8)
+    editor.press(prompt)
+    eventually(lambda: editor.nvim.api.get_mode()["mode"] == "c", "the prompt")
+    editor.lua("require('bellboard.message').info('api: answered') vim.wait(50)")
+    editor.press("<Esc>")
+    editor.shows("bellboard: api: answered")
+
+
 def test_a_notification_fits_the_command_line_and_waits_for_a_prompt(
     nvim: Editors, version: str
 ) -> None:

@@ -59,12 +59,30 @@ M.notify = function(text, level, opts)
   return vim.notify(fitted(text), waits and vim.log.levels.WARN or level, opts)
 end
 
+--- Wait for the end of a prompt, where a message would be lost or hide what is typed.
+---@param speak fun()
+M.when_free = function(speak)
+  local mode = vim.api.nvim_get_mode()
+  if not mode.blocking and not mode.mode:find('^[cr!]') and mode.mode:sub(1, 2) ~= 'no' then
+    return speak()
+  end
+  vim.api.nvim_create_autocmd('ModeChanged', {
+    group = vim.api.nvim_create_augroup('bellboard.message', { clear = false }),
+    once = true,
+    callback = vim.schedule_wrap(function()
+      M.when_free(speak)
+    end),
+  })
+end
+
 --- Scheduled, as a message may wait for a key.
 ---@param text string
 ---@param level integer
 local function notify(text, level)
   vim.schedule(function()
-    M.notify('bellboard: ' .. text, level)
+    M.when_free(function()
+      M.notify('bellboard: ' .. text, level)
+    end)
   end)
 end
 

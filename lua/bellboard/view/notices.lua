@@ -36,22 +36,6 @@ local LEVELS = {
 ---@type table<string, integer> notification of mini.notify by session
 local minis = {}
 
---- Wait for the end of a prompt, where a message would be lost or hide what is typed.
----@param speak fun()
-local function when_free(speak)
-  local mode = api.nvim_get_mode()
-  if not mode.blocking and not mode.mode:find('^[cr!]') and mode.mode:sub(1, 2) ~= 'no' then
-    return speak()
-  end
-  api.nvim_create_autocmd('ModeChanged', {
-    group = api.nvim_create_augroup('bellboard.notice', { clear = false }),
-    once = true,
-    callback = vim.schedule_wrap(function()
-      when_free(speak)
-    end),
-  })
-end
-
 ---@param notice bellboard.Notice
 ---@return string
 local function line_of(notice)
@@ -125,7 +109,7 @@ end
 M.show = function(notice)
   local loud = speak[notice.channel]
   if loud then
-    when_free(function()
+    message.when_free(function()
       loud(notice)
     end)
   end
