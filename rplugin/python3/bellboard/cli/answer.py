@@ -75,8 +75,6 @@ def answer(args: Args) -> int:
 
 
 def give(args: Args) -> int:
-    from ..core import words
-
     if args.session in WORDS and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
     with opened() as clerk:
@@ -97,6 +95,8 @@ def give(args: Args) -> int:
         digest = args.digest or request["digest"]
         given = {"choice": args.choice, "message": args.message, **details(args, request)}
         if lacks := lacking(given, request):
+            from ..core import words
+
             raise Problem(f"{words.project(session)} was not answered: {lacks}")
         about |= {"request": request["id"], "digest": digest}
         return report(args, session, runner.do("answer", {**about, **given}))
