@@ -350,6 +350,23 @@ def test_back_returns_to_where_the_last_jumps_started(nvim: Editors) -> None:
     assert editor.lua(BUFFER) == later
 
 
+def test_back_restores_the_view_and_the_alternate_file(nvim: Editors, version: str) -> None:
+    """The text does not move, and CTRL-^ still goes to the other file."""
+    editor = nvim(version, CALM)
+    _, tty = editor.lua(TERMINAL)
+    editor.command("edit other | edit text | call setline(1, range(1, 300)) | set nomodified")
+    editor.command("normal! 100Gzt5j")
+    seen = "return { vim.fn.winsaveview(), vim.fn.bufname('#') }"
+    before = editor.lua(seen)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command("ClaudeSessions next")
+    stays(editor, "t")
+    editor.command("ClaudeSessions back")
+    stays(editor, "n")
+    assert editor.lua(seen) == before
+    assert before[1] == "other"
+
+
 def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:
     """Landing marks the session as seen; a failed jump does not."""
     editor = nvim(config=QUIET, ui=False)

@@ -18,6 +18,8 @@ local api = vim.api
 ---@field win integer
 ---@field buf integer
 ---@field mode string
+---@field view vim.fn.winsaveview.ret
+---@field alternate integer the alternate file, or -1
 ---@field from? bellboard.From if it started in another Neovim
 
 ---@type bellboard.Origin|nil where the first of several jumps started
@@ -39,6 +41,7 @@ local function remember(from)
   if from or not origin or api.nvim_get_current_buf() ~= landing then
     local win, buf = api.nvim_get_current_win(), api.nvim_get_current_buf()
     origin = { win = win, buf = buf, mode = api.nvim_get_mode().mode, from = from }
+    origin.view, origin.alternate = vim.fn.winsaveview(), vim.fn.bufnr('#')
   end
 end
 
@@ -151,6 +154,11 @@ M.back = function()
     window.put(to.buf)
     if to.mode == 't' then
       vim.cmd.startinsert()
+    elseif api.nvim_get_current_win() == to.win then
+      vim.fn.winrestview(to.view)
+    end
+    if api.nvim_buf_is_valid(to.alternate) then
+      vim.fn.setreg('#', to.alternate)
     end
   end
   if to.from and to.from.tmux and to.from.pane then
