@@ -95,3 +95,15 @@ def test_a_diff_whose_request_ends_below_the_command_line_window_closes_after_it
     leaves(editor)
     eventually(lambda: editor.nvim.eval("tabpagenr('$')") == 1, "closed")
     assert "E11" not in editor.messages()
+
+
+def test_a_request_closed_without_autocommands_leaves_nothing(nvim: Editors, version: str) -> None:
+    """Its foot goes with the next change of sessions."""
+    editor = nvim(version, CALM, columns=80, lines=34)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    editor.command("noautocmd quit")
+    host.push(api)
+    eventually(lambda: editor.lua(WINDOWS) == 1, "no foot")

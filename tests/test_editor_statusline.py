@@ -89,6 +89,17 @@ def test_its_colours_can_be_read_on_any_background(nvim: Editors, version: str) 
     assert face["ctermbg"] in (1, 9)
 
 
+def test_its_colours_return_after_they_were_cleared(nvim: Editors, version: str) -> None:
+    """A theme that is loaded by a function may clear them, and cause no event."""
+    editor = nvim(version, QUIET, columns=60)
+    host = Host(editor)
+    host.push(blocked())
+    face = editor.lua(FACE, "BellboardBlocked", "StatusLine")
+    editor.command("highlight clear")
+    host.push(blocked())
+    assert face and editor.lua(FACE, "BellboardBlocked", "StatusLine") == face
+
+
 def test_its_colours_follow_the_background_of_the_default_colours(
     nvim: Editors, version: str
 ) -> None:

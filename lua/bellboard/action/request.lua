@@ -270,6 +270,10 @@ local function open_windows()
   M.attach(window.buffer())
   M.attach(window.foot())
   local function update()
+    local open = opened.now()
+    if open and not window.is_open() then -- by `:noautocmd q`
+      return close(open)
+    end
     opened.draw()
     check()
   end

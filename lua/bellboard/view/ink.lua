@@ -195,4 +195,12 @@ M.renew = function()
   end
 end
 
+--- Define them again if they were cleared without an event, as by a theme that is a function.
+M.restore = function()
+  local name = next(made)
+  if name and vim.tbl_isempty(get(name)) then
+    M.renew()
+  end
+end
+
 return M
