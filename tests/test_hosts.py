@@ -120,7 +120,7 @@ def test_a_host_without_a_home_says_what_to_do(nvim: Editors, home: Home) -> Non
     editor.command("checkhealth bellboard")
     report = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
     assert str(home.root / "file") in report
-    assert "set BELLBOARD_HOME to a folder that you own" in report
+    assert "set BELLBOARD_HOME to an empty folder of yours" in report
 
 
 def test_without_home_in_the_environment_it_says_so(nvim: Editors, home: Home) -> None:
@@ -129,7 +129,7 @@ def test_without_home_in_the_environment_it_says_so(nvim: Editors, home: Home) -
     editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
     eventually(lambda: "checkhealth" in editor.messages(), "a message")
     stderr = editor.lua("return require('bellboard.host').status().stderr")
-    assert "set BELLBOARD_HOME to a folder that you own" in "\n".join(stderr)
+    assert "set BELLBOARD_HOME to an empty folder of yours" in "\n".join(stderr)
 
 
 # Versions

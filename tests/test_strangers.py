@@ -184,7 +184,7 @@ def test_hosts_and_commands_refuse_it_with_an_error(
         assert 1 == done.returncode, done
         said = done.stderr.splitlines()[-1]
         assert said.startswith("bellboard: "), said
-        assert "set BELLBOARD_HOME to a folder that you own" in said, said
+        assert "set BELLBOARD_HOME to an empty folder of yours" in said, said
     assert before == listing(open_place) | listing(tmp_path)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from . import tools
+from .waiting import eventually
 
 
 class Mounts:
@@ -19,9 +20,13 @@ class Mounts:
 
     def __call__(self, *arguments: str, at: Path, again: bool = False) -> None:
         """Mount something; `again`: it is mounted already, and only its options change."""
-        done = subprocess.run(
-            [tools.executable("mount"), *arguments, str(at)], capture_output=True, text=True
-        )
+        command = [tools.executable("mount"), *arguments, str(at)]
+
+        def tried() -> subprocess.CompletedProcess[str] | None:
+            done = subprocess.run(command, capture_output=True, text=True)
+            return None if again and "busy" in done.stderr else done  # a file is open for writing
+
+        done = eventually(tried, "a mount that is not busy")
         if done.returncode != 0:
             pytest.skip(f"this needs a mount: {done.stderr.strip()}")
         if not again:

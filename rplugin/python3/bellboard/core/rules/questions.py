@@ -106,6 +106,8 @@ def left_to_program(b: Block) -> Block:
 def assign(s: Session, e: Event, o: Options) -> str | None:
     """Who decides on the permissions of this turn, you or a program, is known only now."""
     is_left = e.reviewer == "program"
+    if is_left and (p := own(s)) and p.says == "waiting" and not p.served:
+        return "its title says that it asks you"
     asked = [(k, b) for k, b in s.blocks.items() if e.reviewer and b.key and b.since >= e.t]
     changed = {
         k: left_to_program(b) if is_left else replace(b, waits=False, passed=False)
