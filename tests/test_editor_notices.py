@@ -411,10 +411,14 @@ def test_a_vim_notify_that_is_a_table_gets_messages_whole(nvim: Editors, version
     eventually(lambda: sorted(editor.lua("return said")) == sorted(expected), "the messages")
 
 
+@pytest.mark.parametrize("ignored", ["", "ModeChanged"])
 @pytest.mark.parametrize("prompt", [":edit foo", ":call input('> ')<CR>"])
-def test_a_message_waits_for_the_end_of_a_prompt(nvim: Editors, version: str, prompt: str) -> None:
-    """Neovim would not show it at all, neither then nor later."""
+def test_a_message_waits_for_the_end_of_a_prompt(
+    nvim: Editors, version: str, prompt: str, ignored: str
+) -> None:
+    """Neovim would not show it at all, neither then nor later; its end may cause no event."""
     editor = nvim(version, QUIET, columns=60, lines=8)
+    editor.command(f"set eventignore={ignored}")
     editor.press(prompt)
     eventually(lambda: editor.nvim.api.get_mode()["mode"] == "c", "the prompt")
     editor.lua("require('bellboard.message').info('api: answered') vim.wait(50)")

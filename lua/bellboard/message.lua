@@ -1,6 +1,8 @@
 -- Messages to the user.
 local M = {}
 
+--- Milliseconds until a prompt is looked at again: not every one that ends causes an event.
+local UNTOLD = 1000
 local GROUPS = { [vim.log.levels.WARN] = 'WarningMsg', [vim.log.levels.ERROR] = 'ErrorMsg' }
 
 --- Whether messages go to the command line, where one that does not fit waits for ENTER.
@@ -66,13 +68,20 @@ M.when_free = function(speak)
   if not mode.blocking and not mode.mode:find('^[cr!]') and mode.mode:sub(1, 2) ~= 'no' then
     return speak()
   end
-  vim.api.nvim_create_autocmd('ModeChanged', {
+  local waits
+  local again = vim.schedule_wrap(function()
+    if waits then
+      pcall(vim.api.nvim_del_autocmd, waits)
+      waits = nil
+      M.when_free(speak)
+    end
+  end)
+  waits = vim.api.nvim_create_autocmd('ModeChanged', {
     group = vim.api.nvim_create_augroup('bellboard.message', { clear = false }),
     once = true,
-    callback = vim.schedule_wrap(function()
-      M.when_free(speak)
-    end),
+    callback = again,
   })
+  vim.defer_fn(again, UNTOLD)
 end
 
 --- Scheduled, as a message may wait for a key.

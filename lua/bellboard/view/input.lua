@@ -134,19 +134,21 @@ M.open = function(input, done)
   map({ 'n', 'i' }, '<C-c>', cancel, 'cancel')
   map('n', 'q', cancel, 'cancel')
   map('n', '<Esc>', cancel, 'cancel')
+  local typed = ''
+  local function leave()
+    rescue(typed, 'Its window was left.')
+    cancel()
+  end
   api.nvim_create_autocmd('WinLeave', {
     buffer = buf,
     callback = function()
-      local typed = written() -- the buffer may be gone soon
-      cmdwin.left(win, function()
-        rescue(typed, 'Its window was left.')
-        cancel()
-      end)
+      typed = written() -- the buffer may be gone soon
+      cmdwin.left(win, leave)
     end,
   })
   api.nvim_create_autocmd('BufWipeout', {
     buffer = buf,
-    callback = vim.schedule_wrap(cancel),
+    callback = vim.schedule_wrap(leave), -- also while a command is being typed
   })
   vim.cmd.startinsert({ bang = true })
   api.nvim_win_set_cursor(win, { #lines, #lines[#lines] })

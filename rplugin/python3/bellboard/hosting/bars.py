@@ -52,8 +52,9 @@ class Bars:
 
     def leave(self, hosts: Hosts) -> None:
         """Remove the status if no host is left to update it; wait for no server."""
-        if self._set and not hosts.alive():
-            for socket in self._set:
+        sockets = {*self._set, *self._setting}  # one that is being set may still get its text
+        if sockets and not hosts.alive():
+            for socket in sockets:
                 Tmux(socket).tell("set-option", "-gqu", OPTION)
 
     def _update(
