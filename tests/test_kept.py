@@ -165,6 +165,19 @@ def test_a_question_that_cannot_be_kept_is_shown_all_the_same(make: Make, clock:
     assert clerk.spool.scan() == []
 
 
+def test_a_question_under_another_name_than_the_hook_gives_is_not_kept(
+    make: Make, clock: Clock
+) -> None:
+    """It would never be found again there, nor limited."""
+    clerk = make()
+    name = emit(clerk, clock, "PermissionRequest", **TOUCH)
+    (clerk.spool.new / name).rename(clerk.spool.new / "odd")
+    folds(clerk, clock())
+    clerk.step(clock.advance(1))
+    assert statuses(clerk.board) == {"s": "blocked"}
+    assert (kept(clerk), clerk.spool.scan()) == ([], [])
+
+
 def test_of_many_questions_the_newest_are_kept(make: Make, clock: Clock) -> None:
     """The others still stand, and health says how many can only be answered in their terminals."""
     clerk, other = make(), make()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -133,7 +134,7 @@ class Target:
 
     def put(self, data: bytes, name: str = "") -> None:
         """Put a file into the spool by rename, as the hook does."""
-        name = name or self.unique()
+        name = name or f"{os.getpid():08}.{self.unique()}.event"
         draft = self.board / "spool/tmp" / name
         draft.write_bytes(data)
         draft.rename(self.board / "spool/new" / name)

@@ -35,6 +35,7 @@ import msgspec
 from . import ground
 from .answers import FOLDER
 from .aside import Aside, remove
+from .contents import is_event
 from .ground import Refused as Refused
 from .ground import briefly, inside, listing
 from .hosts import Hosts
@@ -172,7 +173,7 @@ class Spool:
         left, kept = [], False
         for name in names:
             path = f"{self._new}/{name}"
-            if name in standing:
+            if name in standing and is_event(name):  # only those are found again, and limited
                 with contextlib.suppress(OSError):  # gone, or it cannot be kept
                     self.questions.keep(path, name)
                     kept = True
