@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asked import DENY, asks, command, form, play, questions
+from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host
@@ -71,17 +72,23 @@ def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:
     assert editor.messages().strip() == ""
 
 
-def test_a_text_is_kept_although_a_command_is_typed_as_its_window_closes(
-    nvim: Editors, version: str
-) -> None:
-    """As with keys typed ahead, or in a mapping."""
-    editor = nvim(version, CALM, columns=80, lines=24)
+def replying(editor: Editor) -> Host:
+    """Open the prompt for a message that goes with a no."""
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
     host.push(api)
     opened(editor, "api", "Run a command")
     editor.press("R")
     editor.shows("<C-s> send")
+    return host
+
+
+def test_a_text_is_kept_although_a_command_is_typed_as_its_window_closes(
+    nvim: Editors, version: str
+) -> None:
+    """As with keys typed ahead, or in a mapping."""
+    editor = nvim(version, CALM, columns=80, lines=24)
+    replying(editor)
     editor.press("precious<Esc>")
     editor.lua("vim.api.nvim_feedkeys(':q\\r:e', 't', false)")
     editor.hides("<C-s> send")
@@ -92,12 +99,7 @@ def test_a_text_is_kept_although_a_command_is_typed_as_its_window_closes(
 def test_the_view_follows_after_its_prompt_was_lost(nvim: Editors) -> None:
     """:noautocmd closes a prompt without a word; what is asked can still end, and be answered."""
     editor = nvim(config=CALM, columns=80, lines=24)
-    host, api = Host(editor), asks("api")
-    play(editor, command(api, "make"))
-    host.push(api)
-    opened(editor, "api", "Run a command")
-    editor.press("R")
-    editor.shows("<C-s> send")
+    host = replying(editor)
     editor.press("<Esc>:noautocmd quit<CR>")
     editor.hides("<C-s> send")
     editor.lua("requests.api = nil")
