@@ -489,24 +489,28 @@ def test_fifty_at_once_lose_nothing(shell: list[str], spool: Spool) -> None:
     assert len(files(spool.home)) - 1 == many  # without that of the host
 
 
-def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
+def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool, tmp_path: Path) -> None:
     """Containers that share the spool have the same pids in the same moment.
 
-    Every emitter here is process 1 of a pid namespace of its own, 60 of them within a few ticks
-    of the clock.
+    Every emitter here is process 1 of a pid namespace of its own, all read the same time, and none
+    is done before the last has begun.
     """
     if sys.platform != "linux":
         pytest.skip("pid namespaces are Linux's")
-    command = [*unshared("--pid"), "--fork", *shell, str(EMIT), "Stop", "77"]
-    env = environment(spool.home)
-
-    def emit(number: int) -> None:
-        payload = str(number).encode()
-        subprocess.run(command, env=env, input=payload, check=True, timeout=PATIENCE)
-
-    with ThreadPoolExecutor(20) as pool:
-        list(pool.map(emit, range(60)))
-    assert list(range(60)) == sorted(int(item.payload) for item in events(spool))
+    many, clock, tmp = 40, tmp_path / "uptime", spool.home / "spool" / "tmp"
+    clock.write_text("77.50 77.50\n")
+    stop = f"mount --bind {clock} /proc/uptime && exec unshare --pid --fork "
+    command = [*unshared("--mount"), "sh", "-c", stop + f"{' '.join(shell)} {EMIT} Stop 77"]
+    emitters = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, env=environment(spool.home))
+        for _ in range(many)
+    ]
+    try:
+        eventually(lambda: len(list(tmp.iterdir())) == many, "each has a name of its own")
+    finally:
+        for number, emitter in enumerate(emitters):
+            emitter.communicate(str(number).encode(), timeout=PATIENCE)
+    assert list(range(many)) == sorted(int(item.payload) for item in events(spool))
 
 
 def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) -> None:
