@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.storage import contents
 from bellboard.storage.item import Item
 from bellboard.storage.spool import Spool
 from rig import tools
@@ -213,12 +214,13 @@ def test_a_value_need_not_be_text(shell: list[str], spool: Spool) -> None:
     "env",
     [
         {"SHELLOPTS": "errexit:nounset", "ENV": "/nowhere", "BASH_ENV": "/nowhere"},
-        {"IFS": "/0123", "PS4": "$(touch pwned)", "CDPATH": "/"},
+        {"IFS": "/0123456789", "PS4": "$(touch pwned)", "CDPATH": "/"},
         {
             "home": "x",
             "spool": "x",
             "name": "x",
             "n": "x",
+            "once": "x",
             "taken": "1",
             "written": "1",
             "new": "x",
@@ -270,6 +272,7 @@ for word in cat mv printf; do eval "$word() { echo function; }"; done
 [ "${BASH_VERSION-}" ] && shopt -s expand_aliases failglob
 [ "${ZSH_VERSION-}" ] && setopt ksh_glob sh_word_split nomatch noclobber rc_quotes csh_null_glob
 alias cat='cat -n' command='echo alias' mv='echo alias' printf='echo alias' umask='echo alias'
+IFS=0123456789
 """
 
 
@@ -489,46 +492,45 @@ def test_fifty_at_once_lose_nothing(shell: list[str], spool: Spool) -> None:
     assert len(files(spool.home)) - 1 == many  # without that of the host
 
 
-def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool, tmp_path: Path) -> None:
-    """Containers that share the spool have the same pids in the same moment.
-
-    Every emitter here is process 1 of a pid namespace of its own, all read the same time, and none
-    is done before the last has begun.
-    """
+def in_a_container(shell: list[str], *hidden: str) -> list[str]:
+    """Return the command of a hook whose pid is always 1, and that reads nothing in those files."""
     if sys.platform != "linux":
         pytest.skip("pid namespaces are Linux's")
-    many, clock, tmp = 40, tmp_path / "uptime", spool.home / "spool" / "tmp"
-    clock.write_text("77.50 77.50\n")
-    stop = f"mount --bind {clock} /proc/uptime && exec unshare --pid --fork "
-    command = [*unshared("--mount"), "sh", "-c", stop + f"{' '.join(shell)} {EMIT} Stop 77"]
-    emitters = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, env=environment(spool.home))
-        for _ in range(many)
-    ]
+    hide = "".join(f"mount --bind /dev/null {path} && " for path in hidden)
+    run = f"RANDOM=../../x exec unshare --pid --fork {' '.join(shell)} {EMIT} Stop 77"
+    return [*unshared("--mount"), "sh", "-c", hide + run]
+
+
+def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
+    """Containers that share the spool have the same pids in the same moment.
+
+    None is done before the last has begun. What comes after them is not taken for what was folded.
+    """
+    many, tmp = 40, spool.home / "spool" / "tmp"
+    command, env = in_a_container(shell, "/proc/uptime"), environment(spool.home)
+    emitters = [subprocess.Popen(command, stdin=subprocess.PIPE, env=env) for _ in range(many)]
     try:
         eventually(lambda: len(list(tmp.iterdir())) == many, "each has a name of its own")
     finally:
         for number, emitter in enumerate(emitters):
             emitter.communicate(str(number).encode(), timeout=PATIENCE)
     assert list(range(many)) == sorted(int(item.payload) for item in events(spool))
+    names = spool.scan()
+    assert all(map(contents.is_event, names))
+    spool.unlink(names)
+    subprocess.run(command, env=env, input=PAYLOAD, check=True, timeout=PATIENCE)
+    assert names and not {*names} & {*spool.scan()}
 
 
 def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) -> None:
-    """A process id is reused while its event waits: after days, or without a clock."""
-    if sys.platform != "linux":
-        pytest.skip("the shell's clock is hidden by a mount namespace")
-    hide = "mount --bind /dev/null /proc/uptime && RANDOM=../../x exec unshare --pid --fork "
-    command = [
-        *unshared("--mount"),
-        "sh",
-        "-c",
-        hide + f"{' '.join(shell)} {EMIT} Stop 77",
-    ]
+    """A process id is reused while its event waits: after days, or without a UUID and a clock."""
+    command = in_a_container(shell, "/proc/uptime", "/proc/sys/kernel/random/uuid")
     for number in range(4):
         env = environment(spool.home)
         payload = str(number).encode()
         subprocess.run(command, env=env, input=payload, check=True, timeout=PATIENCE)
     assert sorted(int(item.payload) for item in events(spool)) == [0, 1, 2, 3]
+    assert all(map(contents.is_event, spool.scan()))
 
 
 def test_without_a_host_tool_events_overwrite_each_other(shell: list[str], spool: Spool) -> None:

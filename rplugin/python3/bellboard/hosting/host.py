@@ -187,8 +187,9 @@ class Host:
             ends: list[Callable[[], object]] = [part.close for part in parts]
             if not self.spool.obstacle():  # these access the state folder
                 clear = partial(self.bars.leave, self.spool.hosts)
-                ends += [self.waiting.close, leave, withdraw, clear]
-                ends += [self.connection.close, self.outbox.send]
+                ends += [self.waiting.close, leave, withdraw]
+                # the last one may wait for a folder of somebody's
+                ends += [self.connection.close, self.outbox.send, clear]
             for end in ends:
                 with contextlib.suppress(Exception):
                     end()

@@ -27,7 +27,7 @@ STATE: Final = (
 _PID = r"[1-9][0-9]{0,9}"
 _SERIAL = r"[0-9]{1,20}\.[0-9]{1,10}\.[0-9]{1,10}"  # time, process, number
 _WORD = r"[A-Za-z0-9_]+"
-_HOOK = rf"[0-9]{{8}}\.[0-9]+(\.[0-9]+)?\.{_WORD}(\.[0-9])?(\.0)*"  # as hooks/emit makes it
+_HOOK = rf"[0-9]{{8}}\.[0-9a-f.-]+\.{_WORD}(\.[0-9])?(\.0)*"  # as hooks/emit makes it
 _EVENT = rf"({_HOOK}|([0-9]+\.{_WORD}|slot)\.{_SERIAL}|line\.([0-9a-f]{{32}}|{_SERIAL}))"
 _DAMAGED = r"board\.db\.damaged-[0-9]{8}-[0-9]{6}-[0-9]{3}((-wal|-shm|-journal)[/|=@]?)?"
 _REFUSED = r"[0-9]{20}-[A-Za-z0-9_.-]{0,150}(\.why)?"
