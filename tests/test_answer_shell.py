@@ -115,7 +115,7 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     agent.tmux.run("set-buffer", "no 1\nor 2")
     agent.tmux.run("paste-buffer", "-p", "-t", popup.id)  # as a terminal pastes it
     popup.shows(" > no 1\n   or 2")
-    agent.pane.press("2")  # in its terminal
+    agent.pane.press("1")  # in its terminal
     popup.shows("project: answered elsewhere; not sent: “no 1 or 2”")
     agent.again()
     popup.shows("go there    s  skip")

@@ -6,11 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import pynvim
 import pytest
 
+from demo import run
 from rig import neovim
+from rig.screen import Display
+from rig.waiting import eventually, rest
 
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(240)]
 
@@ -53,3 +60,102 @@ def test_the_demo_fails_when_it_shows_nothing(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "the statusline lacks" in done.stderr  # its session files alone show most of it
+
+
+class Demo:
+    """A running demo in 80x24 cells, and a user of it."""
+
+    def __init__(self, socket: Path) -> None:
+        self.display = Display(socket, 80, 24)
+        self.nvim: Any = pynvim.attach("socket", path=str(socket))
+
+    def shows(self, *texts: str) -> None:
+        def look() -> bool:
+            shown = self.display.picture.text
+            missing = [text for text in texts if text not in shown]
+            assert not missing, f"{missing} not on the screen:\n{shown}"
+            return True
+
+        eventually(look)
+
+    def printed(self, scene: str, text: str) -> None:
+        """Wait until an agent has printed a line."""
+
+        def look() -> bool:
+            lines = self.nvim.call("getbufline", f"agent://{scene}", 1, "$")
+            shown = [line for line in lines if line]
+            assert any(text in line for line in shown), f"no {text!r} in {scene}: {shown}"
+            return True
+
+        eventually(look)
+
+    def type(self, scene: str, keys: str) -> None:
+        """Type into the terminal of an agent."""
+        channel = self.nvim.call("getbufvar", f"agent://{scene}", "terminal_job_id")
+        self.nvim.call("chansend", channel, keys)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            rest(0.5)  # keys that follow another one, or the view, too soon answer nothing
+            self.nvim.input(key)
+
+    def answers(self, way: str) -> None:
+        """Answer both requests: choose an option, and say no with a text."""
+        self.shows("2 need you")
+        for _ in range(2):
+            self.press("<C-y>")  # shows whichever has waited longer
+            self.shows(way)
+            if "web: Answer a question" in self.display.picture.text:
+                self.press("2")
+                self.shows("(x) SQLite in memory")
+                self.press("A")
+                self.shows("web: answered")
+                self.printed("web", "● SQLite in memory")
+            else:
+                self.press("R")
+                self.shows("<C-s> send")
+                self.press("use ninja<C-s>")
+                self.shows("api: answered")
+                self.printed("api", "⎿ use ninja")
+                self.printed("api", "● Then I leave the build alone.")
+
+
+@pytest.fixture
+def demo() -> Iterator[Demo]:
+    neovim.executable("stable")
+    with run.editor() as socket:
+        eventually(socket.exists, "the demo's Neovim")
+        made = Demo(socket)
+        yield made
+        made.nvim.command("qall!", async_=True)
+    made.display.close()
+    with suppress(OSError):  # one more request lets the client see the end of the connection
+        made.nvim.request("nvim_get_mode")
+    made.nvim.close()
+
+
+def test_the_guide_of_the_demo_can_be_read_beside_the_float(demo: Demo) -> None:
+    """All of it, in 80 columns, with both requests in the float; no key of it is tmux's own."""
+    guide = [line.strip() for line in demo.nvim.current.buffer[:]]
+    demo.shows("2 need you", "Which database should the tests use?", *guide)
+    assert "Ctrl-b" not in str(guide)
+
+
+def test_the_requests_of_the_demo_can_be_answered_by_keys(demo: Demo) -> None:
+    """A question, and a permission with a text, as in a real terminal."""
+    demo.answers("by keys in its terminal")
+
+
+def test_the_requests_of_the_demo_can_be_answered_by_their_hooks(demo: Demo) -> None:
+    """As the message after an answer by keys advises: answers on, and let them ask again."""
+    demo.shows("2 need you")
+    for scene in ("api", "web"):
+        demo.type(scene, "\x1b")
+        demo.printed(scene, "● Interrupted")
+    eventually(lambda: "need you" not in demo.display.picture.text, "nothing that is asked")
+    demo.nvim.command("ClaudeSessions answers on")
+    demo.shows("Hooks wait for answers")
+    demo.press("q")
+    for scene in ("api", "web"):
+        demo.type(scene, "\r")
+    demo.answers("by its hook")

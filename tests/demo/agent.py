@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,17 +17,17 @@ import termios
 import time
 import tty
 import uuid
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from demo.dialog import ENTER, ESCAPE, Choice, Dialog, Interrupted, Permission, keys, width
+from demo.scenes import SCENES
+
 DIM, BOLD, AMBER, GREEN, RED, OFF = (f"\x1b[{n}m" for n in ("2", "1", "33", "32", "31", "0"))
 SPINNER = "✢✳✶✻✽✻✶✳"
-YES, NO, ESCAPE = "y1\r\n", "n2", "\x1b"
-
-
-class Interrupted(Exception):
-    """The user pressed Esc, which no hook reports."""
 
 
 class Agent:
@@ -48,6 +47,10 @@ class Agent:
     # What it reports.
 
     def emit(self, event: str, **fields: Any) -> None:
+        self.run(event, **fields).wait()
+
+    def run(self, event: str, **fields: Any) -> subprocess.Popen[bytes]:
+        """Start a hook. One that waits for an answer ends once nothing is asked."""
         payload = {
             "session_id": self.session,
             "transcript_path": str(self.transcript),
@@ -59,12 +62,16 @@ class Agent:
         }
         text = json.dumps(payload) + "\n"
         attended = {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}
-        subprocess.run(
+        hook = subprocess.Popen(
             [self.hook, event, str(os.getpid())],
-            input=text.encode(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, **attended, "CLAUDE_PROJECT_DIR": str(Path.cwd())},
-            check=False,
         )
+        assert hook.stdin
+        with suppress(BrokenPipeError), hook.stdin:  # a hook need not read
+            hook.stdin.write(text.encode())
+        return hook
 
     def register(self, status: str, waiting_for: str | None = None) -> None:
         now = int(time.time() * 1000)
@@ -92,41 +99,48 @@ class Agent:
     def say(self, text: str) -> None:
         print(f"\r\x1b[K{text}", flush=True)
 
-    def box(self, *lines: str, colour: str = AMBER) -> None:
-        width = min(shutil.get_terminal_size().columns - 2, 76)
-        self.say(f"{colour}╭{'─' * (width - 2)}╮{OFF}")
-        for line in lines:
-            self.say(f"{colour}│{OFF} {line[: width - 4]:<{width - 4}} {colour}│{OFF}")
-        self.say(f"{colour}╰{'─' * (width - 2)}╯{OFF}")
-
-    def key(self, seconds: float) -> str:
-        ready, _, _ = select.select([sys.stdin], [], [], seconds)
-        return os.read(sys.stdin.fileno(), 64).decode(errors="replace")[:1] if ready else ""
-
     def work(self, seconds: float, doing: str = "Thinking") -> None:
         start = time.monotonic()
         while (gone := time.monotonic() - start) < seconds:
             shape = SPINNER[int(gone * 8) % len(SPINNER)]
             print(f"\r\x1b[K{AMBER}{shape} {doing}…{OFF} {DIM}{gone:.0f}s · esc{OFF}", end="")
             sys.stdout.flush()
-            if self.key(0.12) == ESCAPE:
+            if ESCAPE in keys(0.12):
                 raise Interrupted
         print("\r\x1b[K", end="", flush=True)
 
-    def ask(self, allowed: str) -> str:
-        while True:
-            key = self.key(60)
-            if key == ESCAPE:
-                raise Interrupted
-            if key and key in allowed:
-                return key
+    def ask(self, dialog: Dialog, **call: Any) -> dict[str, Any]:
+        """Show a dialog while the hook runs; return the answer of whichever gives one first."""
+        hook = self.run("PermissionRequest", **call)
+        sources: list[Any] = [sys.stdin, hook.stdout]
+        try:
+            while True:
+                dialog.draw()
+                ready, _, _ = select.select(sources, [], [])
+                if sys.stdin in ready:
+                    if any(map(dialog.press, keys(0))):
+                        return dialog.decision
+                elif printed := ready[0].read():
+                    said: dict[str, Any] = json.loads(printed)["hookSpecificOutput"]["decision"]
+                    if said.get("interrupt"):
+                        raise Interrupted
+                    return said
+                else:
+                    del sources[1:]  # it has ended without an answer
+        except Interrupted:
+            hook.terminate()
+            raise
+        finally:
+            dialog.erase()
 
     # The steps of a scene.
 
     def start(self) -> None:
         self.emit("SessionStart", source="startup", model="simulated")
         self.register("idle")
-        self.box("✻ A simulated agent", f"  {self.name}")
+        edge = "─" * (width() - 2)
+        rows = [f"│ {row:<{width() - 4}} │" for row in ("✻ A simulated agent", f"  {self.name}")]
+        self.say("\n".join([f"{AMBER}╭{edge}╮", *rows, f"╰{edge}╯{OFF}"]))
 
     def prompt(self, text: str) -> None:
         self.turn = str(uuid.uuid4())
@@ -157,44 +171,40 @@ class Agent:
         use = {"tool_use_id": f"toolu_{uuid.uuid4().hex}"}
         self.emit("PreToolUse", **call, **use)
         self.register("waiting", "permission prompt")
-        self.emit("PermissionRequest", **call)
-        self.box(
-            "Bash command",
-            "",
-            f"  {command}",
-            f"  {why}",
-            "",
-            "Do you want to proceed?",
-            "❯ 1. Yes",
-            "  2. No",
-        )
-        allowed = self.ask(YES + NO) in YES
+        said = self.ask(Permission(command, why), **call)
+        allowed = said["behavior"] == "allow"
+        command = said.get("updatedInput", given)["command"]
         self.register("busy")
         self.say(f"{GREEN if allowed else RED}●{OFF} {BOLD}Bash{OFF}({command})")
         if allowed:
             self.work(1.0, "Running")
             self.emit("PostToolUse", **call, **use, tool_response={"stdout": "ok"})
         else:
-            self.say("  ⎿ no")
-            self.emit("PostToolBatch", tool_calls=[{**call, **use}])
+            self.refused(said, {**call, **use})
         return allowed
 
-    def question(self, question: str, *options: str) -> str:
-        asked = {"question": question, "options": [{"label": option} for option in options]}
-        call = {
-            "tool_name": "AskUserQuestion",
-            "tool_input": {"questions": [asked]},
-        }
+    def refused(self, said: dict[str, Any], call: dict[str, Any]) -> None:
+        self.say(f"  ⎿ {said['message']}")
+        self.emit("PostToolBatch", tool_calls=[call])
+
+    def question(self, question: str, header: str, *options: str) -> str:
+        """Return the answer; "" if there is none."""
+        labels = [{"label": option, "description": ""} for option in options]
+        asked = {"question": question, "header": header, "options": labels, "multiSelect": False}
+        call = {"tool_name": "AskUserQuestion", "tool_input": {"questions": [asked]}}
         use = {"tool_use_id": f"toolu_{uuid.uuid4().hex}"}
         self.emit("PreToolUse", **call, **use)
         self.register("waiting", "input needed")
-        self.emit("PermissionRequest", **call)
-        choices = [f"  {n}  {option}" for n, option in enumerate(options, 1)]
-        self.box(question, "", *choices, "", "Press a number.")
-        chosen = options[int(self.ask("123456789"[: len(options)])) - 1]
+        said = self.ask(Choice(question, header, *options), **call)
         self.register("busy")
+        if said["behavior"] != "allow":
+            self.say(f"{RED}●{OFF} {question}")
+            self.refused(said, {**call, **use})
+            return ""
+        answers = said["updatedInput"]["answers"]
+        chosen = str(answers.get(question, ""))
         self.say(f"{GREEN}●{OFF} {chosen}")
-        self.emit("PostToolUse", **call, **use, tool_response={"answers": {question: chosen}})
+        self.emit("PostToolUse", **call, **use, tool_response={"answers": answers})
         return chosen
 
     def stop(self, message: str, background: list[dict[str, Any]] | None = None) -> None:
@@ -217,75 +227,6 @@ class Agent:
     def end(self, reason: str) -> None:
         self.emit("SessionEnd", reason=reason)
         self.file.unlink(missing_ok=True)
-
-
-def api(agent: Agent) -> None:
-    agent.prompt("add rate limits to the public endpoints")
-    agent.work(0.8)
-    agent.tool("Read", "src/limiter.py", 0.8, file_path="src/limiter.py")
-    agent.tool("Edit", "src/limiter.py", 0.8, file_path="src/limiter.py")
-    if agent.permission("rm -rf build && make all", "Build from scratch"):
-        agent.tool("Bash", "make test", 3, command="make test", description="Run the tests")
-        agent.stop("Rate limits are in: 60 requests a minute, tests pass.")
-    else:
-        agent.work(1.5)
-        agent.stop("Then I leave the build alone. The limiter itself is done.")
-
-
-def web(agent: Agent) -> None:
-    agent.prompt("fix the login redirect and test it")
-    agent.work(1.5)
-    agent.tool("Grep", '"redirect_to"', 1.0, pattern="redirect_to")
-    agent.tool("Read", "src/login.ts", 0.8, file_path="src/login.ts")
-    chosen = agent.question(
-        "Which database should the tests use?", "PostgreSQL in a container", "SQLite in memory"
-    )
-    agent.tool("Write", "tests/login.test.ts", 3, file_path="tests/login.test.ts")
-    agent.stop(f"The redirect keeps its query now; the tests use {chosen}.")
-
-
-def dotfiles(agent: Agent) -> None:
-    agent.prompt("tidy the zsh prompt")
-    agent.work(1.2)
-    agent.tool("Edit", ".zshrc", 2.2, file_path=".zshrc")
-    agent.stop("The prompt is one line now and starts twice as fast.")
-
-
-def infra(agent: Agent) -> None:
-    agent.prompt("plan the new region")
-    agent.tool("Bash", "terraform plan", 2.6, command="terraform plan", description="Plan")
-    agent.fail("overloaded", "the service is overloaded, try again later")
-
-
-def docs(agent: Agent) -> None:
-    agent.prompt("serve the manual while I write")
-    agent.tool("Bash", "mkdocs serve", 1.2, command="mkdocs serve", run_in_background=True)
-    shell = {"id": "b1", "type": "shell", "status": "running", "command": "mkdocs serve"}
-    agent.stop("The manual is served on port 8000.", [{**shell, "description": "mkdocs serve"}])
-
-
-def cache(agent: Agent) -> None:
-    agent.prompt("put a cache in front of the database, with tests")
-    files = ("src/cache.py", "src/store.py", "src/expiry.py", "tests/test_cache.py")
-    agent.plan(*files)
-    agent.delegate("Explore")
-    for turn in range(60):
-        file = files[turn % len(files)]
-        if 0 < turn <= len(files):
-            agent.done(turn - 1)
-        agent.work(2.5)
-        agent.tool("Edit", file, 3.5, file_path=file)
-    agent.stop("The cache is in, hit rate 93 %.")
-
-
-SCENES: dict[str, tuple[str, Callable[[Agent], None]]] = {
-    "api": ("acme/api on main", api),
-    "cache": ("acme/api on cache", cache),
-    "web": ("acme/web on fix/login", web),
-    "dotfiles": ("dotfiles on main", dotfiles),
-    "infra": ("acme/infra on main", infra),
-    "docs": ("acme/docs on main", docs),
-}
 
 
 def main() -> None:
@@ -315,7 +256,8 @@ def main() -> None:
                 agent.say(f"{RED}● Interrupted{OFF}")
                 agent.register("idle")
             agent.say(f"\n{DIM}> Enter: the same again{OFF}")
-            agent.ask("\r\n")
+            while ENTER not in keys(None):
+                pass
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, modes)
 

@@ -14,19 +14,21 @@ vim.g.bellboard = { board = { size = 0.45 } }
 vim.o.statusline = " %{b:->get('guide', fnamemodify(bufname(), ':t'))}"
   .. "%=%{%v:lua.require'bellboard'.statusline()%} "
 
+-- In 80 columns the float that comes first has 6 rows, and leaves 38 cells beside it.
 local guide = {
   '',
   '  bellboard.nvim, live',
   '',
-  '  Six agents run in terminals behind this text. The agents',
-  '  are simulated; their hooks and everything you see are',
-  '  real. Watch the right end of the statusline below.',
+  '  Six simulated agents run behind',
+  '  this text. Their hooks, and all',
+  '  that you see of them, are real.',
+  '  Watch the right end of the statusline below.',
   '',
   '    Ctrl-n   go to the next one that needs you; answer there',
   '    Ctrl-o   return here',
-  '    Ctrl-y   answer the permission from here',
+  '    Ctrl-y   answer it from here',
   '    Ctrl-s   pick a session  :ClaudeSessions',
-  '    Ctrl-b   the board       :ClaudeSessions board',
+  '    Ctrl-g   the board       :ClaudeSessions board',
   '    Ctrl-q   quit; nothing is left behind',
   '',
   '    ! blocked   x error        + completed   * working',
@@ -39,7 +41,7 @@ local maps = {
   ['<C-o>'] = 'back',
   ['<C-y>'] = 'answer',
   ['<C-s>'] = 'pick',
-  ['<C-b>'] = 'board',
+  ['<C-g>'] = 'board',
 }
 
 ---@param scene string

@@ -162,8 +162,8 @@ def filmed(display: Canvas, nvim: Any) -> list[Shot]:
 
     shot(4, "Six agents work in terminals. Two need you.", "", "2 need you")
     shot(4, ":ClaudeSessions next   goes to the one that has waited longest", "<C-n>", r" api · ")
-    shot(3, "Answer it there", "y", r"1 needs you")
+    shot(3, "Answer it there", "1", r"1 needs you")
     shot(4, ":ClaudeSessions next   the other one asks a question", "<C-n>", r" web · ", "need")
     shot(3, ":ClaudeSessions back   where you were", "<C-o>", r" demo +.*\?1")
-    shot(5, ":ClaudeSessions board   all of them, live", "<C-b>", r"6 sessions")
+    shot(5, ":ClaudeSessions board   all of them, live", "<C-g>", r"6 sessions")
     return shots

@@ -106,26 +106,32 @@ def interactive() -> int:
         return subprocess.run(command(), env=env, cwd=folder, check=False).returncode
 
 
-def headless(picture: Path | None, film: Path | None, patience: float) -> int:
-    from demo import picture as canvas
-
+@contextmanager
+def editor() -> Iterator[Path]:
+    """Run the demo without a terminal of its own; yield the socket of its Neovim."""
     with home() as (folder, env):
         socket = folder / "run/nvim.sock"
-        argv = [*command(), "--headless", "--listen", str(socket)]
-        editor = subprocess.Popen(
-            argv,
+        process = subprocess.Popen(
+            [*command(), "--headless", "--listen", str(socket)],
             env={**env, "TERM": "xterm-256color"},
             cwd=folder,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
         try:
-            shown, problem = canvas.play(socket, picture, film, patience)
+            yield socket
         finally:
             try:
-                editor.wait(5)
+                process.wait(5)
             except subprocess.TimeoutExpired:
-                editor.kill()
+                process.kill()
+
+
+def headless(picture: Path | None, film: Path | None, patience: float) -> int:
+    from demo import picture as canvas
+
+    with editor() as socket:
+        shown, problem = canvas.play(socket, picture, film, patience)
     print(shown)
     if problem:
         print(f"make try: {problem}", file=sys.stderr)
