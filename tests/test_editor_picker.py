@@ -208,6 +208,25 @@ def test_a_window_that_is_entered_meanwhile_keeps_the_cursor(nvim: Editors, vers
     assert editor.lua("return vim.api.nvim_get_current_win() == other")
 
 
+@pytest.mark.parametrize("bang", ["", "!"])
+def test_another_buffer_does_not_get_into_it(nvim: Editors, version: str, bang: str) -> None:
+    """Or else it closes, and no update of the board raises an error."""
+    editor = nvim(version, CALM)
+    host = Host(editor)
+    host.push(blocked("api"))
+    editor.command("edit other | enew | ClaudeSessions")
+    editor.shows("Agent sessions")
+    editor.press(f"<C-o>:buffer{bang} other<CR>")
+    if bang:
+        editor.hides("Agent sessions")
+    else:
+        editor.shows("E1513")
+    host.push(blocked("web"))
+    editor.press("<Esc>")
+    editor.hides("Agent sessions")
+    assert "Invalid" not in editor.messages()
+
+
 def terminal(editor: Editor, command: str) -> str:
     """Open a hidden terminal, wait until it shows what its command echoes, and return its device.
 

@@ -134,6 +134,7 @@ local function layout(picker, count)
     return win
   end
   picker.wins[1] = open(picker.input, top, 1, ' Agent sessions ', true)
+  vim.wo[picker.wins[1]].winfixbuf = true
   picker.wins[2] = open(picker.list, top + 3, list)
   vim.wo[picker.wins[2]].cursorline = true
   local rest = room - list
@@ -229,6 +230,13 @@ local function attach(picker)
   api.nvim_create_autocmd('WinClosed', {
     group = group,
     pattern = vim.tbl_map(tostring, picker.wins),
+    callback = vim.schedule_wrap(function()
+      close(picker)
+    end),
+  })
+  api.nvim_create_autocmd('BufWinLeave', { -- as by `:buffer!`
+    group = group,
+    buffer = picker.input,
     callback = vim.schedule_wrap(function()
       close(picker)
     end),
