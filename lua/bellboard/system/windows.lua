@@ -14,6 +14,10 @@ local BEFORE = table.concat({
   'TabClosed,TabLeave,WinClosed,WinLeave',
 }, ',')
 
+--- Of a float in place of a split: below the pickers of other plugins, which have 50 unless they
+--- choose.
+local ZINDEX = 45
+
 --- Do something once more without the autocommands that come before it.
 ---@param act fun(...): any
 ---@param ... any
@@ -121,7 +125,55 @@ M.is_free = function(win)
   return not is_fixed and kind ~= 'quickfix' and kind ~= 'help'
 end
 
---- Open a window.
+---@param buf integer
+---@param enter boolean
+---@param layout vim.api.keyset.win_config
+---@return integer
+local function open(buf, enter, layout)
+  local before, made = all(), nil
+  return despite(function()
+    return opened(before, buf, enter, made)
+  end, function()
+    made = api.nvim_open_win(buf, enter, layout)
+  end)
+end
+
+--- Do something else if there is no room for another window, as on a small screen or with a large
+--- 'winminheight'.
+---@generic T
+---@param act fun(): T
+---@param instead fun(): T
+---@return T
+local function roomy(act, instead)
+  local ok, made = pcall(act)
+  if ok then
+    return made
+  elseif not tostring(made):find('E36:', 1, true) then
+    error(made, 0)
+  end
+  return instead()
+end
+
+--- A float along the edge of the screen where a split has no room.
+---@param layout vim.api.keyset.win_config of the split
+---@return vim.api.keyset.win_config
+local function float_of(layout)
+  local columns, lines = vim.o.columns, math.max(vim.o.lines - vim.o.cmdheight - 1, 1)
+  local is_beside = layout.split == 'right'
+  local width = is_beside and math.min(layout.width or columns, columns) or columns
+  local height = is_beside and lines or math.min(layout.height or lines, lines)
+  return {
+    relative = 'editor',
+    width = width,
+    height = height,
+    row = lines - height,
+    col = columns - width,
+    border = { '', '─', '', '', '', '', '', '' },
+    zindex = ZINDEX,
+  }
+end
+
+--- Open a window. Where there is no room for a split, it floats.
 ---@param buf integer
 ---@param enter boolean
 ---@param layout vim.api.keyset.win_config
@@ -130,11 +182,10 @@ M.open = function(buf, enter, layout)
   if enter then
     settle(buf)
   end
-  local before, made = all(), nil
-  return despite(function()
-    return opened(before, buf, enter, made)
+  return roomy(function()
+    return open(buf, enter, layout)
   end, function()
-    made = api.nvim_open_win(buf, enter, layout)
+    return open(buf, enter, float_of(layout))
   end)
 end
 
@@ -162,14 +213,24 @@ M.put = function(win, buf)
   end, api.nvim_win_set_buf, win, buf)
 end
 
---- Show a buffer of the user in a new window.
 ---@param buf integer
 ---@param how ''|'vertical'|'tab'
-M.split = function(buf, how)
+local function split(buf, how)
   local before = all()
   despite(function()
     return opened(before, buf, true)
   end, vim.cmd --[[@as function]], ('%s sbuffer %d'):format(how, buf))
+end
+
+--- Show a buffer of the user in a new window, or a new tab page if there is no room for one.
+---@param buf integer
+---@param how ''|'vertical'|'tab'
+M.split = function(buf, how)
+  roomy(function()
+    split(buf, how)
+  end, function()
+    split(buf, 'tab')
+  end)
 end
 
 --- Show our buffer in a new tab page.

@@ -30,9 +30,18 @@ local function borders()
   return above, { '', '', '', down, se, across, sw, down }
 end
 
+--- There is no room for splits.
+local is_tight = false
+
 ---@return boolean
 M.is_split = function()
-  return config.get().answer.layout == 'split'
+  return config.get().answer.layout == 'split' and not is_tight
+end
+
+--- Float both parts if one of them does, as there is no room for a split.
+---@param part integer|nil its window; default: none is open yet
+M.settle = function(part)
+  is_tight = part ~= nil and (is_tight or vim.api.nvim_win_get_config(part).relative ~= '')
 end
 
 --- The cells of a row.

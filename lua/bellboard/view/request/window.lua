@@ -146,6 +146,7 @@ end
 --- Open both, without text.
 ---@param on { close: fun(), changed: fun() } called on events of the windows
 M.open = function(on)
+  layout.settle(nil)
   local made = {
     rows = {},
     title = {},
@@ -155,11 +156,13 @@ M.open = function(on)
     restore = origin.keep(layout.is_split()),
   }
   made.body = windows.open(empty(), true, (layout.of(nil, 1, 1)))
+  layout.settle(made.body)
   local _, below = layout.of(made.body, 1, 1)
   if not layout.is_split() then
     below.focusable = false
   end
   made.foot = windows.open(empty(), false, below)
+  layout.settle(made.foot)
   sheet = made
   dress(sheet.body)
   dress(sheet.foot)

@@ -1,0 +1,99 @@
+"""No room for another window: on a small screen, or with a large 'winminheight'."""
+
+from __future__ import annotations
+
+import pytest
+
+from asked import asks, command, play
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.waiting import eventually
+from sample import QUIET, TERMINAL, Host, house, session
+
+pytestmark = pytest.mark.editor
+
+HIGH = "set winheight=5 winminheight=5 winheight=999 | split | split"
+RUNG = {"t": 1.0, "channel": "notify", "session_id": "api", "status": "blocked", "why": "it asks"}
+FLOATS = "return vim.api.nvim_win_get_config(0).relative"
+
+
+def crowded(nvim: Editors, version: str, **config: object) -> tuple[Editor, Host]:
+    quiet = {**QUIET, "float": {"enabled": False}, **config}
+    editor = nvim(version, quiet, columns=80, lines=24)
+    host = Host(editor)
+    host.push(*house())
+    editor.command(HIGH)
+    return editor, host
+
+
+def test_the_board_floats_where_it_has_no_room(nvim: Editors, version: str) -> None:
+    """At the same edge; it closes as ever, and the options of the user are as before."""
+    editor, _ = crowded(nvim, version)
+    editor.press(":ClaudeSessions board<CR>")
+    editor.shows("rm -rf build && make all")
+    assert editor.lua(FLOATS) == "editor"
+    editor.press("q")
+    editor.hides("rm -rf build && make all")
+    assert editor.lua(FLOATS) == ""
+    assert editor.lua("return { vim.o.winminheight, vim.o.winheight, vim.fn.winnr('$') }") == [
+        5,
+        999,
+        3,
+    ]
+
+
+def test_a_push_that_opens_a_list_is_taken_where_it_has_no_room(
+    nvim: Editors, version: str
+) -> None:
+    """The list of notifications is shown, and so are the sessions of that push."""
+    editor, host = crowded(nvim, version)
+    host.push(*house(), rung=[RUNG])
+    editor.shows("it asks")
+    assert editor.lua(FLOATS) == "editor"
+    host.push(*house(), rung=[{**RUNG, "why": "again"}])
+    editor.shows("again")
+    editor.press("q")
+    editor.hides("again")
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(12, 3), (20, 5)], ids=["three", "five"])
+def test_the_board_on_the_smallest_screen(
+    nvim: Editors, version: str, columns: int, lines: int
+) -> None:
+    """It opens and closes without an error."""
+    editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=lines)
+    host = Host(editor)
+    host.push(*house())
+    editor.press(":ClaudeSessions board<CR>")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "bellboard", "the board")
+    host.push(*house(), rung=[RUNG])
+    editor.press("qq")
+    assert "E36" not in editor.lua("return vim.fn.execute('messages')")
+
+
+@pytest.mark.parametrize("lines", [9, 24], ids=["small", "large"])
+def test_a_request_floats_where_it_has_no_room(nvim: Editors, version: str, lines: int) -> None:
+    """Both parts of it, even if the upper one would fit."""
+    config = {**QUIET, "float": {"enabled": False}, "answer": {"layout": "split"}}
+    editor = nvim(version, config, columns=80, lines=lines)
+    one = asks("api")
+    play(editor, command(one, "make all"))
+    Host(editor).push(one)
+    editor.command(HIGH if lines == 24 else "set winheight=3 winminheight=3")
+    editor.press(":ClaudeSessions answer<CR>")
+    editor.shows("Run a command")
+    assert editor.lua(FLOATS) == "editor"
+    editor.press("q")
+    editor.hides("Run a command")
+    assert editor.lua(FLOATS) == ""
+
+
+def test_a_terminal_gets_a_tab_page_where_it_has_no_room(nvim: Editors, version: str) -> None:
+    """As after a jump from a window that is kept for what it shows."""
+    editor, host = crowded(nvim, version)
+    _, tty = editor.lua(TERMINAL)
+    host.push(session("working", "w", tty=tty))
+    editor.command("windo set winfixheight")
+    editor.press(":ClaudeSessions goto w<CR>")
+    eventually(lambda: editor.lua("return vim.bo.buftype") == "terminal", "the terminal")
+    assert editor.lua("return vim.fn.tabpagenr('$')") == 2
