@@ -97,3 +97,19 @@ def test_a_terminal_gets_a_tab_page_where_it_has_no_room(nvim: Editors, version:
     editor.press(":ClaudeSessions goto w<CR>")
     eventually(lambda: editor.lua("return vim.bo.buftype") == "terminal", "the terminal")
     assert editor.lua("return vim.fn.tabpagenr('$')") == 2
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_an_error_of_a_command_loses_nothing(nvim: Editors, version: str, columns: int) -> None:
+    """A message would lose its middle, often what to do: a window shows all of it then."""
+    why = "unknown agent: choose from " + ", ".join(f"agent{n}" for n in range(12))
+    fails = ["sh", "-c", f"echo 'bellboard set: error: {why}' >&2; exit 2"]
+    editor = nvim(version, {**QUIET, "python": fails}, columns=columns, lines=24)
+    Host(editor)
+    editor.press(":ClaudeSessions set x<CR>")
+    editor.shows("set: unknown agent")
+    editor.shows("agent6")
+    is_long = columns == 80
+    name = editor.lua("return vim.api.nvim_buf_get_name(0)")
+    assert name == ("bellboard://set" if is_long else "")
+    assert (f"set: {why}" in editor.messages()) is not is_long

@@ -42,6 +42,17 @@ local function shorten(text, level)
   vim.o.shortmess = short
 end
 
+--- What begins each of our messages.
+local PREFIX = 'bellboard: '
+
+--- Whether a message shows all of a text.
+---@param text string
+---@return boolean
+M.fits = function(text)
+  local is_line = not text:find('\n') and vim.api.nvim_strwidth(PREFIX .. text) <= vim.v.echospace
+  return is_line or not is_echoed()
+end
+
 --- Call vim.notify. A text that would wait for ENTER is shortened.
 ---@param text string
 ---@param level integer
@@ -90,7 +101,7 @@ end
 local function notify(text, level)
   vim.schedule(function()
     M.when_free(function()
-      M.notify('bellboard: ' .. text, level)
+      M.notify(PREFIX .. text, level)
     end)
   end)
 end

@@ -4,6 +4,7 @@ local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local guards = require('bellboard.view.guard')
 local message = require('bellboard.message')
+local popup = require('bellboard.view.popup')
 local program = require('bellboard.system.program')
 local windows = require('bellboard.system.windows')
 
@@ -88,7 +89,7 @@ M.open = function(verb, rest)
   local function apply()
     program.run(vim.list_extend({ unpack(words) }, { '--yes' }), function(printed, why)
       if not printed then
-        return message.error(why)
+        return popup.refuse(why, verb)
       end
       local notes = notes_of(vim.split(printed, '\n'))
       -- Leave out the name of the backup: the message must fit on one line.
@@ -99,8 +100,10 @@ M.open = function(verb, rest)
   program.run(vim.list_extend({ unpack(words) }, { '--dry-run' }), function(printed, why, partly)
     local diff = vim.split(vim.trim(printed or partly or ''), '\n')
     local files = files_of(diff)
-    if not printed then
-      message.error(why) -- of one file; there may be others
+    if not printed and #files == 0 then
+      popup.refuse(why, verb)
+    elseif not printed then
+      message.error(why) -- of one file; there are others
     end
     if #files > 0 then
       cmdwin.after(function()

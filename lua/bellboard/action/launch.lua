@@ -3,6 +3,7 @@ local age = require('bellboard.view.age')
 local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
+local popup = require('bellboard.view.popup')
 local program = require('bellboard.system.program')
 local window = require('bellboard.action.window')
 local windows = require('bellboard.system.windows')
@@ -109,7 +110,7 @@ end
 local function new_of(agent, args)
   program.decoded({ 'hooks', 'check', '--agent', agent, '--json' }, function(found, why)
     if not found then
-      return message.error(why)
+      return popup.refuse(why, 'new')
     end
     start(vim.list_extend({ found.agents[1].program }, args))
   end)
@@ -169,7 +170,7 @@ M.resume = function(args, on_choice)
   local words = { 'list', '--ended', '--json', '--dir', vim.fn.getcwd() }
   program.decoded(words, function(decoded, why)
     if not decoded then
-      return message.error(why .. '. See :checkhealth bellboard')
+      return popup.refuse(why .. '. See :checkhealth bellboard', 'resume')
     end
     local sessions = vim.tbl_filter(function(session)
       return #session.resume > 0

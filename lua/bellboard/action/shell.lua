@@ -37,19 +37,13 @@ M.run = function(words)
     vim.list_extend(vim.list_slice(words), readable[words[1]] or {}),
     function(printed, why, partly)
       local text = (printed or partly or ''):gsub('%s+$', '')
+      local lines = vim.split(text, '\n', { trimempty = true })
       if not printed then
-        message.error(('%s: %s'):format(words[1], why))
-        if text == '' then
-          return
-        end
-      end
-      local lines = vim.split(text, '\n')
-      if not printed or #lines > 1 or #lines[1] + #'bellboard: ' >= vim.v.echospace then
+        popup.refuse(('%s: %s'):format(words[1], why), words[1], lines)
+      elseif #lines > 1 or not message.fits(text) then
         popup.window(lines, words[1], logs[words[1]])
-      elseif lines[1] ~= '' then
-        message.info(cells.safe(vim.trim(lines[1])))
       else
-        message.info(words[1] .. ': done')
+        message.info(cells.safe(vim.trim(lines[1] or words[1] .. ': done')))
       end
     end
   )

@@ -4,6 +4,7 @@ local cells = require('bellboard.view.cells')
 local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
+local message = require('bellboard.message')
 local windows = require('bellboard.system.windows')
 
 local M = {}
@@ -106,6 +107,22 @@ M.window = function(lines, name, at_end)
       canvas.close(mine.win, mine.before)
     end, { buffer = buf, desc = 'close', nowait = true })
   end)
+end
+
+--- Say why a command failed: in a message, or in that window if a message would lose its middle.
+---@param why string
+---@param name string of the command
+---@param printed? string[] what it printed before that, for the window
+M.refuse = function(why, name, printed)
+  local lines, fits = { unpack(printed or {}) }, message.fits(why)
+  if fits then
+    message.error(why)
+  else
+    vim.list_extend(lines, vim.split(why, '\n'))
+  end
+  if #lines > 0 then
+    M.window(lines, name, not fits)
+  end
 end
 
 return M
