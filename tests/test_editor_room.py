@@ -113,3 +113,15 @@ def test_an_error_of_a_command_loses_nothing(nvim: Editors, version: str, column
     name = editor.lua("return vim.api.nvim_buf_get_name(0)")
     assert name == ("bellboard://set" if is_long else "")
     assert (f"set: {why}" in editor.messages()) is not is_long
+
+
+def test_lost_hooks_are_reported_with_the_file_that_had_them(nvim: Editors, version: str) -> None:
+    """Plain `install` would change another one."""
+    editor = nvim(version, QUIET, columns=90, lines=24)
+    repair = " --settings /tmp/x.json"
+    host = Host(editor)
+    host.push(health={"vanished": "hooks gone from /tmp/x.json", "repair": repair})
+    editor.shows(f"bellboard: hooks gone; :ClaudeSessions install{repair}")
+    long = {"vanished": "hooks gone from /tmp/y.json", "repair": repair + "x" * 60}
+    host.push(health=long)
+    editor.shows("bellboard: hooks gone from /tmp/y.json; see :checkhealth bellboard")

@@ -571,6 +571,7 @@ def test_lost_hooks_are_reported_once(
     project_file(home.project).unlink()
     for host in (*editors, server):
         host.says("hooks gone from ~/project/.claude/settings.json")
+        host.says(f"hooks install --settings {project_file(home.project)}`")
         assert "~/claude" not in host.note
 
 

@@ -65,14 +65,13 @@ local function check(push, version)
   return true
 end
 
---- The hooks have vanished from a settings file.
+--- The hooks have vanished from a settings file. The command names it, unless it is the default.
 ---@param where string
-local function report_vanished(where)
-  local text = ('%s; :%s install'):format(where, config.command())
-  if #text + #'bellboard: ' >= vim.v.echospace then -- or it would prompt for ENTER
-    text = ('hooks gone; :%s install'):format(config.command())
-  end
-  message.warn(text)
+---@param repair string arguments of the command
+local function report_vanished(where, repair)
+  local command = (':%s install%s'):format(config.command(), repair)
+  local texts = { where .. '; ' .. command, 'hooks gone; ' .. command }
+  message.warn(vim.iter(texts):find(message.fits) or where .. '; see :checkhealth bellboard')
 end
 
 --- vim.NIL would be truthy.
@@ -98,7 +97,7 @@ M.receive = function(encoded, version)
   last = push.seq -- only now: one that fails counts as missed
   local health = sessions.health()
   if health.vanished and health.vanished ~= vanished then
-    report_vanished(health.vanished)
+    report_vanished(health.vanished, health.repair or '')
   end
   if sessions.stale() then
     warn_once('stale', (health.notes or {}).database or 'showing the last known sessions')

@@ -60,7 +60,7 @@ class Health:
             "counts": dict(clerk.board.ledger.counts) if clerk is not None else {},
             "spool": spool,
             "sessions": sessions,
-            **({"vanished": vanished} if vanished else {}),
+            **({"vanished": vanished, "repair": self._senses.repair} if vanished else {}),
         }
 
     def share(self) -> float:

@@ -137,6 +137,11 @@ class Senses:
         """Return the missing hooks, if this host is to report them."""
         return self.guard.vanished if self.guard is not None else ""
 
+    @property
+    def repair(self) -> str:
+        """Return the arguments of `install` for that file."""
+        return self.guard.repair if self.guard is not None else ""
+
     def _attend(self, lookout: Lookout, board: Board, sid: str) -> float:
         lookout.attend(board.sessions, (sid,))
         self._unattended.discard(sid)

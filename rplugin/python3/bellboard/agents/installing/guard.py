@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...core import words
+from ...core.events import AGENT
 from ...system.doer import Doer
 from ...system.watch import Watch
 from . import installed
@@ -59,13 +61,23 @@ class Guard:
         """Return what is wrong, for health."""
         notes = [*self._missing.values()]
         if notes:
-            notes.append("another program rewrote the file: run `bellboard hooks install`")
+            commands = dict.fromkeys(f"bellboard hooks install{self._of(p)}" for p in self._missing)
+            what = "` and `".join(commands)
+            notes.append(f"another program rewrote or deleted it: run `{what}`")
         for path, checked in self._checked.items():
             if checked.outdated:
                 where = words.plain(words.tilde(path, self._environ.get("HOME", "")))
                 notes.append(f"{where} is from another version: run `bellboard hooks install`")
         notes += self._notes.values()
         return {"hooks": "; ".join(notes)} if notes else {}
+
+    @property
+    def repair(self) -> str:
+        """Return the arguments of `install` for the file that `vanished` is about."""
+        return next((self._of(p) for p, why in self._missing.items() if why == self.vanished), "")
+
+    def _of(self, path: str) -> str:
+        return self._checked[path].named if path in self._checked else ""
 
     def changed(self, paths: Collection[str]) -> None:
         """Check again if one of the watched files changed."""
@@ -175,6 +187,7 @@ class Checked(NamedTuple):
     real: str  # its path with links resolved
     gone: list[str] | None  # events that are missing; None if that is unknown
     outdated: bool = False  # it is a file of our own, as another version writes it
+    named: str = ""  # arguments of `install`, unless it changes this file without any
 
 
 def check_file(
@@ -197,10 +210,15 @@ def check_file(
     cli = cli_of(hooked.agent)
     if cli.key != hooked.agent:  # of a newer version, for an agent that is unknown here
         return Checked(stamp, hooked.events, real, None, False)
-    state = cli.installer(home, environ).check(Path(path))
+    installer = cli.installer(home, environ)
+    state = installer.check(Path(path))
     gone = [event for event in hooked.events if event not in state.events]
     is_outdated = WHOLE in state.outdated
-    return Checked(stamp, hooked.events, real, None if state.problem else gone, is_outdated)
+    is_default = Path(path) == installer.user_file()
+    agent = "" if cli.key == AGENT else f" --agent {cli.key}"
+    named = "" if is_default else f"{agent} --settings {shlex.quote(path)}"
+    known = None if state.problem else gone
+    return Checked(stamp, hooked.events, real, known, is_outdated, named)
 
 
 def stored_or_why(home: Path) -> installed.HookedFiles | str:
