@@ -112,7 +112,7 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
             assert [line[key]["session_id"] for line in noted(editor)] == [expected]
     for verb in ("goto", "answer", "park", "snooze", "label HEAVY"):
         editor.command(f"Bellboard {verb} web")
-        last_said(editor, '2 sessions match "web"; give the id of one')
+        last_said(editor, '2 sessions match "web": c3d4, e5f6; give the id of one')
         editor.command(f"Bellboard {verb} nobody")
         last_said(editor, 'no session "nobody"; :ClaudeSessions lists all')
     editor.command("Bellboard answer api")
@@ -323,5 +323,5 @@ def test_whoever_asks_for_a_session_that_is_not_found_gets_the_reason(nvim: Edit
     Host(editor).push(blocked("api", id="a"), blocked("api", id="b"))
     nobody = 'no session "nobody"; :ClaudeSessions lists all'
     assert editor.lua(REPORTED, "nobody") == [nobody, nobody]
-    two = '2 sessions match "api"; give the id of one'
+    two = '2 sessions match "api": a, b; give the id of one'
     assert editor.lua(REPORTED, "api") == [two, two]

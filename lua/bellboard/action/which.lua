@@ -38,16 +38,18 @@ M.one = function(called)
       vim.startswith(session.session_id, called)
       or vim.list_contains(names_of(session), called)
     then
-      found[#found + 1] = session
+      found[#found + 1] = session.session_id
     end
   end
   if #found > 1 then
-    return refuse(('%d sessions match "%s"; give the id of one'):format(#found, called))
+    table.sort(found)
+    local some = table.concat(found, ', ', 1, math.min(#found, 4)) .. (#found > 4 and ', …' or '')
+    return refuse(('%d sessions match "%s": %s; give the id of one'):format(#found, called, some))
   elseif #found == 0 then
     local why = ('no session "%s"; :%s lists all'):format(called, config.command())
     return refuse(host.instead(why))
   end
-  return found[1]
+  return sessions.get(found[1])
 end
 
 --- The sessions to act on: the named one, else the one in this window, else those in the
