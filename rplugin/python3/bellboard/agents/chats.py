@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from .dialect import Dialect
 from .payloads import Worded, Words, failure
 
 #: What a chat does → kind.
@@ -21,9 +22,9 @@ KINDS: Final[dict[str, str]] = {
     "closes": "end",
 }
 FIELDS: Final = {"session_id": "session_id", "cwd": "cwd", "tool": "tool_name"}
+WORDS: Final = Words(KINDS, {"fails": failure("error")}, FIELDS, event="event")
 
 
-class ChatDialect(Worded):
-    """See `Dialect`."""
-
-    words = Words(KINDS, {"fails": failure("error")}, FIELDS, event="event")
+def chat(key: str) -> Dialect:
+    """Return the dialect of a plugin with chats."""
+    return Worded(key, WORDS)

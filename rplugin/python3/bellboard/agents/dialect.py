@@ -90,8 +90,8 @@ class Press(NamedTuple):
 class Dialect(ABC):
     """Decodes what a CLI reports, and encodes the user's answers."""
 
-    key: ClassVar[str]  # the CLI's name in evidence
-    kinds: ClassVar[Mapping[str, str]]  # kinds of its hook events, by name
+    key: str  # the CLI's name in evidence
+    kinds: Mapping[str, str]  # kinds of its hook events, by name
     has_titles: ClassVar[bool] = False  # whether it shows its state in terminal titles
     rules: ClassVar[str] = ""  # where a project lists what is allowed
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -95,10 +95,8 @@ class Words(NamedTuple):
 class Worded(Dialect):
     """A dialect whose hooks are decoded by a table of words; by default, it shows no requests."""
 
-    words: ClassVar[Words]
-
-    def __init_subclass__(cls) -> None:
-        cls.kinds = cls.words.kinds
+    def __init__(self, key: str, words: Words) -> None:
+        self.key, self.kinds, self._words = key, words.kinds, words
 
     def event(
         self,
@@ -109,7 +107,7 @@ class Worded(Dialect):
         truncated: bool = False,
         name: str = "",
     ) -> Event:
-        return event_of(payload, t, clock, origin, truncated, name, self.words)
+        return event_of(payload, t, clock, origin, truncated, name, self._words)
 
     def request(
         self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False

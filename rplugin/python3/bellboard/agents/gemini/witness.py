@@ -9,14 +9,14 @@ from ...core.session import Session
 from ...system.processes import PROC, is_alive, tty_of
 from ..cli import Means
 from ..witnessing import LogWitness
-from .dialect.spoken import GeminiDialect
+from .dialect.spoken import DIALECT
 
 
 class GeminiWitness(LogWitness):
     """See `Witness`."""
 
     def __init__(self, means: Means) -> None:
-        super().__init__(means, GeminiDialect())
+        super().__init__(means, DIALECT)
         self._reach, self._report, self._clock = means.reach, means.report, means.clock
         self._seated: dict[str, set[int]] = {}  # session → its processes, if it has a terminal
 

@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...chats import ChatDialect
+from ...chats import chat
 
-
-class AgenticDialect(ChatDialect):
-    """See `Dialect`."""
-
-    key = "agentic"
-
-
-DIALECT: Final = AgenticDialect()
+DIALECT: Final = chat("agentic")

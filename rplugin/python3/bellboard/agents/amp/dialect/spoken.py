@@ -42,17 +42,13 @@ def _state(top: Facts, facts: Facts) -> str | None:
     return _state_now(top, facts) or ("form answer" if text_of(top, "was") in STATES else None)
 
 
-class AmpDialect(Worded):
-    """See `Dialect`."""
-
-    key = "amp"
-    words = Words(
+DIALECT: Final = Worded(
+    "amp",
+    Words(
         KINDS,
         {"agent.start": _start, "agent.end": _end, "thread.state": _state},
         FIELDS,
         event="event",
         once=True,
-    )
-
-
-DIALECT: Final = AmpDialect()
+    ),
+)

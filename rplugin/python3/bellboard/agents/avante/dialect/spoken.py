@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...chats import ChatDialect
+from ...chats import chat
 
-
-class AvanteDialect(ChatDialect):
-    """See `Dialect`."""
-
-    key = "avante"
-
-
-DIALECT: Final = AvanteDialect()
+DIALECT: Final = chat("avante")

@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...chats import ChatDialect
+from ...chats import chat
 
-
-class CodeCompanionDialect(ChatDialect):
-    """See `Dialect`."""
-
-    key = "codecompanion"
-
-
-DIALECT: Final = CodeCompanionDialect()
+DIALECT: Final = chat("codecompanion")

@@ -27,12 +27,4 @@ KINDS: Final[dict[str, str]] = {
 }
 READ: Final = {"StopFailure": failure("error")}
 
-
-class CrushDialect(Worded):
-    """See `Dialect`."""
-
-    key = "crush"
-    words = Words(KINDS, READ, {**FIELDS, "message": "text"}, event="event")
-
-
-DIALECT: Final = CrushDialect()
+DIALECT: Final = Worded("crush", Words(KINDS, READ, {**FIELDS, "message": "text"}, event="event"))

@@ -54,11 +54,9 @@ def _start(top: Facts, facts: Facts) -> None:
         facts["cwd"] = roots[0]
 
 
-class CursorDialect(Worded):
-    """See `Dialect`."""
-
-    key = "cursor"
-    words = Words(
+DIALECT: Final = Worded(
+    "cursor",
+    Words(
         KINDS,
         {
             "sessionStart": _start,
@@ -66,7 +64,5 @@ class CursorDialect(Worded):
             "stop": kind_in(ENDS, "status", "error_message"),
         },
         FIELDS,
-    )
-
-
-DIALECT: Final = CursorDialect()
+    ),
+)

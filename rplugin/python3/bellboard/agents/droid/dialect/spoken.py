@@ -42,11 +42,9 @@ def _notification(top: Facts, facts: Facts) -> str | None:
     return "nudge"
 
 
-class DroidDialect(Worded):
-    """See `Dialect`."""
-
-    key = "droid"
-    words = Words(
+DIALECT: Final = Worded(
+    "droid",
+    Words(
         KINDS,
         {
             "SessionStart": kind_in(STARTS, "source"),
@@ -55,7 +53,5 @@ class DroidDialect(Worded):
             "PreCompact": from_key("source", "trigger"),
         },
         FIELDS,
-    )
-
-
-DIALECT: Final = DroidDialect()
+    ),
+)

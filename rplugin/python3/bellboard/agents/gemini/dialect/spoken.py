@@ -14,8 +14,6 @@ from .titles import titled
 class GeminiDialect(Worded):
     """See `Dialect`."""
 
-    key = "gemini"
-    words = WORDS
     has_titles = True
 
     entry = staticmethod(entry)
@@ -24,4 +22,4 @@ class GeminiDialect(Worded):
     request = staticmethod(request)
 
 
-DIALECT: Final = GeminiDialect()
+DIALECT: Final = GeminiDialect("gemini", WORDS)

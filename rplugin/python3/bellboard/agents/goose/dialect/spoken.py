@@ -33,12 +33,4 @@ FIELDS: Final = {
     "tool_id": "tool_call_id",
 }
 
-
-class GooseDialect(Worded):
-    """See `Dialect`."""
-
-    key = "goose"
-    words = Words(KINDS, fields=FIELDS, event="event")
-
-
-DIALECT: Final = GooseDialect()
+DIALECT: Final = Worded("goose", Words(KINDS, fields=FIELDS, event="event"))

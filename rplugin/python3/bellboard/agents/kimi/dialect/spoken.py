@@ -62,12 +62,4 @@ READ: Final = {
     "PostCompact": from_key("source", "trigger"),
 }
 
-
-class KimiDialect(Worded):
-    """See `Dialect`."""
-
-    key = "kimi"
-    words = Words(KINDS, READ, FIELDS)
-
-
-DIALECT: Final = KimiDialect()
+DIALECT: Final = Worded("kimi", Words(KINDS, READ, FIELDS))

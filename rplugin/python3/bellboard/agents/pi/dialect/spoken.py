@@ -34,12 +34,9 @@ FIELDS: Final = {
 RELOADED: Final = "reload"  # the extensions, not the session
 ENDS: Final = {"aborted": "interrupt", "error": "failure"}
 
-
-class PiDialect(Worded):
-    """See `Dialect`."""
-
-    key = "pi"
-    words = Words(
+DIALECT: Final = Worded(
+    "pi",
+    Words(
         KINDS,
         {
             "session_start": kind_in({RELOADED: "note", "resume": "resume"}, "reason"),
@@ -50,7 +47,5 @@ class PiDialect(Worded):
         event="event",
         once=True,
         given="args",
-    )
-
-
-DIALECT: Final = PiDialect()
+    ),
+)
