@@ -59,7 +59,6 @@ PURE = (
         PACKAGE / f"agents/{n}.py"
         for n in (
             "abilities",
-            "chats",
             "dialect",
             "dialects",
             "evidence",

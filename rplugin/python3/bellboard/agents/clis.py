@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 
 from .cli import Cli
-from .dialects import KEYS, folder_of
+from .dialects import CHATS, KEYS, known, module_of
 
 
 def cli_of(agent: str) -> Cli:
     """Return the CLI of an agent."""
-    return _loaded(folder_of(agent))
+    return _loaded(known(agent))
 
 
 def clis() -> tuple[Cli, ...]:
@@ -25,6 +24,7 @@ def installable() -> tuple[Cli, ...]:
 
 
 @cache
-def _loaded(folder: str) -> Cli:
-    found: Cli = import_module(f"{folder}.cli", __package__).CLI
+def _loaded(agent: str) -> Cli:
+    module = module_of(agent, "cli")
+    found: Cli = module.CLIS[agent] if agent in CHATS else module.CLI
     return found

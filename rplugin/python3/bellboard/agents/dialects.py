@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 from .claude_code.dialect.names import VARIABLES
@@ -11,16 +12,22 @@ from .dialect import Dialect
 
 __all__ = ["KEYS", "RUNNERS", "VARIABLES", "dialect_of", "dialects", "is_known"]
 
+#: Names in evidence of plugins with chats inside Neovim, which have one folder.
+CHATS: Final = ("codecompanion", "avante", "agentic")
 #: Names of CLIs in evidence.
 KEYS: Final = (
     *("claude", "codex", "opencode", "copilot", "qwen", "gemini", "pi", "cursor", "droid"),
-    *("goose", "kimi", "amp", "crush", "codecompanion", "avante", "agentic"),
+    *("goose", "kimi", "amp", "crush", *CHATS),
 )
 #: Name of a CLI → its package, relative to this one.
-_FOLDERS: Final = {key: f".{key}" for key in KEYS} | {KEYS[0]: ".claude_code"}
+_FOLDERS: Final = {
+    **{key: f".{key}" for key in KEYS},
+    **dict.fromkeys(CHATS, ".chats"),
+    KEYS[0]: ".claude_code",
+}
 #: Environment variable with the process that runs the hooks → its CLI.
 RUNNERS: Final = {"COPILOT_LOADER_PID": "copilot"}
-#: Package that could not be loaded → why: thousands of events may need it.
+#: Agent whose dialect could not be loaded → why: thousands of events may need it.
 _failed: Final[dict[str, str]] = {}
 
 
@@ -29,14 +36,19 @@ def is_known(agent: str) -> bool:
     return agent in _FOLDERS
 
 
-def folder_of(agent: str) -> str:
-    """Return the package of an agent; an unknown one is taken for the first."""
-    return _FOLDERS.get(agent, _FOLDERS[KEYS[0]])
+def known(agent: str) -> str:
+    """Return the agent; an unknown one is taken for the first."""
+    return agent if is_known(agent) else KEYS[0]
+
+
+def module_of(agent: str, name: str) -> ModuleType:
+    """Load a module of an agent's package."""
+    return import_module(f"{_FOLDERS[agent]}.{name}", __package__)
 
 
 def dialect_of(agent: str) -> Dialect:
     """Return the dialect of an agent."""
-    return _loaded(folder_of(agent))
+    return _loaded(known(agent))
 
 
 def dialects() -> tuple[Dialect, ...]:
@@ -50,19 +62,20 @@ def try_again() -> None:
 
 
 @cache
-def _loaded(folder: str) -> Dialect:
+def _loaded(agent: str) -> Dialect:
     """Load a dialect, and no other: together they take longer than most commands.
 
     Raise ImportError if its file is that of another version, or half written, and not if the system
     lacks something; then without another try until `try_again`.
     """
-    if folder in _failed:
-        raise ImportError(_failed[folder])
+    if agent in _failed:
+        raise ImportError(_failed[agent])
     try:
-        found: Dialect = import_module(f"{folder}.dialect.spoken", __package__).DIALECT
+        spoken = module_of(agent, "dialect.spoken")
+        found: Dialect = spoken.DIALECTS[agent] if agent in CHATS else spoken.DIALECT
     except (MemoryError, OSError):
         raise
     except Exception as e:
-        _failed[folder] = f"{folder[1:]}: {e}"
-        raise ImportError(_failed[folder]) from e
+        _failed[agent] = f"{_FOLDERS[agent][1:]}: {e}"
+        raise ImportError(_failed[agent]) from e
     return found

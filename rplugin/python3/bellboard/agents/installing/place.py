@@ -45,8 +45,8 @@ class HooksFile(NamedTuple):
 class Hooked(ABC):
     """A CLI, as its installer knows it."""
 
-    key: ClassVar[str]  # its name in evidence
-    name: ClassVar[str]  # its name for people
+    key: str  # its name in evidence
+    name: str  # its name for people
     program: ClassVar[str] = ""  # on PATH; chats in Neovim have none
     hooks: ClassVar[HooksFile | None] = None  # where it looks for them, if they can be installed
     without_hooks: ClassVar[str] = "its sessions do not show"  # what happens then

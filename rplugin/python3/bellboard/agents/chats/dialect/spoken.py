@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from .dialect import Dialect
-from .payloads import Worded, Words, failure
+from ...dialects import CHATS
+from ...payloads import Worded, Words, failure
 
 #: What a chat does → kind.
 KINDS: Final[dict[str, str]] = {
@@ -23,8 +23,4 @@ KINDS: Final[dict[str, str]] = {
 }
 FIELDS: Final = {"session_id": "session_id", "cwd": "cwd", "tool": "tool_name"}
 WORDS: Final = Words(KINDS, {"fails": failure("error")}, FIELDS, event="event")
-
-
-def chat(key: str) -> Dialect:
-    """Return the dialect of a plugin with chats."""
-    return Worded(key, WORDS)
+DIALECTS: Final = {key: Worded(key, WORDS) for key in CHATS}

@@ -1,1 +1,0 @@
-"""agentic.nvim: chats inside Neovim, which Lua reports."""

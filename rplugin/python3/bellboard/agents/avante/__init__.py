@@ -1,1 +1,0 @@
-"""avante.nvim: chats inside Neovim, which Lua reports."""

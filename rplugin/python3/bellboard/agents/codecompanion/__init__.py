@@ -1,1 +1,0 @@
-"""codecompanion.nvim: chats inside Neovim, which Lua reports."""
