@@ -1,7 +1,4 @@
-"""Events: evidence in neutral words.  Their kinds are the rows of the table in `machine.py`.
-
-This file does no I/O and knows no clock.
-"""
+"""Events: evidence in neutral words.  Their kinds are the rows of the table in `machine.py`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Write the lines of a feed, each short enough for its reader.
-
-This file does no I/O and knows no clock.
-"""
+"""Write the lines of a feed, each short enough for its reader."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 Activity fades with time, but at the same rate for all.  So the order changes only when a session
 does, and need not be computed or published in between.
-
-This file does no I/O.
 """
 
 from __future__ import annotations

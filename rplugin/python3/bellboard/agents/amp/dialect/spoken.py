@@ -1,7 +1,6 @@
 """The dialect of Amp, as our plugin reports its events.
 
 An event of a subagent's thread names that in `agent`, and the thread that started it in `thread`.
-This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Decode what Lua reports of a chat inside Neovim, whose words `evidence/chats.lua` defines.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""Decode what Lua reports of a chat inside Neovim, whose words `evidence/chats.lua` defines."""
 
 from __future__ import annotations
 

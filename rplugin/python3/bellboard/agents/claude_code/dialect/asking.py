@@ -1,7 +1,4 @@
-"""Complete what Claude Code asks, from its transcript if no hook reported it, and from files.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""Complete what Claude Code asks, from its transcript if no hook reported it, and from files."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ together with the result of the tool, before it; older versions show only the re
 is interrupted looks as if the user had refused it, even if it was allowed before; but in that case
 the CLI has worked in between.  A turn that a hook stopped looks as if the user had refused the
 tool, too; the entry that follows names the message only if it was the user (2.1.328, .330).
-
-This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

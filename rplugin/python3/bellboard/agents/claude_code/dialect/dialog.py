@@ -4,8 +4,6 @@ The numbers of the answers vary ("switch to auto mode" once took the third place
 been), so they are read from the screen.  The dialog must show everything that is asked: the whole
 command or the exact file.  A dialog of another kind, or one whose start is not visible, cannot be
 answered remotely.
-
-This file does no I/O.
 """
 
 from __future__ import annotations

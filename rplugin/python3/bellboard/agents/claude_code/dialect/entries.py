@@ -1,7 +1,7 @@
 """Decode entries of a transcript.
 
 A transcript holds whole prompts, files and answers.  Only a short line of each is kept, and what
-shows the state of the turn.  This file does no I/O and knows no clock.
+shows the state of the turn.
 """
 
 from __future__ import annotations

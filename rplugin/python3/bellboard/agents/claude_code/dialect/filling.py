@@ -1,7 +1,4 @@
-"""Which key to press next in a dialog of several parts: questions, and the fields of a form.
-
-This file does no I/O.
-"""
+"""Which key to press next in a dialog of several parts: questions, and the fields of a form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Read the questions and forms that Claude Code asks, as they are shown.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""Read the questions and forms that Claude Code asks, as they are shown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Decode the hook events of Claude Code, and of agents that bellboard does not know.
 
-Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line
-is kept.  This file does no I/O, knows no clock, and tolerates any input.
+Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line is
+kept.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Nothing is counted or remembered: each key follows from the screen alone, which must show exactly
 what is asked.  So an answer of several keys is proven after each of them, and one that somebody
 else has begun to give is either completed as it was meant or left alone.
-
-This file does no I/O.
 """
 
 from __future__ import annotations

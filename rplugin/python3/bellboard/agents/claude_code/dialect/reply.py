@@ -3,8 +3,6 @@
 Seen on 2.1.76 to 2.1.330.  Questions and plans are never allowed without their input: newer
 versions ignore that, and older ones take it as empty answers.  Suggestions in the payload are never
 sent back: they may let the whole session edit without asking.
-
-This file does no I/O, knows no clock, and tolerates any input.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Everything that the tool would get is shown: whatever has no part of its own is in the last part.  A
 payload that is truncated, or cannot be decoded exactly, is not complete, and cannot be answered
-here.  This file does no I/O, knows no clock, and tolerates any input.
+here.
 """
 
 from __future__ import annotations

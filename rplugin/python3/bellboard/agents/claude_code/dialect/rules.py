@@ -1,7 +1,6 @@
 """The rule that would spare a question, as settings of Claude Code have it: `Bash(make test)`.
 
-It is the narrowest one that works, and exists only where the CLI itself would offer a rule.  This
-file does no I/O, knows no clock, and tolerates any input.
+It is the narrowest one that works, and exists only where the CLI itself would offer a rule.
 """
 
 from __future__ import annotations

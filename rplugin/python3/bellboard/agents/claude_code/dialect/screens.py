@@ -4,8 +4,6 @@ This is the last resort, for a session whose status neither hooks nor its sessio
 screen ends in an input box or a dialog.  A dialog counts as the agent's question only if it has
 one of the SHAPES: a menu that the user opened, or a dialog of a newer version, changes nothing.
 The agent's output above them is never read, because it may contain anything.
-
-This file does no I/O.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Show what a tool of Claude Code would do: each member of its input, in full.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""Show what a tool of Claude Code would do: each member of its input, in full."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Decode the hook events of Codex.
 
 Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line is
-kept.  This file does no I/O, knows no clock, and tolerates any input.
+kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decode the lines that Codex appends to the log of a thread.
 
 Only they show that a turn failed, and who decides on approvals.  A line may hold whole prompts and
-files; only what shows the state of the turn is kept.  This file does no I/O and knows no clock.
+files; only what shows the state of the turn is kept.
 """
 
 from __future__ import annotations

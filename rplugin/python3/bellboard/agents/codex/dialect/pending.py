@@ -1,8 +1,7 @@
 """Recognise, among what Codex's server sends, the request that a hook reported.
 
 A hook's payload lacks the id of the server's request.  It has the turn and the command, and the
-tool that asks has the id of the item that waits.  This file does no I/O, knows no clock, and
-tolerates any input.
+tool that asks has the id of the item that waits.
 """
 
 from __future__ import annotations

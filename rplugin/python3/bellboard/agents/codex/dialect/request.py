@@ -1,8 +1,7 @@
 """Decode what Codex asks, in full, and write what its server takes as the answer.
 
 A command that is declined is refused, and the turn goes on; `stop` is what “No” in its terminal
-does.  Every member of the payload is shown.  This file does no I/O, knows no clock, and tolerates
-any input.
+does.  Every member of the payload is shown.
 """
 
 from __future__ import annotations

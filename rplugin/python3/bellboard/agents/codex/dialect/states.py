@@ -1,8 +1,7 @@
 """Decode what Codex's server says of the state of a thread.
 
 It reports to every client when a thread begins to work, to wait, or to rest, but not whether a turn
-that ended was completed, was interrupted or failed.  This file does no I/O, knows no clock, and
-tolerates any input.
+that ended was completed, was interrupted or failed.
 """
 
 from __future__ import annotations

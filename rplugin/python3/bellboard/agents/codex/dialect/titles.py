@@ -1,8 +1,6 @@
 """Read the title that Codex gives its terminal: it has a spinner, asks for an action, or neither.
 
 Its user chooses what the title has and in which order, so the spinner may be anywhere, or missing.
-
-This file does no I/O.
 """
 
 from __future__ import annotations

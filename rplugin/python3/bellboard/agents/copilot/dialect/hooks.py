@@ -2,8 +2,7 @@
 
 Its permissionRequest runs for every tool, whether or not somebody is asked; its notifications say
 that a dialog opens.  No hook says that one was answered, nor that a turn was interrupted or failed:
-its log does (`log.py`).  An event of a subagent names its session as the parent's agent.  This file
-does no I/O, knows no clock, and tolerates any input.
+its log does (`log.py`).  An event of a subagent names its session as the parent's agent.
 """
 
 from __future__ import annotations

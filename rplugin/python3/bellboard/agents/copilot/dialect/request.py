@@ -1,7 +1,4 @@
-"""Show what GitHub Copilot CLI asks: its hooks run before the dialog, so only keys answer one.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""Show what GitHub Copilot CLI asks: its hooks run before the dialog, so only keys answer one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The dialect of Crush, whose newer versions report everything; older ones know PreToolUse only.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""The dialect of Crush, whose newer versions report everything; older ones know PreToolUse only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The dialect of Cursor CLI: no hook says that it waits for somebody, so it is never blocked.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""The dialect of Cursor CLI: no hook says that it waits for somebody, so it is never blocked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The dialect of Droid: notifications say that it asks, and nothing says that it was interrupted.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""The dialect of Droid: notifications say that it asks; nothing says that it was interrupted."""
 
 from __future__ import annotations
 

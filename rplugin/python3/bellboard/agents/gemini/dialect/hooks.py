@@ -2,8 +2,7 @@
 
 AfterAgent also runs after Esc and after errors: its log says how the turn ended (`log.py`).
 PreCompress runs before every request to the model, and compacts nothing.  No hook says that a
-dialog was answered: the title does.  This file does no I/O, knows no clock, and tolerates any
-input.
+dialog was answered: the title does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decode the lines that Gemini CLI appends to the log of a chat: they say how a turn ended.
 
 A line may repeat the whole chat, and entries may be written again; only the kinds that end a turn
-are read.  This file does no I/O and knows no clock.
+are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Show what Gemini CLI asks: it waits for its hooks, so nothing but its keys answers.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""Show what Gemini CLI asks: it waits for its hooks, so nothing but its keys answers."""
 
 from __future__ import annotations
 

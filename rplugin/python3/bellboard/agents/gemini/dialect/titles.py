@@ -1,7 +1,4 @@
-"""Read the title that Gemini CLI gives its terminal: its first sign says what it does.
-
-This file does no I/O.
-"""
+"""Read the title that Gemini CLI gives its terminal: its first sign says what it does."""
 
 from __future__ import annotations
 

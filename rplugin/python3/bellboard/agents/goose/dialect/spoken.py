@@ -1,7 +1,4 @@
-"""The dialect of Goose: no hook says that it waits, was interrupted or failed.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""The dialect of Goose: no hook says that it waits, was interrupted or failed."""
 
 from __future__ import annotations
 

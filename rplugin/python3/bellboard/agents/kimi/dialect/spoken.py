@@ -1,7 +1,4 @@
-"""The dialect of Kimi Code, whose hooks report everything (seen on 2.1.0; older ones know fewer).
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""The dialect of Kimi Code, whose hooks report everything (on 2.1.0; older ones know fewer)."""
 
 from __future__ import annotations
 

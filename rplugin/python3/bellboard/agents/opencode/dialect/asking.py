@@ -1,7 +1,4 @@
-"""Decode what OpenCode asks, in full, and write what it takes as the answer.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""Decode what OpenCode asks, in full, and write what it takes as the answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Decode the events of OpenCode, as our plugin reports them.
 
-An event of a subagent's session names, in `parent`, the session whose terminal shows it.  This file
-does no I/O, knows no clock, and tolerates any input.
+An event of a subagent's session names, in `parent`, the session whose terminal shows it.
 
 One process runs several sessions at once: those that its terminal does not show work on.
 """

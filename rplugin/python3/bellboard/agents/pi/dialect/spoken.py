@@ -1,7 +1,4 @@
-"""The dialect of Pi, as our extension reports its events.  Pi asks for no permission.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""The dialect of Pi, as our extension reports its events.  Pi asks for no permission."""
 
 from __future__ import annotations
 

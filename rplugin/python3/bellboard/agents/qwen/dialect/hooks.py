@@ -3,7 +3,7 @@
 A tool's PreToolUse comes once it may run, so after its question was answered.  PermissionRequest
 comes before the dialog, which its hooks hold back; a notification says that the dialog is open.
 Another says that Qwen is at rest, without a Stop or a StopFailure if somebody refused or
-interrupted.  This file does no I/O, knows no clock, and tolerates any input.
+interrupted.
 """
 
 from __future__ import annotations

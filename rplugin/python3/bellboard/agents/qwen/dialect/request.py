@@ -1,7 +1,4 @@
-"""Show what Qwen Code asks: its hooks run before the dialog, so nothing but its keys answers one.
-
-This file does no I/O, knows no clock, and tolerates any input.
-"""
+"""Show what Qwen Code asks: hooks run before the dialog, so nothing but its keys answers one."""
 
 from __future__ import annotations
 

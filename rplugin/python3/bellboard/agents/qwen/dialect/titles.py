@@ -3,8 +3,6 @@
 A sign in front says which; the rest is the name of the session, if it has one.  So at rest, it is
 the last title without its sign; any other is of a shell while Qwen is stopped, or of the user.
 What its tools print never reaches the terminal.
-
-This file does no I/O.
 """
 
 from __future__ import annotations
