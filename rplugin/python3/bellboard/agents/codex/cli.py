@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..abilities import Abilities, Ability
 from ..cli import Cli, Means, Waiting, Witness
 from ..installing.place import SHOWN_IN_PART, HooksFile, below_home
-from .abilities import ABILITIES
 from .dialect.names import KINDS
 from .trust import obstacles, remarks
+
+HOOKS: Final = Ability("hooks")
+#: What it reports (measured on 0.169.0).
+ABILITIES: Final[Abilities] = {
+    "unprompted": Ability("locks"),
+    "working": HOOKS,
+    "permission": Ability("hooks, log, title"),
+    "question": HOOKS,
+    "granted": Ability(
+        "title, server",
+        when="in tmux and Neovim, and with its shared server; elsewhere when the tool has finished",
+    ),
+    "denied": HOOKS,
+    "completed": HOOKS,
+    "interrupted": HOOKS,
+    "failed": Ability("log"),
+    "ended": Ability("hooks, processes"),
+    "answer": Ability("server", when="if it runs with its shared server"),
+}
 
 #: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
 AT_ENDS, OTHERWISE = 3, 60

@@ -6,10 +6,28 @@ import json
 from collections.abc import Callable
 from typing import Final
 
+from ..abilities import Abilities, Ability
 from ..cli import Cli, Means, Witness
 from ..installing.place import SHOWN_IN_PART, HooksFile, below_home
-from .abilities import ABILITIES
 from .dialect.hooks import KINDS
+
+HOOKS: Final = Ability("hooks")
+LOG: Final = Ability("log")
+NOT: Final = Ability("")
+#: What it reports (measured on 1.0.102).
+ABILITIES: Final[Abilities] = {
+    "unprompted": Ability("the file of its open sessions", when="unless it was resumed"),
+    "working": HOOKS,
+    "permission": Ability("hooks, log"),
+    "question": HOOKS,
+    "granted": LOG,
+    "denied": LOG,
+    "completed": HOOKS,
+    "interrupted": Ability("log, the file of its open sessions"),
+    "failed": LOG,
+    "ended": Ability("hooks, processes"),
+    "answer": NOT,
+}
 
 #: Not preToolUse: one that fails refuses the tool.
 EVENTS: Final = tuple(n for n, kind in KINDS.items() if kind != "note" and n != "preToolUse")

@@ -7,10 +7,27 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from ..abilities import Abilities, Ability
 from ..cli import NAMED, Cli, Means, Witness
 from ..installing.place import Environ, HooksFile, Looked
-from .abilities import ABILITIES
 from .dialect.hooks import KINDS
+
+HOOKS: Final = Ability("hooks")
+LOG: Final = Ability("log")
+#: What it reports (measured on 0.61.0).
+ABILITIES: Final[Abilities] = {
+    "unprompted": HOOKS,
+    "working": HOOKS,
+    "permission": HOOKS,
+    "question": HOOKS,
+    "granted": Ability("title", when="in tmux and Neovim; elsewhere when the tool has finished"),
+    "denied": LOG,
+    "completed": Ability("hooks, log"),
+    "interrupted": LOG,
+    "failed": LOG,
+    "ended": Ability("hooks, processes"),
+    "answer": Ability(""),
+}
 
 EVENTS: Final = (*(name for name, kind in KINDS.items() if kind != "note"), "Notification")
 PATIENCE: Final = 10000  # milliseconds that a hook may take

@@ -6,9 +6,25 @@ from collections.abc import Callable
 from typing import Final
 
 from ...system.shipped import plugin
+from ..abilities import Abilities, Ability
 from ..cli import Cli, Waiting
 from ..installing.place import HooksFile, below_home
-from .abilities import ABILITIES
+
+PLUGIN: Final = Ability("plugin")
+#: What it reports (measured on 1.18.33).
+ABILITIES: Final[Abilities] = {
+    "unprompted": Ability("", when="a session begins with its first prompt"),
+    "working": PLUGIN,
+    "permission": PLUGIN,
+    "question": PLUGIN,
+    "granted": PLUGIN,
+    "denied": PLUGIN,
+    "completed": PLUGIN,
+    "interrupted": PLUGIN,
+    "failed": PLUGIN,
+    "ended": Ability("plugin, processes"),
+    "answer": Ability("plugin, server"),
+}
 
 MARK = "// bellboard's plugin for OpenCode"
 HEAD = f"""{MARK}: reports what a session does, and takes answers to what it asks.

@@ -6,9 +6,26 @@ from collections.abc import Callable
 from typing import Final
 
 from ...system.shipped import plugin
+from ..abilities import Abilities, Ability
 from ..cli import Cli
 from ..installing.place import HooksFile, below_home
-from .abilities import ABILITIES
+
+EXTENSION: Final = Ability("extension")
+NOTHING_ASKED: Final = Ability("", when="it never asks for one")
+#: What it reports (measured on 0.73.1).
+ABILITIES: Final[Abilities] = {
+    "unprompted": EXTENSION,
+    "working": EXTENSION,
+    "permission": NOTHING_ASKED,
+    "question": Ability("", when="only other extensions ask questions"),
+    "granted": NOTHING_ASKED,
+    "denied": NOTHING_ASKED,
+    "completed": EXTENSION,
+    "interrupted": EXTENSION,
+    "failed": Ability("extension", when="also between retries"),
+    "ended": Ability("extension, processes"),
+    "answer": Ability(""),
+}
 
 MARK = "// bellboard's extension for Pi"
 

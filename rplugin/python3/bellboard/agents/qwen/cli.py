@@ -7,10 +7,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ..abilities import Abilities, Ability
 from ..cli import NAMED, Cli
 from ..installing.place import Environ, HooksFile, Looked, below_home
-from .abilities import ABILITIES
 from .dialect.hooks import KINDS
+
+HOOKS: Final = Ability("hooks")
+AT_REST: Final = Ability("hooks", True, "it stopped without completing its turn")
+#: What it reports (measured on 0.24.4).
+ABILITIES: Final[Abilities] = {
+    "unprompted": HOOKS,
+    "working": HOOKS,
+    "permission": HOOKS,
+    "question": HOOKS,
+    "granted": HOOKS,
+    "denied": AT_REST,
+    "completed": HOOKS,
+    "interrupted": AT_REST,
+    "failed": HOOKS,
+    "ended": Ability("hooks, processes"),
+    "answer": Ability(""),
+}
 
 EVENTS: Final = (*(name for name, kind in KINDS.items() if kind != "note"), "Notification")
 PATIENCE: Final = 10000  # milliseconds that a hook may take
