@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,13 +10,16 @@ from msgspec.structs import replace
 
 from ....core.events import Event, Origin
 from ....core.lenient import Facts, text_of
-from ...dialect import Dialect
+from ...dialect import Dialect, Seen
 from .hooks import hook
 from .log import entry, is_noise
 from .names import KINDS, SERVER
 from .request import on_disk, reply, request
 from .states import heard
-from .titles import titled
+
+#: Its user chooses what its title has, in which order: the spinner may be anywhere, or missing.
+_SPINS: Final = re.compile("(?:^| )[\u2801-\u28ff](?: |$)")
+_ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
 
 
 class CodexDialect(Dialect):
@@ -28,7 +32,6 @@ class CodexDialect(Dialect):
     event = staticmethod(hook)
     entry = staticmethod(entry)
     is_noise = staticmethod(is_noise)
-    titled = staticmethod(titled)
     heard = staticmethod(heard)
     on_disk = staticmethod(on_disk)
     request = staticmethod(request)
@@ -37,6 +40,11 @@ class CodexDialect(Dialect):
     def account(self, record: Facts, about: Event) -> Event:
         cwd, origin = text_of(record, "cwd"), Origin(self.key, about.pid)
         return replace(about, name="registry", cwd=cwd, origin=origin)
+
+    def titled(self, text: str) -> Seen | None:
+        if _SPINS.search(text):
+            return Seen("busy")
+        return Seen("waiting", "choice") if _ASKS.match(text) else Seen("idle")
 
     def serves(self, argv: Sequence[str]) -> bool:
         return SERVER in argv[1:]

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...dialect import Seen
 from ...payloads import Worded
 from .hooks import WORDS
 from .log import entry, is_noise
 from .request import request
-from .titles import titled
+
+#: First sign of the title of its terminal → what it says.
+SIGNS: Final = {
+    "\u2726": Seen("busy"),
+    "\u23f2": Seen("busy"),  # a command that prints nothing
+    "\u270b": Seen("waiting", "choice"),
+    "\u25c7": Seen("idle"),
+}
 
 
 class GeminiDialect(Worded):
@@ -18,8 +26,10 @@ class GeminiDialect(Worded):
 
     entry = staticmethod(entry)
     is_noise = staticmethod(is_noise)
-    titled = staticmethod(titled)
     request = staticmethod(request)
+
+    def titled(self, text: str) -> Seen | None:
+        return SIGNS.get(text[:1])
 
 
 DIALECT: Final = GeminiDialect("gemini", WORDS)
