@@ -7,11 +7,7 @@ from typing import Any
 
 from bellboard.agents.dialects import dialect_of
 from bellboard.core.events import Origin
-from bellboard.core.request import (
-    Answer,
-    Request,
-    check,
-)
+from bellboard.core.request import Answer, Request, check
 
 CLAUDE = dialect_of("claude")
 FROM = Origin(pid=11)

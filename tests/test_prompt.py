@@ -13,16 +13,7 @@ from msgspec.structs import replace
 
 from bellboard.cli.answer import details
 from bellboard.cli.home import Problem
-from bellboard.core.request import (
-    Answer,
-    Choice,
-    Field,
-    Option,
-    Part,
-    Question,
-    Request,
-    check,
-)
+from bellboard.core.request import Answer, Choice, Field, Option, Part, Question, Request, check
 from bellboard.screen.full import PASTED, Full
 from bellboard.screen.picker import Choice as Picker
 from bellboard.screen.prompt import SOON, Prompt

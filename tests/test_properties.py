@@ -19,15 +19,7 @@ from bellboard.core.board import Board
 from bellboard.core.deadlines import BY_TIME
 from bellboard.core.ledger import LEDGER
 from bellboard.core.options import Options
-from bellboard.core.session import (
-    ABSENT,
-    STATUSES,
-    Run,
-    Session,
-    is_listed,
-    status_of,
-    terminal_of,
-)
+from bellboard.core.session import ABSENT, STATUSES, Run, Session, is_listed, status_of, terminal_of
 from bellboard.core.sound import check_session
 from playback import Line, play
 from strategies import T0, histories

@@ -14,25 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import (
-    CLAUDE,
-    COLOUR,
-    FROM,
-    PLAN,
-    SIZES,
-    asked,
-    ids,
-    payload,
-)
+from asking import CLAUDE, COLOUR, FROM, PLAN, SIZES, asked, ids, payload
 from bellboard.core.events import Origin
-from bellboard.core.request import (
-    Answer,
-    Choice,
-    Option,
-    Question,
-    Request,
-    check,
-)
+from bellboard.core.request import Answer, Choice, Option, Question, Request, check
 from bellboard.core.visible import marked, visible, warnings
 from strategies import json_values
 

@@ -20,16 +20,7 @@ from ..agents.origins import origin_of
 from ..agents.parts import part
 from ..core.detail import line
 from ..core.front import questions_of
-from ..core.request import (
-    TERMINAL,
-    Answer,
-    Choice,
-    Part,
-    Request,
-    Sent,
-    Went,
-    digest_of,
-)
+from ..core.request import TERMINAL, Answer, Choice, Part, Request, Sent, Went, digest_of
 from ..core.session import Block, Run, Session
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of

@@ -12,15 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from .comments import Source, source_of
-from .jsontext import (
-    Edit,
-    Layout,
-    Node,
-    applied,
-    cut,
-    parse,
-    value,
-)
+from .jsontext import Edit, Layout, Node, applied, cut, parse, value
 
 Ours = Callable[[str], bool]  # whether a command is ours
 #: What was at a place that was empty or missing: None if it did not exist, else the text inside the

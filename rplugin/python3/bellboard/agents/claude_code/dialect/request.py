@@ -15,13 +15,7 @@ from msgspec import Struct
 
 from ....core.events import Origin, is_id
 from ....core.lenient import object_of, text_of
-from ....core.request import (
-    Choice,
-    Part,
-    Request,
-    are_distinct,
-    digest_of,
-)
+from ....core.request import Choice, Part, Request, are_distinct, digest_of
 from ....core.visible import marked, marked_line
 from ...parts import (
     ALLOW,
