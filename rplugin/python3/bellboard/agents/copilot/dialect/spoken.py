@@ -1,13 +1,17 @@
-"""The dialect of GitHub Copilot CLI, whose parts are each decoded in a file of their own."""
+"""The dialect of GitHub Copilot CLI: its hooks run before the dialog, so only keys answer one."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from ....core.events import Origin
+from ....core.lenient import text_of
+from ....core.request import Request
+from ....core.visible import marked
 from ...dialect import Dialect
-from .hooks import KINDS, hook
+from ...parts import part, readable, unanswerable
+from .hooks import ASKS, KINDS, hook
 from .log import account, decoded
-from .request import request
 
 LOG: Final = "events.jsonl"  # of every session, in a folder of its own
 
@@ -21,10 +25,20 @@ class CopilotDialect(Dialect):
     event = staticmethod(hook)
     account = staticmethod(account)
     entry = staticmethod(decoded)
-    request = staticmethod(request)
 
     def log_of(self, name: str, latest: str) -> str:
         return latest if name == LOG else ""
+
+    def request(
+        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+    ) -> Request | None:
+        top = readable(payload, truncated)
+        asks = ASKS.get(text_of(top, "notification_type"))
+        if asks is None:
+            return None
+        title, message = (marked(text_of(top, key)) for key in ("title", "message"))
+        sid, parts = text_of(top, "sessionId"), (part("text", message),)
+        return unanswerable(top, name, sid, t, origin, asks, "", title, parts)
 
 
 DIALECT: Final = CopilotDialect()

@@ -1,14 +1,18 @@
-"""The dialect of Gemini CLI: its hooks are a table, the rest is decoded in files of their own."""
+"""The dialect of Gemini CLI: it waits for its hooks, so nothing but its keys answers."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from ....core.events import Origin
+from ....core.lenient import storable, text_of
+from ....core.request import Request
+from ....core.visible import marked
 from ...dialect import Seen
+from ...parts import Input, part, readable, unanswerable
 from ...payloads import Worded
-from .hooks import WORDS
+from .hooks import PERMISSION, QUESTION, WORDS, about
 from .log import entry, is_noise
-from .request import request
 
 #: First sign of the title of its terminal → what it says.
 SIGNS: Final = {
@@ -26,10 +30,29 @@ class GeminiDialect(Worded):
 
     entry = staticmethod(entry)
     is_noise = staticmethod(is_noise)
-    request = staticmethod(request)
 
     def titled(self, text: str) -> Seen | None:
         return SIGNS.get(text[:1])
+
+    def request(
+        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+    ) -> Request | None:
+        top = readable(payload, truncated)
+        if text_of(top, "notification_type") != PERMISSION:
+            return None
+        shown = Input(storable(about(top)))
+        kind, title, command = (shown.text(name) for name in ("type", "title", "command"))
+        return unanswerable(
+            top,
+            name,
+            text_of(top, "session_id"),
+            t,
+            origin,
+            "question" if kind == QUESTION else "permission",
+            "",
+            marked(title) or "Use a tool",
+            (*((part("command", command),) if command else ()), *shown.rest()),
+        )
 
 
 DIALECT: Final = GeminiDialect("gemini", WORDS)

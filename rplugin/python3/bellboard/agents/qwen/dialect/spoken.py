@@ -1,4 +1,4 @@
-"""The dialect of Qwen Code.
+"""The dialect of Qwen Code: its hooks run before the dialog, so only its keys answer one.
 
 A sign in front of the title of its terminal says that it works or waits for somebody; the rest is
 the name of the session, if it has one.  So at rest, it is the last title without its sign; any
@@ -11,9 +11,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ....core.events import Origin
+from ....core.lenient import object_of, storable, text_of
+from ....core.request import Request
+from ....core.visible import marked
 from ...dialect import Dialect, Seen
-from .hooks import KINDS, hook
-from .request import request
+from ...parts import Input, part, readable, unanswerable
+from .hooks import KINDS, QUESTIONS, hook
 
 _SIGN: Final = re.compile("([◐◓◑◒✳])\ufe0e? ")
 ASKS: Final = "✳"
@@ -27,7 +31,6 @@ class QwenDialect(Dialect):
     has_titles = True
 
     event = staticmethod(hook)
-    request = staticmethod(request)
 
     def titled(self, text: str) -> Seen | None:
         found = _SIGN.match(text)
@@ -37,6 +40,27 @@ class QwenDialect(Dialect):
 
     def at_rest(self, text: str) -> str:
         return _SIGN.sub("", text, count=1).strip()
+
+    def request(
+        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+    ) -> Request | None:
+        top = readable(payload, truncated)
+        if text_of(top, "hook_event_name") != "PermissionRequest":
+            return None
+        tool = text_of(top, "tool_name")
+        shown = Input(object_of(storable(top.get("tool_input"))))
+        command = shown.text("command")
+        return unanswerable(
+            top,
+            name,
+            text_of(top, "session_id"),
+            t,
+            origin,
+            QUESTIONS.get(tool, "permission"),
+            tool,
+            "Run a command" if command else f"Use {marked(tool) or 'a tool'}",
+            (*((part("command", command),) if command else ()), *shown.rest()),
+        )
 
 
 DIALECT: Final = QwenDialect()
