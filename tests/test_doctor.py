@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.abilities import ABILITIES, OLDEST, abilities
-from bellboard.agents.claude_code.installer.settings import PLUGIN
+from bellboard.agents.claude_code.installer import PLUGIN
 from bellboard.diagnosis import claude_code, diagnose
 from bellboard.diagnosis.apart import DIED
 from bellboard.diagnosis.own import state

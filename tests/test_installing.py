@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.abilities import MOMENTS, mark
-from bellboard.agents.claude_code.installer.settings import Settings
+from bellboard.agents.claude_code.installer import Settings
 from bellboard.agents.cli import Cli
 from bellboard.agents.clis import cli_of, clis, installable
 from bellboard.agents.installing import installed

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.dialect.names import KINDS
-from bellboard.agents.claude_code.installer.registered import TIMEOUTS
+from bellboard.agents.claude_code.installer import TIMEOUTS
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.cli import ClaudeCode
-from bellboard.agents.claude_code.installer.registered import handlers
-from bellboard.agents.claude_code.installer.settings import Settings, project_file
+from bellboard.agents.claude_code.installer import Settings, handlers, project_file
 from bellboard.agents.claude_code.version import CORE, LATER, events_of, version_of
 from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups

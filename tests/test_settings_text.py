@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bellboard.agents.claude_code.installer.registered import TIMEOUTS, handlers
+from bellboard.agents.claude_code.installer import TIMEOUTS, handlers
 from bellboard.agents.claude_code.version import events_of
 from bellboard.agents.installing import hookline
 from bellboard.agents.installing.comments import source_of

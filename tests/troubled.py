@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-import bellboard.agents.claude_code.installer.settings
+import bellboard.agents.claude_code.installer
 import bellboard.agents.recording
 import bellboard.cli
 import bellboard.diagnosis

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ..agents.claude_code.abilities import abilities
-from ..agents.claude_code.installer.settings import PLUGIN
+from ..agents.claude_code.installer import PLUGIN
 from ..agents.claude_code.version import Version, version_of
 from ..agents.claude_code.witnesses.registry import config_of
 from ..agents.claude_code.witnesses.running import SILENT, registry_of, versions_of

@@ -17,7 +17,7 @@ from .abilities import NEWEST
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
 
 if TYPE_CHECKING:
-    from .installer.settings import Settings
+    from .installer import Settings
 
 
 class ClaudeCode(Cli):
@@ -41,14 +41,14 @@ class ClaudeCode(Cli):
         return ClaudeWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        from .installer.registered import handlers
+        from .installer import handlers
         from .version import CORE
 
         hooks = {event: [{"hooks": [each]}] for event, each in handlers(CORE, line).items()}
         return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
 
     def installer(self, home: Path, environ: Mapping[str, str]) -> Settings:
-        from .installer.settings import Settings
+        from .installer import Settings
 
         return Settings(home, environ, self)
 

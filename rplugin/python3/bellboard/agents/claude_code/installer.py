@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ....core.lenient import object_of
-from ...installing import hookline, installed
-from ...installing.forms import Beside
-from ...installing.hooktext import group_of
-from ...installing.installer import Installer, SettingsError
-from ...installing.jsontext import MARK
-from ...installing.state import State
-from ..version import LATER, Version, events_of, version_of
-from ..witnesses.running import oldest_running
-from .registered import handlers
+from ...core.lenient import object_of
+from ..installing import hookline, installed
+from ..installing.forms import Beside
+from ..installing.hooktext import Handler, group_of
+from ..installing.installer import Installer, SettingsError
+from ..installing.jsontext import MARK
+from ..installing.state import State
+from .version import LATER, Version, events_of, version_of
+from .witnesses.running import oldest_running
 
 FILE: Final = "settings.json"
 PLUGIN: Final = "bellboard"
+#: Seconds until the CLI ends a hook, where its usual time is too short: to wait for an answer.
+TIMEOUTS: Final = {"PermissionRequest": 86_400}
 
 
 class Settings(Installer):
@@ -83,3 +84,13 @@ class Settings(Installer):
 def project_file(folder: Path, local: bool = False) -> Path:
     """Return the settings file of a project: the shared one, or the `local` one."""
     return folder.absolute() / ".claude" / ("settings.local.json" if local else FILE)
+
+
+def handlers(events: Iterable[str], line: Callable[[str], str]) -> dict[str, Handler]:
+    """Return the handler of each event; `line` gives its command."""
+    return {event: _handler(event, line(event)) for event in events}
+
+
+def _handler(event: str, command: str) -> Handler:
+    handler = {"type": "command", "command": command}
+    return {**handler, "timeout": TIMEOUTS[event]} if event in TIMEOUTS else handler

@@ -1,1 +1,0 @@
-"""Install, check and remove the hooks in Claude Code's settings files."""
