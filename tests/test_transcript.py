@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents import tailing
-from bellboard.agents.claude_code.dialect.entries import is_noise
+from bellboard.agents.claude_code.dialect.said import is_noise
 from bellboard.agents.claude_code.dialect.spoken import ClaudeDialect
 from bellboard.agents.claude_code.witnesses.transcript import begun_in, folder_of, path_of
 from bellboard.agents.evidence import from_line

@@ -1,4 +1,7 @@
-"""Map an entry of a transcript to a kind of event and its facts.
+"""Decode the entries of a transcript: their kinds of events, and their facts.
+
+It holds whole prompts, files and answers.  Only a short line of each is kept, and what shows the
+state of the turn.
 
 Unknown types are ignored, and so are sidechains, which belong to subagents.
 """
@@ -12,8 +15,10 @@ from zlib import crc32
 import msgspec
 
 from ....core.detail import line, tool_detail
-from ....core.lenient import LARGEST, Facts, list_of, number_of, object_of, text_of
+from ....core.events import Event
+from ....core.lenient import LARGEST, Facts, list_of, number_of, object_of, text_of, time_of
 
+HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
 #: How the CLI says that a hook refused the prompt. Until 2.1.119, it logs the second as a user
@@ -24,6 +29,19 @@ TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # ways to leave the p
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
 #: How user entries begin that the CLI wrote.
 NOT_TYPED: Final = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat:")
+
+
+def is_noise(raw: bytes) -> bool:
+    """Return whether to skip a line undecoded: a request to the API, or a subagent's entry."""
+    head = raw[:HEAD]
+    return b'"type":"api-request' in head or b'"isSidechain":true' in head
+
+
+def decoded(session_id: str, entry: Facts, t: float, now: float) -> Event:
+    """Decode an entry; `t` is when it was written, if it does not say so itself."""
+    kind, facts = entry_of(entry)
+    name, at = f"transcript {kind.removeprefix('said ')}", time_of(entry.get("timestamp")) or t
+    return Event(kind, name, at, now, session_id=session_id, **facts)
 
 
 def entry_of(entry: Facts) -> tuple[str, Facts]:

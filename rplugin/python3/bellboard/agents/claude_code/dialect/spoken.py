@@ -12,11 +12,11 @@ from ....core.events import AGENT
 from ....core.request import Answer, Request
 from ...dialect import About, Dialect, Press, Seen
 from .asking import on_disk
-from .entries import decoded, is_noise
 from .hooks import hook
 from .names import KINDS
 from .reply import reply
 from .request import SETTINGS, request
+from .said import decoded, is_noise
 from .session_file import account
 
 
