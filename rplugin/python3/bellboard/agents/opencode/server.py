@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from ...core.detail import ODD
-from ...system import gate, http, processes
+from ...system import gate, processes
 from ...system.wire import Broken, Wire
 from ..cli import Unanswered, Unreachable, Waiting, sent
 from .dialect.asking import Id, id_of
@@ -25,6 +25,7 @@ FOLDER: Final = DIALECT.key  # of sockets, in the state folder
 PATIENCE: Final = 2.5  # seconds for everything; a plugin takes 10 ms
 LIMIT: Final = 4 << 20  # bytes of a conversation
 LINE: Final = 4096
+HEAD: Final = 16384  # bytes of the headers of a reply
 FOUND, GONE, LOCKED, UNABLE = 200, 404, 401, 501
 NOBODY: Final = "it has already been answered, or this OpenCode runs without bellboard's plugin"
 WHY: Final = {
@@ -94,7 +95,7 @@ def _server(asked: Waiting, wanted: Id, reply: bytes) -> int:
 
 def _http(connect: Callable[[], gate.Connection], wanted: Id, reply: bytes) -> int:
     with Wire(connect(), PATIENCE, LIMIT) as wire:
-        status, body = http.ask(wire, "GET", f"/{wanted.kind}")
+        status, body = _ask(wire, "GET", f"/{wanted.kind}")
     if status != FOUND:
         return status
     waiting = _json(body)
@@ -108,7 +109,23 @@ def _http(connect: Callable[[], gate.Connection], wanted: Id, reply: bytes) -> i
     with Wire(connect(), PATIENCE, LIMIT) as wire:
         path = f"/{wanted.kind}/{wanted.request}/{wanted.verb(reply)}"
         with sent("OpenCode"):
-            return http.ask(wire, "POST", path, reply)[0]
+            return _ask(wire, "POST", path, reply)[0]
+
+
+def _ask(wire: Wire, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    """Return the status and the body of the reply."""
+    wire.send(
+        f"{method} {path} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+    status, *rows = wire.until(b"\r\n\r\n", HEAD).split(b"\r\n")
+    words = status.split(b" ")
+    sizes = [row.partition(b":")[2] for row in rows if row.lower().startswith(b"content-length:")]
+    try:
+        return int(words[1]), wire.exactly(max(0, int(sizes[0])) if sizes else 0)
+    except (IndexError, ValueError):
+        raise Broken("it does not speak HTTP") from None
 
 
 def _json(data: bytes) -> object:
