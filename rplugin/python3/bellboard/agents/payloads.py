@@ -116,13 +116,7 @@ class Worded(Dialect):
 
 
 def event_of(
-    payload: bytes,
-    t: float,
-    clock: float,
-    origin: Origin,
-    truncated: bool,
-    name: str,
-    words: Words,
+    payload: bytes, t: float, clock: float, origin: Origin, truncated: bool, name: str, words: Words
 ) -> Event:
     """Decode a payload; return junk, with the reason, if it cannot be decoded."""
     if not (math.isfinite(t) and t > 0):

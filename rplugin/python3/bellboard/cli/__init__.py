@@ -168,10 +168,7 @@ def internal_error(error: Exception) -> str:
 def parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser of a command's module, or of all commands if none has that name."""
     top = argparse.ArgumentParser(
-        prog="bellboard",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=WholeHelp,
+        prog="bellboard", description=DESCRIPTION, epilog=EPILOG, formatter_class=WholeHelp
     )
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(

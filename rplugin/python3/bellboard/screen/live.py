@@ -106,10 +106,7 @@ class Live:
 
     def _picture(self, now: float, columns: int, height: int) -> list[Text]:
         """Return the header, the sessions that fit, and the health notes."""
-        ordered = sorted(
-            (p for p in self._sessions.values() if not p["hidden"]),
-            key=by_urgency,
-        )
+        ordered = sorted((p for p in self._sessions.values() if not p["hidden"]), key=by_urgency)
         body = table(ordered, now, columns, self._icons)
         if not self._sessions:
             body = self._first_run

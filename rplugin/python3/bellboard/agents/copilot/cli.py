@@ -45,9 +45,7 @@ class Copilot(Cli):
     resuming = ("--resume",)
     without_hooks = SHOWN_IN_PART
     hooks = HooksFile(
-        folder=below_home(".copilot", "COPILOT_HOME"),
-        name="hooks/bellboard.json",
-        own=True,
+        folder=below_home(".copilot", "COPILOT_HOME"), name="hooks/bellboard.json", own=True
     )
 
     def witness(self, means: Means) -> Witness:

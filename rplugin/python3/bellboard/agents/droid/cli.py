@@ -7,10 +7,7 @@ from typing import Final
 from ..cli import SPARED, Cli
 from .dialect.spoken import KINDS
 
-EVENTS: Final = (
-    *(name for name, kind in KINDS.items() if kind not in SPARED),
-    "Notification",
-)
+EVENTS: Final = (*(name for name, kind in KINDS.items() if kind not in SPARED), "Notification")
 PATIENCE: Final = 10  # seconds that a hook may take
 
 

@@ -68,12 +68,7 @@ class Gemini(Cli):
     abilities = ABILITIES
     timeouts = dict.fromkeys(EVENTS, PATIENCE)
     named = NAMED
-    hooks = HooksFile(
-        folder=_folder,
-        name="settings.json",
-        comments=True,
-        obstacles=_obstacles,
-    )
+    hooks = HooksFile(folder=_folder, name="settings.json", comments=True, obstacles=_obstacles)
 
     def witness(self, means: Means) -> Witness:
         from .witness import GeminiWitness

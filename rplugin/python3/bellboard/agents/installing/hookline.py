@@ -9,10 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_WORD: Final = re.compile(
-    r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s;'"\\])+|;""",
-    re.S,
-)
+_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s;'"\\])+|;""", re.S)
 _PIECE: Final = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\]+)""", re.S)
 _HOME: Final = re.compile(r"\$(?:HOME|\{HOME\})(?![A-Za-z0-9_])|\\([$`\"\\])")
 _EVENT: Final = re.compile(r"[A-Za-z]{1,40}")

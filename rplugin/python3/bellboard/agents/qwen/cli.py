@@ -56,12 +56,7 @@ class Qwen(Cli):
     timeouts = dict.fromkeys(EVENTS, PATIENCE)
     named = NAMED
     resuming = ("--resume",)
-    hooks = HooksFile(
-        folder=_folder,
-        name="settings.json",
-        comments=True,
-        obstacles=_obstacles,
-    )
+    hooks = HooksFile(folder=_folder, name="settings.json", comments=True, obstacles=_obstacles)
 
 
 CLI: Final = Qwen()
