@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,13 @@ def put_raw(spool: Spool, data: bytes, t: float | None = None) -> str:
     os.utime(tmp, ns=(ns, ns))
     tmp.rename(spool.new / name)
     return name
+
+
+class Dying(Spool):
+    """A spool whose host dies after COMMIT, before it touches a file."""
+
+    def unlink(self, names: Iterable[str], standing: Iterable[str] = ()) -> list[str]:
+        raise KeyboardInterrupt
 
 
 def made(home: Path) -> Spool:

@@ -30,6 +30,15 @@ def bellboard(home: Home, *args: str, code: int = 0) -> str:
     return str(done.stdout or done.stderr)
 
 
+def run(home: Home, *args: str, code: int = 0, **env: str) -> str:
+    """Run a command in the project of a home; return its output, with its errors."""
+    argv = ["-m", "bellboard", *args]
+    done = warm.run(argv, env={**home.env, **env}, cwd=home.project, merged=True)
+    assert done.returncode == code, done.stdout
+    assert "Traceback" not in done.stdout
+    return done.stdout
+
+
 class Shell:
     """A shell in a home of its own: runs `bellboard`, and emits events of agents."""
 

@@ -25,10 +25,10 @@ from bellboard.cli import main
 from bellboard.system import atomic
 from bellboard.system.shipped import plugin
 from hosting import RecordedHost, start
-from rig import warm
 from rig.home import Home
 from rig.waiting import PATIENCE
 from settings_files import UNSAFE
+from shell import run
 
 pytestmark = pytest.mark.files
 
@@ -53,15 +53,6 @@ NOTED = [
 
 def installer(home: Home, cli: Cli) -> Installer:
     return cli.installer(home.bellboard, home.env)
-
-
-def run(home: Home, *args: str, code: int = 0, **env: str) -> str:
-    """Run a command; return its output."""
-    argv = ["-m", "bellboard", *args]
-    done = warm.run(argv, env={**home.env, **env}, cwd=home.project, merged=True)
-    assert done.returncode == code, done.stdout
-    assert "Traceback" not in done.stdout
-    return done.stdout
 
 
 def goes_in_and_out(work: Installer, text: str | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from bellboard.hosting.folding import Clerk
 from bellboard.storage.ground import listing
 from bellboard.storage.questions import KEPT_AGE, KEPT_BYTES, KEPT_FILES
 from bellboard.storage.spool import Refused, Spool
-from hosting import Make, emit, put_raw, statuses
+from hosting import Dying, Make, emit, put_raw, statuses
 from rig.clock import Clock
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
@@ -96,13 +95,6 @@ def test_every_host_removes_it(make: Make, clock: Clock) -> None:
     assert kept(two) == []
     one.step(clock())
     assert kept(one) == []
-
-
-class Dying(Spool):
-    """A spool whose host dies after COMMIT, before it touches a file."""
-
-    def unlink(self, names: Iterable[str], standing: Iterable[str] = ()) -> list[str]:
-        raise KeyboardInterrupt
 
 
 def test_it_is_kept_after_a_crash(make: Make, clock: Clock) -> None:

@@ -27,11 +27,11 @@ from bellboard.cli.uninstalling import REMEMBERED
 from bellboard.storage.hosts import Hosts
 from bellboard.system import atomic
 from hosting import RecordedHost
-from rig import warm
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
 from settings_files import UNSAFE
+from shell import run
 
 pytestmark = pytest.mark.files
 
@@ -56,15 +56,6 @@ def file(settings: Settings) -> Path:
     path = settings.user_file()
     path.write_text(TEXT)
     return path
-
-
-def run(home: Home, *args: str, code: int = 0, **env: str) -> str:
-    """Run a command; return its output."""
-    argv = ["-m", "bellboard", *args]
-    done = warm.run(argv, env={**home.env, **env}, cwd=home.project, merged=True)
-    assert done.returncode == code, done.stdout
-    assert "Traceback" not in done.stdout
-    return done.stdout
 
 
 def put_in(settings: Settings, path: Path) -> None:

@@ -9,7 +9,6 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from bellboard.storage.shared import Option
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Store
 from hosting import (
+    Dying,
     Make,
     NoThread,
     agrees_with_its_log,
@@ -125,13 +125,6 @@ def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clo
     later = emit(clerk, clock, "Stop")
     clerk.step(clock.advance(1))
     assert applied(clerk) == {later}
-
-
-class Dying(Spool):
-    """A store whose host dies after COMMIT, before it unlinks anything."""
-
-    def unlink(self, names: Iterable[str], standing: Iterable[str] = ()) -> list[str]:
-        raise KeyboardInterrupt
 
 
 def test_files_of_a_dead_host_are_unlinked_and_not_folded_again(make: Make, clock: Clock) -> None:
