@@ -129,10 +129,6 @@ def _live(key: str) -> Callable[[Facts, float, float], Event]:
     return reader
 
 
-def _screen(fields: Facts, t: float, now: float) -> Event:
-    return _shown(fields["screen"], t, now)
-
-
 def _shown(given: Facts, t: float, now: float, known: frozenset[str] = SCREENS) -> Event:
     says = given.get("says")
     if not isinstance(says, str) or says not in known:
@@ -251,7 +247,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "hook": _hook,
     "registry": _registry,
     "transcript": _transcript,
-    "screen": _screen,
+    "screen": lambda fields, t, now: _shown(fields["screen"], t, now),
     **{key: _live(key) for key in LIVE},
     "process": _process,
     "client": _client,

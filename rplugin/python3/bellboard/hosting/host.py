@@ -200,13 +200,10 @@ class Host:
         return Store(self.home, patience=PATIENCE)
 
     def _open(self) -> None:
-        watch = self._watch()
+        watch = Watch(self._woken, reach=self.reach)
         self.senses.open(watch)
         self.links.open(watch)
         self.fleet.open(watch)
-
-    def _watch(self) -> Watch:
-        return Watch(self._woken, reach=self.reach)
 
     def _effects(self, config: Mapping[str, Any]) -> Effects:
         return Effects(config.get("callbacks"), self.commands)

@@ -54,12 +54,11 @@ class Copilot(Cli):
         return CopilotWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        hooks = {event: [_hook(line(event))] for event in (*EVENTS, "notification")}
+        hooks = {
+            event: [{"type": "command", "bash": line(event), "timeoutSec": PATIENCE}]
+            for event in (*EVENTS, "notification")
+        }
         return json.dumps({"version": 1, "hooks": hooks}, indent=2, ensure_ascii=False)
-
-
-def _hook(command: str) -> dict[str, object]:
-    return {"type": "command", "bash": command, "timeoutSec": PATIENCE}
 
 
 CLI: Final = Copilot()
