@@ -144,11 +144,7 @@ M.list = {
       page.choose({ here = not page.choice().here and root or vim.NIL })
     end,
   },
-  {
-    'group',
-    'group by urgency or repository, or not',
-    anywhere = turn('group', rules.groupings),
-  },
+  { 'group', 'group by urgency or repository, or not', anywhere = turn('group', rules.groupings) },
   { 'sort', 'sort by urgency, time or name', anywhere = turn('sort', rules.sortings) },
   { 'mark', 'mark for the next key, or unmark', all = page.mark },
   {

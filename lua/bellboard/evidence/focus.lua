@@ -28,10 +28,7 @@ local function look(again)
   local id = session and session.session_id or false
   if id ~= viewed or again and id then
     viewed = id
-    host.tell({
-      view = id and { session_id = id } or false,
-      viewer = 'nvim ' .. vim.v.servername,
-    })
+    host.tell({ view = id and { session_id = id } or false, viewer = 'nvim ' .. vim.v.servername })
   end
 end
 

@@ -145,12 +145,7 @@ local function frame(form)
   if not form.title then
     return { border = 'none' }
   end
-  return {
-    border = ink.border(),
-    title = form.title,
-    footer = form.footer,
-    footer_pos = 'right',
-  }
+  return { border = ink.border(), title = form.title, footer = form.footer, footer_pos = 'right' }
 end
 
 ---@param form bellboard.Form

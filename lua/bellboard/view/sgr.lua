@@ -27,10 +27,7 @@ local MOST = 1000 -- highlight groups; more colours than that are not shown
 local groups
 local count = 0
 
--- stylua: ignore
-local FLAGS = {
-  [1] = 'bold', [2] = 'faint', [3] = 'italic', [4] = 'underline', [7] = 'reverse',
-}
+local FLAGS = { [1] = 'bold', [2] = 'faint', [3] = 'italic', [4] = 'underline', [7] = 'reverse' }
 -- stylua: ignore
 local ANSI = {
   [0] = '#000000', '#cd3131', '#0dbc79', '#c5a60f', '#2472c8', '#bc3fbc', '#11a8cd', '#cccccc',

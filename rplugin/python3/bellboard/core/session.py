@@ -42,7 +42,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     waits: bool = False  # a hook of the user may answer it first, or other dialogs are before it
     queued: bool = False  # it was shown, and other dialogs are shown before it now
     passed: bool = (
-        False  # it is not the open dialog: a later one is, a hook holds it, or a program decides
+        False  # not the open dialog: a later one is, a hook holds it, or a program decides
     )
     inferred: bool = False
     sent: bool = False  # an answer was given to it, and may still count
