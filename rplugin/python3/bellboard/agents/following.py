@@ -12,7 +12,7 @@ from ..core.rules.steps import is_alone
 from ..core.session import Session, status_of
 from ..system import processes
 from ..system.files import is_path
-from .cli import Means
+from .cli import Means, Witness
 from .dialect import Dialect
 from .tailing import Tail, Transcripts, is_needed, read_on
 
@@ -125,3 +125,35 @@ class Following:
     def _stop_waiting(self, sid: str) -> None:
         if path := self._awaited.pop(sid, ""):
             self._watched.leave(str(Path(path).parent.parent), AWAITS, sid)
+
+
+class LogWitness(Witness):
+    """Observes a CLI that has hooks and logs: follows each log while its session needs it."""
+
+    def __init__(self, means: Means, dialect: Dialect) -> None:
+        self.following = Following(means, dialect)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return self.following.transcripts.notes
+
+    def attend(self, s: Session) -> None:
+        self.following.attend(s)
+
+    def leave(self, sid: str) -> None:
+        self.following.forget(sid)
+
+    def died(self, pid: int) -> None:
+        """Ignore the end of a process: a log has none."""
+
+    def changed(self, paths: Collection[str]) -> None:
+        self.following.changed(paths)
+
+    def rescan(self) -> None:
+        self.following.rescan()
+
+    def renew(self, generation: str) -> None:
+        """Do nothing: what was reported of a log stays known."""
+
+    def close(self) -> None:
+        """Do nothing: watches and timers belong to the host."""

@@ -10,7 +10,7 @@ from typing import Final
 from ...core.finding import Finding
 from ...core.session import Session, status_of
 from ..cli import Means
-from ..witnessing import LogWitness
+from ..following import LogWitness
 from .dialect.names import AT_WORK
 from .dialect.spoken import CodexDialect
 from .served import Served

@@ -15,7 +15,7 @@ from ...core.finding import Finding
 from ...core.rules.steps import is_alone
 from ...core.session import Session
 from ..cli import Means
-from ..witnessing import LogWitness
+from ..following import LogWitness
 from .dialect.spoken import CopilotDialect
 from .opened import LIST, Opened, folder_of, log_of, opened_in
 

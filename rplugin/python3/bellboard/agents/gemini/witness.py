@@ -8,7 +8,7 @@ from ...core.finding import Finding
 from ...core.session import Session
 from ...system.processes import PROC, is_alive, tty_of
 from ..cli import Means
-from ..witnessing import LogWitness
+from ..following import LogWitness
 from .dialect.spoken import DIALECT
 
 

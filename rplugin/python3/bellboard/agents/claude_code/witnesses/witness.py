@@ -13,7 +13,7 @@ from ....system.files import is_path
 from ....system.tmux import rows_of
 from ...cli import Means
 from ...dialect import DEPTH
-from ...witnessing import LogWitness
+from ...following import LogWitness
 from ..dialect.screens import read
 from ..dialect.spoken import ClaudeDialect
 from .discovery import GRACE, Discovery, Found
