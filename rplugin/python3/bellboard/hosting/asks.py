@@ -14,16 +14,20 @@ from typing import Any, Final, Protocol
 from ..core.feed import Ask
 from ..core.lenient import LARGEST, number_of
 from ..core.policy import CHANNELS
+from ..core.replies import MOST_ROWS, WIDEST
 from ..core.row import count_in, id_of
-from ..core.session import Session, published_status
+from ..core.session import Session, owns_pane, published_status
+from ..core.visible import visible
 from ..storage.store import Store
+from ..system import neovim
 from .beside import Declined, Reply, beside
 from .connection import Connection
 from .errands import Errands, replied
 from .folding import Clerk
+from .keyboard import NOWHERE
 from .presence import is_published
-from .preview import preview
 from .showing import Desk, named
+from .terminals import GONE, Pane
 from .unsent import token_of
 
 BY: Final = "another machine"
@@ -37,6 +41,8 @@ EVIDENCE: Final[Mapping[str, tuple[str, str, type]]] = {
     "acknowledge": ("goto", "", str),
     "forget": ("forget", "", str),
 }
+#: Run in a Neovim, which may have another version of this plugin.
+SHOWN: Final = "return require('bellboard')._shown(...)"
 EFFECTS: Final = frozenset(f"notice {channel}" for channel in CHANNELS if channel != "float")
 
 
@@ -143,3 +149,22 @@ def _announced(ask: Ask, store: Store) -> int:
         return number if store.has_transition(number) else 0
     number, status = store.last_transition(ask.session_id)
     return number if status and status == ask.fields.get("status") else 0
+
+
+def preview(s: Session) -> list[str]:
+    """Return the rows of its terminal, cleaned; may block, raises `Declined`."""
+    if s.tty and s.pane and s.tmux.startswith("/") and owns_pane(s):
+        rows: object = Pane(s.tmux, s.pane, s.tty).read()
+    elif s.tty and s.nvim:
+        try:
+            rows = neovim.ask(s.nvim, SHOWN, s.tty)
+        except neovim.Failed as why:
+            raise Declined(str(why)) from None
+    else:
+        raise Declined(f"{NOWHERE} there")
+    if not isinstance(rows, list):
+        raise Declined(GONE)
+    shown = [visible(str(row)[:WIDEST]).replace("\n", " ").rstrip() for row in rows[-MOST_ROWS:]]
+    while shown and not shown[-1]:
+        del shown[-1]
+    return shown
