@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 PATIENCE = 60.0  # seconds; a loaded machine needs twenty to start a CLI, and only failures take all
 PAUSE = 0.01
+SHARE = 0.05  # of the time waited so far; a pause grows to it, so that long waits look less often
+LONGEST = 0.1  # seconds to which it grows
 BESIDE = 4.0  # times as long as on an idle machine, because other tests run at the same time
 GLANCE = 0.05  # seconds between two looks at a screen, each of which takes a process
 
@@ -21,9 +23,10 @@ def eventually(
 ) -> T:
     """Return the predicate's first true value; raise AssertionError when time is up.
 
-    A predicate may assert: its last AssertionError is then raised.
+    A predicate may assert: its last AssertionError is then raised.  It is called every `pause`
+    seconds at first, later less often: the machine should work for what is waited for.
     """
-    deadline = time.monotonic() + within
+    began = time.monotonic()
     while True:
         refused = None
         value = None
@@ -33,11 +36,12 @@ def eventually(
             refused = error
         if value:
             return value
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > within:
             if refused is not None:
                 raise refused
             raise AssertionError(f"not within {within} s: {what or predicate} (last: {value!r})")
-        time.sleep(pause)
+        time.sleep(max(pause, min(SHARE * waited, LONGEST)))
 
 
 def leniency(least: float = BESIDE) -> float:
