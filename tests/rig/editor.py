@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -24,6 +26,9 @@ vim.api.nvim_create_autocmd('VimEnter', { callback = vim.schedule_wrap(function(
   require('bellboard').start()
 end) })
 """
+# asyncio asks for the set of all signals four times for each answer that a client waits for, and
+# making it takes longer than the rest.
+signal.valid_signals = functools.cache(signal.valid_signals)
 PROMPT = 10.0  # seconds that a prompt may wait for keys that were already sent
 
 
