@@ -138,6 +138,8 @@ class RecordedHost:
     def __init__(self, home: Home, name: str = "host", **how: Any) -> None:
         self.home = home
         self.out = home.root / f"{name}.told"
+        self._read = 0  # bytes of it
+        self._messages: list[dict[str, Any]] = []
         script = Path(__file__).with_name("recording_host.py")
         with (home.root / f"{name}.stderr").open("w") as errors:
             argv = [str(script), str(home.bellboard), str(self.out), json.dumps(how)]
@@ -150,8 +152,13 @@ class RecordedHost:
     @property
     def messages(self) -> list[dict[str, Any]]:
         """Return everything that it has pushed."""
-        text = self.out.read_text() if self.out.exists() else ""
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
+        if self.out.exists():
+            with self.out.open("rb") as file:
+                file.seek(self._read)
+                new, end, _ = file.read().rpartition(b"\n")
+            self._read += len(new + end)
+            self._messages += map(json.loads, new.splitlines())
+        return [*self._messages]
 
     @property
     def health(self) -> dict[str, Any]:
