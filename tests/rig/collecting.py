@@ -5,6 +5,7 @@ So that `pytest --collect-only` works on a bare machine, and a run without some 
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,10 +28,14 @@ sys.addaudithook(_refuse)
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     cache.is_closed = True
+    gc.disable()  # tests and modules are made, and all of them stay
     try:
         return (yield)
     finally:
         cache.is_closed = False
+        gc.collect()
+        gc.freeze()  # so that they are not searched for garbage again and again
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)  # once it is known which tests run
