@@ -1,9 +1,10 @@
 """A host that writes everything it publishes into a file: recording_host.py HOME OUT HOW.
 
 HOW is JSON: schema, network, stuck and rescan (seconds), on (commands), options, server, config;
-and clock, a file that says by how many seconds the clock of this process is ahead. Each message
-includes how long the event loop was ever blocked while this process had the processor, counted by
-a thread in hundredths of a second, and when it was published.
+clock, a file that says by how many seconds the clock of this process is ahead; and measured, to
+include in each message how long the event loop was ever blocked while this process had the
+processor, counted by a thread in hundredths of a second, which takes some itself. Each message
+includes when it was published.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def main() -> None:
 
     def push(message: dict[str, Any]) -> None:
         with out.open("a") as file:
-            file.write(json.dumps({**message, "gap": gap / 100, "at": time.time()}) + "\n")
+            more = {"gap": gap / 100} if how.get("measured") else {}
+            file.write(json.dumps({**message, **more, "at": time.time()}) + "\n")
 
     def beat() -> None:
         nonlocal beats
@@ -64,11 +66,13 @@ def main() -> None:
             config["server"] = how["server"]
         config |= how.get("config", {})
         told = Recorded(home, push, config)
-        threading.Thread(target=beat, name="beat", daemon=True).start()
-        pulses = asyncio.create_task(pulse())
+        if how.get("measured"):
+            threading.Thread(target=beat, name="beat", daemon=True).start()
+            pulses = asyncio.create_task(pulse())
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.stop)
         await told.run()
-        pulses.cancel()
+        if how.get("measured"):
+            pulses.cancel()
 
     asyncio.run(live())
 

@@ -271,7 +271,7 @@ def test_a_suspended_process_that_holds_the_lock_stops_nobody(
     home: Home, start: Callable[..., RecordedHost], end: signal.Signals
 ) -> None:
     """Others start, show what they know and who holds it, and continue when it is gone."""
-    host = start("one", stuck=0.3)
+    host = start("one", stuck=0.3, measured=True)
     spool = Spool(home.bellboard)
     names = [put(spool, "UserPromptSubmit")]
     eventually(lambda: host.shown == {"s": "working"})

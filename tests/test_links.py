@@ -435,7 +435,7 @@ def test_a_feed_that_lists_ever_more_sessions_ends_and_says_why(dev: FarFeed, ho
 def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:
     """Neither its host nor the other sessions wait for it."""
     beat = b'{"type":"beat","now":1,"cursor":"d.1"}\n'
-    host = start()
+    host = start(measured=True)
     shows(host, {S1: "working"})
     (dev.folder / "endless").write_bytes(beat * 1000)
     host.says("it sends too much")

@@ -459,7 +459,7 @@ def test_an_exclusive_lock_is_not_waited_for(
 ) -> None:
     """A host that starts then names the process, and folds once it is gone."""
     name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
-    host = start(stuck=0.3)
+    host = start(stuck=0.3, measured=True)
     host.says(f"locked by process {suspended.pid}, which is suspended")
     assert (home.bellboard / "spool" / "new" / name).exists()
     suspended.kill()

@@ -92,7 +92,7 @@ def test_a_hanging_mount_stops_nobody(home: Home, mount: HungMount, start: Start
     repository(mount.source / "project")
     (mount.source / "t.jsonl").write_text(said("First"))
     (mount.source / "claude" / "sessions").mkdir(parents=True)
-    host = start(rescan=RESCAN)
+    host = start(rescan=RESCAN, measured=True)
     place = {"cwd": f"{mount.place}/project", "transcript_path": f"{mount.place}/t.jsonl"}
     put(Spool(home.bellboard), "UserPromptSubmit", "far", **place)
     eventually(lambda: told(host, "far", "branch") == "main", "its branch")
@@ -250,7 +250,7 @@ def test_settings_of_60_mb_are_refused(home: Home, start: Start) -> None:
     install = ["-m", "bellboard", "hooks", "install", "--yes"]
     settings = home.claude / "settings.json"
     assert 0 == warm.run(install, env=home.env).returncode
-    host = start()
+    host = start(measured=True)
     with settings.open("w") as file:
         file.write('{"a": [')
         for _ in range(60):

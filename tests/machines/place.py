@@ -91,7 +91,7 @@ class Laptop:
 
     def host(self, name: str = "laptop", **config: Any) -> RecordedHost:
         """Start a host, and wait until it has published."""
-        self.hosts.append(RecordedHost(self.home, name, config={**RINGS, **config}))
+        self.hosts.append(RecordedHost(self.home, name, measured=True, config={**RINGS, **config}))
         return self.hosts[-1].is_up()
 
     def bellboard(self, *args: str) -> str:
