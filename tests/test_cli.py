@@ -17,6 +17,7 @@ import pytest
 from bellboard import __version__
 from bellboard.cli import parser
 from bellboard.cli.syntax import command_of, walked
+from rig import warm
 from rig.home import Home
 from rig.waiting import eventually
 from shell import ROOT, Shell, fill
@@ -72,8 +73,7 @@ def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None
     folder = home.root / "credentials {}"  # braces as in a template
 
     def fleet(*words: str) -> tuple[str, str]:
-        argv = [sys.executable, "-m", "bellboard", "fleet", *words]
-        done = subprocess.run(argv, env=home.env, capture_output=True, text=True, timeout=60)
+        done = warm.run(["-m", "bellboard", "fleet", *words], env=home.env, timeout=60)
         return done.stdout, done.stderr
 
     def join(member: str, *words: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from bellboard.storage.spool import Spool
 from following import Reader
 from hosting import RecordedHost, put
 from rig import home as homes
-from rig import nats
+from rig import nats, warm
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
@@ -40,13 +40,7 @@ class Machine:
         self.bellboard("fleet", "join", url, "--team", "t", "--machine", name)
 
     def bellboard(self, *words: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "bellboard", *words],
-            env=self.home.env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = warm.run(["-m", "bellboard", *words], env=self.home.env, timeout=60)
         assert code == done.returncode, done.stdout + done.stderr
         return done.stdout
 

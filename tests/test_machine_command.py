@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from bellboard.storage import machines
 from bellboard.system.remotely import command_of
 from far_feed import FarFeed
 from hosting import RecordedHost
+from rig import warm
 from rig.home import Home
 from rig.machines import set_followed
 from rig.waiting import eventually
@@ -23,13 +23,7 @@ pytestmark = [pytest.mark.files]
 
 
 def run(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bellboard", "machine", *words],
-        env=home.env,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return warm.run(["-m", "bellboard", "machine", *words], env=home.env, timeout=60)
 
 
 def test_a_machine_is_added_listed_and_removed(home: Home) -> None:

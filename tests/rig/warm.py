@@ -238,6 +238,7 @@ def _become(told: dict[str, Any]) -> None:
     argv = told["argv"]
     if argv[0] == "-m":
         sys.argv[:] = argv[1:]
+        sys.path[0] = told["cwd"]  # not the folder of this file, which has a nats.py
         runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
     else:
         sys.argv[:] = argv
