@@ -206,17 +206,20 @@ PLUGS_IT_IN = {"diagnosis/claude_code.py", "diagnosis/__init__.py"}
 THE_CLI = re.compile("claude|anthropic", re.I)
 
 
-def words_of(path: Path) -> Iterator[str]:
+@cache
+def words_of(path: Path) -> list[str]:
     """Return the names and strings in a file's code, without docstrings, comments and imports."""
+    words: list[str] = []
     nodes = nodes_of(path)
     bodies = [n.body for n in nodes if isinstance(getattr(n, "body", None), list)]
     said = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
-            yield "" if id(node) in said else str(node.value)
+            words.append("" if id(node) in said else str(node.value))
         elif isinstance(node, ast.Name | ast.Attribute | ast.FunctionDef | ast.ClassDef | ast.arg):
             names = (getattr(node, field, "") for field in ("id", "attr", "name", "arg"))
-            yield from (str(name) for name in names)
+            words += map(str, names)
+    return words
 
 
 def test_nothing_outside_its_folder_names_the_cli() -> None:
