@@ -53,6 +53,12 @@ def test_a_home_is_short_whole_and_alone(home: Home) -> None:
     assert len(str(home.root)) < 40
 
 
+def test_programs_in_a_home_ask_no_registry(home: Home) -> None:
+    """Claude Code 2.1.76 runs npm at each start, which takes a second of CPU as well."""
+    done = subprocess.run(["npm", "--version"], env=home.env, capture_output=True, check=False)
+    assert (1, b"", b"") == (done.returncode, done.stdout, done.stderr)
+
+
 def test_a_kept_folder_is_filled_once_and_whole(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

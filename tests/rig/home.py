@@ -103,6 +103,9 @@ def build() -> Home:
     for name in ("python3", "python"):
         (home.bin / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
         (home.bin / name).chmod(0o755)
+    # Old CLIs look for an update whatever their settings say, and npm would ask its registry.
+    (home.bin / "npm").write_text("#!/bin/sh\nexit 1\n")
+    (home.bin / "npm").chmod(0o755)
     home.env.update(
         {
             "HOME": str(home.root),
