@@ -34,6 +34,22 @@ def test_eventually_returns_the_first_true_value(eventually: Any) -> None:
         eventually(lambda: False, "the moon", within=0.0)
 
 
+@pytest.mark.parametrize("error", [AssertionError, KeyError, IndexError, FileNotFoundError])
+def test_eventually_waits_for_what_is_not_there_yet(eventually: Any, error: Any) -> None:
+    """What a predicate asserts or looks up may come; it is named when time is up."""
+    missing = [error("the moon")] * 3
+
+    def look() -> bool:
+        if missing:
+            raise missing.pop()
+        return True
+
+    assert eventually(look)
+    missing.append(error("the moon"))
+    with pytest.raises(error, match="the moon"):
+        eventually(look, within=-1.0)
+
+
 def test_time_passes_only_when_told(clock: Clock) -> None:
     """The clock depends on nothing but `advance`."""
     before = clock()

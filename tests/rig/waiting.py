@@ -23,16 +23,17 @@ def eventually(
 ) -> T:
     """Return the predicate's first true value; raise AssertionError when time is up.
 
-    A predicate may assert: its last AssertionError is then raised.  It is called every `pause`
-    seconds at first, later less often: the machine should work for what is waited for.
+    A predicate may assert, and look up what is not there yet: its last error is then raised.  It is
+    called every `pause` seconds at first, later less often: the machine should work for what is
+    waited for.
     """
     began = time.monotonic()
     while True:
-        refused = None
+        refused: Exception | None = None
         value = None
         try:
             value = predicate()
-        except AssertionError as error:
+        except (AssertionError, LookupError, FileNotFoundError) as error:
             refused = error
         if value:
             return value
