@@ -106,7 +106,7 @@ def statuses(board: Board) -> dict[str, str]:
 @contextlib.contextmanager
 def opened(home: Path) -> Iterator[Clerk]:
     """Return a read-only clerk that is up to date."""
-    clerk = Clerk(Spool(home), Store(home))
+    clerk = Clerk(Spool(home), Store(home, patience=PATIENCE))
     try:
         clerk.catch_up()
         yield clerk
