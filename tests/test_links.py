@@ -17,24 +17,24 @@ from typing import Any
 import pytest
 
 from bellboard.hosting.follower import Follower
-from bellboard.hosting.host import RESCAN
 from bellboard.hosting.link import Link
 from bellboard.hosting.links import Links
 from bellboard.storage import machines
 from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
-from bellboard.system.flocks import PATIENCE, locked
+from bellboard.system.flocks import locked
 from bellboard.system.watch import Watch
 from far_feed import FarFeed
 from hosting import RecordedHost, made, opened, put, running
 from rig.home import Home
 from rig.machines import set_followed
-from rig.waiting import eventually
+from rig.waiting import eventually, leniency
 
 pytestmark = [pytest.mark.files]
 
 Start = Callable[..., RecordedHost]
 S1 = "dev/claude/s1"
+NEVER = 3600  # seconds between two rescans
 
 
 def is_running(pid: int) -> bool:
@@ -100,18 +100,17 @@ def test_while_a_link_is_down_its_sessions_are_stale(start: Start, dev: FarFeed)
 
 
 def test_one_host_keeps_the_link_and_another_takes_over(start: Start, dev: FarFeed) -> None:
-    first = start("first")
+    """At once: the end of a host is watched, not looked for from time to time."""
+    first = start("first", rescan=NEVER)
     shows(first, {S1: "working"})
-    second = start("second")
+    second = start("second", rescan=NEVER)
     shows(second, {S1: "working"})
     assert len(dev.pids) == 1
     dev.say(dev.moved("s1", "blocked"))
     shows(second, {S1: "blocked"})
     dev.restart(dev.hello(), dev.state(2))
-    died = time.monotonic()
     first.kill()
     eventually(lambda: len(dev.pids) == 2, "another link")
-    assert time.monotonic() - died < RESCAN / 2, "no poll was needed"
     assert dev.since == ["", "d.2"]
     dev.say(dev.moved("s1", "completed"))
     shows(second, {S1: "completed"})
@@ -198,30 +197,36 @@ def test_a_list_that_cannot_be_read_ends_no_link(
     elif what != "held":
         path.write_bytes(path.read_bytes()[:9] if what == "damaged" else b"")
 
-    async def started() -> tuple[dict[str, str], float, float]:
+    given = []  # seconds to wait for the lock of the list
+
+    def noted(path: Path, patience: float) -> contextlib.AbstractContextManager[None]:
+        given.append(patience)
+        return locked(path, patience)
+
+    monkeypatch.setattr(machines, "locked", noted)
+
+    async def started() -> tuple[dict[str, str], float]:
         links = Links(spool, {"machines": {}}, {}, lambda: None, lambda _: None)
         links.open(Watch(lambda _: None))
-        begun = time.monotonic()
         wait = links.run(clerk.board, clerk.store)
-        took = time.monotonic() - begun
         assert ("machines" in links.notes) == (what != "held")
         monkeypatch.setattr("bellboard.hosting.links.PATIENCE", 0.0)
         links.run(clerk.board, clerk.store)
         notes = links.notes
         links.close()
-        return notes, wait, took
+        return notes, wait
 
     with opened(board) as clerk, contextlib.ExitStack() as stack:
         clerk.step(time.time())
         if what == "held":
             stack.enter_context(locked(board / "links" / machines.LOCK))
-        notes, wait, took = asyncio.run(started())
+        notes, wait = asyncio.run(started())
         clerk.step(time.time())
         assert "dev" in clerk.board.ledger.links
         assert (board / "links/dev").is_dir()
     assert "machines" in notes
     assert (wait <= machines.SOON) == (what == "held")
-    assert took < PATIENCE / 2
+    assert {0.0} == set(given)
 
 
 def test_a_neovim_names_machines_for_all_hosts(start: Start, dev: FarFeed, home: Home) -> None:
@@ -369,15 +374,15 @@ def test_a_long_greeting_does_not_end_a_link(start: Start, dev: FarFeed) -> None
 
 
 def test_a_command_that_prints_and_never_greets_is_ended_and_named(
-    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That it goes on printing does not hide that it is not a feed."""
     monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.5)
-    dev.restart(b"one more ping\n")
-    (dev.folder / "endless").write_bytes(b"\n" * 100)
+    command = ["sh", "-c", "echo one more ping; exec yes ''"]  # a Python may not start in that time
+    made(home.bellboard)
     follower = Follower("dev", lambda line: None, time.time)
     mailbox = Mailbox(home.bellboard, "dev")
-    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
+    link = Link(lambda cursor, shared, slow: command, follower, mailbox, lambda: None)
     with running(link):
         eventually(lambda: "other than a feed, such as: one more ping" in link.why, "the reason")
 
@@ -399,18 +404,14 @@ def test_a_feed_without_a_state_ends_and_says_why(
 ) -> None:
     """Its other lines do not hide that nothing is known of it."""
     monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.5)
-    beat = {"type": "beat", "now": 1, "cursor": "d.1"}
+    beat = '{"type":"beat","now":1,"cursor":"d.1"}'
     dev.restart(dev.hello())
+    says = f"cat '{dev.folder}/says'; while :; do echo '{beat}'; sleep 0.05; done"
     follower = Follower("dev", lambda line: None, time.time)
     mailbox = Mailbox(home.bellboard, "dev")
-    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
-
-    def ended() -> bool:
-        dev.say(beat)
-        return "does not send its sessions" in link.why
-
+    link = Link(lambda cursor, shared, slow: ["sh", "-c", says], follower, mailbox, lambda: None)
     with running(link):
-        eventually(ended, "the reason")
+        eventually(lambda: "does not send its sessions" in link.why, "the reason")
 
 
 def test_a_feed_that_lists_ever_more_sessions_ends_and_says_why(dev: FarFeed, home: Home) -> None:
@@ -441,7 +442,7 @@ def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:
     host.says("it sends too much")
     resident = Path(f"/proc/{host.pid}/statm").read_text().split()[1]
     assert int(resident) * os.sysconf("SC_PAGESIZE") < 200 << 20
-    assert host.last("gap") < 1.0
+    assert host.last("gap") < 1.0 * leniency()
     (dev.folder / "endless").unlink()
 
 
@@ -508,7 +509,8 @@ def test_a_real_feed_is_followed(start: Start, box: Spool) -> None:
 
     def told() -> list[str | None]:
         news = [status for _, status in second.live]
-        return news[news.index("completed") :]  # the first was so when it was first seen, or not
+        begin = news.index("completed") if "completed" in news else 0
+        return news[begin:]  # the first was so when it was first seen, or not
 
     eventually(lambda: told() == ["completed", "working", "completed", "working"], "news")
 
