@@ -16,7 +16,7 @@ from bellboard.storage.answers import TAKEN
 from bellboard.storage.item import Item
 from bellboard.storage.spool import Spool
 from rig import tools
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 from waiting_hook import Hook
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
@@ -71,8 +71,11 @@ def event(spool: Spool) -> Item:
 
 
 @pytest.mark.usefixtures("shell")
-def test_it_prints_the_answer_and_nothing_else(spool: Spool, ask: Ask) -> None:
+def test_it_prints_the_answer_and_nothing_else(
+    spool: Spool, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Byte for byte, also one that no pipe can hold at once; one hook takes a pipe."""
+    monkeypatch.setattr("bellboard.storage.pipes.PATIENCE", PATIENCE)
     for answer in (ANSWER, b'{"x":"' + b"\\n" * 100_000 + b'"}'):
         spool.pipes.offer()
         hook = ask()

@@ -18,7 +18,7 @@ from bellboard.fleet.waiting import is_set
 from bellboard.fleet.wire import Down, Wire
 from fleets import Peer, a_row
 from rig import nats
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = [
     pytest.mark.files,
@@ -61,7 +61,7 @@ def test_a_reader_knows_when_it_has_everything(there: nats.Server, is_quiet: boo
         tail = Tail(wire, SUBJECTS.rows, SUBJECTS.rows_of("dev"), take, over.set)
         await tail.begin({"deliver_policy": "last_per_subject"})
         reading = asyncio.ensure_future(tail.run())
-        await asyncio.wait_for(over.wait(), 30)
+        await asyncio.wait_for(over.wait(), PATIENCE)
         reading.cancel()
         return len(found)
 
@@ -95,7 +95,7 @@ def test_any_number_of_rows_is_everything(there: nats.Server, count: int) -> Non
             tail = Tail(wire, *where, lambda item: found.append(item.subject), over.set)
             await tail.begin({"deliver_policy": "last_per_subject"})
             reading = asyncio.ensure_future(tail.run())
-            await asyncio.wait_for(over.wait(), 30)
+            await asyncio.wait_for(over.wait(), PATIENCE)
             reading.cancel()
         return len(found)
 
@@ -121,7 +121,7 @@ def test_who_is_ended_just_as_something_happens_ends() -> None:
             for _ in range(turns):
                 await asyncio.sleep(0)
             task.cancel()
-            await asyncio.wait((task,), timeout=5.0)
+            await asyncio.wait((task,), timeout=PATIENCE)
             if not task.done():
                 left.append(turns)
                 task.cancel()
@@ -143,7 +143,7 @@ def test_a_connection_that_ends_with_a_write_is_noticed(there: nats.Server) -> N
             client._pending_data_size, client._transport.drain = 1, fails
             there.kill()
             with pytest.raises(Down):
-                await asyncio.wait_for(breaking, 20)
+                await asyncio.wait_for(breaking, PATIENCE)
 
     asyncio.run(main())
 
@@ -163,7 +163,7 @@ def test_what_the_server_loses_is_made_again(there: nats.Server, stream: str) ->
         asyncio.run(lose())
         dev.show(a_row("s", "blocked"), a_row("new"))
         shown = {"s": "blocked", "new": "working"}
-        eventually(lambda: shown == laptop.statuses("dev"), within=20.0)
+        eventually(lambda: shown == laptop.statuses("dev"))
     finally:
         for peer in (dev, laptop):
             peer.close()

@@ -185,7 +185,7 @@ def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None
             eventually(lambda host=host, s=session: host.shown[f"dev/claude/{s}"] == "blocked")
     for host in hosts:
         host.kill(signal.SIGTERM)
-    eventually(lambda: "left to" not in there.health["notices"], within=30)
+    eventually(lambda: "left to" not in there.health["notices"])
     eventually(lambda: rung() == (2, 2), "what still waits")
     dev.asks("c")
     eventually(lambda: rung() == (2, 3), "its own command")

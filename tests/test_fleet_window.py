@@ -27,6 +27,7 @@ from bellboard.hosting.mates import Mates
 from bellboard.storage.machines import prepare
 from fleets import a_row
 from hosting import made
+from rig.waiting import PATIENCE
 
 pytestmark = pytest.mark.pure
 
@@ -205,7 +206,7 @@ def test_a_machine_that_cannot_be_asked_is_shown_and_delays_no_other(tmp_path: P
     (prepare(spool.home) / "odd").touch()
     mates = Mates(spool, {})
     said: list[tuple[str, Said]] = [(name, State(1.0, "a.1", ("s1",))) for name in ("odd", "dev")]
-    asyncio.run(asyncio.wait_for(mates.take(said), 5))
+    asyncio.run(asyncio.wait_for(mates.take(said), PATIENCE))
     assert [*mates.followers] == ["odd", "dev"]
     assert mates.followers["odd"].is_up
     assert mates.why.startswith("odd cannot be asked: ")

@@ -128,7 +128,8 @@ def test_requests_are_carried_out(follow: Follow, spool: Spool) -> None:
     eventually(lambda: reader.rows["a"].name == "the one" and reader.rows["a"].snoozed_until > 0)
     row = reader.rows["a"]
     assert (row.label, "parked" in row.markers) == ("HEAVY", True)
-    assert abs(reader.ask("clock").more["now"] - time.time()) < 5
+    before = time.time()
+    assert before <= reader.ask("clock").more["now"] <= time.time()
     put(spool, "Stop", "a")
     reader.shows(a="completed")
     assert reader.ask("acknowledge", session_id="a").ok
@@ -269,7 +270,7 @@ def test_a_board_that_cannot_be_used_ends_it(home: Home, follow: Follow, spool: 
     with contextlib.closing(sqlite3.connect(home.bellboard / "board.db")) as db:
         db.execute("BEGIN IMMEDIATE")
         reader = follow()
-        (problem,) = eventually(lambda: reader.of(feed.Problem), "a problem", within=30)
+        (problem,) = eventually(lambda: reader.of(feed.Problem), "a problem")
         assert problem.text.startswith("its board cannot be used: locked by")
         assert reader.process.wait(PATIENCE) == 1
 
