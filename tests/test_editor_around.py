@@ -54,6 +54,10 @@ def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> N
     assert editor.lua("return vim.api.nvim_get_current_win()") == own
 
 
+#: Sets how long a pause must be until keys count.
+READY = "require('bellboard').setup({ answer = { ready = ... } })"
+
+
 @pytest.mark.parametrize(
     ("prompt", "shown", "keys"),
     [
@@ -65,14 +69,17 @@ def test_a_key_for_a_prompt_grants_nothing(
     nvim: Editors, version: str, prompt: str, shown: str, keys: str
 ) -> None:
     """One that ends it is also a key of the view; the next one may have been meant for it."""
-    editor = nvim(version, {**CALM, "answer": {"ready": 0.3}}, columns=70, lines=30)
+    editor = nvim(version, CALM, columns=70, lines=30)
     reads(editor)
     counts(editor)
+    editor.lua(READY, 1000)
     editor.lua("vim.schedule(function() vim.cmd(...) end)".replace("...", f"[[{prompt}]]"))
     editor.shows(shown)
     editor.press(keys)
     pressed(editor)
     assert editor.lua("return answers") == []
+    editor.lua(READY, 0.3)
+    editor.press("l")  # from which the pause begins again
     counts(editor)
     editor.press("A")
     assert sent(editor) == {"choice": "allow"}

@@ -126,7 +126,7 @@ def test_what_was_typed_before_the_change_was_shown_does_not_make_it(
     nvim: Editors, home: Home, claude: Path
 ) -> None:
     """It may appear under the fingers: it takes a moment to compute."""
-    editor = nvim(config={**OPTIONS, "answer": {"ready": 60}}, columns=100, lines=40)
+    editor = nvim(config={**OPTIONS, "answer": {"ready": 1000}}, columns=100, lines=40)
     editor.command("ClaudeSessions install")
     editor.shows("settings.json: press y to write this")
     editor.press("y<CR>y")
@@ -148,7 +148,8 @@ def test_typing_on_over_the_change_does_not_make_it(
     while time.monotonic() < started + 3:
         editor.press("l")
         editor.lua("vim.wait(100)")
-    editor.press("y")
+    editor.press("ly:let g:pressed = 1<CR>")  # at once: no pause of this test comes between them
+    eventually(lambda: editor.lua("return vim.g.pressed"), "all keys")
     assert editor.lua("return vim.bo.filetype") == "diff"
     assert not (home.claude / "settings.json").exists()
     editor.lua("vim.wait(2000)")
