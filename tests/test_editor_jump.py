@@ -67,10 +67,14 @@ def test_a_terminal_is_shown_once_although_an_autocommand_of_the_user_fails(
 
 
 def stays(editor: Editor, expected: str) -> None:
-    """Wait for a mode, and for what was scheduled meanwhile."""
-    eventually(lambda: mode(editor) == expected, expected)
-    rest(0.1)
-    assert mode(editor) == expected
+    """Wait for a mode that lasts: what was scheduled meanwhile does not change it."""
+
+    def lasts() -> bool:
+        assert mode(editor) == expected
+        rest(0.1)
+        return bool(mode(editor) == expected)
+
+    eventually(lasts, expected)
 
 
 #: As toggleterm.nvim does: a terminal is entered in the mode in which it was left.
