@@ -20,7 +20,7 @@ from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host, blocked, dated, session
 
-pytestmark = [pytest.mark.editor, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.editor
 
 PUSH = "require('bellboard')._push(...)"
 #: As the background process does.

@@ -475,7 +475,9 @@ def test_missing_focus_events_in_tmux_are_reported(home: Home, tmux: Server, eve
     ask = [argv[0], "--server", str(home.root / "focus.sock"), "--remote-expr"]
 
     def said(expression: str) -> str:
-        done = subprocess.run([*ask, expression], env=home.env, capture_output=True, timeout=20)
+        done = subprocess.run(
+            [*ask, expression], env=home.env, capture_output=True, timeout=PATIENCE
+        )
         return (done.stdout or done.stderr).decode().strip()
 
     eventually(lambda: said("1") == "1", "Neovim")

@@ -58,7 +58,7 @@ def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other() -> None:
             eventually(lambda: tos(published)[-1:] == ["blocked"], "it asks")
             rest(STANDS)  # the board knows sooner than its terminal, which ignores keys until then
             cli.pane.press("y")
-            eventually(lambda: tos(published)[-1:] == ["completed"], "it is done", 20)
+            eventually(lambda: tos(published)[-1:] == ["completed"], "it is done")
             took = [c["t"] for c in published.changes][-2:]
             say(cli.pane, "DO: slow 20")
             eventually(lambda: tos(published)[-1:] == ["working"], "it works")
@@ -66,7 +66,7 @@ def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other() -> None:
             cli.pane.press("Escape")
             eventually(lambda: tos(published)[-1:] == ["idle"], "it is interrupted")
             say(cli.pane, "DO: err 400")
-            eventually(lambda: tos(published)[-1:] == ["error"], "it fails", 20)
+            eventually(lambda: tos(published)[-1:] == ["error"], "it fails")
             assert places(home) == [cli.pane.id]
             say(cli.pane, "/quit")
             eventually(lambda: tos(published)[-1:] == [None], "it has quit")

@@ -105,7 +105,7 @@ def ask(api: Api, prompt: str, *more: dict[str, Any], **extra: Any) -> Any:
     asked = {"model": "m", "messages": [first, *more], "tools": [{"name": "Bash"}], **extra}
     request = urllib.request.Request(f"{api.url}/v1/messages?beta=true", json.dumps(asked).encode())
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=10) as answer:
+    with opener.open(request, timeout=PATIENCE) as answer:
         body = answer.read().decode()
     return body if extra.get("stream") else json.loads(body)
 

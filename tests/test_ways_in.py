@@ -18,7 +18,7 @@ from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.loopback import Watch
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.claude
 
@@ -47,7 +47,7 @@ def host(home: Home) -> Iterator[None]:
         yield
     finally:
         serve.terminate()
-        serve.wait(30)
+        serve.wait(PATIENCE)
 
 
 @pytest.mark.parametrize("way", WAYS)
