@@ -202,7 +202,7 @@ class Apart:
             assert done.returncode == 0, done.stderr
             return True
 
-        eventually(laid, "a wire", within=5)
+        eventually(laid, "a wire")
         mine = _address(self._network, 1)
         for prefix, name, address in (
             ((), self._name, mine),
