@@ -91,13 +91,15 @@ class Desk:
             self.step()
 
     async def until(self, predicate: Callable[[], Any], what: str = "") -> float:
-        """Wait until it is true; return how long that took."""
+        """Wait until it is true, as `eventually` does; return how long that took."""
         begin = time.monotonic()
-        while not predicate():
+        while True:
+            with contextlib.suppress(LookupError):  # it may look up what is not there yet
+                if predicate():
+                    return time.monotonic() - begin
             assert time.monotonic() < begin + PATIENCE, f"{what}: {self.statuses()} {self.kinds()}"
             await asyncio.sleep(0.01)
             self.step()
-        return time.monotonic() - begin
 
     def statuses(self) -> dict[str, str]:
         """Return the status of each listed session."""

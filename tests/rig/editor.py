@@ -18,7 +18,7 @@ from rig import neovim, reaper
 from rig.cache import CHECKOUT
 from rig.home import Home
 from rig.screen import Display, Picture
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 # Without a user interface, the plugin does not start automatically.
 UNSEEN = """
@@ -29,7 +29,7 @@ end) })
 # asyncio asks for the set of all signals four times for each answer that a client waits for, and
 # making it takes longer than the rest.
 signal.valid_signals = functools.cache(signal.valid_signals)
-PROMPT = 10.0  # seconds that a prompt may wait for keys that were already sent
+PROMPT = PATIENCE  # seconds that a prompt may wait for keys that were already sent
 
 
 class Editor:
