@@ -90,7 +90,7 @@ def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: i
     head = r"\A 3 repositories · 4 sessions   !1 \+1 ~1 &1 +q quit *\n"
     pane.shows(head + r".*\n !.*rm -rf build.*\n \+.*\n ~.*\n &")
     tmux.run("resize-window", "-t", pane.id, "-x", "60", "-y", "4")
-    pane.shows(head + r" !.*\n \+.*\n 1-2 of 4 lines  j k scroll", within=15)
+    pane.shows(head + r" !.*\n \+.*\n 1-2 of 4 lines  j k scroll")
     pane.type("G")
     pane.shows(head + r" [~&].*\n")
     pane.type("gj")

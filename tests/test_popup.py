@@ -20,7 +20,7 @@ from bellboard.storage.spool import Spool
 from bellboard.system.processes import started_of
 from hosting import made, opened, put_raw
 from rig.home import Home
-from rig.waiting import rest
+from rig.waiting import PATIENCE, rest
 from session_files import write_session_file
 from test_answering import SCREEN
 
@@ -104,7 +104,7 @@ def test_what_it_has_answered_is_not_shown_again(
         flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
         assert "1  Yes, this once" in "\n".join(line.plain for line in flow.lines(now, 100, 40))
         flow.press("1", time.time() + 2 * SOON)
-        agents.join(3)
+        agents.join(PATIENCE)
         shown = [line.plain for line in flow.lines(time.time() + 3 * SOON, 100, 40)]
         assert clerk.board.sessions["one"].blocks
     assert "“Yes, this once”: it went on after" in shown[0]

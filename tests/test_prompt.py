@@ -245,9 +245,9 @@ def test_a_change_of_many_lines_is_shown_at_once() -> None:
     old, new = ("\n".join(str(n * step % 300) for n in range(30_000)) for step in (7, 11))
     part = Part("diff", path="/a", old=old, new=new)
     request = Request("name", "s", "claude", "permission", "0123456789abcdef", parts=(part,))
-    begun = time.monotonic()
+    begun = time.process_time()  # what else runs here takes none of it
     rows = lines_of(request, 80)
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
     assert [row.plain[2] for row in rows[2:]] == ["-"] * 30_000 + ["+"] * 30_000
 
 

@@ -28,7 +28,7 @@ from bellboard.system.written import Written
 from bellboard.witnesses.screens import Screens
 from hosting import made
 from rig.home import Home
-from rig.waiting import GLANCE, PATIENCE
+from rig.waiting import GLANCE, PATIENCE, leniency
 from test_lookout import Desk, run
 
 
@@ -37,7 +37,7 @@ def test_a_server_that_does_not_respond_blocks_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked for its panes beside the event loop."""
-    monkeypatch.setattr(tmux, "PATIENCE", 3.0)
+    monkeypatch.setattr(tmux, "PATIENCE", 3.0 * min(5.0, leniency(1.0)))
     path = home.tmp / "deaf"
 
     async def test(desk: Desk) -> None:
