@@ -327,3 +327,59 @@ def test_a_preview_opens_only_over_the_board(nvim: Editors, version: str) -> Non
     editor.shows("from far away")
     assert editor.nvim.eval("g:typed") == 1
     assert editor.messages().strip() == ""
+
+
+#: The windows whose text has a word.
+SHOWING = """
+local word = ...
+return vim.tbl_filter(function(win)
+  local lines = vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, false)
+  return table.concat(lines):find(word) ~= nil
+end, vim.api.nvim_list_wins())
+"""
+
+
+@pytest.mark.parametrize(
+    ("layout", "copied"),
+    [
+        ("float", "<C-w>T"),
+        ("float", ":split<CR><C-w>p:quit<CR>"),
+        ("split", "<C-w>T"),
+        ("split", ":only<CR>"),
+        ("split", ":noautocmd only<CR>"),
+    ],
+)
+def test_no_copy_of_a_view_outlives_it(
+    nvim: Editors, version: str, layout: str, copied: str
+) -> None:
+    """It would show one request, and its keys would answer another; the last window is free."""
+    config = {**CALM, "answer": {"ready": 0, "layout": layout}}
+    editor = nvim(version, config, columns=70, lines=30)
+    host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
+    play(editor, *(command(each, f"make {each['session_id']}") for each in two))
+    host.push(*two)
+    opened(editor, "p0", "Run a command")
+    editor.press(copied)
+    pressed(editor)
+    host.push(*two)
+    eventually(lambda: editor.lua(SHOWING, "make p0") == [], "no copy")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+    editor.command("edit another")
+    assert editor.messages().strip() == ""
+
+
+def test_a_copy_of_a_view_grants_nothing(nvim: Editors, version: str) -> None:
+    """What is chosen there is not seen there; the view answers, and the copy goes with it."""
+    editor = nvim(version, {**CALM, "answer": {"ready": 0}}, columns=70, lines=40)
+    reads(editor)
+    view = editor.lua("return vim.api.nvim_get_current_win()")
+    editor.command("split")
+    copy = [win for win in editor.lua(SHOWING, "make") if win != view]
+    editor.lua("vim.api.nvim_set_current_win(...)", copy[0])
+    editor.press("A1")
+    pressed(editor)
+    assert editor.lua("return answers") == []
+    editor.lua("vim.api.nvim_set_current_win(...)", view)
+    editor.press("A")
+    assert sent(editor) == {"choice": "allow"}
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1

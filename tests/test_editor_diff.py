@@ -165,3 +165,15 @@ def test_a_request_that_arrives_in_a_command_line_waits(nvim: Editors, before: s
     editor.press(":quit<CR>" if before == "q:" else "<CR>")
     editor.shows("edit: Edit a file")
     assert editor.messages().strip() == ""
+
+
+@pytest.mark.parametrize("copied", ["<C-w>T", "<C-w>j<C-w>T"])
+def test_no_copy_of_a_diff_outlives_it(nvim: Editors, version: str, copied: str) -> None:
+    """Neither of its two sides nor of what is below them; the request is shown again."""
+    editor = nvim(version, CALM, columns=130, lines=30)
+    show_diff(editor)
+    editor.press(copied)
+    editor.shows("edit: Edit a file")
+    eventually(lambda: editor.nvim.eval("tabpagenr('$')") == 1, "closed")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 3
+    assert editor.messages().strip() == ""

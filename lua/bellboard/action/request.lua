@@ -214,10 +214,16 @@ local moves = {
 local LEAVES = { go = true, failed = true, snooze = true }
 local ENDS = { close = true, failed = true }
 
+--- Whether a key was pressed in the view, not in a copy of it.
+---@return boolean
+local function is_pressed_here()
+  return window.is_open() and opened.is_here()
+end
+
 ---@param name string
 local function press(name)
   local open = opened.now()
-  if not open or name ~= 'close' and not window.is_open() or open.is_done and not ENDS[name] then
+  if not open or name ~= 'close' and not is_pressed_here() or open.is_done and not ENDS[name] then
     return
   elseif not (opened.MEANS[name] or LEAVES[name]) then
     moves[name](open)
@@ -241,7 +247,7 @@ M.attach = function(buf)
   end
   for nth = 1, 9 do
     map(tostring(nth), function()
-      if window.is_open() and opened.can() then
+      if is_pressed_here() and opened.can() then
         choosing.option(nth)
       end
     end, 'choose an option')

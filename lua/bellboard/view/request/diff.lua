@@ -91,6 +91,7 @@ end
 ---@param attach fun(buf: integer)
 local function open(part, old, new, foot, attach)
   local path, back = part.path or '', api.nvim_get_current_tabpage()
+  local feet = vim.fn.win_findbuf(foot)
   local before, after = buffer(old, path, 'now'), buffer(new, path, 'then')
   windows.tab(before)
   local tab, left = api.nvim_get_current_tabpage(), api.nvim_get_current_win()
@@ -108,13 +109,20 @@ local function open(part, old, new, foot, attach)
   vim.cmd.normal({ 'gg]c', bang = true })
   local below = windows.open(foot, false, { split = 'below', win = -1, height = 1 })
   canvas.bare(below, { winfixheight = true })
+  local function copies() -- also those that `:split` or CTRL-W T has made
+    return vim.iter({ before, after, foot }):map(vim.fn.win_findbuf):flatten():filter(function(win)
+      return not vim.list_contains(feet, win)
+    end)
+  end
   shown = {
     tab = tab,
     foot = below,
     close = function()
       api.nvim_create_augroup('bellboard.request.diff', {})
       compare(false)
-      local is_there = not api.nvim_tabpage_is_valid(tab) or api.nvim_get_current_tabpage() == tab
+      local is_there = not api.nvim_tabpage_is_valid(tab)
+        or api.nvim_get_current_tabpage() == tab
+        or copies():find(api.nvim_get_current_win()) ~= nil
       if is_there and api.nvim_tabpage_is_valid(back) then
         windows.go(api.nvim_tabpage_get_win(back))
       end
@@ -126,6 +134,7 @@ local function open(part, old, new, foot, attach)
           windows.close(win)
         end
       end
+      copies():each(canvas.close)
     end,
   }
   api.nvim_create_autocmd({ 'TabEnter', 'TabLeave' }, {

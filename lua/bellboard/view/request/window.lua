@@ -18,6 +18,7 @@ local BEHIND = 40
 ---@class bellboard.Sheet
 ---@field body integer window
 ---@field foot integer window
+---@field bufs integer[] what both show
 ---@field rows bellboard.Row[]
 ---@field title bellboard.Chunk[]
 ---@field is_seen boolean whether the last row was on the screen
@@ -118,7 +119,8 @@ local function empty()
   return buf
 end
 
---- Close both, and go back to where the user was.
+--- Close both, with what `:split` or CTRL-W T has made of them: its keys would answer what is shown
+--- next. Go back to where the user was.
 M.close = function()
   local closed = sheet
   sheet = nil
@@ -126,10 +128,11 @@ M.close = function()
     return
   end
   api.nvim_create_augroup('bellboard.request', {})
-  local is_here = closed.body == api.nvim_get_current_win()
-    or closed.foot == api.nvim_get_current_win()
-  for _, win in ipairs({ closed.foot, closed.body }) do
-    pcall(windows.close, win) -- it may be the last one
+  local is_here = vim.list_contains(closed.bufs, api.nvim_get_current_buf())
+  for _, buf in ipairs(closed.bufs) do
+    for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+      canvas.close(win)
+    end
   end
   if is_here then
     closed.restore()
@@ -163,6 +166,7 @@ M.open = function(on)
   end
   made.foot = windows.open(empty(), false, below)
   layout.settle(made.foot)
+  made.bufs = { api.nvim_win_get_buf(made.foot), api.nvim_win_get_buf(made.body) }
   sheet = made
   dress(sheet.body)
   dress(sheet.foot)
