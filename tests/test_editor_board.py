@@ -523,3 +523,19 @@ def test_a_prompt_names_the_session_and_does_not_stay(nvim: Editors, version: st
         editor.press(key)
         editor.shows(prompt)
         editor.press("<CR>")
+
+
+@pytest.mark.parametrize("command", ["only | bdelete", "silent! %bdelete", "silent! %bwipeout!"])
+def test_a_window_that_was_the_boards_is_the_users_again(
+    nvim: Editors, version: str, command: str
+) -> None:
+    """It takes any file, and leaves room for the float."""
+    editor = nvim(version, {**CALM, "float": {"seconds": 0}}, columns=80, lines=24)
+    host = Host(editor)
+    editor.command("edit one")
+    editor.command("ClaudeSessions board")
+    editor.command(command)
+    editor.command("edit two")
+    assert editor.lua("return { vim.fn.bufname(), vim.fn.winnr('$') }") == ["two", 1]
+    host.push(blocked())
+    editor.shows("1 needs you")

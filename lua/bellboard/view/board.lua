@@ -69,7 +69,7 @@ end
 ---@param buf integer
 local function adopt(buf)
   page.attach(buf)
-  canvas.close_on_reload(buf)
+  canvas.adopt(buf)
   -- :mksession would restore a window with "nofile" as an empty one.
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'nowrite', 'wipe'
   vim.bo[buf].buflisted, vim.bo[buf].swapfile = false, false

@@ -22,11 +22,34 @@ M.replace = function(buf, lines)
   vim.bo[buf].modifiable = false
 end
 
---- Have the windows of a buffer closed once this plugin is loaded again: its keys would act on what
---- was loaded before.
+---@param win integer
+---@return boolean
+local function is_view(win)
+  return api.nvim_win_is_valid(win) and vim.b[api.nvim_win_get_buf(win)].bellboard_view == true
+end
+
+--- Make a buffer one of our views. Its windows are closed once this plugin is loaded again: its keys
+--- would act on what was loaded before. One that shows something else instead, by `:bdelete` in the
+--- last window, is the user's again: other options go with the buffer, 'winfixbuf' does not.
 ---@param buf integer
-M.close_on_reload = function(buf)
+M.adopt = function(buf)
+  if vim.b[buf].bellboard_view then
+    return
+  end
   vim.b[buf].bellboard_view = true
+  api.nvim_create_autocmd('BufWinLeave', {
+    buffer = buf,
+    callback = function()
+      local wins = vim.fn.win_findbuf(buf)
+      vim.schedule(function()
+        for _, win in ipairs(wins) do
+          if api.nvim_win_is_valid(win) and not is_view(win) then
+            vim.wo[win].winfixbuf = false
+          end
+        end
+      end)
+    end,
+  })
 end
 
 --- A buffer that is wiped out once no window shows it.
@@ -35,7 +58,7 @@ end
 M.buffer = function(lines)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'wipe', true -- it is off in `nvim -M`
-  M.close_on_reload(buf)
+  M.adopt(buf)
   if lines then
     M.replace(buf, lines)
   end
@@ -74,12 +97,10 @@ M.close = function(win, before)
 end
 
 reloads.on(function()
-  local views = vim.tbl_filter(function(win)
-    return vim.b[api.nvim_win_get_buf(win)].bellboard_view
-  end, api.nvim_list_wins())
+  local views = vim.tbl_filter(is_view, api.nvim_list_wins())
   cmdwin.after(function() -- by then, modules that were loaded again may have opened others
     for _, win in ipairs(views) do
-      if api.nvim_win_is_valid(win) and vim.b[api.nvim_win_get_buf(win)].bellboard_view then
+      if is_view(win) then
         M.close(win)
       end
     end
