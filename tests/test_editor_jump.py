@@ -371,6 +371,26 @@ def test_back_restores_the_view_and_the_alternate_file(nvim: Editors, version: s
     assert before[1] == "other"
 
 
+def test_back_leaves_a_window_as_the_user_has_left_it(nvim: Editors, version: str) -> None:
+    """One that still shows the buffer where the jump started: the user has gone on there since."""
+    editor = nvim(version, CALM)
+    buf, tty = editor.lua(TERMINAL)
+    editor.command(f"vertical sbuffer {buf} | wincmd p | edit other")
+    editor.command("edit text | call setline(1, range(1, 300)) | set nomodified")
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command("ClaudeSessions next")
+    stays(editor, "t")
+    editor.command("stopinsert")
+    editor.command("wincmd p | edit third | buffer text")
+    editor.command("normal! 200Gzt5j")
+    seen = "return { vim.fn.winsaveview(), vim.fn.bufname('#') }"
+    before = editor.lua(seen)
+    editor.command("wincmd p | ClaudeSessions back")
+    stays(editor, "n")
+    assert editor.lua(seen) == before
+    assert before[1] == "third"
+
+
 def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:
     """Landing marks the session as seen; a failed jump does not."""
     editor = nvim(config=QUIET, ui=False)

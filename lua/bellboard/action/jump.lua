@@ -147,17 +147,19 @@ M.back = function()
     return
   end
   vim.cmd.stopinsert()
+  local shows_still = false -- and the user may have gone on there
   if api.nvim_win_is_valid(to.win) then
+    shows_still = api.nvim_win_get_buf(to.win) == to.buf
     windows.go(to.win)
   end
   if api.nvim_buf_is_valid(to.buf) then
     window.put(to.buf)
     if to.mode == 't' then
       vim.cmd.startinsert()
-    elseif api.nvim_get_current_win() == to.win then
+    elseif api.nvim_get_current_win() == to.win and not shows_still then
       vim.fn.winrestview(to.view)
     end
-    if api.nvim_buf_is_valid(to.alternate) then
+    if api.nvim_buf_is_valid(to.alternate) and not shows_still then
       vim.fn.setreg('#', to.alternate)
     end
   end
