@@ -28,9 +28,9 @@ local function is_view(win)
   return api.nvim_win_is_valid(win) and vim.b[api.nvim_win_get_buf(win)].bellboard_view == true
 end
 
---- Make a buffer one of our views. Its windows are closed once this plugin is loaded again: its keys
---- would act on what was loaded before. One that shows something else instead, by `:bdelete` in the
---- last window, is the user's again: other options go with the buffer, 'winfixbuf' does not.
+--- Make a buffer one of our views. Its windows are closed once this plugin is loaded again: its
+--- keys would act on what was loaded before. One that shows something else instead, by `:bdelete`
+--- in the last window, is the user's again: other options go with the buffer, 'winfixbuf' does not.
 ---@param buf integer
 M.adopt = function(buf)
   if vim.b[buf].bellboard_view then
