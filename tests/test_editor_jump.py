@@ -391,6 +391,36 @@ def test_back_leaves_a_window_as_the_user_has_left_it(nvim: Editors, version: st
     assert before[1] == "third"
 
 
+def test_back_brings_every_window_back(nvim: Editors, version: str) -> None:
+    """Also one that terminals were put into because the jump started in a help or a sidebar."""
+    editor = nvim(version, CALM)
+    (one, tty), (two, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty, ago=9), blocked("web", tty=other, ago=8))
+    editor.command("edit other | edit text | call setline(1, range(1, 300)) | set nomodified")
+    editor.command("normal! 200Gzt5j")
+    editor.command("help")
+    seen = """return vim.tbl_map(function(win)
+      return vim.api.nvim_win_call(win, function()
+        local view = vim.fn.winsaveview()
+        return { win, vim.fn.bufname(), view.topline, view.lnum, vim.fn.bufname('#') }
+      end)
+    end, vim.api.nvim_list_wins())"""
+    here, before = editor.lua("return vim.api.nvim_get_current_win()"), editor.lua(seen)
+    for buf in (one, two):
+        editor.command("ClaudeSessions next")
+        stays(editor, "t")
+        assert editor.lua(BUFFER) == buf
+        assert editor.lua("return vim.api.nvim_get_current_win()") != here
+    editor.command("ClaudeSessions back")
+    stays(editor, "n")
+    assert editor.lua("return vim.api.nvim_get_current_win()") == here
+    assert editor.lua(seen) == before
+    editor.command("ClaudeSessions next")
+    stays(editor, "t")
+    editor.command("buffer other | ClaudeSessions back")
+    assert [place[1] for place in editor.lua(seen)][1:] == ["other"]
+
+
 def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:
     """Landing marks the session as seen; a failed jump does not."""
     editor = nvim(config=QUIET, ui=False)

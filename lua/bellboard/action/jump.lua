@@ -4,6 +4,7 @@ local filter = require('bellboard.view.filter')
 local host = require('bellboard.host')
 local machine = require('bellboard.action.machine')
 local message = require('bellboard.message')
+local places = require('bellboard.action.places')
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
 local tmux = require('bellboard.system.tmux')
@@ -14,12 +15,8 @@ local M = {}
 
 local api = vim.api
 
----@class bellboard.Origin
----@field win integer
----@field buf integer
+---@class bellboard.Origin: bellboard.Place
 ---@field mode string
----@field view vim.fn.winsaveview.ret
----@field alternate integer the alternate file, or -1
 ---@field from? bellboard.From if it started in another Neovim
 
 ---@type bellboard.Origin|nil where the first of several jumps started
@@ -39,9 +36,9 @@ end
 ---@param from? bellboard.From
 local function remember(from)
   if from or not origin or api.nvim_get_current_buf() ~= landing then
-    local win, buf = api.nvim_get_current_win(), api.nvim_get_current_buf()
-    origin = { win = win, buf = buf, mode = api.nvim_get_mode().mode, from = from }
-    origin.view, origin.alternate = vim.fn.winsaveview(), vim.fn.bufnr('#')
+    local how = { mode = api.nvim_get_mode().mode, from = from }
+    origin = vim.tbl_extend('error', places.here(), how)
+    places.start()
   end
 end
 
@@ -147,20 +144,17 @@ M.back = function()
     return
   end
   vim.cmd.stopinsert()
-  local shows_still = false -- and the user may have gone on there
+  window.bring_back()
   if api.nvim_win_is_valid(to.win) then
-    shows_still = api.nvim_win_get_buf(to.win) == to.buf
     windows.go(to.win)
   end
   if api.nvim_buf_is_valid(to.buf) then
-    window.put(to.buf)
+    local before = window.put(to.buf)
+    if before and before.win == to.win then -- something else was shown there since
+      places.restore(to)
+    end
     if to.mode == 't' then
       vim.cmd.startinsert()
-    elseif api.nvim_get_current_win() == to.win and not shows_still then
-      vim.fn.winrestview(to.view)
-    end
-    if api.nvim_buf_is_valid(to.alternate) and not shows_still then
-      vim.fn.setreg('#', to.alternate)
     end
   end
   if to.from and to.from.tmux and to.from.pane then

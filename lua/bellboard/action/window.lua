@@ -4,6 +4,7 @@ local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local guards = require('bellboard.view.guard')
 local keeper = require('bellboard.action.keeper')
+local places = require('bellboard.action.places')
 local terminals = require('bellboard.state.terminals')
 local visual = require('bellboard.system.visual')
 local windows = require('bellboard.system.windows')
@@ -41,10 +42,11 @@ local function leave()
   end
 end
 
---- Whether the current window is the last one of a running terminal that would end without one.
+--- Whether a window is the last one of a running terminal that would end without one.
+---@param win integer
 ---@return boolean
-local function keeps_running()
-  local buf = api.nvim_get_current_buf()
+local function keeps_running(win)
+  local buf = api.nvim_win_get_buf(win)
   local how = vim.bo[buf].bufhidden
   local hides = how == 'hide' or how == '' and vim.o.hidden
   return not hides and #vim.fn.win_findbuf(buf) == 1 and terminals.is_running(buf)
@@ -52,15 +54,24 @@ end
 
 --- Show a buffer in the current window, or in a split if that must keep what it shows.
 ---@param buf integer
+---@return bellboard.Place|nil before what a window showed instead of it
 M.put = function(buf)
   if api.nvim_get_current_buf() == buf then
     return
   end
   leave()
-  local is_kept = not windows.is_free(api.nvim_get_current_win()) or keeps_running()
-  if is_kept or not pcall(windows.put, 0, buf) then
+  local before = places.here()
+  local is_kept = not windows.is_free(before.win) or keeps_running(before.win)
+  if is_kept or not pcall(windows.put, before.win, buf) then
     windows.split(buf, '')
+    return
   end
+  return before
+end
+
+--- Show in each window what it showed before the jumps.
+M.bring_back = function()
+  places.bring_back(keeps_running)
 end
 
 --- Show a hidden buffer: let the plugin that owns it do so, else open it as 'switchbuf' says, by
@@ -77,7 +88,10 @@ local function open(buf)
       return windows.split(buf, modifier)
     end
   end
-  M.put(buf)
+  local before = M.put(buf)
+  if before then
+    places.replace(before, buf)
+  end
 end
 
 --- Start Terminal mode, and once more if the owner of the terminal ends it: it may restore a mode
