@@ -86,3 +86,12 @@ vim.api.nvim_create_autocmd('BufReadCmd', { -- a session file restores the board
     require('bellboard.view.board').restore(event.buf)
   end,
 })
+local function clear_restored()
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_get_name(buf):find('^bellboard://') then
+      return vim.schedule(late('bellboard.view.restored', 'clear'))
+    end
+  end
+end
+vim.api.nvim_create_autocmd('SessionLoadPost', { callback = clear_restored })
+clear_restored() -- one may have been loaded before

@@ -54,7 +54,7 @@ local function preview(diff, files, apply)
   end
   lines[#lines + 1] = ''
   local buf = canvas.buffer(vim.list_extend(lines, diff))
-  pcall(api.nvim_buf_set_name, buf, 'bellboard://hooks') -- there may be one
+  canvas.name(buf, 'bellboard://hooks')
   vim.bo[buf].filetype = 'diff'
   canvas.colour(buf, 1, head, { { head, 'BellboardStatus' } }) -- not as quiet as a comment
   local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))

@@ -10,7 +10,8 @@ local M = {}
 
 local api = vim.api
 
-local NAME = 'bellboard://board'
+M.NAME = 'bellboard://board'
+
 --- Of a float, and one less than of the preview over it: below the pickers of other plugins, which
 --- have 50 unless they choose.
 local ZINDEX = 45
@@ -70,7 +71,6 @@ end
 local function adopt(buf)
   page.attach(buf)
   canvas.adopt(buf)
-  -- :mksession would restore a window with "nofile" as an empty one.
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'nowrite', 'wipe'
   vim.bo[buf].buflisted, vim.bo[buf].swapfile = false, false
   vim.bo[buf].undolevels, vim.bo[buf].modifiable = -1, false
@@ -142,7 +142,7 @@ M.open = function()
   local buf = page.buffer()
   if not buf then
     buf = api.nvim_create_buf(false, true)
-    canvas.name(buf, NAME) -- a session file may have restored one before this plugin was loaded
+    canvas.name(buf, M.NAME)
     adopt(buf)
   end
   if config.get().board.layout == 'tab' then

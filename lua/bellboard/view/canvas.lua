@@ -65,15 +65,18 @@ M.buffer = function(lines)
   return buf
 end
 
---- Name a buffer; another one of that name is wiped out.
+--- Name a buffer; another one of that name is wiped out. A session file knows its windows by that
+--- name then, see restored.lua: of several with "nofile" it would fail to restore the second one.
 ---@param buf integer
 ---@param name string
 M.name = function(buf, name)
-  local other = vim.fn.bufnr(('^%s$'):format(name))
-  if other > 0 and other ~= buf then
-    api.nvim_buf_delete(other, { force = true })
+  for _, other in ipairs(api.nvim_list_bufs()) do
+    if other ~= buf and api.nvim_buf_get_name(other) == name then
+      api.nvim_buf_delete(other, { force = true })
+    end
   end
   api.nvim_buf_set_name(buf, name)
+  vim.bo[buf].buftype = 'nowrite'
 end
 
 --- Close a window and go back to another one. The last window shows another buffer instead.

@@ -58,7 +58,7 @@ local function buffer(text, path, what)
     lines[#lines] = nil
   end
   local buf = canvas.buffer(lines)
-  pcall(api.nvim_buf_set_name, buf, ('bellboard://%s/%s'):format(what, path))
+  pcall(canvas.name, buf, ('bellboard://%s/%s'):format(what, path))
   local ok, filetype = pcall(vim.filetype.match, { filename = path, buf = buf })
   vim.bo[buf].filetype = ok and filetype or ''
   return buf

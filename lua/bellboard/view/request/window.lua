@@ -168,6 +168,8 @@ M.open = function(on)
   layout.settle(made.foot)
   made.bufs = { api.nvim_win_get_buf(made.foot), api.nvim_win_get_buf(made.body) }
   sheet = made
+  canvas.name(M.buffer(), 'bellboard://request')
+  canvas.name(M.foot(), 'bellboard://keys')
   dress(sheet.body)
   dress(sheet.foot)
   local group = api.nvim_create_augroup('bellboard.request', {})
