@@ -460,3 +460,13 @@ def test_a_picker_that_loses_a_window_closes(nvim: Editors, version: str) -> Non
     host.push(*house())
     eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "n")
     assert editor.messages() == ""
+
+
+def test_the_board_opens_while_errors_are_thrown(nvim: Editors, version: str) -> None:
+    """'debug' is for those who look for errors: also for ones that are expected."""
+    editor = nvim(version, QUIET, columns=80, lines=24)
+    editor.command("set debug=throw")
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board")
+    editor.shows(" sessions")
+    assert editor.messages().strip() == ""
