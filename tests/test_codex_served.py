@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from test_lookout import Desk, run
 pytestmark = pytest.mark.files
 FIRST, SECOND = "01a1ffc4-27ac", "01a1ffc4-4b5e"
 ASKED = {**PAYLOAD, "hook_event_name": "PreToolUse", "tool_use_id": ITEM}
+CHOICE = {"tool_name": "request_user_input", "tool_input": {"questions": [{"question": "a?"}]}}
 THREADS = "bellboard codex"
 
 
@@ -93,20 +95,41 @@ def test_what_is_late_does_not_start_a_turn_that_has_ended(home: Home) -> None:
     run(home, test)
 
 
+async def reviewed(desk: Desk, by: str) -> None:
+    """Let the log say who decides on the permissions of the turn that has just begun."""
+    context = {"type": "turn_context", "payload": {"approvals_reviewer": by}}
+    at = datetime.fromtimestamp(desk.board.sessions[FIRST].began, timezone.utc).isoformat()
+    entry = {"session_id": FIRST, "agent": "codex", "entry": {"timestamp": at, **context}}
+    await desk.fold(transcript=entry)
+
+
 def test_a_program_that_decides_asks_nobody(home: Home) -> None:
     """With auto review, the server waits for that."""
 
     async def test(desk: Desk) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             await hook(desk, codex, "UserPromptSubmit")
-            context = {"type": "turn_context", "payload": {"approvals_reviewer": "auto_review"}}
-            entry = {"session_id": FIRST, "agent": "codex", "entry": context}
-            await desk.fold(transcript=entry)
+            await reviewed(desk, "auto_review")
             await desk.until(lambda: heard(desk))
             codex.says(state(FIRST, "active", "waitingOnApproval"))
             codex.says(state(FIRST, "idle"))
             await desk.until(lambda: f"{FIRST} idle" in heard(desk))
             assert f"{FIRST} waiting" not in heard(desk)
+
+    run(home, test)
+
+
+def test_a_question_of_the_agent_is_yours_although_a_program_decides(home: Home) -> None:
+    """Auto review decides on permissions only."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
+            await hook(desk, codex, "UserPromptSubmit")
+            await reviewed(desk, "auto_review")
+            await desk.until(lambda: heard(desk))
+            await hook(desk, codex, "PreToolUse", **{**ASKED, **CHOICE})
+            codex.says(state(FIRST, "active", "waitingOnUserInput"))
+            await desk.until(lambda: desk.statuses() == {FIRST: "blocked"})
 
     run(home, test)
 

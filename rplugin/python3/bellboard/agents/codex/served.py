@@ -85,7 +85,7 @@ class Served:
 
     def _heard(self, pid: int, said: Heard, at: float) -> None:
         s = self._sessions.get(pid, {}).get(said.session_id)
-        if s is None or (said.seen.says == "waiting" and s.reviewer == PROGRAM):
+        if s is None or (said.seen.asks == "permission" and s.reviewer == PROGRAM):
             return
         now = self._means.clock()
         t = at if now - OLDEST < at <= now else now
