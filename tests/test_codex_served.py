@@ -134,6 +134,34 @@ def test_a_question_of_the_agent_is_yours_although_a_program_decides(home: Home)
     run(home, test)
 
 
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_what_seemed_to_be_left_to_a_program_is_yours_once_that_is_read(
+    home: Home, is_allowed: bool
+) -> None:
+    """The server says only once that it waits, and may have said so before."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
+            await hook(desk, codex, "UserPromptSubmit")
+            await hook(desk, codex, "UserPromptSubmit", SECOND)
+            await reviewed(desk, "auto_review")
+            await desk.until(lambda: heard(desk))
+            await hook(desk, codex, "PreToolUse", **ASKED)
+            await hook(desk, codex, "PermissionRequest", **PAYLOAD)
+            codex.says(state(FIRST, "active", "waitingOnApproval"))
+            if is_allowed:
+                codex.says(state(FIRST, "active"))
+            codex.says(state(SECOND, "idle"))
+            await desk.until(lambda: f"{SECOND} idle" in heard(desk))
+            assert f"{FIRST} waiting" not in heard(desk)
+            await reviewed(desk, "user")
+            assert is_allowed == (f"{FIRST} waiting" not in heard(desk))
+            if not is_allowed:
+                await desk.until(lambda: desk.statuses()[FIRST] == "blocked")
+
+    run(home, test)
+
+
 def test_a_server_is_heard_again_and_let_go(home: Home) -> None:
     """After it closed the connection, at the next rescan; not for a session that has ended."""
 

@@ -28,6 +28,7 @@ class Served:
         self._means = means
         self._sessions: dict[int, dict[str, Session]] = {}  # by server, by id
         self._hearings: dict[int, Hearing] = {}  # by server
+        self._left: dict[tuple[int, str], tuple[Heard, float]] = {}  # what a program decides, since
         self._shown = Shown(means)
         self._failed: dict[int, str] = {}  # servers left alone until the next rescan → why
 
@@ -43,6 +44,9 @@ class Served:
         for pid in now:
             self._sessions.setdefault(pid, {})[s.session_id] = s
             self._hear(pid)
+            left = self._left.get((pid, s.session_id)) if s.reviewer != PROGRAM else None
+            if left is not None:  # that you decide was read only now
+                self._heard(pid, *left)
             self._shown.attend(s, pid)
 
     def leave(self, sid: str) -> None:
@@ -67,6 +71,7 @@ class Served:
     def _leave(self, sid: str, pids: set[int]) -> None:
         for pid in pids:
             self._sessions[pid].pop(sid, None)
+            self._left.pop((pid, sid), None)
             if not self._sessions[pid]:
                 del self._sessions[pid]
                 self._failed.pop(pid, None)
@@ -85,10 +90,14 @@ class Served:
 
     def _heard(self, pid: int, said: Heard, at: float) -> None:
         s = self._sessions.get(pid, {}).get(said.session_id)
-        if s is None or (said.seen.asks == "permission" and s.reviewer == PROGRAM):
+        if s is None:
             return
         now = self._means.clock()
         t = at if now - OLDEST < at <= now else now
+        self._left.pop((pid, s.session_id), None)
+        if said.seen.asks == "permission" and s.reviewer == PROGRAM:
+            self._left[pid, s.session_id] = said, t
+            return
         line = said.seen.finding(t, s.session_id, pid, where="server").line
         key = f"codex {s.session_id} {said.seen.says} {said.seen.asks} {at or now}"
         self._means.report(Finding(line, key))
