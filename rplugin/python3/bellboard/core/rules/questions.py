@@ -193,13 +193,18 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     if by_file and not ready and not any(b.shown for b in s.blocks.values()):
         ready = {min(hidden, key=lambda k: hidden[k].since)}  # the dialog is one of these
     ready = next_asked(s, e, o, ready) if by_file else ready
-    busy = by_time and is_busy(s)
-    waits = {k for k in ready if busy or (by_time and s.blocks[k].early)}
+    held = {k for k in ready if s.blocks[k].early or (is_busy(s) and not is_apart(s, s.blocks[k]))}
+    waits = held if by_time else set()
     s.blocks = {
         k: replace(b, shown=k not in waits, waits=k in waits) if k in ready else b
         for k, b in s.blocks.items()
     }
     return "a hook has not let it ask yet" if waits else None
+
+
+def is_apart(s: Session, b: Block) -> bool:
+    """Return whether what the CLI says is not of this question: a server says it of each thread."""
+    return bool(b.agent) and (p := own(s)) is not None and p.served
 
 
 def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
@@ -250,15 +255,17 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working again: its question was answered, or the first of several."""
     if e.t < newest_told(s):
         return "older than the question"
-    shown = {k for k, b in s.blocks.items() if b.shown}
+    shown = {k for k, b in s.blocks.items() if b.shown and not is_apart(s, b)}
     if s.turn != "working":
         work_between(s, e.t)
+    if not shown:
+        return "a subagent is asking"
     if len(shown) == 1:
         end_questions(s, shown, e)
     else:  # its dialogs come one after the other; the tool of each shows that it was answered
         s.answered = max(s.answered, e.t)
         s.blocks = {
-            k: replace(b, shown=False, waits=True, queued=True) if b.shown else b
+            k: replace(b, shown=False, waits=True, queued=True) if k in shown else b
             for k, b in s.blocks.items()
         }
     return None
