@@ -238,6 +238,7 @@ def reject(s: Session, e: Event, o: Options) -> str | None:
     if is_busy(s):
         s.held = "refused"  # its session file says when it is at rest
     else:
+        break_crew(s, e)
         rest(s, e.t, interrupted=True)
         s.presumed = True  # some CLIs also report a normal end, after a refusal within the turn
     return None
