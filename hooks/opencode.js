@@ -102,6 +102,10 @@ export const Bellboard = async ({ client, directory }) => {
     answered[sessionID] = false
     say("chat.message", { sessionID, text })
   }
+  const end = ({ sessionID, tool, callID }, metadata) => {
+    const spawned = metadata?.background === true ? metadata.sessionId : undefined // it goes on
+    return say("tool.execute.after", { sessionID, tool, callID, spawned })
+  }
   const heard = ({ type, properties }) => {
     const id = properties.requestID ?? properties.id
     const parent = type === "session.created" && properties.info?.parentID
@@ -112,6 +116,8 @@ export const Bellboard = async ({ client, directory }) => {
     if (said.role === "assistant" && said.time?.completed)
       // One that was stopped between two tries has neither an error nor a reason to finish.
       answered[said.sessionID] = !said.error && !!said.finish && said.finish !== "tool-calls"
+    const part = (type === "message.part.updated" && properties.part) || {}
+    if (part.tool === "task" && part.state?.status === "error") end(part) // it runs no hook
     if (properties.status?.type === "busy") begin(properties.sessionID)
     const isOver = type === "session.idle" || properties.status?.type === "idle"
     if (isOver && !parents[properties.sessionID])
@@ -138,8 +144,8 @@ export const Bellboard = async ({ client, directory }) => {
         parents[args.task_id] ??= parents[sessionID] ?? sessionID
       return say("tool.execute.before", { sessionID, tool, callID, args })
     }),
-    "tool.execute.after": guarded(({ sessionID, tool, callID }) =>
-      say("tool.execute.after", { sessionID, tool, callID }),
+    "tool.execute.after": guarded((input, output) =>
+      end(input, input.tool === "task" ? output?.metadata : undefined),
     ),
     dispose: guarded(() => {
       forget(Object.keys(pending).filter((id) => pending[id].client === client))

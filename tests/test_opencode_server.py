@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -67,7 +68,8 @@ const post = async ({ url, body }) => {
 const plugin = await Bellboard({ client: status ? { _client: { post } } : {}, directory: "/srv" })
 console.log("up")
 for await (const line of readline.createInterface({ input: process.stdin })) {
-  await plugin.event({ event: JSON.parse(line) })
+  const { hook, given, ...event } = JSON.parse(line)
+  await (hook ? plugin[hook](...given) : plugin.event({ event }))
   console.log("heard")
 }
 await plugin.dispose()
@@ -311,6 +313,27 @@ def test_what_is_too_large_to_keep_is_reported_by_whom_it_asks(started: Any, hom
     made = SPEAKS.request(item.payload, "name", item.t, origin, True)
     assert made is not None
     assert (made.complete, made.why, made.tool) == (False, CUT, "bash")
+
+
+def test_the_end_of_each_task_is_reported(started: Any, home: Home) -> None:
+    """Also of one that failed, which runs no hook, and that one has left its subagent to itself."""
+    (home.bellboard / "hosts" / str(os.getpid())).touch()  # while none runs, only the last is kept
+    opencode = started()
+    part = {"type": "tool", "sessionID": SESSION, "tool": "task", "callID": "c1"}
+    for status in ("running", "error"):
+        given = {"part": {**part, "state": {"status": status}}}
+        opencode.hears({"type": "message.part.updated", "properties": given})
+    left = {"background": True, "sessionId": "ses_2"}
+    ends: dict[str, Any] = {"c2": left, "c3": {"sessionId": "ses_3"}, "c4": None}
+    for call, metadata in ends.items():
+        about = {"sessionID": SESSION, "tool": "task", "callID": call}
+        opencode.hears({"hook": "tool.execute.after", "given": [about, {"metadata": metadata}]})
+    opencode.ends()
+    spool = Spool(home.bellboard)
+    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    events = [SPEAKS.event(i.payload, i.t, i.t, Origin("opencode")) for i in items]
+    spawned = {e.tool_id: e.spawned for e in events if (e.kind, e.tool) == ("tool end", "Task")}
+    assert spawned == {"c1": "", "c2": "ses_2", "c3": "", "c4": ""}
 
 
 def test_a_turn_that_ends_between_two_tries_was_stopped(started: Any, home: Home) -> None:

@@ -77,6 +77,11 @@ def finish(s: Session, what: Finished) -> None:
     s.finished = (*s.finished[1 - MOST_FINISHED :], what)
 
 
+def has_ended_since(s: Session, agent: str, t: float) -> bool:
+    """Return whether a subagent has ended since that time."""
+    return any(f.agent == agent and not f.tool and f.t >= t for f in s.finished)
+
+
 def has_finished(s: Session, e: Event) -> bool:
     """Return whether the tool or thread of an event has finished since."""
     for f in s.finished:

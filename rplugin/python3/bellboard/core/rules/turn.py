@@ -19,7 +19,7 @@ from .steps import (
     take_back_end,
     turn_to_work,
 )
-from .tools import begin_tool, end_tool, end_tools
+from .tools import begin_tool, end_tool, end_tools, has_ended_since, tool_slot
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
 #: Hooks about past work: the CLI does not wait for them if another stops the turn, so they may come
@@ -125,14 +125,23 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     if e.kind in ("tool", "granted", "said tool"):
         begin_tool(s, e)
     elif e.kind in ("tool end", "said result"):
+        tool = s.tools.get(tool_slot(e)) if e.spawned else None
         end_tool(s, e)
         if e.spawned:
-            agent = s.agents.get(e.spawned) or Agent(e.spawned, "", e.t)
-            s.agents = {**s.agents, e.spawned: replace(agent, apart=True)}
+            leave_to_itself(s, e, tool.since if tool is not None else e.t)
     elif e.kind == "batch":
         s.queue = ()  # the CLI takes the queued prompts
         end_tools(s, "", e.t)
     return None
+
+
+def leave_to_itself(s: Session, e: Event, began: float) -> None:
+    """Let a subagent outlive the turn: the tool that began at that time left it running."""
+    agent = s.agents.get(e.spawned)
+    if agent is None and has_ended_since(s, e.spawned, began):
+        return
+    agent = agent or Agent(e.spawned, "", e.t)
+    s.agents = {**s.agents, e.spawned: replace(agent, apart=True)}
 
 
 def compact(s: Session, e: Event, o: Options) -> str | None:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from ....core.detail import ODD, line, tool_detail
+from ....core.detail import ODD, line, tool_detail, whole
 from ....core.events import LONGEST_ID, Event, Origin, is_id, junk
 from ....core.lenient import Facts, encoded, members, object_of, text_of
 from ...payloads import key_of_one
@@ -132,6 +132,8 @@ def _tool(given: Facts, facts: dict[str, Any]) -> None:
         facts["tool_key"] = crc32(data := encoded(args))
         facts["detail"] = tool_detail(facts["tool"], data)
     facts["tool"] = SPAWNS.get(facts["tool"], facts["tool"])
+    if spawned := text_of(given, "spawned"):
+        facts["spawned"] = whole(spawned)
 
 
 def _permission(given: Facts, facts: dict[str, Any]) -> None:
