@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from itertools import islice, product
 
@@ -216,6 +217,17 @@ def test_deadlines_fall_due_in_order() -> None:
         times.append(event.clock)
         machine.apply(s, event, Options())
     assert times == sorted(times)
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_what_is_for_information_only_brings_no_deadline_nearer(status: str) -> None:
+    """So they are not computed again, which many events would otherwise do for nothing."""
+    s = worst_of(status)
+    s.hooked = True
+    before = copy(s)
+    note = Event("note", "InstructionsLoaded", T + 1, T + 1, "s", pid=s.pid)
+    assert machine.apply(s, note, Options()).why == "for information only"
+    assert not deadlines.is_due_sooner(s, before, Options())
 
 
 def test_tasks_are_counted_as_they_come_and_are_done() -> None:

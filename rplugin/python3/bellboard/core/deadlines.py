@@ -16,7 +16,7 @@ from .events import Event
 from .front import take_up
 from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
-from .session import ABSENT, Block, Process, Run, Session, oldest, own, says, status_of
+from .session import ABSENT, Block, Process, Run, Session, oldest, says, status_of
 
 NEVER: Final = float("inf")  # never falls due
 
@@ -66,7 +66,7 @@ def deadlines(s: Session, o: Options) -> list[Deadline]:
 
 def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     status = status_of(run)
-    p = own(s, run)
+    p = s.processes.get(run.pid)  # as `own`, but calls count: this runs after almost every event
     if p is not None and p.stood:
         newest = _contradicts(run, status, p)
         # People take any time to answer; else only hooks that run late contradict a file.
@@ -80,7 +80,7 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         elif 0.0 < newest <= p.at and not p.asks:  # it was late, so the file has the last word
             found.append(Deadline(p.at + o.settle, STOOD, run.pid))
     if status == "working":
-        said = says(s, run)
+        said = p.says if p is not None else ""
         if not run.stale and said != "busy":
             found.append(Deadline(s.last + o.stale, "long silent", run.pid))
         if (o.approval or (run.unchecked and asks_unheard(s, run))) and not run.blocks:

@@ -105,17 +105,21 @@ def left_to_program(b: Block) -> Block:
 
 def assign(s: Session, e: Event, o: Options) -> str | None:
     """Who decides on the permissions of this turn, you or a program, is known only now."""
+    if not e.reviewer:
+        return "for information only"
     is_left = e.reviewer == "program"
     if is_left and (p := own(s)) and p.says == "waiting" and not p.served:
         return "its title says that it asks you"
-    asked = [(k, b) for k, b in s.blocks.items() if e.reviewer and b.key and b.since >= e.t]
+    asked = [(k, b) for k, b in s.blocks.items() if b.key and b.since >= e.t]
     changed = {
         k: left_to_program(b) if is_left else replace(b, waits=False, passed=False)
         for k, b in asked
         if b.asks == "permission" and b.passed != is_left and not b.queued
     }
+    if not changed:
+        return "for information only"
     s.blocks = {**s.blocks, **changed}
-    return None if changed else "for information only"
+    return None
 
 
 def is_asked_later(e: Event) -> bool:
@@ -193,13 +197,17 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     if by_file and not ready and not any(b.shown for b in s.blocks.values()):
         ready = {min(hidden, key=lambda k: hidden[k].since)}  # the dialog is one of these
     ready = next_asked(s, e, o, ready) if by_file else ready
-    held = {k for k in ready if s.blocks[k].early or (is_busy(s) and not is_apart(s, s.blocks[k]))}
-    waits = held if by_time else set()
+    waits = {k for k in ready if by_time and is_held(s, s.blocks[k])}
     s.blocks = {
         k: replace(b, shown=k not in waits, waits=k in waits) if k in ready else b
         for k, b in s.blocks.items()
     }
     return "a hook has not let it ask yet" if waits else None
+
+
+def is_held(s: Session, b: Block) -> bool:
+    """Return whether a question whose hold time is over is not asked yet."""
+    return b.early or (is_busy(s) and not is_apart(s, b))
 
 
 def is_apart(s: Session, b: Block) -> bool:
