@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bellboard.agents.codex import hearing
 from bellboard.agents.codex.dialect.spoken import CodexDialect
+from bellboard.agents.evidence import from_line
 from rig.home import Home
 from rig.waiting import leniency
 from test_codex_server import ITEM, PAYLOAD, Fake, fake
@@ -158,6 +159,42 @@ def test_what_seemed_to_be_left_to_a_program_is_yours_once_that_is_read(
             assert is_allowed == (f"{FIRST} waiting" not in heard(desk))
             if not is_allowed:
                 await desk.until(lambda: desk.statuses()[FIRST] == "blocked")
+
+    run(home, test)
+
+
+def test_the_states_of_all_threads_are_read_when_a_host_starts(home: Home) -> None:
+    """What was granted while none ran does not stay blocked."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST, SECOND], status={"type": "active"}) as codex:
+            origin = {"agent": "codex", "pid": codex.process.pid, "shared": True}
+            for sid in (FIRST, SECOND):
+                asked = {**PAYLOAD, "session_id": sid}
+                desk.board.fold(from_line({"t": time.time() - 5, "hook": asked, "origin": origin}))
+            await desk.settle()
+            await desk.until(lambda: {*desk.statuses().values()} == {"working"})
+            assert {*heard(desk)} == {f"{FIRST} busy", f"{SECOND} busy"}
+
+    run(home, test)
+
+
+def test_a_server_that_cannot_be_heard_yet_is_tried_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system may refuse one more thread."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
+            with monkeypatch.context() as full:
+                full.setattr(hearing.Thread, "start", refused)
+                await hook(desk, codex, "UserPromptSubmit")
+                await desk.until(lambda: "can't start new thread" in str(desk.lookout.notes))
+            await desk.rescan()
+            await desk.until(lambda: heard(desk))
 
     run(home, test)
 

@@ -27,7 +27,8 @@ LIMIT: Final = 8 << 20  # bytes of a message, including those that nobody waits 
 class Hearing:
     """Calls `hears` in the event loop with each state and its time, and `ended` with why it ended.
 
-    The states of `threads` are read at the beginning; their time is 0, as they may be old.
+    The states of `threads`, to which others may still be added, are read at the beginning; their
+    time is 0, as they may be old.
     """
 
     def __init__(
@@ -42,7 +43,15 @@ class Hearing:
         self._loop = asyncio.get_running_loop()
         self._talk: Talk | None = None
         self._is_over = False
-        Thread(target=self._run, name="bellboard codex").start()
+        self._loop.call_soon(self._start)  # all sessions of a host that starts are attended at once
+
+    def _start(self) -> None:
+        if self._is_over:
+            return
+        try:
+            Thread(target=self._run, name="bellboard codex").start()
+        except RuntimeError as reason:  # there are too many
+            self._ended(str(reason))
 
     def close(self) -> None:
         """Hang up; nothing is called any more."""
@@ -69,7 +78,7 @@ class Hearing:
         self._call(self._ended, why)
 
     def _begin(self, talk: Talk) -> None:
-        for thread in self._threads:
+        for thread in tuple(self._threads):
             with contextlib.suppress(Refused):  # it has been unloaded
                 read = talk.call("thread/read", {"threadId": thread}).get("thread")
                 seen = state_of(read.get("status")) if isinstance(read, dict) else None

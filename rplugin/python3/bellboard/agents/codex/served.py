@@ -80,9 +80,8 @@ class Served:
 
     def _hear(self, pid: int) -> None:
         if pid not in self._hearings and pid not in self._failed:
-            threads = tuple(self._sessions[pid])
             hears, ended = partial(self._heard, pid), partial(self._ended, pid)
-            self._hearings[pid] = Hearing(pid, threads, hears, ended)
+            self._hearings[pid] = Hearing(pid, self._sessions[pid].keys(), hears, ended)
 
     def _ended(self, pid: int, why: str) -> None:
         self._hearings.pop(pid, None)
