@@ -66,11 +66,14 @@ class Editor:
         self._screen = ours
         threading.Thread(target=self._drain, daemon=True).start()
         deadline = time.monotonic() + 10
-        while not Path(self.socket).exists():
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                sys.exit(f"{command} did not start")
-            time.sleep(0.01)
-        self.nvim = pynvim.attach("socket", path=self.socket)
+        while True:
+            try:
+                self.nvim = pynvim.attach("socket", path=self.socket)
+                break
+            except OSError:  # there is no socket yet, or nobody listens there yet
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    sys.exit(f"{command} did not start")
+                time.sleep(0.01)
         while not self.nvim.eval("v:vim_did_enter"):  # it listens before it has read --cmd
             time.sleep(0.01)
 

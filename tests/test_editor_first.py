@@ -110,7 +110,7 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     editor.press("q")
     editor.hides("linked: ")
     editor.command("ClaudeSessions forget nobody")
-    editor.shows("bellboard: forget: no session")
+    editor.shows("forget: no session")
     editor.shows("list` to see them all")
     assert "Press ENTER" not in editor.screen.text
     again = started(nvim, plugin, version)
