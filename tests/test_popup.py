@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from bellboard.agents.dialect import Press
-from bellboard.cli.popup import Flow
+from bellboard.cli.popup import EVERY, Flow
 from bellboard.cli.runner import Runner
 from bellboard.hosting import terminals
 from bellboard.screen.prompt import SOON
@@ -131,6 +131,35 @@ def test_a_key_right_after_a_skip_is_ignored(
         flow.press("1", now)
         assert not flow.over
         assert flow.lines(now, 100, 40)[0].plain == "srv asks"
+
+
+def test_what_is_answered_in_the_terminal_ends_a_message_that_is_being_written(
+    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a host too, and before any hook: the tool that was allowed may run for long."""
+    here(home, monkeypatch)
+    spool, pid = made(home.bellboard), processes()
+    hook(spool, pid, "UserPromptSubmit", "one", prompt="go")
+    hook(spool, pid, "PermissionRequest", "one", **ASKS)
+    hook(spool, pid, "Notification", "one", **DRAWN)
+    spool.write({"t": time.time(), **lives(pid)})
+    with opened(home.bellboard) as clerk:
+        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+        shown = [line.plain for line in flow.lines(now, 100, 40)]
+        key = next(row for row in shown if row.endswith("  No, and say why")).strip()[0]
+        now += 2 * SOON
+        for each in (key, "n", "o"):
+            flow.press(each, now)
+        now += 2 * EVERY
+        assert " > no█" in [line.plain for line in flow.lines(now, 100, 40)]
+        rest(0.05)  # its file has milliseconds only
+        write_session_file(home, "busy", pid=pid)
+        now += 2 * EVERY
+        shown = [line.plain for line in flow.lines(now, 100, 40)]
+        assert shown[0] == " srv: you answered in the terminal first; not sent: “no”"
+        assert shown[1] == " No more requests."
+        flow.press("t", now)  # of that message
+        assert not flow.over
 
 
 def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..core import words
 from ..core.front import questions_of
+from ..core.session import is_far
 from ..core.visible import plain
 from ..screen.operating import operate
 from ..screen.prompt import SOON, Prompt
@@ -21,6 +22,7 @@ from .terminal import has_terminal, paints
 
 if TYPE_CHECKING:
     from ..core.published import Published
+    from ..core.request import Request
     from ..hosting.folding import Clerk
 
 EVERY: Final = 1.0  # seconds between checks that a request is still open
@@ -60,6 +62,7 @@ class Flow:
         self._asks: Asks | None = None
         self._session: Published = {}
         self._prompt: Prompt | None = None
+        self._looked = 0.0  # when its agent was last asked whether it still asks
 
     def press(self, key: str, now: float) -> None:
         """Apply a key; give the answer once it is whole."""
@@ -99,13 +102,17 @@ class Flow:
         asking = [p for p in waiting(listed(self._clerk)) if _asks(p) not in self._over]
         asking.sort(key=lambda p: p["session_id"] != self._first)
         same = next((p for p in asking if _asks(p) == self._asks), None)
+        why = "answered elsewhere"
         if same is not None and self._stands(same):
             self._session = same  # it may have another id now
-            return
+            if not (why := self._why_over(now)):
+                return
         gone = self._prompt if self._asks else None
         if gone is not None:
             typed = f"; not sent: “{gone.unsent}”" if gone.unsent else ""
-            self._note(self._session, f"answered elsewhere{typed}")
+            self._note(self._session, f"{why}{typed}")
+            self._leave(gone.request)
+            asking = [p for p in asking if _asks(p) not in self._over]
             self._done = now
         self._asks = self._prompt = None
         self._awaits = False
@@ -125,6 +132,7 @@ class Flow:
             heading = f"{words.project(session)} asks{more}"
             self._prompt = Prompt(decoded(reply["request"]), heading, now)
             self._session, self._asks = session, _asks(session)
+            self._looked = now
             return
         if gone is not None:
             self._done = now
@@ -136,6 +144,23 @@ class Flow:
         if not name or s is None or s.machine:  # what else it asks is known on its machine only
             return True
         return any(block.request == name for _, block in questions_of(s))
+
+    def _why_over(self, now: float) -> str:
+        """Return why the request on the screen can no longer be answered, or "".
+
+        Without a host, no evidence but that of hooks arrives, and a tool may run for long before
+        the next one.  So the files of the agent are read.
+        """
+        if (
+            self._prompt is None
+            or is_far(self._session["session_id"])
+            or now < self._looked + EVERY
+        ):
+            return ""
+        self._looked = now
+        about = {"session_id": self._session["session_id"], "request": self._prompt.request.id}
+        reply = self._runner.do("request", {**about, "ways": False})
+        return "" if reply["ok"] else str(reply["why"])
 
     def _goes_on(self, session: Published, now: float) -> bool:
         """Return whether a session may still go on from the last answer to its next dialog."""
@@ -149,12 +174,16 @@ class Flow:
         reply = self._runner.do("answer", {**about, **(prompt.taken or {})})
         taken = bool(reply["ok"] and reply["outcome"] == "taken")
         self.answered += taken
-        is_another = request.id != self._session.get("request", "")  # its terminal showed that
-        if self._asks and not is_another:  # what it names is still to be asked then
-            self._over.add(self._asks)  # even if the board does not know yet
+        self._leave(request)
         self._done = time.time()
         outcome = reply["text"] if reply["ok"] else reply["why"]
         self._note(self._session, f"“{prompt.chosen}”: {outcome}")
+
+    def _leave(self, request: Request) -> None:
+        """Do not show a request again, even if the board does not know yet that it is over."""
+        is_another = request.id != self._session.get("request", "")  # its terminal showed that
+        if self._asks and not is_another:  # what it names is still to be asked then
+            self._over.add(self._asks)
 
     def _note(self, session: Published, text: str) -> None:
         self._notes.append(plain(f"{words.project(session)}: {text}"))
