@@ -290,6 +290,8 @@ def test_lines_that_are_not_evidence_are_counted(shell: Shell) -> None:
     file.write_bytes(b"\x7fELF\n\x00\n")
     done = shell.bellboard("replay", "--json", str(file), code=1)
     assert done.stderr == f"bellboard: {file}: all lines are invalid; is this a trace?\n"
+    file.write_text("\n")
+    assert "mixed.jsonl: there is no trace in it; " in shell.fails("replay", str(file))
 
 
 # ---------------------------------------------------------------- evidence by hand

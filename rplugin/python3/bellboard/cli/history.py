@@ -161,7 +161,7 @@ def replay_trace(args: Args) -> int:
     counted = sum(n for name, n in board.ledger.counts.items() if name.startswith("junk"))
     if counted:
         which = f"{counted} of {lines.count} lines" if counted < lines.count else "all lines"
-        warn(f"{args.file or 'standard input'}: {which} are invalid; is this a trace?")
+        warn(f"{lines.name}: {which} are invalid; is this a trace?")
     return 1 if counted and counted >= lines.count else 0
 
 
@@ -170,6 +170,7 @@ class _Lines:
 
     def __init__(self, file: str | None) -> None:
         self.count = 0
+        self.name = file or "standard input"
         self._file = file
 
     def __iter__(self) -> Iterator[bytes]:
@@ -177,6 +178,10 @@ class _Lines:
             if line.strip():
                 self.count += 1
                 yield line
+        if not self.count:
+            raise Problem(
+                f"{self.name}: there is no trace in it; `bellboard record >FILE` makes one"
+            )
 
     def _read(self) -> Iterable[bytes]:
         if self._file is None or self._file == "-":
