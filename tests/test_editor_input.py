@@ -47,7 +47,7 @@ def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:
     editor.lua(f"outcome.api = {{ ok = false, why = 'its dialog takes only {limits}' }}")
     opened(editor, "api", "Run a command")
     editor.press("R")
-    editor.shows(f"{limits} · <C-s> send · <C-c> cancel ╯")
+    editor.shows(f"<C-s> send · <C-c> cancel · {limits} ╯")
     typed(editor, "No", "use make<CR>clean")
     editor.shows("register 1.")
     editor.shows("Not answered: its dialog takes only one line")
@@ -70,6 +70,18 @@ def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:
     editor.shows("make last")
     editor.shows("web: not answered: answered in its terminal; your text is in register 1")
     assert editor.messages().strip() == ""
+
+
+def test_a_narrow_window_says_first_how_to_send(nvim: Editors) -> None:
+    """Before which texts can be typed."""
+    editor = nvim(config=CALM, columns=60, lines=15)
+    host, api = Host(editor), asks("api")
+    by_keys = {"way": "keys", "takes": "one line, at most 200 printable characters"}
+    play(editor, {**command(api, "make"), **by_keys})
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    editor.press("R")
+    editor.shows("<C-s> send · <C-c> cancel · one line, ")
 
 
 def replying(editor: Editor) -> Host:

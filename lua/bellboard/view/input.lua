@@ -67,7 +67,7 @@ end
 M.open = function(input, done)
   local width = math.max(math.min(config.get().answer.width, vim.o.columns) - 8, 12)
   local footer = '<C-s> send · <C-c> cancel'
-  footer = input.takes and ('%s · %s'):format(input.takes, footer) or footer
+  footer = input.takes and ('%s · %s'):format(footer, input.takes) or footer
   local buf = canvas.buffer()
   local lines = vim.split(input.text or '', '\n', { plain = true })
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
