@@ -128,6 +128,27 @@ def test_the_board_is_updated_in_place(nvim: Editors) -> None:
     assert "tidy css" not in written
 
 
+def test_a_place_that_fits_is_shown_in_full(nvim: Editors) -> None:
+    """In 80 columns, of which a row leaves many blank."""
+    editor = nvim(config=QUIET, columns=80, lines=16)
+    Host(editor).push(
+        session("working", "a", project="web", pane="%1234567", tmux="/tmp/tmux-0/default")
+    )
+    editor.command("ClaudeSessions board")
+    editor.shows("tmux %1234567")
+
+
+def test_a_preview_without_a_session_says_what_to_do(nvim: Editors, version: str) -> None:
+    """On the first row of the board, which names none."""
+    editor = nvim(version, QUIET, columns=80, lines=24)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board")
+    editor.press("ggP")
+    editor.shows("Put the cursor on a session.")
+    editor.press("3j")
+    editor.hides("Put the cursor on a session.")
+
+
 def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: str) -> None:
     """Without sessions, the picker and the board show the next step."""
     editor = nvim(version, {**QUIET, "claude": "sh"}, columns=80, lines=16)

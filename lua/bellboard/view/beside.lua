@@ -11,6 +11,7 @@ local api = vim.api
 
 local WIDE = 110 -- columns of a board that has room for a preview at its right
 local ROWS = 8 -- at least, of a preview above or over the board
+local NONE = ' Put the cursor on a session.' -- before it shows one
 local PAUSE = 40 -- ms that the cursor must rest
 
 ---@type integer|nil
@@ -59,6 +60,7 @@ end
 ---@param board integer
 local function open(board)
   local buf = canvas.buffer()
+  canvas.replace(buf, { NONE })
   win = windows.open(buf, false, layout(board))
   canvas.name(buf, 'bellboard://preview')
   canvas.bare(win)

@@ -9,6 +9,7 @@ local M = {}
 
 --- Narrower windows have no column for titles, or for places.
 local TITLES, PLACES = 90, 70
+local WHERE = 20 -- most cells of a column of places, and of the width a fifth
 local WORD = 9 -- minimum width of what a session does, in one word, beside a column of titles
 
 ---@class bellboard.Columns widths in cells; 0: no such column
@@ -81,7 +82,7 @@ M.measure = function(some, width)
       end
     end
   end
-  where = math.min(where, width < 100 and 10 or 20)
+  where = math.min(where, WHERE, math.floor(width / 5))
   local room = width - where - 15 -- icon, age, and the spaces between columns
   local over = most.name + most.title + most.doing - room
   local function shrink(name, least)
