@@ -21,6 +21,7 @@ from bellboard.core.events import Event
 from bellboard.core.session import Process, Session
 from bellboard.hosting import aftermath, beside, keyboard, terminals
 from bellboard.hosting.aftermath import FIRST, by_whom
+from bellboard.hosting.answering import seconds
 from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
 from bellboard.system.processes import started_of
@@ -65,6 +66,11 @@ def test_an_answer_reaches_the_hook_that_waits(desk: Desk) -> None:
         "pid": desk.pid,
     }
     assert last["outcome"].startswith("it went on after ")
+
+
+def test_no_reaction_took_no_time() -> None:
+    """What is too short to be measured is said to be short."""
+    assert [*map(seconds, (0.0, 0.04, 0.06, 1.26))] == [*["less than 0.1 s"] * 2, "0.1 s", "1.3 s"]
 
 
 def test_an_answer_without_reaction_is_reported(desk: Desk) -> None:

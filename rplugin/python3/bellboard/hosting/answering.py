@@ -152,7 +152,7 @@ class Answering:
         if counted in FIRST:
             self._log(given, claim, way, FIRST[counted])
             raise Late(FIRST[counted])
-        text = f"{DID.get(counted, 'it went on')} after {took:.1f} s"
+        text = f"{DID.get(counted, 'it went on')} after {seconds(took)}"
         self._log(given, claim, way, text)
         return {"way": way, "outcome": "taken", "text": text}
 
@@ -170,3 +170,8 @@ class Answering:
         }
         with suppress(ValueError, OSError):  # the answer counts, even if it cannot be logged
             self._desk.report({"t": time.time(), "answer": facts})
+
+
+def seconds(took: float) -> str:
+    """Return a duration in words; a reaction took some time, however short."""
+    return f"{took:.1f} s" if took >= 0.05 else "less than 0.1 s"
