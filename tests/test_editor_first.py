@@ -321,3 +321,16 @@ def test_it_does_not_start_without_a_user(nvim: Editors, home: Home, plugin: Pat
         eventually(lambda old=old, said=said: said in old.messages(), said)
         assert old.lua("return vim.fn.exists(':ClaudeSessions')") == 0
         assert old.messages().count("bellboard") == 1
+
+
+@pytest.mark.parametrize("agents", [["codex"], ["codex", "gemini"]])
+def test_the_question_about_hooks_says_what_is_missing_without_them(
+    nvim: Editors, home: Home, agents: list[str]
+) -> None:
+    """Some agents are listed without hooks, others are not."""
+    for agent in agents:
+        program(home.bin / agent, "#!/bin/sh\n")
+    shutil.rmtree(home.root / "state/nvim/bellboard")
+    editor = nvim(config={})
+    asks(editor, "Install Claude Code, Codex")
+    editor.shows("those of " if "gemini" in agents else "listed all the same")

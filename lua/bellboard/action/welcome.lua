@@ -12,13 +12,25 @@ local ASKED = 'hooks-asked'
 
 local greeted = false
 
+--- What is missing without hooks.
+---@param names string[]
+---@param unlisted string[] those of them whose sessions are not listed then
+---@return string
+local function without(names, unlisted)
+  if #unlisted == 0 then
+    return 'Without them, sessions are listed all the same, with less detail.'
+  elseif #unlisted == #names then
+    return 'Without them, sessions are not listed.'
+  end
+  return ('Without them, those of %s are not listed.'):format(table.concat(unlisted, ', '))
+end
+
 ---@param names string[] of the agents on this machine
-local function ask(names)
-  local is_claude = #names == 1 and names[1] == 'Claude Code'
+---@param unlisted string[] those that need hooks to be listed
+local function ask(names, unlisted)
   question.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
     'Hooks report each change at once, with the tool in use, agents and progress.',
-    is_claude and 'Without them, its sessions are listed all the same, with less detail.'
-      or 'Without them, most agents are not listed, and the others with less detail.',
+    without(names, unlisted),
   }, {
     {
       'y',
@@ -49,15 +61,16 @@ M.greet = function()
     if not found then
       return
     end
-    local names = {}
+    local names, unlisted = {}, {}
     for _, agent in ipairs(found.agents) do
       if agent.hooks then
         return remembered.note(ASKED)
       end
       names[#names + 1] = agent.name
+      unlisted[#unlisted + 1] = not agent.shows and agent.name or nil
     end
     if #names > 0 then
-      ask(names)
+      ask(names, unlisted)
     end
   end)
 end

@@ -211,7 +211,10 @@ def _printable() -> list[Cli]:
 
 def _about(cli: Hooked, has_hooks: bool | None) -> dict[str, object]:
     """Return what programs need to know of a CLI; None: bellboard does not look for its hooks."""
-    return {"agent": cli.key, "name": cli.name, "program": cli.program, "hooks": has_hooks}
+    from ..agents.installing.place import NOT_SHOWN
+
+    known = {"agent": cli.key, "name": cli.name, "program": cli.program, "hooks": has_hooks}
+    return {**known, "shows": cli.without_hooks != NOT_SHOWN}  # without hooks
 
 
 def _installer(cli: Cli) -> Installer:

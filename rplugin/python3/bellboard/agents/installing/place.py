@@ -10,6 +10,7 @@ from typing import ClassVar, Final, NamedTuple
 Environ = Mapping[str, str]
 
 #: What shows of a CLI that lists its open sessions and logs them, if it runs no hooks.
+NOT_SHOWN: Final = "its sessions do not show"
 SHOWN_IN_PART: Final = "its sessions show, but not always what they do"
 
 
@@ -49,7 +50,7 @@ class Hooked(ABC):
     name: str  # its name for people
     program: ClassVar[str] = ""  # on PATH; chats in Neovim have none
     hooks: ClassVar[HooksFile | None] = None  # where it looks for them, if they can be installed
-    without_hooks: ClassVar[str] = "its sessions do not show"  # what happens then
+    without_hooks: ClassVar[str] = NOT_SHOWN  # what happens then
 
     def reporting(self, line: Callable[[str], str]) -> str:
         """Return the file that lets the CLI report; `line` gives the shell command of an event."""
