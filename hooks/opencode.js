@@ -75,6 +75,7 @@ export const Bellboard = async ({ client, directory }) => {
   const entered = {} // session → a message that it has not begun to work on
   const answered = {} // session → whether the model has answered its prompt to the end
   const latest = {} // session → its status, if nothing else was reported since
+  const tasks = new Set() // calls that run: the copy of a session repeats how earlier ones ended
 
   const say = (type, properties) => {
     const session = properties.sessionID ?? properties.info?.id
@@ -103,6 +104,7 @@ export const Bellboard = async ({ client, directory }) => {
     say("chat.message", { sessionID, text })
   }
   const end = ({ sessionID, tool, callID }, metadata) => {
+    tasks.delete(callID)
     const spawned = metadata?.background === true ? metadata.sessionId : undefined // it goes on
     return say("tool.execute.after", { sessionID, tool, callID, spawned })
   }
@@ -117,7 +119,7 @@ export const Bellboard = async ({ client, directory }) => {
       // One that was stopped between two tries has neither an error nor a reason to finish.
       answered[said.sessionID] = !said.error && !!said.finish && said.finish !== "tool-calls"
     const part = (type === "message.part.updated" && properties.part) || {}
-    if (part.tool === "task" && part.state?.status === "error") end(part) // it runs no hook
+    if (part.state?.status === "error" && tasks.has(part.callID)) end(part) // it runs no hook
     if (properties.status?.type === "busy") begin(properties.sessionID)
     const isOver = type === "session.idle" || properties.status?.type === "idle"
     if (isOver && !parents[properties.sessionID])
@@ -142,6 +144,7 @@ export const Bellboard = async ({ client, directory }) => {
       // A subagent of an earlier process goes on; one with a prompt of its own is none.
       if (tool === "task" && args.task_id && !(args.task_id in answered))
         parents[args.task_id] ??= parents[sessionID] ?? sessionID
+      if (tool === "task") tasks.add(callID)
       return say("tool.execute.before", { sessionID, tool, callID, args })
     }),
     "tool.execute.after": guarded((input, output) =>

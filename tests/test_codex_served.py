@@ -135,11 +135,14 @@ def test_a_question_of_the_agent_is_yours_although_a_program_decides(home: Home)
     run(home, test)
 
 
-@pytest.mark.parametrize("is_allowed", [False, True])
+@pytest.mark.parametrize("since", ["nothing", "granted", "hung up"])
 def test_what_seemed_to_be_left_to_a_program_is_yours_once_that_is_read(
-    home: Home, is_allowed: bool
+    home: Home, since: str
 ) -> None:
-    """The server says only once that it waits, and may have said so before."""
+    """The server says only once that it waits, and may have said so before.
+
+    Once the connection has ended, nothing is known of it.
+    """
 
     async def test(desk: Desk) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
@@ -150,14 +153,17 @@ def test_what_seemed_to_be_left_to_a_program_is_yours_once_that_is_read(
             await hook(desk, codex, "PreToolUse", **ASKED)
             await hook(desk, codex, "PermissionRequest", **PAYLOAD)
             codex.says(state(FIRST, "active", "waitingOnApproval"))
-            if is_allowed:
+            if since == "granted":
                 codex.says(state(FIRST, "active"))
             codex.says(state(SECOND, "idle"))
             await desk.until(lambda: f"{SECOND} idle" in heard(desk))
             assert f"{FIRST} waiting" not in heard(desk)
+            if since == "hung up":
+                codex.says("hang up")
+                await desk.until(lambda: "closed the connection" in str(desk.lookout.notes))
             await reviewed(desk, "user")
-            assert is_allowed == (f"{FIRST} waiting" not in heard(desk))
-            if not is_allowed:
+            assert (since == "nothing") == (f"{FIRST} waiting" in heard(desk))
+            if since == "nothing":
                 await desk.until(lambda: desk.statuses()[FIRST] == "blocked")
 
     run(home, test)

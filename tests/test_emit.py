@@ -501,13 +501,20 @@ def in_a_container(shell: list[str], *hidden: str) -> list[str]:
     return [*unshared("--mount"), "sh", "-c", hide + run]
 
 
-def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
+UUID = "/proc/sys/kernel/random/uuid"
+
+
+@pytest.mark.parametrize(("many", "hidden"), [(40, ["/proc/uptime"]), (10, ["/proc/uptime", UUID])])
+def test_a_name_is_never_taken_twice(
+    shell: list[str], spool: Spool, many: int, hidden: list[str]
+) -> None:
     """Containers that share the spool have the same pids in the same moment.
 
-    None is done before the last has begun. What comes after them is not taken for what was folded.
+    None is done before the last has begun. What comes after them is not taken for what was folded,
+    if it has a UUID.
     """
-    many, tmp = 40, spool.home / "spool" / "tmp"
-    command, env = in_a_container(shell, "/proc/uptime"), environment(spool.home)
+    tmp = spool.home / "spool" / "tmp"
+    command, env = in_a_container(shell, *hidden), environment(spool.home)
     emitters = [subprocess.Popen(command, stdin=subprocess.PIPE, env=env) for _ in range(many)]
     try:
         eventually(lambda: len(list(tmp.iterdir())) == many, "each has a name of its own")
@@ -519,12 +526,12 @@ def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
     assert all(map(contents.is_event, names))
     spool.unlink(names)
     subprocess.run(command, env=env, input=PAYLOAD, check=True, timeout=PATIENCE)
-    assert names and not {*names} & {*spool.scan()}
+    assert UUID in hidden or not {*names} & {*spool.scan()}
 
 
 def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) -> None:
     """A process id is reused while its event waits: after days, or without a UUID and a clock."""
-    command = in_a_container(shell, "/proc/uptime", "/proc/sys/kernel/random/uuid")
+    command = in_a_container(shell, "/proc/uptime", UUID)
     for number in range(4):
         env = environment(spool.home)
         payload = str(number).encode()

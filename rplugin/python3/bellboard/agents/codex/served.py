@@ -85,6 +85,7 @@ class Served:
 
     def _ended(self, pid: int, why: str) -> None:
         self._hearings.pop(pid, None)
+        self._left = {key: left for key, left in self._left.items() if key[0] != pid}
         self._failed[pid] = why
 
     def _heard(self, pid: int, said: Heard, at: float) -> None:
