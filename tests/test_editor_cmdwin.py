@@ -97,6 +97,28 @@ def test_a_diff_whose_request_ends_below_the_command_line_window_closes_after_it
     assert "E11" not in editor.messages()
 
 
+def test_a_copy_of_a_request_that_ends_below_the_command_line_window_is_left_to_the_user(
+    nvim: Editors, version: str
+) -> None:
+    """It is the last window by then, and shows another buffer."""
+    editor = nvim(version, CALM, columns=80, lines=34)
+    host, api = Host(editor), asks("api")
+    play(editor, command(api, "make"))
+    host.push(api)
+    text = editor.lua("return vim.api.nvim_get_current_win()")
+    opened(editor, "api", "Run a command")
+    editor.command("split")
+    editor.lua("vim.api.nvim_win_close(...)", text, False)
+    enters(editor, ":<C-f>")
+    editor.lua("requests.api = nil")
+    host.push()
+    eventually(lambda: editor.lua("return not require('bellboard.action.opened').now()"), "gone")
+    leaves(editor)
+    eventually(lambda: editor.lua("return vim.api.nvim_buf_get_name(0)") == "", "another buffer")
+    assert editor.lua("return { #vim.api.nvim_list_wins(), vim.wo.winfixbuf }") == [1, False]
+    assert "E444" not in editor.messages()
+
+
 def test_a_request_closed_without_autocommands_leaves_nothing(nvim: Editors, version: str) -> None:
     """Its foot goes with the next change of sessions."""
     editor = nvim(version, CALM, columns=80, lines=34)

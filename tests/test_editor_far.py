@@ -93,6 +93,18 @@ def test_a_jump_shows_the_terminal_here_that_shows_the_machine(nvim: Editors) ->
     assert editor.lua(HERE) == before
 
 
+def test_going_back_hides_the_terminal_that_a_jump_opened_beside_a_help(nvim: Editors) -> None:
+    """Also in the window of a file, if that is where terminals open."""
+    editor = played(nvim, goto={"ok": True, "command": ["sh", "-c", "echo far; exec sleep 600"]})
+    editor.lua("require('bellboard').setup({ launch = { layout = 'window' } })")
+    editor.command("edit text | help")
+    jump(editor)
+    eventually(lambda: editor.lua("return vim.bo.buftype") == "terminal", "the terminal")
+    editor.command("ClaudeSessions back")
+    shown = "return vim.tbl_map(vim.fn.bufname, vim.fn.tabpagebuflist())"
+    assert "text" in editor.lua(shown)
+
+
 def test_a_jump_opens_one_terminal_and_shows_it_again(nvim: Editors) -> None:
     """While its program runs."""
     command = ["sh", "-c", "echo the far pane; exec sleep 600"]

@@ -15,6 +15,19 @@ pytestmark = pytest.mark.editor
 HIGH = "set winheight=5 winminheight=5 winheight=999 | split | split"
 RUNG = {"t": 1.0, "channel": "notify", "session_id": "api", "status": "blocked", "why": "it asks"}
 FLOATS = "return vim.api.nvim_win_get_config(0).relative"
+#: Of each float: whether it can be entered, and has our colours.
+PARTS = """
+local found = {}
+for _, win in ipairs(vim.api.nvim_list_wins()) do
+  local config = vim.api.nvim_win_get_config(win)
+  if config.relative ~= '' then
+    local is_ours = vim.wo[win].winhighlight:find('BellboardFloat') ~= nil
+    found[#found + 1] = { config.focusable, is_ours }
+  end
+end
+table.sort(found, function(a, b) return b[1] and not a[1] end)
+return found
+"""
 
 
 def crowded(nvim: Editors, version: str, **config: object) -> tuple[Editor, Host]:
@@ -83,6 +96,7 @@ def test_a_request_floats_where_it_has_no_room(nvim: Editors, version: str, line
     editor.press(":ClaudeSessions answer<CR>")
     editor.shows("Run a command")
     assert editor.lua(FLOATS) == "editor"
+    assert editor.lua(PARTS) == [[False, True], [True, True]]
     editor.press("q")
     editor.hides("Run a command")
     assert editor.lua(FLOATS) == ""
@@ -96,6 +110,22 @@ def test_a_terminal_gets_a_tab_page_where_it_has_no_room(nvim: Editors, version:
     editor.command("windo set winfixheight")
     editor.press(":ClaudeSessions goto w<CR>")
     eventually(lambda: editor.lua("return vim.bo.buftype") == "terminal", "the terminal")
+    assert editor.lua("return vim.fn.tabpagenr('$')") == 2
+
+
+@pytest.mark.parametrize("layout", ["split", "vsplit"])
+def test_a_new_agent_gets_a_tab_page_where_it_has_no_room(
+    nvim: Editors, version: str, layout: str
+) -> None:
+    """A float would cover where later jumps go."""
+    editor, _ = crowded(nvim, version, launch={"layout": layout})
+    if layout == "vsplit":
+        editor.command("only | set winwidth=30 winminwidth=30 | vsplit")
+    editor.lua("require('bellboard.action.launch').terminal({ 'cat' })")
+    assert editor.lua("return { vim.bo.buftype, #vim.api.nvim_tabpage_list_wins(0) }") == [
+        "terminal",
+        1,
+    ]
     assert editor.lua("return vim.fn.tabpagenr('$')") == 2
 
 

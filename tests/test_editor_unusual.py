@@ -381,6 +381,23 @@ def test_a_terminal_gets_one_window_although_an_autocommand_of_the_user_fails(
     assert editor.lua("return #vim.api.nvim_list_wins()") == 2
 
 
+def test_a_request_is_answered_although_an_autocommand_of_the_user_fails(
+    nvim: Editors, version: str
+) -> None:
+    """Its buffers get names."""
+    config = {**QUIET, "answer": {"ready": 0}, "float": {"enabled": False}}
+    editor = nvim(version, config, columns=70, lines=30)
+    api = asks("api")
+    play(editor, command(api, "make"))
+    Host(editor).push(api)
+    editor.command("autocmd BufFilePre,BufFilePost * throw 'theirs'")
+    editor.lua("require('bellboard').answer('api')")
+    editor.shows("A   Yes, this once")
+    editor.press("A")
+    eventually(lambda: editor.lua("return #answers == 1"), "the answer")
+    eventually(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "closed")
+
+
 @pytest.mark.parametrize("keys", ["ihello ", "Rhello ", "ihello <C-o>", "v$"])
 def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: str) -> None:
     """Else their keys would be dead, or extend a selection; also in one that is open."""

@@ -84,8 +84,11 @@ M.to = function(id)
       end,
       open = function(command, opened)
         remember()
-        require('bellboard.action.launch').terminal(command, nil, function(made)
+        require('bellboard.action.launch').terminal(command, nil, function(made, before)
           landing = made
+          if before then
+            places.replace(before, made)
+          end
           opened(made)
         end)
       end,

@@ -15,8 +15,20 @@ local api = vim.api
 ---@type table<string, string> CLI → value of its --settings
 local settings = {}
 
+--- Show a buffer in a split, or a new tab page if there is no room: a float would cover others.
+---@param buf integer
+---@param layout vim.api.keyset.win_config
+local function split(buf, layout)
+  local win = windows.open(buf, true, layout)
+  if not windows.is_normal(win) then
+    windows.tab(buf)
+    windows.close(win)
+  end
+end
+
 --- Show a buffer where the options put a terminal.
 ---@param buf integer
+---@return bellboard.Place|nil before what the current window showed, if it shows the buffer now
 local function put(buf)
   local options = config.get().launch
   local function size(whole)
@@ -25,24 +37,25 @@ local function put(buf)
   if options.layout == 'tab' then
     windows.tab(buf)
   elseif options.layout == 'vsplit' then
-    windows.open(buf, true, { split = 'right', win = -1, width = size(vim.o.columns) })
+    split(buf, { split = 'right', win = -1, width = size(vim.o.columns) })
   elseif options.layout == 'split' then
-    windows.open(buf, true, { split = 'below', win = -1, height = size(vim.o.lines) })
+    split(buf, { split = 'below', win = -1, height = size(vim.o.lines) })
   else
-    window.put(buf)
+    return window.put(buf)
   end
 end
 
 ---@param command string[]
 ---@param env? table<string, string>
 ---@return integer buf
+---@return bellboard.Place|nil before
 local function open(command, env)
   local opts = { env = env or vim.empty_dict() }
   local buf = api.nvim_create_buf(true, false)
-  local ok, why = pcall(put, buf)
-  if not ok then -- there is no room
+  local ok, before = pcall(put, buf)
+  if not ok then
     api.nvim_buf_delete(buf, { force = true })
-    error(why, 0)
+    error(before, 0)
   end
   if vim.fn.has('nvim-0.11') == 1 then
     opts.term = true
@@ -53,18 +66,18 @@ local function open(command, env)
   if config.get().jump.insert then
     vim.cmd.startinsert()
   end
-  return buf
+  return buf, before
 end
 
 --- Run a command in a terminal buffer, where the options put one, once no command line is open.
 ---@param command string[]
 ---@param env? table<string, string>
----@param opened? fun(buf: integer)
+---@param opened? fun(buf: integer, before: bellboard.Place|nil)
 M.terminal = function(command, env, opened)
   cmdwin.after(function()
-    local buf = open(command, env)
+    local buf, before = open(command, env)
     if opened then
-      opened(buf)
+      opened(buf, before)
     end
   end)
 end

@@ -12,6 +12,13 @@ M.leave = function(act)
   vim.cmd.quit()
 end
 
+--- Whether Neovim keeps a window because the command-line window was opened from there.
+---@param win integer
+---@return boolean
+M.is_from = function(win)
+  return vim.fn.getcmdwintype() ~= '' and win == vim.fn.win_getid(vim.fn.winnr('#'))
+end
+
 --- Do something once the user is in neither that window nor the command line.
 ---@param act fun()
 M.after = function(act)

@@ -263,7 +263,7 @@ end
 --- opened: that one closes later.
 ---@param win integer
 M.close = function(win)
-  if vim.fn.getcmdwintype() ~= '' and win == vim.fn.win_getid(vim.fn.winnr('#')) then
+  if cmdwin.is_from(win) then
     cmdwin.after(function()
       M.close(win)
     end)

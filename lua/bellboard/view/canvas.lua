@@ -75,7 +75,7 @@ M.name = function(buf, name)
       api.nvim_buf_delete(other, { force = true })
     end
   end
-  api.nvim_buf_set_name(buf, name)
+  pcall(api.nvim_buf_set_name, buf, name) -- an autocommand of the user may fail
   vim.bo[buf].buftype = 'nowrite'
 end
 
@@ -83,6 +83,11 @@ end
 ---@param win integer
 ---@param before? integer
 M.close = function(win, before)
+  if cmdwin.is_from(win) then
+    return cmdwin.after(function()
+      M.close(win, before)
+    end)
+  end
   local is_here = win == api.nvim_get_current_win()
   if is_here and before and api.nvim_win_is_valid(before) then
     windows.go(before) -- Neovim would go to the nearest one

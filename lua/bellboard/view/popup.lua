@@ -82,7 +82,8 @@ local function put_below(lines, at_end)
     below.before = here ~= below.win and here or below.before
     windows.enter(below.win)
   else
-    local win = windows.open(buf, true, { split = 'below', win = -1 })
+    local height = math.max(3, math.min(#lines, math.floor(vim.o.lines / 2)))
+    local win = windows.open(buf, true, { split = 'below', win = -1, height = height })
     below = { win = win, before = here }
   end
   below.buf = buf

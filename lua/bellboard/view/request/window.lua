@@ -102,7 +102,7 @@ end
 ---@param win integer
 local function dress(win)
   canvas.bare(win, { foldcolumn = '1', scrolloff = 0, winfixheight = true })
-  if api.nvim_win_get_config(win).relative ~= '' then
+  if not layout.is_split() then
     vim.wo[win].winhighlight = table.concat({
       'NormalFloat:BellboardFloat',
       'FloatBorder:' .. text.legible('BellboardFloatBorder'),
@@ -161,9 +161,6 @@ M.open = function(on)
   made.body = windows.open(empty(), true, (layout.of(nil, 1, 1)))
   layout.settle(made.body)
   local _, below = layout.of(made.body, 1, 1)
-  if not layout.is_split() then
-    below.focusable = false
-  end
   made.foot = windows.open(empty(), false, below)
   layout.settle(made.foot)
   made.bufs = { api.nvim_win_get_buf(made.foot), api.nvim_win_get_buf(made.body) }
@@ -211,6 +208,7 @@ local function place(win, where)
   if layout.is_split() then
     api.nvim_win_set_height(win, where.height)
   else
+    where.focusable = win == sheet.body
     where.zindex = sheet.is_behind and BEHIND or where.zindex
     api.nvim_win_set_config(win, where)
   end
