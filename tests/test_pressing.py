@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.agents.claude_code.dialect.hooks import hook
-from bellboard.agents.claude_code.dialect.pressing import press
+from bellboard.agents.claude_code.dialect.pressing import NO_AND, press
 from bellboard.agents.claude_code.dialect.request import request
 from bellboard.agents.dialect import About, Press
 from bellboard.core.events import Origin
@@ -149,6 +149,31 @@ def test_what_somebody_else_has_typed_is_left_alone() -> None:
     answer = WALKS["deny"].answer
     refused = press(screen, given.request, answer, given.about)
     assert refused.why == "its dialog already contains other input; go there to answer"
+
+
+@pytest.mark.parametrize(
+    ("shown", "typed"),
+    [
+        ("No, and tell Claude what to do\n      differently", True),
+        ("No,and tell Claude what to…", True),
+        ("No, and tell Claude nothing…", False),
+    ],
+)
+def test_a_hint_that_does_not_fit_is_no_text(shown: str, typed: bool) -> None:
+    given = walk(FOLDER / "2.1.330" / "deny.txt")
+    rows = "\n".join(given.steps[-2][0])
+    assert NO_AND in rows
+    screen = rows.replace(NO_AND, shown).splitlines()
+    assert typed is bool(press(screen, given.request, WALKS["deny"].answer, given.about).text)
+
+
+def test_a_dialog_whose_last_line_is_wrapped_gets_its_tab_first() -> None:
+    """Typed into the closed list, a digit would take an answer."""
+    given = walk(FOLDER / "2.1.330" / "deny.txt")
+    rows = "\n".join(given.steps[-3][0])
+    screen = rows.replace("Tab to amend", "Tab to\n amend").splitlines()
+    key = press(screen, given.request, WALKS["deny"].answer, given.about)
+    assert said(key) == given.steps[-3][1] == "press Tab"
 
 
 def test_an_answer_to_a_question_that_looks_the_same_is_not_given() -> None:

@@ -82,11 +82,16 @@ WORDS: Final = "Use another name, 1 or 2; please"
 
 
 class Play(NamedTuple):
-    """Arguments of the CLI, the scenario, and the answer."""
+    """Arguments of the CLI, the scenario, the answer, and the width of the terminal."""
 
     args: tuple[str, ...]
     scenario: str
     answer: Answer
+    columns: int = 110
+
+
+#: Half of a Neovim of 80 columns, where `:ClaudeSessions new` opens a terminal.
+NARROW: Final = 39
 
 
 PLAN_MODE: Final = ("--permission-mode", "plan")
@@ -123,6 +128,8 @@ WALKS: Final[dict[str, Play]] = {
     "approve": Play(PLAN_MODE, "planned", Answer("approve")),
     "approve-edits": Play(PLAN_MODE, "planned", Answer("approve-edits")),
     "keep": Play(PLAN_MODE, "planned", Answer("keep", WORDS)),
+    "narrow-deny": Play((), "perm", Answer("deny", WORDS), NARROW),
+    "narrow-keep": Play(PLAN_MODE, "planned", Answer("keep", WORDS), NARROW),
     "bare": Play(PLAN_MODE, "plan", Answer("approve")),
     "fill": Play(("elicit",), "elicit", Answer("fill", content={"name": "Ada L; 1"})),
     "decline": Play(("elicit",), "elicit", Answer("decline")),
@@ -163,11 +170,11 @@ class Stage:
 
     def play(self, version: str, name: str) -> str:
         """Start a CLI, let it ask, answer it, and write the walk; return what the model got."""
-        args, scenario, answer = WALKS[name]
+        args, scenario, answer, columns = WALKS[name]
         more = agent.elicitation(self.home) if "elicit" in args else args
         how = {"version": version, "args": more}
         launch = agent.prepare(self.home, self.api, self.watch, **how)  # type: ignore[arg-type]
-        running = agent.Agent.start(launch, self.server, name, self.watch)
+        running = agent.Agent.start(launch, self.server, name, self.watch, columns)
         running.submit(f"play:{scenario} please")
         payload = eventually(
             lambda: (running.events("PermissionRequest") or running.events("Elicitation"))[-1:]

@@ -188,9 +188,12 @@ class Agent:
         self.pid = self.pane.pid
 
     @classmethod
-    def start(cls, launch: Launch, server: Server, session: str, watch: Watch) -> Agent:
+    def start(
+        cls, launch: Launch, server: Server, session: str, watch: Watch, columns: int = 110
+    ) -> Agent:
         """Start it in a new tmux session, and wait until it takes a prompt."""
-        pane = server.open(launch.command, session=session, cwd=launch.cwd, columns=110, lines=45)
+        size = {"columns": columns, "lines": 45}
+        pane = server.open(launch.command, session=session, cwd=launch.cwd, **size)
         agent = cls(launch, pane)
         watch.follow(agent.pid)
         agent.ready()

@@ -43,13 +43,14 @@ APPROVE: Final = frozenset(
 )
 APPROVE_EDITS: Final = frozenset({"Yes, auto-accept edits", "Yes, and auto-accept edits"})
 KEEP: Final = "Tell Claude what to change"
+FEEDBACK: Final = "shift+tab to approve with this feedback"  # a hint below that answer
 NO_PLAN: Final = "Claude wants to exit plan mode"
 NO_AND: Final = "No, and tell Claude what to do differently"
 STOPS: Final = "“No” without a message also stops the turn: choose “stop”, or give a message"
 
 _TITLE: Final = re.compile(r"\s*(?:Exit plan mode|Ready to code)\?")
 _DOTS: Final = re.compile(r"\s*╌{8,}")
-_AMEND: Final = re.compile(r"\bTab to amend\b")
+_AMEND: Final = "Tab to amend"
 
 
 def press(screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
@@ -103,9 +104,12 @@ def _deny(dialog: Dialog, no: Option, message: str) -> Press:
     """Move to the no, open its text, type the message, send it."""
     if not no.chosen:
         return Press(DOWN, rows=dialog.whole)
-    if any(map(_AMEND.search, dialog.below)):
-        return Press(TAB, rows=dialog.whole) if no.text == "No" else Press(why=NOT_OFFERED)
-    empty = no.text == "No" or no.text.startswith(NO_AND)
+    if squeezed(_AMEND) in squeezed("".join(dialog.below)):
+        return Press(TAB, rows=dialog.whole) if no.whole == "No" else Press(why=NOT_OFFERED)
+    said, hint = squeezed(no.whole), squeezed(NO_AND)
+    # A narrow terminal wraps the hint or cuts its end: "No,and tell Claude what to do di…".
+    is_cut = said.endswith("…") and hint.startswith(said[:-1])
+    empty = no.whole == "No" or said.startswith(hint) or is_cut
     return write(no.whole, empty, f"No, {message}", message, dialog.whole)
 
 
@@ -120,13 +124,19 @@ def _plan(rows: Sequence[str], request: Request, answer: Answer) -> Press:
     asks = "".join(head[dots[0] + 1 : dots[-1]]) if dots else ""
     if _letters(asks) != _letters(plan) or not (dots or any(NO_PLAN in row for row in head)):
         return Press(why=DIFFERENT)
-    keep = options[-1]
-    if answer.choice == "keep" and keep.chosen and keep.key == "3":
-        return write(keep.text, keep.text == KEEP, answer.message, answer.message, shown)
     if answer.choice == "keep":
-        return Press(keep.key, rows=shown) if keep.text == KEEP else Press(why=NOT_OFFERED)
+        return _keep(options[-1], answer.message, shown)
     texts = {"approve": APPROVE, "approve-edits": APPROVE_EDITS, "stop": {"No"}}
     return _take(options, texts.get(answer.choice, ()), shown)
+
+
+def _keep(keep: Option, message: str, shown: tuple[str, ...]) -> Press:
+    """Move to the answer that takes a text, type the message, send it."""
+    said = squeezed(keep.whole).removesuffix(squeezed(FEEDBACK))
+    empty = said == squeezed(KEEP)
+    if keep.chosen and keep.key == "3":
+        return write(said, empty, message, message, shown)
+    return Press(keep.key, rows=shown) if empty else Press(why=NOT_OFFERED)
 
 
 def _letters(text: str) -> str:
