@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bellboard.core import visible
+from bellboard.core.policy import policy_of
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host, house
@@ -128,7 +129,8 @@ def test_a_wrong_key_is_named_by_its_path(nvim: Editors) -> None:
         assert editor.lua("return require('bellboard.config').get().auto_start") is False
         if expected:
             said = eventually(editor.messages)
-            assert sorted(expected)[0].partition(":")[0] in said
+            is_named = sorted(expected)[0].partition(":")[0] in said
+            assert is_named or f"{len(expected)} wrong options; :checkhealth bellboard" in said
             assert "\n" not in said
 
 
@@ -150,9 +152,32 @@ def test_wrong_options_do_not_hold_up_the_start(nvim: Editors, version: str, col
     wrong = {"icons": "emoji", "board": {"layout": "a" * 50}, "float": {"widht": 3}}
     editor = nvim(version, QUIET, columns=columns)
     editor.lua("require('bellboard').setup(...) require('bellboard.config').get()", wrong)
-    editor.shows("bellboard: wrong board.la")
+    shown = {40: "see", 60: "see", 120: "float.widht, icons;"}[columns]
+    editor.shows(f"{shown} :checkhealth bellboard")
     assert editor.nvim.request("nvim_get_mode") == {"mode": "n", "blocking": False}
     assert "Press ENTER" not in editor.screen.text
+
+
+def test_as_many_wrong_options_are_named_as_fit(nvim: Editors) -> None:
+    """What to do about them is never left out."""
+    editor = nvim(config=QUIET, columns=80)
+    wrong = {"notices": {"blocked": {"desktop": "x"}, "error": {"x": 1}}, "icons": 1, "float": 1}
+    editor.lua("require('bellboard').setup(...) require('bellboard.config').get()", wrong)
+    editor.shows("bellboard: wrong float, icons and 2 more; :checkhealth bellboard")
+
+
+@pytest.mark.parametrize(
+    "hours",
+    [
+        *("22:00-07:30", "9:00 - 17:05", "00:00-24:00", "25:00-07:30", "22:00-07:75"),
+        *("24:01-07:00", "7:60-8:00", "22:00", "22-7", ""),
+    ],
+)
+def test_quiet_hours_that_would_be_ignored_are_wrong(nvim: Editors, hours: str) -> None:
+    """Lua complains about exactly those that Python does not take."""
+    editor = nvim(config={**QUIET, "notices": {"quiet_hours": hours}}, ui=False)
+    taken = policy_of({"quiet_hours": hours}).quiet is not None
+    assert (editor.lua(PROBLEMS) == []) is taken
 
 
 def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:

@@ -58,21 +58,28 @@ M.get = function()
   return resolved
 end
 
---- What is wrong, in one line: a longer message would prompt for ENTER at startup.
+--- What is wrong, in one line: a longer message would prompt for ENTER at startup. What does not
+--- fit is left out of the list: the end says what to do.
 ---@return string
 M.complaint = function()
-  local text = 'bellboard: ' .. problems[1]
-  if #problems > 1 or #text > vim.v.echospace then
-    local paths = {}
-    for nth, problem in ipairs(problems) do
-      paths[nth] = problem:match('^(%S+):') or 'vim.g.bellboard'
+  local advice, paths = ':checkhealth bellboard', {}
+  for nth, problem in ipairs(problems) do
+    paths[nth] = problem:match('^(%S+):') or 'vim.g.bellboard'
+  end
+  local forms = { #problems == 1 and problems[1] or nil }
+  for shown = #paths, 1, -1 do
+    local more = shown < #paths and (' and %d more'):format(#paths - shown) or ''
+    local list = table.concat(paths, ', ', 1, shown) .. more
+    forms[#forms + 1] = ('wrong %s; %s'):format(list, advice)
+  end
+  local count = #paths == 1 and '1 wrong option' or ('%d wrong options'):format(#paths)
+  forms[#forms + 1] = ('%s; %s'):format(count, advice)
+  for _, form in ipairs(forms) do
+    if #'bellboard: ' + #form <= vim.v.echospace then
+      return 'bellboard: ' .. form
     end
-    text = ('bellboard: wrong %s; :checkhealth bellboard'):format(table.concat(paths, ', '))
   end
-  if #text > vim.v.echospace then
-    text = text:sub(1, math.max(vim.v.echospace - 3, 0)) .. '...'
-  end
-  return text
+  return ('see ' .. advice):sub(1, math.max(vim.v.echospace, 0))
 end
 
 --- What is wrong with the configuration, one line each.

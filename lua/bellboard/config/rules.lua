@@ -30,11 +30,22 @@ local function notation(key)
   return type(key) == 'string' and vim.fn.keytrans(vim.keycode(key)) or key
 end
 
+--- Whether a text is two times of day, as core/policy.py reads them.
+---@param text string
+---@return boolean
+local function are_hours(text)
+  local h1, m1, h2, m2 = text:match('^(%d%d?):(%d%d)%s*%-%s*(%d%d?):(%d%d)$')
+  if not h1 then
+    return false
+  end
+  return math.max(m1, m2) < 60 and math.max(60 * h1 + m1, 60 * h2 + m2) <= 1440
+end
+
 ---@class bellboard.Rule
 ---@field types? string[] default: the type of the default
 ---@field among? string[] what a string can be
 ---@field defaults? boolean a string can be what one of the defaults is
----@field like? string pattern of a string
+---@field like? string|fun(text: string): boolean pattern of a string, or whether it will do
 ---@field example? string
 ---@field least? number default: 0
 ---@field whole? boolean a number without a fraction
@@ -76,7 +87,7 @@ local rules = {
   ['notices.cap'] = { whole = true },
   ['notices.quiet_hours'] = {
     types = { 'string' },
-    like = '^%d%d?:%d%d%-%d%d?:%d%d$',
+    like = are_hours,
     example = '22:00-07:30',
   },
   ['notices.sounds'] = { inside = true },
@@ -203,6 +214,16 @@ local function range(rule, value)
   end
 end
 
+---@param text string
+---@param like string|fun(text: string): boolean
+---@return boolean
+local function fits(text, like)
+  if type(like) == 'function' then
+    return like(text)
+  end
+  return text:match(like) ~= nil
+end
+
 ---@param node bellboard.Node
 ---@param rule bellboard.Rule
 ---@param value any
@@ -225,7 +246,7 @@ local function problem(node, rule, value, parent)
         return ('%s: unknown name "%s"%s'):format(node.shown, value, advice(value, among))
       end
       return expected('one of ' .. table.concat(among, ', '), ('"%s"'):format(value))
-    elseif rule.like and not value:match(rule.like) then
+    elseif rule.like and not fits(value, rule.like) then
       return expected(('e.g. "%s"'):format(rule.example), ('"%s"'):format(vim.fn.strtrans(value)))
     end
   elseif type(value) == 'number' then
