@@ -349,19 +349,6 @@ def test_a_session_is_stopped_by_name_and_nothing_else_is(shell: Shell) -> None:
             process.wait()
 
 
-def test_a_session_can_be_named_by_id_prefix_project_or_name(shell: Shell) -> None:
-    fill(shell)
-    shell.bellboard("name", "b1", "the site")
-    for called in ("b1", "b", "web", "the site"):
-        assert "the site  new → idle" in shell.bellboard("history", called).stdout
-    assert shell.fails("explain", "api") == (
-        "bellboard: 2 sessions match api: a1, a2; give the id of one\n"
-    )
-    assert shell.fails("explain", "nobody") == (
-        "bellboard: no session matches nobody; run `bellboard list` to see them all\n"
-    )
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -567,16 +554,6 @@ def test_list_json_is_what_is_published(shell: Shell) -> None:
         "rm -rf build",
         "permission",
     )
-
-
-def test_a_name_is_no_worse_than_the_start_of_an_id(shell: Shell) -> None:
-    """Of another session: both are meant, and an ended one counts only if no other does."""
-    shell.emitted(30, "fe-1", "UserPromptSubmit", cwd="/w/api", prompt="x")
-    shell.emitted(30, "b1", "UserPromptSubmit", cwd="/w/fe", prompt="x")
-    assert "2 sessions match fe: b1, fe-1" in shell.fails("explain", "fe")
-    shell.emitted(20, "fe-1", "SessionEnd", reason="other")
-    assert "UserPromptSubmit" in (shown := shell.bellboard("explain", "fe").stdout)
-    assert "SessionEnd" not in shown
 
 
 @pytest.mark.parametrize("command", ["list", "doctor", "hooks install"])

@@ -112,15 +112,33 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
             assert [line[key]["session_id"] for line in noted(editor)] == [expected]
     for verb in ("goto", "answer", "park", "snooze", "label HEAVY"):
         editor.command(f"Bellboard {verb} web")
-        last_said(editor, '2 sessions match "web": c3d4, e5f6; give the id of one')
+        last_said(editor, '2 sessions match "web": c3d4 (fix login), e5f6; give one of these ids')
         editor.command(f"Bellboard {verb} nobody")
         last_said(editor, 'no session "nobody"; :ClaudeSessions lists all')
     editor.command("Bellboard answer api")
     last_said(editor, "api: not asking anything")
 
 
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [(80, "7bf3, f4a6"), (120, "7bf3 (add rate limits…), f4a6 (add rate limits…)")],
+)
+def test_each_id_of_an_ambiguous_name_is_short(nvim: Editors, columns: int, shown: str) -> None:
+    """With as much of the titles as fits in a line; and it is accepted."""
+    editor = nvim(config=QUIET, columns=columns)
+    ids = ["7bf3d0c1-52c8-4f0e-a3a1-d9d7", "f4a69c01-1f33-4b9e-8d4e-83b4"]
+    title = "add rate limits to the gateway"
+    Host(editor).push(*(session("working", sid, project="api", title=title) for sid in ids))
+    editor.command("Bellboard park api")
+    editor.shows(f'bellboard: 2 sessions match "api": {shown}; give one of these ids')
+    editor.lua(NOTED)
+    for start, sid in zip(("7bf3", "f4a6"), ids, strict=True):
+        editor.command(f"Bellboard park {start}")
+        assert [line["park"]["session_id"] for line in noted(editor)] == [sid]
+
+
 def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str) -> None:
-    """Whatever is in it; for the shell program, as one word."""
+    """Whatever is in it; as one word where another may follow."""
     editor = nvim(version, QUIET, ui=False)
     names = ["fix user's login", 'add "dark" mode', r"in C:\\dir \ x", "plain"]
     Host(editor).push(*(session("working", f"{n}", name=name) for n, name in enumerate(names)))
@@ -135,7 +153,12 @@ def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str
             editor.command(f"Bellboard {verb} {found}")
             (line,) = noted(editor)
             assert line[verb.split()[0]]["session_id"] == f"{n}"
-        for verb in ("explain", "history", "forget", "name", "set"):
+        for verb in ("explain", "forget"):
+            (found,) = editor.lua(complete, f"Bellboard {verb} {first}")
+            assert editor.lua(complete, f"Bellboard {verb} {found[:-1]}") == [found.split(" ")[-1]]
+            editor.command(f"Bellboard {verb} {found}")
+            assert editor.lua("return ran") == [verb, name]
+        for verb in ("history", "name", "set"):
             (found,) = editor.lua(complete, f"Bellboard {verb} {first}")
             assert editor.lua(complete, f"Bellboard {verb} {found[:-1]}") == [found]
             editor.command(f"Bellboard {verb} {found}")
@@ -323,5 +346,5 @@ def test_whoever_asks_for_a_session_that_is_not_found_gets_the_reason(nvim: Edit
     Host(editor).push(blocked("api", id="a"), blocked("api", id="b"))
     nobody = 'no session "nobody"; :ClaudeSessions lists all'
     assert editor.lua(REPORTED, "nobody") == [nobody, nobody]
-    two = '2 sessions match "api": a, b; give the id of one'
+    two = '2 sessions match "api": a, b; give one of these ids'
     assert editor.lua(REPORTED, "api") == [two, two]

@@ -1,4 +1,5 @@
 -- Which sessions a command is about.
+local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
@@ -7,13 +8,68 @@ local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
---- The names of a session besides its id. `bellboard goto` in a shell accepts the same.
+--- Characters of an id in a message, and how many sessions it names.
+local SHORTEST, SOME = 4, 4
+
+--- The names of a session besides its id. The program accepts the same in a shell: cli/which.py.
 ---@param session bellboard.Session
 ---@return string[]
 local function names_of(session)
   local words = session.words
   local names = { session.name or words.title, session.title or '', words.project }
   return vim.list_extend(names, { words.repository })
+end
+
+--- The ids of all sessions with that start of an id, name, title, project or repository.
+---@param called string
+---@return string[] in order
+local function matches(called)
+  local found = {}
+  for _, session in ipairs(sessions.list()) do
+    if
+      vim.startswith(session.session_id, called)
+      or vim.list_contains(names_of(session), called)
+    then
+      found[#found + 1] = session.session_id
+    end
+  end
+  table.sort(found)
+  return found
+end
+
+--- The shortest start of an id that means no other session.
+---@param id string
+---@return string
+local function start_of(id)
+  for length = SHORTEST, #id - 1 do
+    local start = id:sub(1, length)
+    if #matches(start) == 1 then
+      return start
+    end
+  end
+  return id
+end
+
+--- That a name means several sessions: their ids, with as much of their titles as fits.
+---@param called string
+---@param found string[]
+---@return string
+local function ambiguous(called, found)
+  local text
+  for _, room in ipairs({ 24, 16, 8, 0 }) do
+    local some = {}
+    for nth = 1, math.min(#found, SOME) do
+      local title = cells.cut(sessions.get(found[nth]).words.title, room)
+      some[nth] = start_of(found[nth]) .. (title ~= '' and (' (%s)'):format(title) or '')
+    end
+    some[#some + 1] = #found > SOME and '…' or nil
+    text = '%d sessions match "%s": %s; give one of these ids'
+    text = text:format(#found, called, table.concat(some, ', '))
+    if message.fits(text) then
+      break
+    end
+  end
+  return text
 end
 
 --- The one session with that id, start of an id, name, title, project or repository.
@@ -32,19 +88,9 @@ M.one = function(called)
   if called == '' then
     return refuse('which session? <Tab> completes names, projects and ids')
   end
-  local found = {}
-  for _, session in ipairs(sessions.list()) do
-    if
-      vim.startswith(session.session_id, called)
-      or vim.list_contains(names_of(session), called)
-    then
-      found[#found + 1] = session.session_id
-    end
-  end
+  local found = matches(called)
   if #found > 1 then
-    table.sort(found)
-    local some = table.concat(found, ', ', 1, math.min(#found, 4)) .. (#found > 4 and ', …' or '')
-    return refuse(('%d sessions match "%s": %s; give the id of one'):format(#found, called, some))
+    return refuse(ambiguous(called, found))
   elseif #found == 0 then
     local why = ('no session "%s"; :%s lists all'):format(called, config.command())
     return refuse(host.instead(why))

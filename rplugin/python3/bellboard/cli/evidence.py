@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from .adding import Args, Commands, add, add_session, minutes
-from .home import Problem, find, opened
+from .home import Problem, opened
+from .which import find
 
 if TYPE_CHECKING:
     from ..core.session import Session

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .adding import Args, Commands, add, add_session
-from .home import Problem, check_mount, find, icons, listed, opened
+from .home import Problem, check_mount, icons, listed, opened
 from .terminal import has_terminal, paints
+from .which import find
 
 if TYPE_CHECKING:
     from ..core.published import Published

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .adding import Args, Commands, add, add_session, filled, minutes
-from .home import Problem, find, opened, print_json, warn
+from .home import Problem, opened, print_json, warn
+from .which import find
 
 if TYPE_CHECKING:
     from ..core.board import Board

@@ -284,29 +284,3 @@ def icons(clerk: Clerk) -> Mapping[str, str]:
     from ..storage.shared import ICONS
 
     return icons_of(clerk.store.option(ICONS))
-
-
-def find(clerk: Clerk, called: str) -> str:
-    """Return the id of the one session with that id, start of an id, or name; listed ones first."""
-    from ..core import words
-    from ..core.published import publish
-    from ..core.session import is_listed
-
-    sessions = {sid: s for sid, s in clerk.board.sessions.items() if sid}
-    if called in sessions:
-        return called
-    alike = [sid for sid in sessions if called and sid.startswith(called)]
-    found = []
-    for sid, s in sessions.items():
-        if is_listed(s):
-            p = publish(s)
-            names = (p.get("name"), p.get("title"), words.project(p), words.repository(p))
-            if sid in alike or (called and called in names):
-                found.append(sid)
-    found = found or alike
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise Problem(f"no session matches {called}; run `bellboard list` to see them all")
-    some = ", ".join(sorted(found)[:4]) + (", …" if len(found) > 4 else "")
-    raise Problem(f"{len(found)} sessions match {called}: {some}; give the id of one")
