@@ -82,12 +82,16 @@ for _, mode in ipairs({ 'quiet', 'normal', 'all' }) do
   end
 end
 
---- Those that the shell program carries out, with the words as they are.
----@type table<string, true>
-local by_shell = {}
+--- Those that the shell program carries out. The name of a session is one word for those where
+--- another may follow.
+---@type table<string, boolean>
+local by_words = {}
 for _, name in ipairs(require('bellboard.action.shell').commands) do
-  by_shell[name] = true
+  by_words[name] = name ~= 'explain' and name ~= 'forget'
   verbs[name] = function(_, rest)
+    if not by_words[name] and #rest > 0 then
+      rest = { table.concat(rest, ' ') }
+    end
     require('bellboard.action.shell').run(vim.list_extend({ name }, rest))
   end
 end
@@ -230,11 +234,11 @@ M.complete = function(lead, line, at)
   local verb, rest = after_command(typed):match('^[%s%d]+(%a+)%s+(.*)$')
   if verb and arguments[verb] then
     local before = rest:sub(1, #rest - #lead)
-    local is_one = by_shell[verb] or verb == 'label' and before == ''
+    local is_one = by_words[verb] or verb == 'label' and before == ''
     local special = is_one and '["\'%s\\]' or '["\'\\]'
     local known = begun(verb, before)
     local wanted = known .. lead:gsub('\\(["\'%s\\])', '%1')
-    for _, name in ipairs(not (by_shell[verb] and known ~= '') and arguments[verb](before) or {}) do
+    for _, name in ipairs(not (by_words[verb] and known ~= '') and arguments[verb](before) or {}) do
       if vim.startswith(name, wanted) then
         candidates[#candidates + 1] = name:sub(#known + 1):gsub(special, '\\%0')
       end
