@@ -119,6 +119,15 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
     last_said(editor, "api: not asking anything")
 
 
+def test_without_a_name_those_in_the_window_and_the_float_are_meant(nvim: Editors) -> None:
+    """Others may need the user as well: the message does not deny it."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(session("error", "a1"), session("completed", "b1"))
+    editor.lua(NOTED)
+    editor.command("Bellboard label HEAVY")
+    last_said(editor, "no session in this window or in the float; name one")
+
+
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [(80, "7bf3, f4a6"), (120, "7bf3 (add rate limits…), f4a6 (add rate limits…)")],

@@ -114,7 +114,7 @@ M.some = function(called, done)
     meant = vim.tbl_filter(done, sessions.list())
   end
   if #meant == 0 then
-    message.info(host.instead('no session needs you; name one'))
+    message.info(host.instead('no session in this window or in the float; name one'))
   end
   return meant
 end
