@@ -339,6 +339,7 @@ def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path)
     assert not far.exists()
     assert f"kept: {home.bellboard}; `bellboard uninstall --purge`" in said
     said = run(home, "uninstall", "--purge", "--yes")
+    assert "deleted; now remove the plugin\nkept: " in said
     assert "which also contains mine.txt" in said
     assert list(home.bellboard.iterdir()) == [home.bellboard / "mine.txt"]
     assert [path.name for path in neovim.rglob("*")] == ["swap", "mine.swp"]
@@ -419,6 +420,7 @@ def test_purge_goes_on_after_what_it_cannot_delete(home: Home) -> None:
     if os.geteuid() == 0:  # modes do not stop root, only its capabilities let it pass
         argv[:0] = ["setpriv", "--bounding-set=-all"]
     done = subprocess.run(argv, env=home.env, cwd=home.project, capture_output=True, text=True)
+    assert "now remove" not in done.stdout
     why = f"cannot delete {home.bellboard / 'spool'}: x: Permission denied; delete it by hand"
     assert (done.returncode, done.stderr) == (1, f"bellboard: {why}\n")
     assert [path.name for path in home.bellboard.iterdir()] == ["spool"]

@@ -112,6 +112,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     for tmux in servers:
         remove(tmux)
     stuck = [path for path in (*ours, *copies) if not _delete(path, home)]
+    if not stuck:
+        print("deleted; now remove the plugin")
     for line in left:
         print(line)
     if not home.exists():
