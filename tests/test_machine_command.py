@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -112,6 +114,16 @@ def test_a_command_without_its_standard_input_is_noticed(home: Home) -> None:
     feed.say(feed.hello(), feed.state())
     done = run(home, "test", "dev", "--", "sh", "-c", 'exec "$@" </dev/null', "sh", *feed.command)
     assert "it takes no requests" in done.stdout and "docker exec -i" in done.stdout
+
+
+def test_on_a_terminal_it_says_at_once_what_it_waits_for(home: Home) -> None:
+    ours, theirs = os.openpty()
+    argv = [sys.executable, "-m", "bellboard", "machine", "test", "dev", "--", "echo", "hello"]
+    subprocess.run(argv, env=home.env, stderr=theirs, timeout=60)
+    os.close(theirs)
+    said = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert said.startswith("asking dev, up to 25 s …\r\n")
 
 
 @pytest.mark.parametrize(

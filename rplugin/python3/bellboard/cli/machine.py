@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shlex
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -113,7 +114,7 @@ def try_out(args: Args) -> int:
     """Read a machine's feed until it has sent its sessions, and print what is missing there."""
     from ..core import feed
     from ..storage import machines
-    from .trial import tried
+    from .trial import PATIENCE, tried
 
     words = _words(args) or _known().all.get(args.name)
     if not words:
@@ -123,6 +124,8 @@ def try_out(args: Args) -> int:
         )
     if why := machines.wrong(args.name, words):
         raise Problem(f"{args.name}: {why}")
+    if sys.stderr.isatty():
+        print(f"asking {args.name}, up to {PATIENCE:.0f} s …", file=sys.stderr, flush=True)
     begun = time.monotonic()
     hello, state, replies = tried(args.name, words)
     took, apart = time.monotonic() - begun, hello.now - time.time()
