@@ -182,7 +182,7 @@ def test_install_shows_the_changes_of_all_agents(
     opencode.mkdir(parents=True)
     editor = nvim(version, OPTIONS, columns=100, lines=40)
     editor.command("ClaudeSessions install")
-    editor.shows("2 files: press y to write this (a dated backup is kept), q to cancel")
+    editor.shows("2 files: press y to write this, q to cancel")
     assert "Claude Code: " in says(editor, "a value, not }; nothing was written")
     editor.press("y")
     eventually(lambda: (opencode / "plugins/bellboard.js").exists(), "the plugin of OpenCode")

@@ -40,12 +40,26 @@ local function files_of(printed)
   return files
 end
 
+--- Whether a file that the user already had is changed, so that a backup of it is kept.
+---@param diff string[]
+---@return boolean
+local function keeps_backup(diff)
+  for _, line in ipairs(diff) do
+    local lines = line:match('^@@ (.-) @@')
+    if lines and not (vim.startswith(lines, '-0,0 ') or vim.endswith(lines, ' +0,0')) then
+      return true
+    end
+  end
+  return false
+end
+
 ---@param diff string[]
 ---@param files string[]
 ---@param apply? fun() default: it is only shown
 local function preview(diff, files, apply)
   local what = #files == 1 and files[1] or ('%d files'):format(#files)
-  local keys = apply and 'press y to write this (a dated backup is kept), q to cancel'
+  local kept = keeps_backup(diff) and ' (a dated backup is kept)' or ''
+  local keys = apply and ('press y to write this%s, q to cancel'):format(kept)
     or 'this would be written; q closes it'
   local head = ('# %s: %s'):format(what, keys)
   local lines = { head }
