@@ -12,7 +12,7 @@ from .tools import of_agents
 
 
 def begin(s: Session, e: Event, o: Options) -> str | None:
-    """A new session, at rest. Background work of its process goes on."""
+    """A new session, at rest; what its process already runs in the background goes on."""
     # Where a session starts with its first prompt, title or log may say that before the hook runs.
     if s.turn != ABSENT and (s.hooked or s.turn == "working"):
         return "already listed"
