@@ -303,7 +303,7 @@ def test_sessions_can_be_corrected_labelled_named_parked_snoozed_and_forgotten(
     fill(shell)
     for command, said in (
         (("set", "a1", "working"), ""),
-        (("label", "a1", "HEAVY"), "api: labelled HEAVY\n"),
+        (("label", "a1", "HEAVY"), "api: labeled HEAVY\n"),
         (("name", "a1", "my session"), "api: named my session\n"),
         (("park", "a1"), "api: parked; park again to unpark it\n"),
         (("snooze", "a1", "5"), "api: snoozed until "),

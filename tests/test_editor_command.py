@@ -81,7 +81,7 @@ def test_a_label_is_reported_once_it_is_written(nvim: Editors) -> None:
     host.push(*two)
     assert editor.lua("return said") == []
     host.push(*({**each, "label": "100%"} for each in two))
-    last_said(editor, "bellboard: 2 sessions: labelled 100%")
+    last_said(editor, "bellboard: 2 sessions: labeled 100%")
     editor.command('ClaudeSessions label "" web')
     told = {"label": {"session_id": "web", "label": ""}}
     assert noted(editor) == [told]

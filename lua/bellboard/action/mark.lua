@@ -93,7 +93,7 @@ end
 ---@param id string
 local function say_label(id)
   local label = label_of(id):gsub('%%', '%%%%')
-  say(label == '' and '%s: label removed' or '%s: labelled ' .. label, id)
+  say(label == '' and '%s: label removed' or '%s: labeled ' .. label, id)
 end
 
 ---@type table<string, string> session → its label until another one is written

@@ -29,7 +29,7 @@ end
 ---@param unlisted string[] those that need hooks to be listed
 local function ask(names, unlisted)
   question.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
-    'Hooks report each change at once, with the tool in use, agents and progress.',
+    'Hooks report each change at once, with the tool in use, subagents and progress.',
     without(names, unlisted),
   }, {
     {

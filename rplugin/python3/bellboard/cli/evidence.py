@@ -70,7 +70,7 @@ def set_status(args: Args) -> None:
 def set_label(args: Args) -> None:
     known = session_of(args.session)
     submit(known.session_id, "label", label=args.label)
-    say(known, f"labelled {args.label}" if args.label else "label removed")
+    say(known, f"labeled {args.label}" if args.label else "label removed")
 
 
 def set_name(args: Args) -> None:

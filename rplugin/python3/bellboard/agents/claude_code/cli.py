@@ -32,7 +32,7 @@ class ClaudeCode(Cli):
     hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")
     without_hooks = (
         "its sessions are known from their files and screens; "
-        "hooks add the tool in use, agents and progress"
+        "hooks add the tool in use, subagents and progress"
     )
 
     def witness(self, means: Means) -> Witness:

@@ -44,7 +44,7 @@ def correct(s: Session, e: Event, o: Options) -> str | None:
 
 
 def mark(s: Session, e: Event, o: Options) -> str | None:
-    """You named, labelled, parked or snoozed it."""
+    """You named, labeled, parked or snoozed it."""
     if e.kind == "label":
         s.label = e.status
     elif e.kind == "name":
