@@ -120,10 +120,14 @@ M.some = function(called, done)
 end
 
 --- The names of sessions for completion: their ids, and names that only one has.
+---@param here boolean without those of other machines, which the shell program does not find
 ---@return string[]
-M.names = function()
+M.names = function(here)
   local ids, count, names = {}, {}, {}
-  for _, session in ipairs(sessions.list()) do
+  local meant = vim.tbl_filter(function(session)
+    return not (here and session.machine)
+  end, sessions.list())
+  for _, session in ipairs(meant) do
     ids[#ids + 1], count[session.session_id] = session.session_id, math.huge
     local seen = { [''] = true }
     for _, name in ipairs(names_of(session)) do
