@@ -442,7 +442,7 @@ def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:
     host.says("it sends too much")
     resident = Path(f"/proc/{host.pid}/statm").read_text().split()[1]
     assert int(resident) * os.sysconf("SC_PAGESIZE") < 200 << 20
-    assert host.last("gap") < 1.0 * leniency(1.0)
+    assert host.last("gap") < min(3.0, leniency(1.0))
     (dev.folder / "endless").unlink()
 
 
