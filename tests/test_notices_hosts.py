@@ -32,7 +32,7 @@ Start = Callable[..., RecordedHost]
 
 def delay() -> float:
     """Return seconds in which a host is killed or a session is answered, however loaded it is."""
-    return min(PATIENCE / 2, 5.0 * leniency(1.0))
+    return min(12.0, 5.0 * leniency(1.0))
 
 
 def config(name: str, desktop: float = 0, **more: Any) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def test_another_host_sends_what_a_dead_one_should_have_sent(
     home: Home, start: Start, spool: Spool, desktop: Desktop
 ) -> None:
     """Once; nothing is lost or repeated."""
-    later = delay()
-    first, second = (start(name, config=config(name, later)) for name in ("first", "second"))
+    first = start("first", config=config("first", PATIENCE))
+    second = start("second", config=config("second", 5.0))
     begins(spool, "api")
     becomes(spool, "api", "blocked", first, second)
     first.kill()
