@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rig import cache
+from rig import cache, warm
 from rig.api import Api
 from rig.cache import CHECKOUT, Missing
 from rig.clock import Clock
@@ -21,7 +21,7 @@ from rig.fixtures import dealt
 from rig.home import Home
 from rig.loopback import Watch
 from rig.scenarios import SCENARIOS, Failure, Tool, Turn
-from rig.waiting import PATIENCE
+from rig.waiting import PATIENCE, leniency
 
 pytestmark = pytest.mark.files
 
@@ -48,6 +48,15 @@ def test_eventually_waits_for_what_is_not_there_yet(eventually: Any, error: Any)
     missing.append(error("the moon"))
     with pytest.raises(error, match="the moon"):
         eventually(look, within=-1.0)
+
+
+def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    """As by `subprocess.run`: it does not outlive its test."""
+    script = tmp_path / "late.py"
+    script.write_text("import os, time; open(str(os.getpid()), 'w'); time.sleep(600)")
+    with pytest.raises(subprocess.TimeoutExpired):
+        warm.run([str(script)], env={}, cwd=tmp_path, timeout=0.5 * leniency(1.0))
+    assert [path for path in tmp_path.iterdir() if Path("/proc", path.name).exists()] == []
 
 
 def test_time_passes_only_when_told(clock: Clock) -> None:

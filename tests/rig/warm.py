@@ -111,7 +111,13 @@ def run(
         given.write(input.encode())
         given.seek(0)
         streams: dict[str, Any] = {"stdin": given, "stdout": out, "stderr": out if merged else err}
-        code = Program(argv, env=env, cwd=cwd, **streams).wait(timeout)
+        program = Program(argv, env=env, cwd=cwd, **streams)
+        try:
+            code = program.wait(timeout)
+        except BaseException:  # as `subprocess.run` does: nothing outlives it
+            program.kill()
+            program.wait()
+            raise
         texts = []
         for file in (out, err):
             file.seek(0)
