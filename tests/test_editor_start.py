@@ -184,8 +184,10 @@ def test_options_that_cannot_be_sent_are_left_out(nvim: Editors, home: Home) -> 
 def test_a_suspended_host_can_be_stopped(nvim: Editors, home: Home) -> None:
     """And the next one starts."""
     editor = nvim(VERSIONS[-1], CONFIG, ui=False)
-    eventually(lambda: len(hosts_of(home)) == 1, "a host, and nothing that it is just starting")
-    (pid,) = hosts_of(home)
+    (pid,) = eventually(
+        lambda: found if len(found := hosts_of(home)) == 1 else [],
+        "a host, and nothing that it is just starting",
+    )
     put_when_up(home)
     eventually(lambda: editor.lua(SHOWN) == ["s"], "a session")
     os.kill(pid, signal.SIGSTOP)
