@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -60,6 +62,28 @@ def test_the_demo_fails_when_it_shows_nothing(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "the statusline lacks" in done.stderr  # its session files alone show most of it
+
+
+def test_the_folder_of_the_demo_is_removed_after_its_hosts_and_its_signals_are_restored() -> None:
+    """A host that ends after its Neovim makes its folders again."""
+    before = [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)]
+    with run.home() as (folder, env):
+        script = 'mkdir -p "$BELLBOARD_HOME/hosts" && : >"$BELLBOARD_HOME/hosts/$$" && echo up'
+        late = subprocess.Popen(
+            ["sh", "-c", f'{script}; read end; sleep 1; mkdir -p "$BELLBOARD_HOME/spool"'],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert late.stdin
+        assert late.stdout
+        assert late.stdout.readline() == b"up\n"
+        late.stdin.close()
+        threading.Thread(target=late.wait).start()  # an ended child of ours looks as if it ran
+    late.wait()
+    late.stdout.close()
+    assert not folder.exists()
+    assert [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)] == before
 
 
 class Demo:

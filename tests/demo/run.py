@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 OLDEST = (0, 10)
+LAST = 10  # seconds for hosts to end; they take milliseconds, on a loaded machine more
 PROJECTS = {
     "acme/api": "main",
     "acme/cache": "cache",
@@ -82,12 +84,30 @@ def home() -> Iterator[tuple[Path, dict[str, str]]]:
         stdout=subprocess.DEVNULL,
         check=False,
     )
-    for number in (signal.SIGHUP, signal.SIGTERM):  # a closed terminal cleans up as well
-        signal.signal(number, lambda *_: sys.exit(1))
+    ended = (signal.SIGHUP, signal.SIGTERM)  # a closed terminal cleans up as well
+    before = {number: signal.signal(number, lambda *_: sys.exit(1)) for number in ended}
     try:
         yield folder, env
     finally:
+        wait_for_hosts(folder / "board/hosts")
         shutil.rmtree(folder, ignore_errors=True)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def wait_for_hosts(folder: Path) -> None:
+    """Wait until the hosts have ended, which may be after their Neovim: they write until then."""
+    until = time.monotonic() + LAST
+    while any(map(runs, folder.glob("[0-9]*"))) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def runs(record: Path) -> bool:
+    try:
+        os.kill(int(record.name), 0)
+    except OSError:  # none, or that of another user, who has its number now
+        return False
+    return True
 
 
 def _short() -> str | None:
@@ -125,6 +145,7 @@ def editor() -> Iterator[Path]:
                 process.wait(5)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
 
 
 def headless(picture: Path | None, film: Path | None, patience: float) -> int:
