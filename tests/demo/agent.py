@@ -47,10 +47,13 @@ class Agent:
     # What it reports.
 
     def emit(self, event: str, **fields: Any) -> None:
-        self.run(event, **fields).wait()
+        self.run(event, subprocess.DEVNULL, **fields).wait()
 
-    def run(self, event: str, **fields: Any) -> subprocess.Popen[bytes]:
-        """Start a hook. One that waits for an answer ends once nothing is asked."""
+    def run(self, event: str, printed: int, **fields: Any) -> subprocess.Popen[bytes]:
+        """Start a hook. One that waits for an answer ends once nothing is asked.
+
+        If nobody waits for it, it is reaped when the next one starts.
+        """
         payload = {
             "session_id": self.session,
             "transcript_path": str(self.transcript),
@@ -65,7 +68,7 @@ class Agent:
         hook = subprocess.Popen(
             [self.hook, event, str(os.getpid())],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=printed,
             env={**os.environ, **attended, "CLAUDE_PROJECT_DIR": str(Path.cwd())},
         )
         assert hook.stdin
@@ -111,7 +114,7 @@ class Agent:
 
     def ask(self, dialog: Dialog, **call: Any) -> dict[str, Any]:
         """Show a dialog while the hook runs; return the answer of whichever gives one first."""
-        hook = self.run("PermissionRequest", **call)
+        hook = self.run("PermissionRequest", subprocess.PIPE, **call)
         sources: list[Any] = [sys.stdin, hook.stdout]
         try:
             while True:
@@ -120,15 +123,18 @@ class Agent:
                 if sys.stdin in ready:
                     if any(map(dialog.press, keys(0))):
                         return dialog.decision
-                elif printed := ready[0].read():
+                    continue
+                printed = ready[0].read()
+                hook.wait()  # it ends now
+                if printed:
                     said: dict[str, Any] = json.loads(printed)["hookSpecificOutput"]["decision"]
                     if said.get("interrupt"):
                         raise Interrupted
                     return said
-                else:
-                    del sources[1:]  # it has ended without an answer
+                del sources[1:]  # it gave no answer
         except Interrupted:
             hook.terminate()
+            hook.wait()
             raise
         finally:
             dialog.erase()
