@@ -13,7 +13,7 @@ from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.tmux import Server
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked, far, house, session
+from sample import QUIET, Host, blocked, house, session
 
 pytestmark = pytest.mark.editor
 
@@ -117,19 +117,6 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
         last_said(editor, 'no session "nobody"; :ClaudeSessions lists all')
     editor.command("Bellboard answer api")
     last_said(editor, "api: not asking anything")
-
-
-def test_the_program_is_not_offered_sessions_of_other_machines(nvim: Editors) -> None:
-    """It does not find them; one here that has the same name is not ambiguous to it."""
-    editor = nvim(config=QUIET, ui=False)
-    there = far("dev", "working", "api", title="fix login")
-    Host(editor).push(session("working", "a1", title="fix login"), there)
-    complete = "return vim.fn.getcompletion(..., 'cmdline')"
-    assert editor.lua(complete, "Bellboard park dev") == ["dev:api", "dev/claude/api-working"]
-    for verb in ("explain", "history", "forget", "name", "set"):
-        assert editor.lua(complete, f"Bellboard {verb} dev") == []
-        assert editor.lua(complete, f"Bellboard {verb} a1")
-        assert len(editor.lua(complete, f"Bellboard {verb} fix")) == 1
 
 
 def test_without_a_name_those_in_the_window_and_the_float_are_meant(nvim: Editors) -> None:

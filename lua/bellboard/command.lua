@@ -167,7 +167,7 @@ local arguments = {
   label = function(before)
     local labels = vim.tbl_keys(config.get().notices.labels)
     table.sort(labels)
-    return before == '' and labels or which.names(false)
+    return before == '' and labels or which.names()
   end,
   install = function()
     return require('bellboard.action.install').files
@@ -189,14 +189,12 @@ end
 for _, verb in ipairs({
   'goto', 'park', 'answer', 'explain', 'forget', 'history', 'name', 'set',
 }) do
-  arguments[verb] = function()
-    return which.names(by_words[verb] ~= nil)
-  end
+  arguments[verb] = which.names
 end
 arguments.snooze = function(before)
   return vim.tbl_filter(function(name)
     return before ~= '' or not tonumber(name:match('^%S+')) -- it would be read as minutes
-  end, which.names(false))
+  end, which.names())
 end
 
 --- What follows our command in a command line, which may begin with modifiers or other commands.

@@ -120,14 +120,10 @@ M.some = function(called, done)
 end
 
 --- The names of sessions for completion: their ids, and names that only one has.
----@param here boolean without those of other machines, which the shell program does not find
 ---@return string[]
-M.names = function(here)
+M.names = function()
   local ids, count, names = {}, {}, {}
-  local meant = vim.tbl_filter(function(session)
-    return not (here and session.machine)
-  end, sessions.list())
-  for _, session in ipairs(meant) do
+  for _, session in ipairs(sessions.list()) do
     ids[#ids + 1], count[session.session_id] = session.session_id, math.huge
     local seen = { [''] = true }
     for _, name in ipairs(names_of(session)) do
