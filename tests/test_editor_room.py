@@ -119,6 +119,7 @@ def test_a_new_agent_gets_a_tab_page_where_it_has_no_room(
 ) -> None:
     """A float would cover where later jumps go."""
     editor, _ = crowded(nvim, version, launch={"layout": layout})
+    editor.command("set switchbuf=useopen")
     if layout == "vsplit":
         editor.command("only | set winwidth=30 winminwidth=30 | vsplit")
     editor.lua("require('bellboard.action.launch').terminal({ 'cat' })")

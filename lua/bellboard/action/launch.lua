@@ -21,8 +21,8 @@ local settings = {}
 local function split(buf, layout)
   local win = windows.open(buf, true, layout)
   if not windows.is_normal(win) then
+    windows.close(win) -- or with "useopen" in 'switchbuf', that would be entered
     windows.tab(buf)
-    windows.close(win)
   end
 end
 

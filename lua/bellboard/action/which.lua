@@ -43,7 +43,7 @@ end
 local function start_of(id)
   for length = SHORTEST, #id - 1 do
     local start = id:sub(1, length)
-    if #matches(start) == 1 then
+    if not tonumber(start) and #matches(start) == 1 then -- `snooze` would read minutes
       return start
     end
   end

@@ -111,7 +111,8 @@ class Flow:
         if gone is not None:
             typed = f"; not sent: “{gone.unsent}”" if gone.unsent else ""
             self._note(self._session, f"{why}{typed}")
-            self._leave(gone.request)
+            if same is not None:
+                self._leave(gone.request)
             asking = [p for p in asking if _asks(p) not in self._over]
             self._done = now
         self._asks = self._prompt = None

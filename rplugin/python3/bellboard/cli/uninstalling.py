@@ -112,18 +112,17 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     for tmux in servers:
         remove(tmux)
     stuck = [path for path in (*ours, *copies) if not _delete(path, home)]
-    if not stuck:
-        print("deleted; now remove the plugin")
     for line in left:
         print(line)
-    if not home.exists():
-        return not stuck
-    if rest := sorted(path.name for path in home.iterdir()):
+    rest = sorted(path.name for path in home.iterdir()) if home.exists() else []
+    if rest:
         print(f"kept: {home}, which also contains {plain(', '.join(rest))}")
-    else:
+    elif home.exists():
         home.resolve().rmdir()
         if home.is_symlink():
             home.unlink()
+    if not stuck:
+        print("deleted; now remove the plugin")
     return not stuck
 
 

@@ -27,9 +27,9 @@ def find(clerk: Clerk, called: str) -> str:
     names = {sid: _names(publish(s)) for sid, s in sessions.items() if is_listed(s)}
 
     def meant(called: str) -> list[str]:
-        alike = [sid for sid in sessions if called and sid.startswith(called)]
+        alike = {sid for sid in sessions if called and sid.startswith(called)}
         named = [sid for sid in names if sid in alike or (called and called in names[sid])]
-        return named or alike
+        return named or [*alike]
 
     found = sorted(meant(called))
     if len(found) == 1:

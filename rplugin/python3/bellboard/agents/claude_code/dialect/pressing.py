@@ -51,6 +51,7 @@ STOPS: Final = "“No” without a message also stops the turn: choose “stop�
 _TITLE: Final = re.compile(r"\s*(?:Exit plan mode|Ready to code)\?")
 _DOTS: Final = re.compile(r"\s*╌{8,}")
 _AMEND: Final = "Tab to amend"
+_OPEN: Final = "Esc to cancel"  # alone, below a plain "No" whose text is open
 
 
 def press(screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
@@ -109,6 +110,9 @@ def _deny(dialog: Dialog, no: Option, message: str) -> Press:
     said, hint = squeezed(no.whole), squeezed(NO_AND)
     # A narrow terminal wraps the hint or cuts its end: "No,and tell Claude what to do di…".
     is_cut = said.endswith("…") and hint.startswith(said[:-1])
+    is_open = squeezed("".join(dialog.below)) == squeezed(_OPEN)
+    if no.whole == "No" and not is_open:
+        return Press(why=NOT_OFFERED)  # what is typed into a closed list takes an answer
     empty = no.whole == "No" or said.startswith(hint) or is_cut
     return write(no.whole, empty, f"No, {message}", message, dialog.whole)
 
