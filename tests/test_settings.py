@@ -339,7 +339,8 @@ def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path)
     assert not far.exists()
     assert f"kept: {home.bellboard}; `bellboard uninstall --purge`" in said
     said = run(home, "uninstall", "--purge", "--yes")
-    assert "deleted; now remove the plugin\nkept: " in said
+    assert "\nkept: " in said
+    assert said.endswith("\ndeleted; now remove the plugin\n")
     assert "which also contains mine.txt" in said
     assert list(home.bellboard.iterdir()) == [home.bellboard / "mine.txt"]
     assert [path.name for path in neovim.rglob("*")] == ["swap", "mine.swp"]
