@@ -78,6 +78,7 @@ def test_every_float_has_the_border_of_the_user(nvim: Editors, own: str, corner:
     windows = "return #vim.api.nvim_list_wins()"
     before = editor.lua(windows)
     editor.press("R")
+    editor.shows("<C-s> send")
     framed("No, and say why")
     editor.press("<C-c>")
     eventually(lambda: editor.lua(windows) == before, "the view alone")
