@@ -112,6 +112,23 @@ def test_hooks_are_guarded_while_the_record_cannot_be_read(
     eventually(lambda: not host.note, "no more complaint")
 
 
+def test_a_complaint_about_the_record_ends_with_its_reason(
+    home: Home, work: Installer, start: Callable[..., RecordedHost]
+) -> None:
+    """That the hooks were gone could not be recorded, and need not be: they are back."""
+    path, lock = work.user_file(), work.home / "hooks.lock"
+    lock.unlink()
+    lock.mkdir()
+    host = start("one", server="x")
+    settings = path.read_text()
+    path.write_text("{}")
+    record = str(installed.record(work.home))
+    host.says(f"cannot write {record}")
+    path.write_text(settings)
+    eventually(lambda: "hooks gone" not in host.note, "the hooks")
+    eventually(lambda: record not in host.note, "no more complaint")
+
+
 @contextlib.contextmanager
 def full_at(size: int) -> Iterator[None]:
     """No file can become larger, as on a disk that is full."""

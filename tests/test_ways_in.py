@@ -23,7 +23,8 @@ from rig.waiting import PATIENCE, eventually
 pytestmark = pytest.mark.claude
 
 VERSIONS = ("2.1.76", claude_code.VERSION)  # one between is in test_settings_claude.py
-CORE = frozenset(json.loads((CHECKOUT / "hooks/hooks.json").read_text())["hooks"])
+#: An agent of the CLI itself may end beside the session; then not every hook runs to its end.
+CORE = {*json.loads((CHECKOUT / "hooks/hooks.json").read_text())["hooks"]} - {"SubagentStop"}
 #: Settings alone are in test_settings_claude.py. Plugin and settings report each event twice.
 WAYS = ("the plugin and the settings", "--settings", "the settings and --settings")
 #: Why the second report of an event is refused.
@@ -67,10 +68,10 @@ def test_each_event_counts_once(claude: Agents, home: Home, version: str, way: s
     agent.happens("Stop")
     agent.exit()
     agent.happens("SessionEnd")
-    told = Counter(e["hook_event_name"] for e in agent.events() if e["hook_event_name"] in CORE)
-    assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"} <= set(told)
 
     def counted() -> bool:
+        told = Counter(e["hook_event_name"] for e in agent.events() if e["hook_event_name"] in CORE)
+        assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"} <= {*told}
         with opened(home.bellboard) as clerk:
             rows = [row for row in clerk.store.log() if row.event.name in CORE]
         names = Counter(row.event.name for row in rows if row.why not in AGAIN)

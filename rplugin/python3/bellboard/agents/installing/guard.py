@@ -117,6 +117,7 @@ class Guard:
         for known in (self._missing, self._checked):
             for path in known.keys() - hooked_files.keys():
                 del known[path]
+                self._notes.pop(path, None)
         self._attend()
         for path, hooked in hooked_files.items():
             work = partial(
@@ -155,6 +156,8 @@ class Guard:
             work = partial(note_reported, self._home, path, gone)
             then = partial(self._reported, path, gone)
             self._reach.do(record, work, then, key=f"report {path}")
+        else:
+            self._note(path, "")  # what could not be recorded need not be any more
 
     def _reported(self, path: str, gone: bool, result: bool | str) -> None:
         """Report the missing hooks if this guard was the first to record that."""
