@@ -31,6 +31,15 @@ def leaves(editor: Editor) -> None:
     editor.lua("vim.wait(50)")
 
 
+def ends_below(editor: Editor, host: Host) -> None:
+    """Let the request end while the command-line window is open."""
+    enters(editor, ":<C-f>")
+    editor.lua("requests.api = nil")
+    host.push()
+    eventually(lambda: editor.lua("return not require('bellboard.action.opened').now()"), "gone")
+    leaves(editor)
+
+
 @pytest.mark.parametrize("view", ["help", "pick", "input"])
 def test_a_view_stays_open_below_the_command_line_window(
     nvim: Editors, version: str, view: str
@@ -73,11 +82,7 @@ def test_a_request_that_ends_below_the_command_line_window_closes_after_it(
     play(editor, command(api, "make"))
     host.push(api)
     opened(editor, "api", "Run a command")
-    enters(editor, ":<C-f>")
-    editor.lua("requests.api = nil")
-    host.push()
-    eventually(lambda: editor.lua("return not require('bellboard.action.opened').now()"), "gone")
-    leaves(editor)
+    ends_below(editor, host)
     assert editor.lua(WINDOWS) == 1
     assert "E11" not in editor.messages()
 
@@ -109,11 +114,7 @@ def test_a_copy_of_a_request_that_ends_below_the_command_line_window_is_left_to_
     opened(editor, "api", "Run a command")
     editor.command("split")
     editor.lua("vim.api.nvim_win_close(...)", text, False)
-    enters(editor, ":<C-f>")
-    editor.lua("requests.api = nil")
-    host.push()
-    eventually(lambda: editor.lua("return not require('bellboard.action.opened').now()"), "gone")
-    leaves(editor)
+    ends_below(editor, host)
     eventually(lambda: editor.lua("return vim.api.nvim_buf_get_name(0)") == "", "another buffer")
     assert editor.lua("return { #vim.api.nvim_list_wins(), vim.wo.winfixbuf }") == [1, False]
     assert "E444" not in editor.messages()

@@ -49,6 +49,14 @@ def lives(pid: int) -> dict[str, object]:
     return {"process": {"pid": pid, "alive": True, "started": started_of(pid)}}
 
 
+def permission(spool: Spool, pid: int, session: str = "one", pipe: str = "") -> None:
+    """Have a session ask for one, in a dialog."""
+    hook(spool, pid, "UserPromptSubmit", session, prompt="go")
+    hook(spool, pid, "PermissionRequest", session, pipe, **ASKS)
+    hook(spool, pid, "Notification", session, **DRAWN)
+    spool.write({"t": time.time(), **lives(pid)})
+
+
 def test_a_request_is_answered_in_the_session_that_has_it_now(
     home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,10 +95,7 @@ def test_what_it_has_answered_is_not_shown_again(
     pipe = spool.home / "answers" / "1.1"
     os.mkfifo(pipe, 0o600)
     file = os.fdopen(os.open(pipe, os.O_RDWR), encoding="utf-8")
-    hook(spool, pid, "UserPromptSubmit", "one", prompt="go")
-    hook(spool, pid, "PermissionRequest", "one", pipe.name, **ASKS)
-    hook(spool, pid, "Notification", "one", **DRAWN)
-    spool.write({"t": time.time(), **lives(pid)})
+    permission(spool, pid, pipe=pipe.name)
 
     def agent() -> None:
         with file:
@@ -119,10 +124,7 @@ def test_a_key_right_after_a_skip_is_ignored(
     spool = made(home.bellboard)
     for session in ("one", "two"):
         pid = processes()
-        hook(spool, pid, "UserPromptSubmit", session, prompt="go")
-        hook(spool, pid, "PermissionRequest", session, **ASKS)
-        hook(spool, pid, "Notification", session, **DRAWN)
-        spool.write({"t": time.time(), **lives(pid)})
+        permission(spool, pid, session)
     with opened(home.bellboard) as clerk:
         flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
         assert "(1 more)" in flow.lines(now, 100, 40)[0].plain
@@ -139,10 +141,7 @@ def test_what_is_answered_in_the_terminal_ends_a_message_that_is_being_written(
     """Without a host too, and before any hook: the tool that was allowed may run for long."""
     here(home, monkeypatch)
     spool, pid = made(home.bellboard), processes()
-    hook(spool, pid, "UserPromptSubmit", "one", prompt="go")
-    hook(spool, pid, "PermissionRequest", "one", **ASKS)
-    hook(spool, pid, "Notification", "one", **DRAWN)
-    spool.write({"t": time.time(), **lives(pid)})
+    permission(spool, pid)
     with opened(home.bellboard) as clerk:
         flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
         shown = [line.plain for line in flow.lines(now, 100, 40)]
@@ -168,10 +167,7 @@ def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(
     """A terminal that shows no dialog yet is looked at for a while."""
     here(home, monkeypatch)
     spool, pid = made(home.bellboard), processes()
-    hook(spool, pid, "UserPromptSubmit", "one", prompt="go")
-    hook(spool, pid, "PermissionRequest", "one", **ASKS)
-    hook(spool, pid, "Notification", "one", **DRAWN)
-    spool.write({"t": time.time(), **lives(pid)})
+    permission(spool, pid)
 
     class Terminal:
         def rows(self) -> list[str]:
