@@ -227,6 +227,38 @@ def test_options_of_one_host_apply_to_all(home: Home, start: Callable[..., Recor
         eventually(lambda: clerk.catch_up() is not None and clerk.board.options.hold == 0.25)
 
 
+@pytest.mark.parametrize("way", ["cd", "worktree", "branch"])
+def test_a_session_that_comes_back_is_shown_where_it_is(
+    home: Home, start: Callable[..., RecordedHost], way: str
+) -> None:
+    """At once, however often and by however many hosts; each change is folded once."""
+    other = home.project / ("sub" if way == "cd" else ".claude/worktrees/side")
+    for place in {home.project, other if way == "cd" else home.project}:
+        git = ["git", "-C", str(place), "-c", "user.name=a", "-c", "user.email=a@b"]
+        place.mkdir(exist_ok=True)
+        subprocess.run([*git, "init", "-q", "-b", place.name], check=True, env=home.env)
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True, env=home.env)
+    if way == "worktree":
+        argv = [*git, "worktree", "add", "-q", "-b", "side", str(other)]
+        subprocess.run(argv, check=True, env=home.env)
+    hosts = [start(f"host{n}") for n in range(3)]
+    there = "sub" if way == "cd" else "side"
+    branches = ["project", there] * 4
+    for n, branch in enumerate(branches):
+        cwd = home.project
+        if way == "branch":
+            argv = [*git, "symbolic-ref", "HEAD", f"refs/heads/{branch}"]
+            subprocess.run(argv, check=True, env=home.env)
+        elif branch == there:
+            cwd = other
+        put(Spool(home.bellboard), "UserPromptSubmit", "s", cwd=str(cwd), prompt=str(n))
+        wanted = [branch] * len(hosts)
+        eventually(lambda w=wanted: [h.sessions["s"].get("branch") for h in hosts] == w, branch)
+    with opened(home.bellboard) as clerk:
+        told = [row for row in clerk.store.log() if row.event.kind == "facts"]
+    assert branches == [row.event.settings["branch"] for row in told if row.taken]
+
+
 def test_an_event_is_shown_while_another_host_holds_the_lock(
     home: Home, start: Callable[..., RecordedHost]
 ) -> None:

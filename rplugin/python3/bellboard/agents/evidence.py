@@ -231,7 +231,8 @@ def _answer(fields: Facts, t: float, now: float) -> Event:
 def _facts(fields: Facts, t: float, now: float) -> Event:
     given = fields["facts"]
     known = {k: v for k, v in storable(given).items() if _is_fact(v)}
-    return Event("facts", "facts", t, now, usable_id(given["session_id"]), settings=known)
+    of = text_of(fields, "cwd")
+    return Event("facts", "facts", t, now, usable_id(given["session_id"]), cwd=of, settings=known)
 
 
 def _config(fields: Facts, t: float, now: float) -> Event:

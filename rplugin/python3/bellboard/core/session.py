@@ -230,6 +230,7 @@ class Session(Run, omit_defaults=True, gc=False):
     message: str = ""
     started: float = 0.0
     facts: dict[str, str | int | float | bool | list[str | int]] = {}
+    learned: float = 0.0  # when these last changed
     viewers: dict[str, float] = {}  # viewer → since when it looks at the session
     # of another machine, which decides; here it is only shown
     machine: str = ""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final
 
 from ..agents.cli import Means
-from ..core.finding import Finding
+from ..core.finding import learned
+from ..core.session import Session
 from ..system.files import is_path
 from .pull_requests import Branch, PullRequest, PullRequests
 from .repository import Known, facts_of, look_up
 
-REPEAT: Final = 60.0  # seconds after which the same finding may be reported again
 WATCHES: Final = "branch"
 
 
@@ -25,22 +25,28 @@ class Directories:
         self._pull_requests = (
             PullRequests(self._answered, means.environ, means.reach) if pull_requests else None
         )
+        self._sessions: dict[str, Session] = {}
         self._of: dict[str, str] = {}  # session → its directory
         self._at: dict[str, set[str]] = {}  # directory → its sessions
         self._known: dict[str, Known | None] = {}  # directory → its repository
-        self._reported: dict[str, tuple[Known | None, PullRequest | None]] = {}  # by session
+        self._reported: dict[str, tuple[Mapping[str, object], float]] = {}  # by session
 
-    def move(self, sid: str, directory: str) -> None:
-        """Note that a session works in a directory now."""
+    def attend(self, s: Session) -> None:
+        """Note what is known of a session now, and where it works."""
+        sid, directory = s.session_id, s.cwd
         if self._of.get(sid) != directory and is_path(directory):
             self.leave(sid)
             self._of[sid] = directory
+            self._sessions[sid] = s
             self._at.setdefault(directory, set()).add(sid)
             self._check(directory)
+        elif sid in self._of:
+            self._sessions[sid] = s
 
     def leave(self, sid: str) -> None:
         """Note that a session no longer works in its directory."""
         self._reported.pop(sid, None)
+        self._sessions.pop(sid, None)
         directory = self._of.pop(sid, "")
         there = self._at.get(directory, set())
         there.discard(sid)
@@ -82,17 +88,20 @@ class Directories:
         self._report_all(directory)
 
     def _report_all(self, directory: str) -> None:
-        now, known = self._clock(), self._known.get(directory)
-        request = self._request_of(directory)
-        found = (known, request)
+        now, request = self._clock(), self._request_of(directory)
+        facts = facts_of(self._known.get(directory)) | (request.facts() if request else {})
         # There may be thousands, and each new one leads here.
-        fresh = [sid for sid in self._at[directory] if self._reported.get(sid) != found]
+        fresh = [sid for sid in self._at[directory] if self._told(sid)[0] != facts]
         for sid in sorted(fresh):
-            self._reported[sid] = found
-            self._report(facts_of(now, sid, known))
-            if request is not None:
-                facts = {"session_id": sid, **request.facts()}
-                self._report(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
+            s, (_, since) = self._sessions[sid], self._told(sid)
+            self._reported[sid] = facts, s.learned
+            # What was reported last may not have been folded yet.
+            if since == s.learned or {**s.facts, **facts} != s.facts:
+                self._report(learned(now, s, facts, of=directory))
+
+    def _told(self, sid: str) -> tuple[Mapping[str, object], float]:
+        """Return what was reported of a session, and after which change."""
+        return self._reported.get(sid, ({}, -1.0))
 
     def _head_of(self, directory: str) -> str:
         """Return the file that changes with the branch, or ""."""

@@ -18,7 +18,7 @@ from ..agents.cli import Means
 from ..agents.clis import cli_of, clis
 from ..core.deadlines import NEVER, slow_tools
 from ..core.detail import line
-from ..core.finding import Finding
+from ..core.finding import Finding, learned
 from ..core.options import Options
 from ..core.session import Session, is_listed, status_of
 from ..system import processes
@@ -29,7 +29,7 @@ from ..system.tmux import Pane
 from ..system.watch import Watch
 from ..system.watched import Watched
 from . import running
-from .directories import REPEAT, Directories
+from .directories import Directories
 from .panes import Panes, panes_of
 from .screens import Screens
 from .titled import Titled
@@ -216,7 +216,7 @@ class Lookout:
         self.screens.attend(s)
         self.titled.attend(s)
         if s.cwd:
-            self.directories.move(sid, s.cwd)
+            self.directories.attend(s)
 
     def _leave(self, sid: str) -> None:
         """Drop a session that has ended."""
@@ -266,8 +266,7 @@ class Lookout:
     def _listen(self, sid: str, ports: list[int]) -> None:
         s = self._sessions.get(sid)
         if s is not None and ports != s.facts.get("ports", []):
-            now, facts = self._clock(), {"session_id": sid, "ports": ports}
-            self._report(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
+            self._report(learned(self._clock(), s, {"ports": ports}))
 
     def _died(self, pid: int, started: str) -> None:
         found = pid in self._dead

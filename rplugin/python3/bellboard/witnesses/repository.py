@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..core.detail import line
-from ..core.finding import Finding
 from ..system.files import is_file, read, status_of
 from .gitconfig import Config, Remote, config_in, remote_in
 
@@ -62,14 +61,12 @@ def look_up(directory: str, known: Known | None = None) -> Known | None:
     return Known(_stamps(tree), tree, _read(tree, directory))
 
 
-def facts_of(now: float, session_id: str, known: Known | None) -> Finding:
-    """Report the repository of a session; all empty outside of any repository."""
+def facts_of(known: Known | None) -> dict[str, object]:
+    """Return the facts to report for a session; all empty outside of any repository."""
     found = known.repository if known else Repository()
     where = {"repository": found.name, "branch": found.branch, "worktree": found.worktree}
     urls = [f"{name} {url}" for name, url in found.remotes.items()]
-    facts = {"session_id": session_id, **where, "remote": found.remote, "remotes": urls}
-    # A branch may be checked out again: with the same key it would be reported only once.
-    return Finding({"t": now, "facts": facts}, f"facts {facts} {known.stamps if known else ()}")
+    return {**where, "remote": found.remote, "remotes": urls}
 
 
 def _tree_of(directory: str) -> _Tree | None:

@@ -76,7 +76,12 @@ def outcome(s: Session, e: Event, o: Options) -> str | None:
 
 def learn(s: Session, e: Event, o: Options) -> str | None:
     """Facts to display: repository, branch, ports."""
-    s.facts = {**s.facts, **{k: v for k, v in e.settings.items() if k != "session_id"}}
+    if e.cwd and e.cwd != s.cwd:
+        return "about a directory that it has left"
+    known = {**s.facts, **{k: v for k, v in e.settings.items() if k != "session_id"}}
+    if known == s.facts:
+        return "already known"
+    s.facts, s.learned = known, e.t
     return None
 
 
