@@ -13,14 +13,14 @@ LUA_FILES = $(shell find $(LUA) -name '*.lua')
 BENCHES := hook latency backlog fold turn rest lying_around editor soak fleet
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
 SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
-# Three times as many as a small machine has cores: most of the time tests wait for processes.
-WORKERS := -n 6 --dist worksteal
+# Twice as many as a small machine has cores: most of the time tests wait for processes.
+WORKERS := -n 4 --dist worksteal
 # Where it is set, each worker would compile all tests again.
 unexport PYTHONDONTWRITEBYTECODE
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test quick needs check fmt lint types bench truth machines wild firstrun fuzz doc picture rig left-out
+.PHONY: help try test live quick needs check fmt lint types bench truth machines wild firstrun fuzz doc picture rig left-out
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -34,8 +34,12 @@ needs:
 	@$(call need,git,install git)
 	@$(call need,tmux,install tmux (apt install tmux, brew install tmux))
 
-test: needs $(READY) rig $(COMPILED) ## set up and run all tests (ARGS="-k float" runs some)
+test: needs $(READY) rig $(COMPILED) ## set up and run the tests (ARGS="-k float" runs some)
 	$(BIN)/python -m pytest $(WORKERS) $(ARGS)
+
+live: needs $(READY) $(COMPILED) ## run the tests on real agent CLIs (SHORT=1: not on old versions)
+	@$(RIG) fetch live >/dev/null || [ -z "$$BELLBOARD_WHOLE" ]
+	$(BIN)/python -m pytest $(WORKERS) --live $(if $(SHORT),short,all) -m live $(ARGS)
 
 quick: $(READY) $(COMPILED) ## the inner loop: core, store and house, in less than a minute
 	$(BIN)/python -m pytest $(WORKERS) -m "pure or quick or house" $(ARGS)

@@ -15,7 +15,7 @@ from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
 
-pytestmark = pytest.mark.claude
+pytestmark = pytest.mark.live
 
 #: A future CLI: its session file has a new format, its listing is as documented.
 FUTURE = """

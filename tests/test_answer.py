@@ -15,7 +15,7 @@ from rig.loopback import Watch
 from rig.tmux import Server
 from rig.waiting import eventually
 
-pytestmark = pytest.mark.claude
+pytestmark = pytest.mark.live
 
 ROOT = Path(__file__).resolve().parents[1]
 EVENTS = (

@@ -256,7 +256,7 @@ def test_watches_in_use_are_counted(tmp_path: Path) -> None:
     assert 0 < after.instances
 
 
-@pytest.mark.claude
+@pytest.mark.live
 def test_running_versions_are_listed_with_their_abilities(claude: Agents, home: Home) -> None:
     """The newest in full, older ones by what they lack."""
     claude(version="2.1.76"), claude()  # its settings suit both

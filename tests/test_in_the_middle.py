@@ -42,7 +42,7 @@ def is_at(host: RecordedHost, sid: str, agent: Agent) -> bool:
     return place.items() <= host.sessions[sid].items()
 
 
-@pytest.mark.claude
+@pytest.mark.live
 def test_running_sessions_are_found_after_installing(
     claude: Agents, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +81,7 @@ def our_hooks() -> dict[str, Any]:
     }
 
 
-@pytest.mark.claude
+@pytest.mark.live
 @pytest.mark.parametrize("hooked", [True, False], ids=["with hooks", "without hooks"])
 def test_unwatched_changes_are_shown_and_not_announced(
     claude: Agents, home: Home, api: Api, start: Start, hooked: bool

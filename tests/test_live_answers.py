@@ -10,7 +10,7 @@ import pytest
 from answers.cases import CASES
 from answers.giving import give
 
-pytestmark = [pytest.mark.claude, pytest.mark.tmux, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(300)]
 
 SOME = (
     *("permission: deny with a message", "permission: stop", "permission: edit"),

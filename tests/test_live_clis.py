@@ -24,7 +24,8 @@ FIRST, SECOND = "%0", "%1"
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.tmux
+@pytest.mark.live
+@pytest.mark.smoke
 @pytest.mark.parametrize("stand", [CODEX, OPENCODE], ids=lambda stand: stand.key)
 def test_what_is_shown_of_an_agent_is_what_its_screen_says(stand: Stand) -> None:
     """With hooks from our own installer: it works, asks, is answered, completes, and is gone.
@@ -45,7 +46,7 @@ def test_what_is_shown_of_an_agent_is_what_its_screen_says(stand: Stand) -> None
     assert not outside
 
 
-@pytest.mark.tmux
+@pytest.mark.live
 def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other() -> None:
     """Its hooks run in the server, and do not say that it granted something, or has quit."""
     codex.executable()

@@ -18,7 +18,7 @@ from truth.scene import Scene
 from truth.scenes import SCENES
 from truth.stage import How
 
-pytestmark = [pytest.mark.claude, pytest.mark.tmux, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(500)]
 
 STEADY = 0.9  # share of the time after each change was shown
 SLOWEST = 30.0  # seconds until a change must be shown

@@ -14,7 +14,7 @@ from rig.fixtures import Agents
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
 
-pytestmark = [pytest.mark.claude, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 ALLOW = (
     b'{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}'

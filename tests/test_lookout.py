@@ -453,7 +453,7 @@ def test_the_pane_of_a_session_is_watched(home: Home, tmux: Server) -> None:
     run(home, test)
 
 
-@pytest.mark.claude
+@pytest.mark.live
 def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
     """Found at once though it started before us: work, question, answer, kill -9."""
     agent = claude()
@@ -485,7 +485,7 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
         os.kill(agent.pid, signal.SIGKILL)
 
 
-@pytest.mark.claude
+@pytest.mark.live
 def test_an_old_cli_without_a_status_in_its_file(claude: Agents, home: Home) -> None:
     """2.1.76: its file shows that it exists, its transcript what it does."""
     agent = claude(version="2.1.76")

@@ -18,8 +18,6 @@ from rig.fixtures import Agents
 from rig.home import Home
 from rig.waiting import PATIENCE
 
-pytestmark = pytest.mark.claude
-
 
 @pytest.fixture
 def told(home: Home, eventually: Any) -> Iterator[Callable[[], list[Any]]]:
@@ -44,6 +42,8 @@ def listed(home: Home) -> Any:
     return json.loads(done.stdout)["sessions"]
 
 
+@pytest.mark.live
+@pytest.mark.smoke
 def test_a_permission_through_plugin_spool_and_host(
     claude: Agents, home: Home, told: Callable[[], list[Any]], eventually: Any
 ) -> None:
@@ -73,6 +73,7 @@ def test_a_permission_through_plugin_spool_and_host(
     ]
 
 
+@pytest.mark.live
 def test_esc_is_seen_without_a_hook(
     claude: Agents, home: Home, told: Callable[[], list[Any]], eventually: Any
 ) -> None:
@@ -89,6 +90,7 @@ def test_esc_is_seen_without_a_hook(
     agent.exit()
 
 
+@pytest.mark.files
 def test_the_plugin_registers_the_twelve_events_that_every_cli_knows() -> None:
     """One unknown name would disable all of them on a CLI up to 2.1.250."""
     hooks = json.loads(Path(CHECKOUT, "hooks/hooks.json").read_text())["hooks"]

@@ -527,7 +527,7 @@ def test_an_agent_with_an_odd_environment_hides_no_other(
         assert pids == {it.pid for it in found}
 
 
-@pytest.mark.claude
+@pytest.mark.live
 @pytest.mark.parametrize("version", ["2.1.76", "2.1.328"])
 def test_the_real_cli_is_found(claude: Any, home: Home, version: str) -> None:
     """As a node script that calls itself claude, and as a program."""

@@ -14,7 +14,7 @@ from rig.fixtures import Agents
 from rig.home import Home
 from rig.loopback import Watch
 
-pytestmark = pytest.mark.claude
+pytestmark = pytest.mark.live
 
 
 @pytest.mark.parametrize("version", claude_code.VERSIONS)

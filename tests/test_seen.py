@@ -18,7 +18,7 @@ from rig.terminal import Terminal
 from rig.tmux import Server
 from rig.waiting import eventually
 
-pytestmark = pytest.mark.claude
+pytestmark = pytest.mark.live
 
 SESSIONS = "return require('bellboard').sessions()"
 OLD = "2.1.76"  # its session file has no status

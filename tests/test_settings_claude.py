@@ -21,7 +21,7 @@ from rig.fixtures import Agents
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
 
-pytestmark = pytest.mark.claude
+pytestmark = pytest.mark.live
 
 COMPLAINT = re.compile(
     r"(?i)hook (error|failed)|bellboard|settings error|invalid|not found|no such file"

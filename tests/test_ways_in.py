@@ -20,7 +20,7 @@ from rig.home import Home
 from rig.loopback import Watch
 from rig.waiting import PATIENCE, eventually
 
-pytestmark = pytest.mark.claude
+pytestmark = pytest.mark.live
 
 VERSIONS = ("2.1.76", claude_code.VERSION)  # one between is in test_settings_claude.py
 #: An agent of the CLI itself may end beside the session; then not every hook runs to its end.

@@ -21,12 +21,13 @@ TRIES = 2  # mirrors and registries fail sometimes
 PAUSE = 2.0
 
 
-def fetch() -> None:
-    """Fetch everything that the tests need; report what is not available, and fail."""
+def fetch(*layers: str) -> None:
+    """Fetch what the tests need, with `live` also old CLIs; report what is missing, and fail."""
+    versions = claude_code.VERSIONS if "live" in layers else (claude_code.VERSION,)
     needed: list[tuple[str, Callable[[str], Path], str]] = [
-        *(("Neovim ", neovim.executable, line) for line in neovim.LINES),
+        *(("Neovim ", neovim.executable, line) for line in neovim.wanted()),
         ("", neovim.peer, neovim.PEERS[0]),
-        *(("Claude Code ", claude_code.executable, which) for which in claude_code.VERSIONS),
+        *(("Claude Code ", claude_code.executable, which) for which in versions),
         *(("", tools.executable, tool) for tool in tools.TESTED),
     ]
     cache.remembered = 0.0
@@ -57,7 +58,7 @@ def fetched(name: str, find: Callable[[], Path], tries: int) -> bool:
 def main(command: str, *given: str) -> None:
     """Print the path of a tool; with further arguments, run it."""
     if command == "fetch":
-        fetch()
+        fetch(*given)
     find, default = COMMANDS[command]
     # An argument that is not a version is for the default one: `tests/rig/claude --help`.
     if default and (not given or not given[0][:1].isdigit()):

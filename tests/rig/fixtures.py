@@ -1,7 +1,7 @@
 """The rig as pytest fixtures: clock, home, nvim, screen, tmux, api, watch, claude, eventually.
 
 Skipped tests are listed at the end of a run, with the reason: something is not available here (and
-how to get it), or the layer was left out on purpose (BELLBOARD_SKIP="claude tmux"). With
+how to get it), or the layer was left out on purpose (BELLBOARD_SKIP="live tmux"). With
 BELLBOARD_WHOLE=1, as in CI, anything not available is a failure.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rig import agent, claude_code, waiting
+from rig import agent, claude_code, neovim, waiting
 from rig import home as homes
 from rig import tmux as tmuxes
 from rig.api import Api
@@ -27,7 +27,7 @@ from rig.screen import Picture
 from rig.stranger import Stranger
 
 T = TypeVar("T")
-VERSIONS = os.environ.get("BELLBOARD_NVIMS", "0.10 0.12").split()
+VERSIONS = neovim.wanted()
 SCREENS = CHECKOUT / "tests" / "screens"
 
 
@@ -53,7 +53,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture(params=VERSIONS)
 def version(request: pytest.FixtureRequest) -> str:
-    """Each Neovim of the matrix in turn (BELLBOARD_NVIMS="0.10 0.12")."""
+    """Each Neovim of BELLBOARD_NVIMS in turn; see neovim.wanted."""
     return str(request.param)
 
 
@@ -212,6 +212,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-screens", action="store_true", help="rewrite tests/screens from what is shown"
     )
+    how = "play the tests on real CLIs, too: all, or all but those on old versions"
+    parser.addoption("--live", choices=("all", "short"), help=how)
 
 
 def skipped() -> list[str]:
@@ -247,8 +249,22 @@ def brevity(item: pytest.Item, limit: float) -> int:
     return 2 if any(map(item.get_closest_marker, ("pure", "quick", "house"))) else 1
 
 
+def plays(item: pytest.Item, live: str | None) -> bool:
+    """Return whether a test belongs to this run: those on real CLIs are for `make live`."""
+    if live == "all" or not item.get_closest_marker("live"):
+        return True
+    if not live:
+        return item.get_closest_marker("smoke") is not None
+    drawn: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    return drawn.get("version") not in claude_code.OLD
+
+
 @pytest.hookimpl(trylast=True)  # once it is known which tests run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    live = config.getoption("live")
+    if left := [item for item in items if not plays(item, live)]:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if plays(item, live)]
     if (workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
         usual = float(config.getini("timeout"))
         kinds: tuple[list[pytest.Item], ...] = [], [], []
@@ -276,6 +292,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         files = sorted({test.partition("::")[0].rpartition("/")[2] for test in tests})
         some = tests[0] if len(tests) == 1 else f"{len(tests)} tests in {' '.join(files)}"
         terminalreporter.write_line(f"left out: {some}: {reason}", yellow=True)
+    if not terminalreporter.config.getoption("live"):
+        terminalreporter.write_line("tests on real CLIs, but one each: make live", yellow=True)
     if layers := skipped():
         line = f"skipped layers: {', '.join(layers)} (BELLBOARD_SKIP)"
         terminalreporter.write_line(line, yellow=True, bold=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,6 +18,11 @@ LINES: dict[str, tuple[str, ...]] = {
 FLOOR = (0, 10)
 NEWEST = "0.12"
 PEERS = ("neovim-lualine", "neovim-plenary", "neovim-telescope")
+
+
+def wanted() -> list[str]:
+    """Return the Neovims that the tests run on: the newest, or BELLBOARD_NVIMS="0.10 0.12"."""
+    return os.environ.get("BELLBOARD_NVIMS", NEWEST).split()
 
 
 def release(path: str | Path) -> tuple[int, ...]:
