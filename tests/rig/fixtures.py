@@ -283,6 +283,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List what was left out: how many tests of which files, by reason."""
+    if not terminalreporter.config.getoption("live"):
+        terminalreporter.write_line("tests on real CLIs, but one each: make live")
     reasons: dict[str, list[str]] = {}
     for report in terminalreporter.getreports("skipped"):
         if isinstance(report.longrepr, tuple):
@@ -292,8 +294,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         files = sorted({test.partition("::")[0].rpartition("/")[2] for test in tests})
         some = tests[0] if len(tests) == 1 else f"{len(tests)} tests in {' '.join(files)}"
         terminalreporter.write_line(f"left out: {some}: {reason}", yellow=True)
-    if not terminalreporter.config.getoption("live"):
-        terminalreporter.write_line("tests on real CLIs, but one each: make live", yellow=True)
     if layers := skipped():
         line = f"skipped layers: {', '.join(layers)} (BELLBOARD_SKIP)"
         terminalreporter.write_line(line, yellow=True, bold=True)
