@@ -33,6 +33,16 @@ end
 LOCAL = ".claude/settings.local.json"
 DENY = {"id": "deny", "words": "No, and say why", "needs": "message?"}
 STOP = {"id": "stop", "words": "No, and stop the turn"}
+FOLDER = {
+    "id": "folder",
+    "words": "Yes, and let it also work in the folder `/srv/api`",
+    "note": "it still asks for commands, and before it changes a file; until this session ends",
+}
+EDITS = {
+    "id": "edits",
+    "words": "Yes, and accept ALL EDITS of this session",
+    "note": "it no longer asks for edits and common file commands; until this session ends",
+}
 EDIT = {"id": "edit", "words": "Yes, but run another command", "needs": "input"}
 
 
@@ -66,12 +76,23 @@ def command(session: dict[str, Any], text: str, *warnings: str) -> dict[str, Any
         parts=[part, {"kind": "text", "label": "Why", "text": "Build it from scratch"}],
         choices=[
             {"id": "allow", "words": "Yes, this once"},
-            {"id": "always", "words": f"Yes, and add Bash(make:*) to {LOCAL}"},
+            {
+                "id": "always",
+                "words": "Yes, and do not ask again for commands like `make *`",
+                "note": f"written to /srv/api/{LOCAL}",
+            },
             EDIT,
             DENY,
             STOP,
         ],
     )
+
+
+def touch(session: dict[str, Any]) -> dict[str, Any]:
+    """Return a request to run a command whose suggestions have no key of their own."""
+    choices = [{"id": "allow", "words": "Yes, this once"}, FOLDER, EDITS, EDIT, DENY, STOP]
+    more = ["It also suggests setMode bypassPermissions session: that is not offered here."]
+    return {**command(session, "touch a"), "choices": choices, "more": more}
 
 
 def edit(session: dict[str, Any], path: str, old: str, new: str) -> dict[str, Any]:
@@ -110,6 +131,12 @@ def questions(session: dict[str, Any]) -> dict[str, Any]:
     )
 
 
+def question(session: dict[str, Any]) -> dict[str, Any]:
+    """Return a question with one answer."""
+    made = questions(session)
+    return {**made, "title": "Answer a question", "questions": made["questions"][:1]}
+
+
 def form(session: dict[str, Any]) -> dict[str, Any]:
     """Return a form of an MCP server."""
     return request(
@@ -138,7 +165,7 @@ def plan(session: dict[str, Any]) -> dict[str, Any]:
         parts=[{"kind": "plan", "text": text}],
         choices=[
             {"id": "approve", "words": "Yes, and ask before each edit"},
-            {"id": "approve-edits", "words": "Yes, and accept all edits of this session"},
+            {**EDITS, "id": "approve-edits"},
             {"id": "keep", "words": "No, keep planning", "needs": "message"},
             STOP,
         ],

@@ -61,10 +61,6 @@ def ids(request: Request) -> list[str]:
     return [choice.id for choice in request.choices]
 
 
-def words(raw: bytes, choice: str) -> str:
-    return next(c.words for c in asked(raw).choices if c.id == choice)
-
-
 def printed(raw: bytes, answer: Answer) -> Any:
     """What the hook prints for an answer that is not refused."""
     assert check(asked(raw), answer) == ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asked import asks, command, edit, form, plan, play, questions
+from asked import asks, command, edit, form, plan, play, question, questions, touch
 from rig.editor import Editor
 from rig.fixtures import Editors, Screens
 from rig.waiting import eventually
@@ -177,6 +177,78 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     assert sent(editor) == {"choice": "approve"}
     assert editor.lua(AROUND) == before
     assert editor.messages().strip() == ""
+
+
+def test_a_choice_without_a_key_has_a_number_that_is_pressed_twice(nvim: Editors) -> None:
+    """Or <CR> after it; what it allows is on the screen, and one press sends nothing."""
+    editor = nvim(config=CALM, columns=60, lines=30)
+    host, api, web = Host(editor), asks("api"), asks("web")
+    play(editor, touch(api), command(web, LONG))
+    host.push(api, web)
+    for keys, choice in (("33", "edits"), ("23<CR>", "edits"), ("2j2", "folder"), ("11", "allow")):
+        opened(editor, "api", "Run a command")
+        editor.shows("3   Yes, and accept ALL EDITS of this session")
+        editor.shows("until this session ends")
+        editor.shows("setMode bypassPermissions session")
+        editor.press(keys[:-1] if keys[-1] != ">" else keys[:2])
+        editor.shows("again or <CR> to say: Yes")
+        assert editor.lua("return answers") == []
+        editor.press(keys[-1] if keys[-1] != ">" else "<CR>")
+        assert sent(editor) == {"choice": choice}
+    opened(editor, "web", "Run a command")
+    editor.press("22<CR>")
+    editor.shows("Read it to the end first")
+    assert editor.lua("return answers") == []
+
+
+def test_a_lone_question_is_answered_by_its_number_twice_or_by_enter(nvim: Editors) -> None:
+    editor = nvim(config=CALM, columns=60, lines=30)
+    host, web = Host(editor), asks("web", kind="question")
+    play(editor, question(web))
+    host.push(web)
+    asked = "Which database should the tests use?"
+    for keys, label in (("22", "SQLite"), ("12<CR>", "SQLite"), ("jj<CR>", "Postgres")):
+        opened(editor, "web", "Answer a question")
+        editor.press(keys)
+        assert sent(editor) == {"choice": "choose", "answers": {asked: [label]}}
+    opened(editor, "web", "Answer a question")
+    editor.press("<CR>")
+    editor.shows("Choose first")
+    editor.press("1")
+    editor.shows("Press 1 again or <CR>")
+    editor.press("2")
+    editor.shows("2 (x) SQLite")
+    assert editor.lua("return answers") == []
+    editor.press("q")
+
+
+def test_a_text_that_was_typed_is_not_lost_by_enter(nvim: Editors) -> None:
+    """It is what is answered; on an option, the user is asked, and the text is kept."""
+    editor = nvim(config=CALM, columns=60, lines=30)
+    host, web = Host(editor), asks("web", kind="question")
+    play(editor, question(web))
+    host.push(web)
+    asked = "Which database should the tests use?"
+    opened(editor, "web", "Answer a question")
+    editor.press("i")
+    typed(editor, "Database", "neither")
+    editor.shows("Press <CR> to answer with your text")
+    editor.press("<CR>")
+    assert sent(editor) == {"choice": "choose", "answers": {asked: "neither"}}
+    opened(editor, "web", "Answer a question")
+    editor.press("i")
+    typed(editor, "Database", "neither")
+    editor.shows("> neither")
+    editor.press("jj<CR>")
+    editor.shows("You typed an answer")
+    assert editor.lua("return answers") == []
+    editor.press("2")
+    editor.shows("Your text is kept")
+    editor.press("i")
+    typed(editor, "Database", ", really")
+    editor.shows("> neither, really")
+    editor.press("<CR>")
+    assert sent(editor) == {"choice": "choose", "answers": {asked: "neither, really"}}
 
 
 def test_nothing_is_drawn_again_that_has_not_changed(nvim: Editors) -> None:

@@ -115,7 +115,10 @@ def test_a_digit_is_an_option_as_in_the_dialogs_of_the_agents() -> None:
     seen = shown(pressed(request=asks))
     assert "  1 PostgreSQL\n  2 SQLite\n" in seen
     assert " a  Answer\n b  Do not answer\n c  Do not answer, and say why\n" in seen
-    prompt = pressed("2", request=asks)
+    for once in ("2", "1", "x"):
+        assert pressed("2", once, request=asks).taken is None or once == "2"
+    assert pressed("1", "2", "take", request=asks).taken == pressed("2", "2", request=asks).taken
+    prompt = pressed("2", "2", request=asks)
     assert prompt.taken == {"choice": "choose", "answers": {"Which database?": ["SQLite"]}}
     assert prompt.chosen == "Answer"
     assert pressed("b", request=asks).taken == {"choice": "deny"}
@@ -326,7 +329,7 @@ def test_no_option_has_the_key_that_types_an_answer() -> None:
 
 def test_nothing_is_typed_where_only_options_count() -> None:
     asks = (Question("Which colour?", options=(Option("Red"), Option("Blue")), typed=False),)
-    prompt = pressed("f", "t", *"2", request=msgspec.structs.replace(REQUEST, questions=asks))
+    prompt = pressed("f", "t", *"22", request=msgspec.structs.replace(REQUEST, questions=asks))
     assert prompt.taken == {"choice": "choose", "answers": {"Which colour?": ["Blue"]}}
     prompt = pressed("f", request=msgspec.structs.replace(REQUEST, questions=asks))
     assert "t to type" not in shown(prompt)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from asking import (
     CLAUDE,
@@ -21,7 +23,6 @@ from asking import (
     ids,
     payload,
     printed,
-    words,
 )
 from bellboard.core.replies import understood
 from bellboard.core.request import (
@@ -119,41 +120,214 @@ MAKE = {"toolName": "Bash", "ruleContent": "make test"}
         ("Edit", {"file_path": "/a"}, [{"toolName": "Edit"}], ""),
     ],
 )
-def test_always_is_the_narrowest_rule(
+def test_the_rule_that_would_spare_a_question_is_the_narrowest(
     tool: str, given: object, suggested: list[dict[str, str]], rule: str
 ) -> None:
-    """It is shown before, and only offered where the CLI itself suggests to allow that tool."""
+    """It exists only where the CLI itself suggests to allow that tool; the history names it."""
     raw = payload(tool, given, permission_suggestions=allows(*suggested))
-    assert ("always" in ids(asked(raw))) == bool(rule)
-    if not rule:
-        assert CLAUDE.reply(raw, Answer("always")) == b""
-        return
-    assert words(raw, "always") == f"Yes, and add {rule} to .claude/settings.local.json"
-    (update,) = decided(raw, Answer("always"))["updatedPermissions"]
-    name, _, content = rule.rstrip(")").partition("(")
-    written = {"toolName": name, **({"ruleContent": content} if content else {})}
-    assert update == {
-        "type": "addRules",
-        "rules": [written],
-        "behavior": "allow",
-        "destination": "localSettings",
-    }
-    event = CLAUDE.event(raw, 1.0, 1.0, FROM)
-    assert event.rule == rule
+    assert rule == CLAUDE.event(raw, 1.0, 1.0, FROM).rule
 
 
-@given(st.lists(json_values), json_values)
-def test_suggestions_are_never_sent_back(suggestions: list[Any], command: Any) -> None:
-    """Whatever they are: only a rule that was computed here, never a mode."""
-    mode = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
-    folder = {"type": "addDirectories", "directories": ["/"], "destination": "session"}
-    deny = allows(MAKE, behavior="deny")
-    raw = payload(
-        "Bash", {"command": command}, permission_suggestions=[mode, folder, *deny, *suggestions]
-    )
-    for choice in ("allow", "always", "deny", "stop"):
-        assert b"setMode" not in (said := CLAUDE.reply(raw, Answer(choice)))
-        assert b"addDirectories" not in said
+# ---------------------------------------------------------------- suggestions
+
+WHERE = {"project_dir": "/srv/api", "main_dir": "/srv/api", "config_dir": "/home/me/.claude"}
+LOCAL = "written to /srv/api/.claude/settings.local.json"
+ENDS = "until this session ends"
+AGAIN = "Yes, and do not ask again for "
+CURL = "curl -s http://127.0.0.1:1/x"
+FOLDER = {"type": "addDirectories", "directories": ["/srv/api"], "destination": "session"}
+EDITS = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+
+
+def rules(
+    *contents: str | None,
+    tool: str = "Bash",
+    to: str = "localSettings",
+    kind: str = "addRules",
+    behavior: str = "allow",
+    **more: object,
+) -> dict[str, Any]:
+    """Return a suggestion of such rules."""
+    made = [{"toolName": tool, **({"ruleContent": x} if x is not None else {})} for x in contents]
+    return {"type": kind, "rules": made, "behavior": behavior, "destination": to, **more}
+
+
+def suggesting(*suggested: object, command: str = "make a", tool: str = "Bash") -> bytes:
+    told = {"command": command} if tool == "Bash" else {"file_path": "/srv/api/w.txt"}
+    return payload(tool, told, permission_suggestions=[*suggested])
+
+
+def offered(raw: bytes, **where: str) -> dict[str, tuple[str, str]]:
+    """Return the words and the note of each choice that counts beyond a question."""
+    request = asked(raw, replace(FROM, env={**WHERE, **where}))
+    return {c.id: (c.words, c.note) for c in request.choices if c.note}
+
+
+def test_each_suggestion_is_a_choice_and_sent_back_as_it_came() -> None:
+    """As in four dialogs of 2.1.332: `touch`, a new file, `curl | sh`, `make`."""
+    folder = ("Yes, and let it also work in the folder `/srv/api`", f"it still asks for {COMMANDS}")
+    edits = ("Yes, and accept ALL EDITS of this session", f"it no longer asks for {NO_EDITS}")
+    touch = suggesting(FOLDER, EDITS, command="touch made.txt")
+    assert {"folder": folder, "edits": edits} == offered(touch)
+    assert [FOLDER] == decided(touch, Answer("folder"))["updatedPermissions"]
+    assert [EDITS] == decided(touch, Answer("edits"))["updatedPermissions"]
+    write = suggesting(EDITS, tool="Write")
+    assert {"edits": edits} == offered(write)
+    assert {"behavior": "allow", "updatedPermissions": [EDITS]} == decided(write, Answer("edits"))
+    curl = suggesting(one := rules(CURL), two := rules("sh"), command=f"{CURL} | sh")
+    alone = f"{LOCAL}; alone, it may not spare this question"
+    fetch, run = f"the command `{CURL}`", "the command `sh`, which runs whatever it is given"
+    assert {
+        "always": (f"{AGAIN}{fetch} and {run}", LOCAL),
+        "always-1": (f"{AGAIN}{fetch}", alone),
+        "always-2": (f"{AGAIN}{run}", alone),
+    } == offered(curl)
+    for choice, sent in {"always": [one, two], "always-1": [one], "always-2": [two]}.items():
+        assert sent == decided(curl, Answer(choice))["updatedPermissions"]
+    make = suggesting(rules("make --dry-run alpha"), command="make --dry-run alpha")
+    assert {"always": (f"{AGAIN}this command", LOCAL)} == offered(make)
+    assert [rules("make --dry-run alpha")] == decided(make, Answer("always"))["updatedPermissions"]
+
+
+COMMANDS = f"commands, and before it changes a file; {ENDS}"
+NO_EDITS = f"edits and common file commands; {ENDS}"
+
+
+@pytest.mark.parametrize(
+    ("suggested", "what"),
+    [
+        (rules("npm run *"), "commands like `npm run *`"),
+        (rules("npm run:*"), "commands like `npm run:*`"),
+        (
+            rules("git commit *", "git push *"),
+            "commands like `git commit *` and commands like `git push *`",
+        ),
+        (rules("sudo *"), "commands like `sudo *`, which runs whatever it is given"),
+        (rules("uv run *"), "commands like `uv run *`, which runs whatever it is given"),
+        (rules("python3 -c x"), "the command `python3 -c x`"),
+        (rules("domain:a.org", tool="WebFetch"), "pages of a.org"),
+        (rules("domain:a.org/*", tool="WebFetch"), "`WebFetch(domain:a.org/*)`"),
+        (rules("//etc/**", tool="Read"), "reading what is in /etc"),
+        (rules("//**", tool="Read"), "`Read(//**)`"),
+        (rules("//e*/**", tool="Read"), "`Read(//e*/**)`"),
+        (rules(None, tool="mcp__db__ask"), "all that the tool mcp__db__ask does"),
+    ],
+)
+def test_words_say_all_that_a_rule_allows(suggested: object, what: str) -> None:
+    assert {"always": (AGAIN + what, LOCAL)} == offered(suggesting(suggested))
+
+
+@pytest.mark.parametrize(
+    ("suggested", "choice", "words", "note"),
+    [
+        (rules("x", to="session"), "always", f"{AGAIN}the command `x`", ENDS),
+        (
+            rules("x", to="projectSettings"),
+            "always",
+            f"{AGAIN}the command `x`",
+            "written to /srv/api/.claude/settings.json, which others may share",
+        ),
+        (
+            rules("x", to="userSettings"),
+            "always",
+            f"{AGAIN}the command `x`",
+            "in all projects; written to /home/me/.claude/settings.json",
+        ),
+        (
+            rules("x", kind="replaceRules"),
+            "replace",
+            "Yes, and REPLACE ALL RULES that allow something by the command `x`",
+            LOCAL,
+        ),
+        (
+            {**FOLDER, "directories": ["/", "/a b"], "destination": "localSettings"},
+            "folder",
+            "Yes, and let it also work in the folder `/` and the folder `/a b`",
+            f"it still asks for commands, and before it changes a file; {LOCAL}",
+        ),
+        (
+            {**EDITS, "destination": "localSettings"},
+            "edits",
+            "Yes, and accept ALL EDITS of this session and of all new ones here",
+            f"it no longer asks for edits and common file commands; {LOCAL}",
+        ),
+    ],
+)
+def test_words_say_for_how_long_and_in_which_file(
+    suggested: object, choice: str, words: str, note: str
+) -> None:
+    assert {choice: (words, note)} == offered(suggesting(suggested))
+
+
+def test_local_settings_are_those_of_the_main_working_tree() -> None:
+    """As seen from 2.1.328 on, in a subfolder and in a worktree; older versions write elsewhere."""
+    raw = suggesting(rules("make a"))
+    (_, note) = offered(raw, project_dir="/srv/wt")["always"]
+    assert note == f"{LOCAL} (up to 2.1.200: /srv/wt/.claude/settings.local.json)"
+    (_, note) = offered(raw, project_dir="", main_dir="")["always"]
+    assert note == "written to .claude/settings.local.json"
+    (_, note) = offered(raw, project_dir="/a\x1b[2J", main_dir="")["always"]
+    assert note == "written to /a<U+001B>[2J/.claude/settings.local.json"
+
+
+@pytest.mark.parametrize(
+    ("odd", "named"),
+    [
+        (rules("x", behavior="deny"), "addRules deny localSettings"),
+        (rules("x", behavior="ask"), "addRules ask localSettings"),
+        (rules("x", to="cliArg"), "addRules allow cliArg"),
+        (rules("x", kind="removeRules"), "removeRules allow localSettings"),
+        (rules("x", reach="all"), "addRules allow localSettings"),
+        *(
+            (rules(content), "addRules allow localSettings")
+            for content in (
+                *(None, "", "*", ":*", " *", "x" * 201, "m\u0430ke", "a\u202eb *", "a\nb"),
+                *("a\tb", "a ", "a` and `b", "\x1b[2J"),
+            )
+        ),
+        (rules("x", tool="Ba\u0455h"), "addRules allow localSettings"),
+        (rules(), "addRules allow localSettings"),
+        (rules("/a\u200b", tool="Read"), "addRules allow localSettings"),
+        ({**EDITS, "mode": "bypassPermissions"}, "setMode bypassPermissions session"),
+        ({**EDITS, "mode": "auto"}, "setMode auto session"),
+        ({**EDITS, "mode": ["acceptEdits"]}, "setMode session"),
+        ({**EDITS, "also": 1}, "setMode acceptEdits session"),
+        ({**FOLDER, "directories": []}, "addDirectories session"),
+        ({**FOLDER, "directories": ["/a", "/b\u200b"]}, "addDirectories session"),
+        ({**FOLDER, "directories": [""]}, "addDirectories session"),
+        ({"type": "grant\u202e"}, "grant<U+202E>"),
+        ({"type": ["addRules"]}, "something unknown"),
+        (3, "something unknown"),
+    ],
+)
+def test_what_words_cannot_say_is_not_offered(odd: object, named: str) -> None:
+    """The request says that there is more; nothing gives it."""
+    raw = suggesting(odd)
+    assert ["allow", "edit", "deny", "stop"] == ids(asked(raw))
+    assert (f"It also suggests {named}: that is not offered here.",) == asked(raw).more
+    for choice in ("always", "always-1", "folder", "edits", "replace"):
+        assert CLAUDE.reply(raw, Answer(choice)) == b""
+    both = offered(suggesting(odd, rules("y"), rules("z")))
+    assert ["always-1", "always-2"] == [*both]  # all together would not be all
+
+
+@given(st.lists(json_values), json_values, st.data())
+def test_only_what_was_chosen_is_sent_back(
+    suggestions: list[Any], command: Any, data: st.DataObject
+) -> None:
+    """Whatever is suggested beside it."""
+    known = [EDITS, FOLDER, rules("a"), rules("b", to="session"), rules("c", behavior="deny")]
+    mixed = data.draw(st.permutations([*known, *suggestions]))
+    raw = payload("Bash", {"command": command}, permission_suggestions=mixed)
+    made = CLAUDE.request(raw, "n", 1.0, FROM)
+    for choice in ids(made) if made else ():
+        said = CLAUDE.reply(raw, Answer(choice, input="x" if choice == "edit" else None))
+        sent = json.loads(said)["hookSpecificOutput"]["decision"].get("updatedPermissions", [])
+        assert all(each in mixed for each in sent)
+        assert (EDITS in sent) == (choice == "edits")
+        assert (FOLDER in sent) == (choice == "folder")
+        assert rules("c", behavior="deny") not in sent
+        assert len(sent) == (choice not in ("allow", "edit", "deny", "stop"))
 
 
 @pytest.mark.parametrize("given", [PLAN, {}])

@@ -107,6 +107,7 @@
 ---@field choices? bellboard.Choice[]
 ---@field complete? boolean false: it cannot be answered here
 ---@field why? string what is missing
+---@field more? string[] what cannot be chosen here
 ---@field ways? { name: string, words: string }[] in which it can be answered, the best first
 ---@field way? string
 ---@field takes? string which texts that way takes, if not all
@@ -141,6 +142,7 @@
 ---@field id string
 ---@field words string
 ---@field needs? 'message'|'message?'|'answers'|'content'|'input'
+---@field note? string how long it counts, and where it is written
 
 ---@class bellboard.Answer
 ---@field choice string

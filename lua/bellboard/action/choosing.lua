@@ -84,9 +84,12 @@ local function command_of(open)
   return ''
 end
 
+local give
+
 --- It could only be answered there: check whether it can be answered from here by now.
----@param name string of the key
-local function look_again(name)
+---@param choice bellboard.Choice
+---@param says_why boolean
+local function look_again(choice, says_why)
   local open = assert(opened.now())
   sending.get(open.session, { id = open.request.id }, function(request)
     if open ~= opened.now() or not (opened.can() and opened.is_here()) then
@@ -96,24 +99,28 @@ local function look_again(name)
     if is_same and request.way ~= 'go' then
       open.request.way, open.request.ways = request.way, request.ways
       open.request.choices, open.request.takes = request.choices, request.takes
-      M.answer(name)
+      open.request.more = request.more
+      for _, each in ipairs(request.choices or {}) do
+        if each.id == choice.id then
+          return give(each, says_why)
+        end
+      end
+      opened.draw()
     end
   end)
 end
 
---- Send the choice that a key stands for, after asking for what it needs.
----@param name string of the key
-M.answer = function(name)
-  local open, choice = assert(opened.now()), opened.choice_of(name)
-  if not choice then
-    return
-  end
+--- Send a choice, after asking for what it needs.
+---@param choice bellboard.Choice
+---@param says_why boolean
+give = function(choice, says_why)
+  local open = assert(opened.now())
   local why, refused = obstacle(choice), open.draft.refused[choice.id]
   if why then
     return opened.say(why)
   elseif opened.is_only_there() then
-    look_again(name)
-  elseif name == 'reply' or choice.needs == 'message' then
+    look_again(choice, says_why)
+  elseif says_why or choice.needs == 'message' then
     ask({ title = choice.words, text = refused }, function(text)
       send({ choice = choice.id, message = vim.trim(text) })
     end)
@@ -131,21 +138,66 @@ M.answer = function(name)
   end
 end
 
---- Choose an option of the question under the cursor, and go to the next question.
+--- Send the choice that a key stands for.
+---@param name string of the key
+M.answer = function(name)
+  local choice = opened.choice_of(name)
+  if choice then
+    give(choice, name == 'reply')
+  end
+end
+
+--- Whether an option is the answer to the only question.
+---@param nth integer|nil
+---@return boolean
+local function is_chosen(nth)
+  local chosen = assert(opened.now()).draft
+  return nth ~= nil and not chosen.typed[1] and (chosen.chosen[1] or {})[nth] == true
+end
+
+--- Choose an option of the question under the cursor, and go to the next question. If there is only
+--- one, choosing it again sends it. Where nothing is asked like that, it is the number of a choice.
 ---@param nth integer
 M.option = function(nth)
   local open, spot = assert(opened.now()), window.spot() or { question = 1 }
   local at = spot.question
   local question = at and (open.request.questions or {})[at]
-  if not (question and (question.options or {})[nth]) then
+  if not question then
+    return M.choice(nth)
+  elseif not (question.options or {})[nth] then
     return
+  elseif opened.lone() and is_chosen(nth) then
+    return M.answer('yes')
   end
   draft.choose(open.draft, question, at, nth)
-  opened.say(nil)
+  local told = {
+    opened.lone() and nth <= 9 and ('Press %d again or <CR> to answer that.'):format(nth) or nil,
+  }
+  told[#told + 1] = open.draft.kept[at] and 'Your text is kept: i shows it.' or nil
+  opened.say(#told > 0 and table.concat(told, ' ') or nil)
   local following = not question.many and draft.open(open.draft, open.request, at)
   if following then
     window.seek({ question = following })
+  elseif opened.lone() then
+    window.seek({ question = at, option = nth })
   end
+end
+
+--- Press the number of a choice: the second time, it is sent.
+---@param nth integer
+M.choice = function(nth)
+  local open, choice = assert(opened.now()), opened.numbered(nth)
+  local why = choice and obstacle(choice)
+  if not choice then
+    return
+  elseif why then
+    return opened.say(why)
+  elseif open.draft.choice == choice.id then
+    open.draft.choice = nil
+    return give(choice, false)
+  end
+  open.draft.choice = choice.id
+  opened.say(('Press %d again or <CR> to say: %s.'):format(nth, choice.words))
 end
 
 ---@param at integer
@@ -191,19 +243,54 @@ M.type = function()
     opened.say(UNTYPED)
   elseif question then
     local title = (question.header or '') ~= '' and question.header or 'Answer'
-    ask({ title = cells.safe(title), text = open.draft.typed[spot.question] }, function(text)
+    local before = open.draft.typed[spot.question] or open.draft.kept[spot.question]
+    ask({ title = cells.safe(title), text = before }, function(text)
       draft.type(open.draft, spot.question, text)
-      opened.say(nil)
+      local is_sent = opened.lone() and open.draft.typed[1]
+      opened.say(is_sent and 'Press <CR> to answer with your text.' or nil)
+      window.seek({ question = spot.question })
     end)
   elseif field then
     fill(spot.field, field)
   end
 end
 
---- Choose the option or set the field under the cursor; elsewhere show the next page.
+--- Answer the only question: with the option under the cursor, else with what was chosen or typed.
+---@param spot bellboard.Spot
+local function settle(spot)
+  local open = assert(opened.now())
+  local answered = next(draft.answers(open.draft, open.request)) ~= nil
+  if not (answered or spot.option or window.is_seen()) then
+    return window.page()
+  elseif spot.option and open.draft.typed[1] then
+    local yes = foot.key_of('yes')
+    local text = 'You typed an answer: %s sends it; the number of an option chooses that instead.'
+    return opened.say(text:format(yes or '<CR> above the options'))
+  elseif spot.option and not is_chosen(spot.option) then
+    draft.choose(open.draft, opened.lone() --[[@as bellboard.Question]], 1, spot.option)
+    opened.draw()
+  end
+  M.answer('yes')
+end
+
+--- Send what was chosen, choose the option or set the field under the cursor; elsewhere show the
+--- next page.
 M.pick = function()
-  local spot = window.spot() or {}
-  if spot.option then
+  local spot, open = window.spot() or {}, assert(opened.now())
+  if opened.lone() or open.draft.choice then
+    if not opened.is_ready() then
+      opened.guard()
+    elseif opened.can() and opened.lone() then
+      settle(spot)
+    elseif opened.can() then
+      for nth = 1, 9 do
+        local choice = opened.numbered(nth)
+        if choice and choice.id == open.draft.choice then
+          return M.choice(nth)
+        end
+      end
+    end
+  elseif spot.option then
     M.option(spot.option)
   elseif spot.field then
     M.type()

@@ -7,19 +7,20 @@ local LARGEST = 2 ^ 53
 ---@param request bellboard.Request
 ---@return bellboard.Draft
 M.new = function(request)
-  local draft = { chosen = {}, typed = {}, values = {}, refused = {} }
+  local draft = { chosen = {}, typed = {}, kept = {}, values = {}, refused = {} }
   for nth, field in ipairs(request.fields or {}) do
     draft.values[nth] = field.default
   end
   return draft
 end
 
---- Choose an option of a question; where several can be chosen, toggle it.
+--- Choose an option of a question; where several can be chosen, toggle it. A text is kept.
 ---@param draft bellboard.Draft
 ---@param question bellboard.Question
 ---@param at integer
 ---@param option integer
 M.choose = function(draft, question, at, option)
+  draft.kept[at] = draft.typed[at] or draft.kept[at]
   draft.typed[at] = nil
   local before = draft.chosen[at] or {}
   if question.many then
@@ -36,6 +37,7 @@ end
 ---@param text string
 M.type = function(draft, at, text)
   draft.typed[at] = vim.trim(text) ~= '' and text or nil
+  draft.kept[at] = nil
 end
 
 --- Set a field from what the user has typed.

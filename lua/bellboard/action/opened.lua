@@ -60,6 +60,21 @@ M.MEANS = {
   edit = { 'edit' },
 }
 
+--- The choice with a number: of a permission or a plan, as in the dialogs of the agents.
+---@param nth integer
+---@return bellboard.Choice|nil
+M.numbered = function(nth)
+  local request = assert(open).request
+  return not (request.questions or request.fields) and (request.choices or {})[nth] or nil
+end
+
+--- The only question, if one answer to it is all that is asked.
+---@return bellboard.Question|nil
+M.lone = function()
+  local questions = assert(open).request.questions or {}
+  return #questions == 1 and not questions[1].many and questions[1] or nil
+end
+
 ---@return bellboard.Open|nil
 M.now = function()
   return open
@@ -114,14 +129,20 @@ local function title()
     cells.width(name) > room and asked or nil
 end
 
---- The key of each choice.
+--- The key of each choice: what is configured, or else its number.
 ---@return table<string, string>
 local function keys()
   local found = {}
   for _, name in ipairs({ 'yes', 'always', 'no', 'reply', 'stop', 'edit' }) do
     local choice = M.choice_of(name)
     if choice then
-      found[choice.id] = found[choice.id] or name
+      found[choice.id] = found[choice.id] or foot.key_of(name)
+    end
+  end
+  for nth = 1, 9 do
+    local choice = M.numbered(nth)
+    if choice then
+      found[choice.id] = found[choice.id] or tostring(nth)
     end
   end
   return found
@@ -150,6 +171,7 @@ M.draw = function(is_new)
       is_only_there = M.is_only_there() and not open.is_over,
       failed = failed and cells.safe(failed.words.project),
       keys = keys(),
+      choice = open.draft.choice,
     }, width),
   })
   diff.fit()

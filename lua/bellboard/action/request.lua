@@ -82,7 +82,7 @@ local function follow(open, why)
     if not request or was_read and not is_alike(open.request, request) then
       return gone(why)
     end
-    open.session, open.request = session, request
+    open.session, open.request, open.draft.choice = session, request, nil
     if was_read then
       opened.guard()
       opened.draw()

@@ -10,6 +10,8 @@ local add_text, add_marked = parts.add_text, parts.add_marked
 ---@class bellboard.Draft what the user has chosen so far
 ---@field chosen table<integer, table<integer, true>> by question, its options
 ---@field typed table<integer, string> by question
+---@field kept table<integer, string> by question, a text that an option has replaced
+---@field choice? string the choice whose number was pressed once
 ---@field values table<integer, any> by field
 ---@field refused table<string, string> by choice, the text of an answer that was refused
 

@@ -23,7 +23,8 @@ M.INERT = {
 ---@field failed? string name of the session whose answer failed
 ---@field skips boolean whether there is a next one
 ---@field asks boolean whether there is something else to show
----@field keys table<string, string> choice → the name of its key
+---@field keys table<string, string> choice → its key
+---@field choice? string the choice whose number was pressed once
 
 --- The key with that name.
 ---@param name string
@@ -42,14 +43,17 @@ end
 --- A choice and its key, unless the key no longer does anything.
 ---@param rows bellboard.Row[]
 ---@param lhs string
----@param words string
+---@param each bellboard.Choice
 ---@param foot bellboard.Foot
 ---@param width integer
-local function choice(rows, lhs, words, foot, width)
+local function choice(rows, lhs, each, foot, width)
   local wide = math.max(4, cells.width(lhs) + 2)
   lhs = (foot.is_over or foot.is_only_there) and '' or lhs
   local group, key = foot.is_over and 'BellboardDim' or nil, not foot.can and 'BellboardDim' or nil
-  parts.add_marked(rows, cells.fit(lhs, wide), words, width, nil, group, key)
+  group = not group and foot.choice == each.id and 'BellboardChosen' or group
+  parts.add_marked(rows, cells.fit(lhs, wide), each.words, width, nil, group, key)
+  local note = (each.note or '') ~= '' and each.note or nil
+  parts.add_text(rows, note, width, 'BellboardDim', (' '):rep(wide))
 end
 
 --- What the key that fills in does here, if anything.
@@ -136,14 +140,17 @@ M.rows = function(request, foot, width)
   local there = ('It can only be answered there%s.'):format(go and ': press ' .. go or '')
   parts.add_text(rows, foot.is_only_there and there or nil, width, 'BellboardStatus')
   for _, each in ipairs(request.choices or {}) do
-    local lhs, reply = foot.keys[each.id] and M.key_of(foot.keys[each.id]), M.key_of('reply')
+    local lhs, reply = foot.keys[each.id], M.key_of('reply')
     local is_twofold = each.needs == 'message?' and reply ~= nil
     -- "No, and say why": one key for no, another one to say why.
     local words = is_twofold and each.words:match('^[^,]+') or each.words
-    choice(rows, lhs or '', words, foot, width)
+    choice(rows, lhs or '', vim.tbl_extend('force', each, { words = words }), foot, width)
     if is_twofold then
-      choice(rows, reply --[[@as string]], each.words, foot, width)
+      choice(rows, reply --[[@as string]], each, foot, width)
     end
+  end
+  for _, more in ipairs(request.more or {}) do
+    parts.add_text(rows, more, width, 'BellboardStatus')
   end
   others(rows, request, foot, width)
   return rows

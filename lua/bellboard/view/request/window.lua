@@ -246,13 +246,14 @@ M.spot = function()
   return row and row.spot
 end
 
---- Put the cursor on the first row of a question or a field, and show all of it.
+--- Put the cursor on the first row of a question, one of its options or a field; show all of it.
 ---@param spot bellboard.Spot
 M.seek = function(spot)
   local first, last
   for nth, row in ipairs(sheet.rows) do
     local its = row.spot
-    if its and its.question == spot.question and its.field == spot.field then
+    local is_its = its and its.question == spot.question and its.field == spot.field
+    if is_its and (not spot.option or its.option == spot.option) then
       first, last = first or nth, nth
     end
   end

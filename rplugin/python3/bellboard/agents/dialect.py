@@ -168,6 +168,10 @@ class Dialect(ABC):
         """Return the next key for the dialog on a screen, which must ask exactly this."""
         return Press(why="its dialogs are not known; go there to answer")
 
+    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
+        """Return what the dialog on a screen offers beside the choices of its request, in words."""
+        return ()
+
     def takes(self) -> str:
         """Return which texts `press` can type, in words; it refuses others."""
         return ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,22 @@ if TYPE_CHECKING:
     from ..hosting.beside import Reply
 
 WORDS = (
-    *("allow", "always", "deny", "stop", "edit", "choose"),
+    *("allow", "always", "folder", "edits", "replace", "deny", "stop", "edit", "choose"),
     *("approve", "approve-edits", "keep", "fill", "decline"),
 )
+NUMBERED = re.compile(r"(?:always|folder|edits|replace)-[1-9]")  # one of several
+
+
+def is_choice(word: str) -> bool:
+    return word in WORDS or NUMBERED.fullmatch(word) is not None
+
+
+def choice(word: str) -> str:
+    """Take a choice; refuse another word."""
+    if not is_choice(word):
+        known = ", ".join(WORDS)
+        raise argparse.ArgumentTypeError(f"{word!r} is none of {known}, or always-1 and the like")
+    return word
 
 
 def add_to(commands: Commands) -> None:
@@ -26,7 +41,7 @@ def add_to(commands: Commands) -> None:
     made.add_argument(
         "choice",
         nargs="?",
-        choices=WORDS,
+        type=choice,
         help="one of the choices that `bellboard answer SESSION` lists",
     )
     made.add_argument("--message", default="", metavar="TEXT", help="a message to the agent")
@@ -75,7 +90,7 @@ def answer(args: Args) -> int:
 
 
 def give(args: Args) -> int:
-    if args.session in WORDS and args.choice is None:
+    if args.session and is_choice(args.session) and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
     with opened() as clerk:
         runner = Runner(clerk, f"a shell, process {os.getppid()}")

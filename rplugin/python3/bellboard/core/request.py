@@ -88,6 +88,7 @@ class Choice(Struct, frozen=True, omit_defaults=True, gc=False):
     id: Word
     words: Line
     needs: str = ""  # message | message? | answers | content | input
+    note: Line = ""  # how long it counts, where it is written
 
 
 class Request(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -110,6 +111,7 @@ class Request(Struct, frozen=True, omit_defaults=True, gc=False):
     choices: tuple[Choice, ...] = ()
     complete: bool = True
     why: str = ""
+    more: tuple[Line, ...] = ()  # what cannot be chosen here
 
 
 class Answer(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ..agents.dialects import dialect_of
 from ..core.detail import line
-from ..core.request import TERMINAL, Request
+from ..core.request import TERMINAL, Choice, Request
 from ..core.session import Block, Run, Session
 from ..storage.claims import Claims
 from ..storage.item import NAME
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
+UNTYPED: Final = (
+    "What counts beyond this question is not typed unless its dialog says exactly that: "
+    "`bellboard answers on` gives it from the next request on; or go there."
+)
 WORDS: Final = {
     "hook": "by its hook",
     "server": "by its server",
@@ -183,7 +187,7 @@ class Showing:
                 some = [asked, *[await self._completed(each) for each in given]]
                 shown = await self._shown(terminal, some, [asked, *near], patient=not ways)
                 if shown is not None:
-                    asked, ways = asked if ways else shown, [*ways, "keys"]
+                    asked, ways = shown if not ways else _as_well(asked, shown), [*ways, "keys"]
         return asked, [*ways, "go"]
 
     async def _shown(
@@ -205,7 +209,8 @@ class Showing:
             for each in asked:
                 rest = [other for other in near if other.block != each.block]
                 if choices := typed(screen, each, rest):
-                    return each._replace(request=replace(each.request, choices=choices))
+                    offers = dialect_of(each.session.agent).offers(screen, each.request)
+                    return _typeable(each, choices, offers)
             if time.monotonic() > until or not self.stands(first):
                 return None
             await sleep(LOOK)
@@ -219,6 +224,22 @@ class Showing:
 def _read(s: Session, run: Run, block: Block, spool: Spool, environ: Mapping[str, str]) -> Asked:
     """Return what a question asks, with everything that it is about.  May hang."""
     return completed(asked_of(s, run, block, spool), environ)
+
+
+def _typeable(asked: Asked, choices: Sequence[Choice], offers: Sequence[str]) -> Asked:
+    """Return a request with only the choices that keys can give, and what else there is."""
+    request, ids = asked.request, {choice.id for choice in choices}
+    lost = [choice for choice in request.choices if choice.note and choice.id not in ids]
+    there = f"Its terminal also offers {', '.join(f'“{each}”' for each in offers)}: go there."
+    more = [*request.more, *([there] if offers else []), *([UNTYPED] if lost else [])]
+    return asked._replace(request=replace(request, choices=tuple(choices), more=tuple(more)))
+
+
+def _as_well(asked: Asked, shown: Asked) -> Asked:
+    """Return a request with what else its terminal offers."""
+    is_same = shown.request.digest == asked.request.digest
+    more = tuple(words for words in shown.request.more if words != UNTYPED)
+    return asked._replace(request=replace(asked.request, more=more)) if is_same else asked
 
 
 def _terminal_of(run: Run) -> Terminal | None:

@@ -19,12 +19,14 @@ from ..agents.dialects import dialect_of, is_known
 from ..agents.origins import origin_of
 from ..agents.parts import part
 from ..core.detail import line
+from ..core.events import Origin
 from ..core.front import questions_of
 from ..core.request import TERMINAL, Answer, Choice, Part, Request, Sent, Went, digest_of
 from ..core.session import Block, Run, Session
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of
 from ..witnesses.proof import objection
+from ..witnesses.repository import main_of
 from .beside import Declined, Unheard
 
 THERE: Final = "; go there to answer"
@@ -222,7 +224,7 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
         raise Declined(f"its request cannot be read: {why}{THERE}") from None
     if item is None or item.origin is None:
         raise Declined(f"its request was not kept{THERE}")
-    dialect, origin = dialect_of(s.agent), origin_of(item.origin)
+    dialect, origin = dialect_of(s.agent), _within(origin_of(item.origin))
     request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
     if request is None:
         raise Declined(f"its request cannot be read{THERE}")
@@ -232,6 +234,12 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
     event = dialect.event(item.payload, item.t, item.t, origin, item.truncated, item.event)
     about = About(event.detail, event.shown_digest, _folders(s))
     return Asked(s, run, block, placed(request, event.cwd, s), item.payload, about)
+
+
+def _within(origin: Origin) -> Origin:
+    """Return an origin with its repository, in which some settings are written."""
+    main = main_of(origin.env.get("project_dir", ""))
+    return replace(origin, env={**origin.env, "main_dir": main}) if main else origin
 
 
 def _seen(s: Session, run: Run, block: Block) -> Asked:

@@ -44,6 +44,7 @@ class Offer(NamedTuple):
     id: str
     words: str
     needs: str
+    note: str = ""  # it counts beyond this question, so its key is pressed twice
 
 
 class Prompt:
@@ -65,6 +66,8 @@ class Prompt:
         self._why = ""
         self._given: dict[str, Any] = {}
         self._steps: list[Step] = []
+        self._kept: dict[tuple[str, str], str] = {}  # texts that were typed, by what they are for
+        self._twice = -1  # the choice whose key was pressed once
         self._clear()
 
     @property
@@ -84,6 +87,7 @@ class Prompt:
             self._shown = now  # the user is still typing something else
             return
         self._why = ""
+        once, self._twice = self._twice, -1
         if self._steps:
             self._fill(key)
         elif key in ("leave", "q"):
@@ -92,8 +96,8 @@ class Prompt:
             self.does = {"s": "skip", "g": "go"}[key]
         elif key in MOVES:
             self._top = max(0, self._top + MOVES[key])
-        elif 0 <= (n := _nth(key, self._keys)) < len(self._offers):
-            self._choose(self._offers[n])
+        elif 0 <= (n := once if key == "take" else _nth(key, self._keys)) < len(self._offers):
+            self._offer(n, once)
         elif (offer := self._answering(key)) and self._choose(offer):
             self._fill(key)
 
@@ -121,9 +125,14 @@ class Prompt:
     # ------------------------------------------------------------ keys
 
     def _choices(self, columns: int) -> list[Text]:
-        rows = [f"{_letter(n, self._keys)}  {c.words}" for n, c in enumerate(self._offers)]
-        rows = rows or [self.request.why]
-        lines = [line for row in rows for line in wrapped(row, columns, " ")]
+        lines: list[Text] = []
+        for n, offer in enumerate(self._offers):
+            style = "bold" if n == self._twice else ""
+            lines += _hung(f" {_letter(n, self._keys)}  ", offer.words, columns, style)
+            lines += wrapped(offer.note, columns, " " * 4, "dim")
+        lines = lines or [*wrapped(self.request.why, columns, " ")]
+        for more in self.request.more:
+            lines += wrapped(more, columns, " ", "yellow")
         return [*lines, Text(cells.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
 
     def _asks(self, columns: int, height: int) -> list[Text]:
@@ -136,7 +145,8 @@ class Prompt:
         hint = "Enter to continue, Esc to go back"
         if not self._typing:
             or_type = ", t to type an answer" if step.typed else ""
-            hint = f"a key or Space to choose{or_type}, {hint}"
+            keys = "a key twice" if self._is_lone else "a key or Space to choose"
+            hint = f"{keys}{or_type}, {hint}"
         return [*lines, Text(cells.cut(f" {hint}", columns), "dim")]
 
     def _input(self, columns: int, height: int) -> list[Text]:
@@ -158,6 +168,24 @@ class Prompt:
 
     # ------------------------------------------------------------ what a choice needs
 
+    def _offer(self, n: int, once: int) -> None:
+        """Choose, or ask for the same key again."""
+        offer = self._offers[n]
+        if offer.note and n != once and (self._is_read or offer.id in REFUSES):
+            self._twice = n
+            self._why = f"{_letter(n, self._keys)} again, or Enter, to say: {offer.words}"
+        else:
+            self._choose(offer)
+
+    @property
+    def _is_lone(self) -> bool:
+        """Return whether an answer is sent as soon as an option is chosen: there is no other step.
+
+        Its key is pressed twice then.
+        """
+        asked = self.request.questions
+        return len(asked) == 1 and not asked[0].many and self._steps[0].field == "answers"
+
     def _choose(self, offer: Offer) -> bool:
         """Choose, and ask for what it needs; return whether the request was read before."""
         if not (self._is_read or offer.id in REFUSES):
@@ -174,21 +202,30 @@ class Prompt:
         return self._answers if 0 <= _nth(key) < min(len(options), DIGITS) else None
 
     def _begin(self) -> None:
+        self._keep()
         self._given, self._steps = {}, []
         self._clear()
 
     def _clear(self) -> None:
         self._chosen: list[str] = []
         self._at = 0  # the option that Space chooses
-        self._typed = self._steps[0].text if self._steps else ""
+        self._is_pointed = False  # at that option, by its key or by moving to it
+        step = self._steps[0] if self._steps else None
+        self._typed = self._kept.get((step.field, step.key), step.text) if step else ""
         self._typing = bool(self._steps) and not self._steps[0].options
+
+    def _keep(self) -> None:
+        """Keep what has been typed, for when it is asked for again."""
+        if self._steps and self._typing:
+            self._kept[self._steps[0].field, self._steps[0].key] = self._typed
 
     def _fill(self, key: str) -> None:
         step = self._steps[0]
         if key == "leave":
             self._begin()
         elif key == "take":
-            self._take(self._typed.rstrip("\n") if self._typing else self._chosen)
+            pointed = [step.options[self._at]] if self._is_lone and self._is_pointed else []
+            self._take(self._typed.rstrip("\n") if self._typing else self._chosen or pointed)
         elif self._typing:
             if key in ("rub", "clear"):
                 self._typed = self._typed[:-1] if key == "rub" else ""
@@ -198,9 +235,12 @@ class Prompt:
             self._typing = True
         elif key in MOVES:
             self._at = min(max(0, self._at + MOVES[key]), len(step.options) - 1)
+            self._is_pointed = True
         elif 0 <= (n := self._at if key == " " else _nth(key)) < len(step.options):
             option = step.options[n]
-            if not step.many:
+            if self._is_lone and key != " " and not (self._is_pointed and n == self._at):
+                self._at, self._is_pointed = n, True
+            elif not step.many:
                 self._take([option])
             elif option in self._chosen:
                 self._chosen.remove(option)
@@ -212,6 +252,7 @@ class Prompt:
         if not said and not step.optional:
             self._why = "choose an option first" if step.options else "type something first"
             return
+        self._keep()
         value: object = said
         if step.field == "content":
             value = value_of(step.type, said[0] if isinstance(said, list) and said else str(said))
@@ -240,6 +281,12 @@ def _letter(n: int, keys: str = LETTERS) -> str:
     return keys[n] if n < len(keys) else " "
 
 
+def _hung(head: str, text: str, columns: int, style: str) -> list[Text]:
+    """Return the rows of a text, with its key before the first one."""
+    first, *more = wrapped(text, columns, " " * len(head), style) or [Text()]
+    return [Text(head).append(first.plain[len(head) :], style), *more]
+
+
 def _nth(key: str, keys: str = LETTERS) -> int:
     """Return which option a key stands for, or -1."""
     return keys.find(key) if len(key) == 1 else -1
@@ -261,7 +308,7 @@ def _offers(request: Request) -> Iterator[Offer]:
         if needs == "message?":
             yield Offer(choice.id, choice.words.partition(",")[0], "")
             needs = "message"
-        yield Offer(choice.id, choice.words, needs)
+        yield Offer(choice.id, choice.words, needs, choice.note)
 
 
 def _steps(request: Request, needs: str) -> list[Step]:

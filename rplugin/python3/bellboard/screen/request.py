@@ -118,6 +118,9 @@ def page(request: Request, who: str, columns: int) -> list[Text]:
     for choice in request.choices:
         *head, last = wrapped(f"{choice.id.ljust(width)}  {choice.words}", columns, INDENT)
         lines += [*head, last.append(NEEDED.get(choice.needs, ""), "dim")]
+        lines += wrapped(choice.note, columns, INDENT + " " * (width + 2), "dim")
+    for more in request.more:
+        lines += wrapped(more, columns, INDENT, "yellow")
     if request.why:
         lines += wrapped(request.why, columns, INDENT, "yellow")
     sid = shlex.quote(marked(request.session_id))

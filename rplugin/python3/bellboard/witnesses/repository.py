@@ -69,6 +69,14 @@ def facts_of(known: Known | None) -> dict[str, object]:
     return {**where, "remote": found.remote, "remotes": urls}
 
 
+def main_of(directory: str) -> str:
+    """Return the main working tree of a directory's repository; "" outside of any."""
+    tree = _tree_of(directory)
+    if tree is None:
+        return ""
+    return str(tree.common.parent if tree.common.name == ".git" else tree.root)
+
+
 def _tree_of(directory: str) -> _Tree | None:
     """Return the nearest working tree above, as git finds it."""
     if not directory.startswith("/"):

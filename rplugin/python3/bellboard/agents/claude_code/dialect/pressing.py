@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from ....core.cells import cut
 from ....core.request import Answer, Request
 from ....core.shown import squeezed
+from ....core.visible import marked
 from ...dialect import About, Press
 from .dialog import Dialog, Option, bottom_of, dialog_of, options_in
 from .filling import (
@@ -27,10 +29,13 @@ from .filling import (
     question,
     write,
 )
+from .suggestions import SESSION, WHOSE, WORDS
 
+LONGEST_SHOWN: Final = 72  # cells of an answer that only the terminal offers
 LONGEST_TYPED: Final = 200  # characters to type: the CLI folds a longer paste
 TAKES: Final = f"one line, at most {LONGEST_TYPED} printable characters"
 TAB: Final = "Tab"
+EDITS: Final = WORDS["edits"] + WHOSE[SESSION]
 
 #: Answers of a plan's dialog, as seen in 2.1.76, 2.1.119, 2.1.328 and 2.1.330 (tests/captures).
 APPROVE: Final = frozenset(
@@ -42,6 +47,16 @@ APPROVE: Final = frozenset(
     }
 )
 APPROVE_EDITS: Final = frozenset({"Yes, auto-accept edits", "Yes, and auto-accept edits"})
+#: The same for a permission, in 2.1.76 and 2.1.119, and from 2.1.328 on; blanks are left out.
+ALL_EDITS: Final = frozenset(
+    {
+        squeezed("Yes, allow all edits during this session (shift+tab)"),
+        squeezed(
+            "Yes, and switch to accept edits (auto-approve file edits and common file commands)"
+            " for this session (shift+tab)"
+        ),
+    }
+)
 KEEP: Final = "Tell Claude what to change"
 FEEDBACK: Final = "shift+tab to approve with this feedback"  # a hint below that answer
 NO_PLAN: Final = "Claude wants to exit plan mode"
@@ -49,6 +64,8 @@ NO_AND: Final = "No, and tell Claude what to do differently"
 STOPS: Final = "“No” without a message also stops the turn: choose “stop”, or give a message"
 
 _TITLE: Final = re.compile(r"\s*(?:Exit plan mode|Ready to code)\?")
+_PLAIN: Final = re.compile(r"Yes$|No\b")
+_ABOUT: Final = re.compile(r"(?:againfor:?|readingfrom)(.+?)(?:duringthissession)?$")
 _DOTS: Final = re.compile(r"\s*╌{8,}")
 _AMEND: Final = "Tab to amend"
 _OPEN: Final = "Esc to cancel"  # alone, below a plain "No" whose text is open
@@ -61,7 +78,7 @@ def press(screen: Sequence[str], request: Request, answer: Answer, about: About)
         return Press(why=f"its dialog takes only {TAKES}{ELSEWHERE}")
     rows = bottom_of(screen)
     if request.kind == "permission":
-        return _permission(rows, answer, about)
+        return _permission(rows, request, answer, about)
     kinds: dict[str, Callable[[Sequence[str], Request, Answer], Press]]
     kinds = {"question": question, "plan": _plan, "form": form}
     kind = kinds.get(request.kind)
@@ -83,7 +100,20 @@ def _take(options: Sequence[Option], texts: Collection[str], rows: tuple[str, ..
     return Press(ENTER, rows=rows, last=True) if found[0].chosen else Press(DOWN, rows=rows)
 
 
-def _permission(rows: Sequence[str], answer: Answer, about: About) -> Press:
+def offers(screen: Sequence[str], request: Request) -> tuple[str, ...]:
+    """Return the answers on a screen that are none of a permission's choices, in short."""
+    dialog = dialog_of(bottom_of(screen)) if request.kind == "permission" else None
+    ours = {squeezed(choice.words).rstrip("`") for choice in request.choices}
+    found = []
+    for option in dialog.options if dialog else ():
+        about = _ABOUT.search(squeezed(option.whole))
+        is_ours = about is not None and any(words.endswith(about[1]) for words in ours)
+        if not (is_ours or squeezed(option.whole) in ALL_EDITS or _PLAIN.match(option.whole)):
+            found.append(cut(" ".join(marked(option.whole).split()), LONGEST_SHOWN))
+    return tuple(found)
+
+
+def _permission(rows: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
     dialog = dialog_of(rows)
     if dialog is None:
         return Press(why=NOT_SHOWN)
@@ -93,6 +123,9 @@ def _permission(rows: Sequence[str], answer: Answer, about: About) -> Press:
         return Press(why=DIFFERENT)
     if answer.choice == "allow":
         return _take(dialog.options, {"Yes"}, dialog.whole)
+    if any(c.id == answer.choice and c.words == EDITS for c in request.choices):
+        found = [option.whole for option in dialog.options if squeezed(option.whole) in ALL_EDITS]
+        return _take(dialog.options, found, dialog.whole)
     nos = [option for option in dialog.options if re.match(r"No\b", option.text)]
     if len(nos) != 1 or answer.choice not in ("deny", "stop"):
         return Press(why=NOT_OFFERED)

@@ -1,8 +1,8 @@
 """Write what a hook of Claude Code prints to answer a question.
 
-Seen on 2.1.76 to 2.1.330.  Questions and plans are never allowed without their input: newer
-versions ignore that, and older ones take it as empty answers.  Suggestions in the payload are never
-sent back: they may let the whole session edit without asking.
+Seen on 2.1.76 to 2.1.332.  Questions and plans are never allowed without their input: newer
+versions ignore that, and older ones take it as empty answers.  Of the suggestions in the payload,
+only what was chosen is sent back: they may let the whole session edit without asking.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from ....core.events import Origin
 from ....core.lenient import Facts
 from ....core.request import JOINER, Answer, check
 from .forms import questions_of
-from .request import Asked, asked_in, request
-from .rules import rule_of
+from .request import Asked, asked_in, request, suggested
 
 HOOKS: Final = frozenset({"PermissionRequest", "Elicitation"})  # whose output is an answer
 DENIED: Final = "The user said no."
@@ -31,7 +30,7 @@ def reply(payload: bytes, answer: Answer) -> bytes:
         return b""
     if asked.hook_event_name not in HOOKS:
         return b""
-    said = WRITERS[answer.choice](asked, answer)
+    said = WRITERS.get(answer.choice, _suggested)(asked, answer)
     return msgspec.json.encode(
         {"hookSpecificOutput": {"hookEventName": asked.hook_event_name, **said}}
     )
@@ -41,15 +40,10 @@ def _allow(asked: Asked, answer: Answer) -> Facts:
     return {"decision": {"behavior": "allow"}}
 
 
-def _always(asked: Asked, answer: Answer) -> Facts:
-    rule = rule_of(asked.tool_name, asked.tool_input, asked.permission_suggestions)
-    update = {
-        "type": "addRules",
-        "rules": [rule.fields] if rule else [],
-        "behavior": "allow",
-        "destination": "localSettings",
-    }
-    return {"decision": {"behavior": "allow", "updatedPermissions": [update]}}
+def _suggested(asked: Asked, answer: Answer) -> Facts:
+    """Return exactly what was suggested, and chosen."""
+    (chosen,) = (each for each in suggested(asked, {})[0] if each.choice.id == answer.choice)
+    return {"decision": {"behavior": "allow", "updatedPermissions": [*chosen.updates]}}
 
 
 def _edit(asked: Asked, answer: Answer) -> Facts:
@@ -101,7 +95,6 @@ def _decline(asked: Asked, answer: Answer) -> Facts:
 
 WRITERS: Final[dict[str, Callable[[Asked, Answer], Facts]]] = {
     "allow": _allow,
-    "always": _always,
     "edit": _edit,
     "deny": _deny,
     "stop": _stop,

@@ -7,7 +7,7 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +16,7 @@ from msgspec import Struct
 from ....core.events import Origin, is_id
 from ....core.lenient import object_of, text_of
 from ....core.request import Choice, Part, Request, are_distinct, digest_of
-from ....core.visible import marked, marked_line
+from ....core.visible import marked
 from ...parts import (
     ALLOW,
     CHOOSE,
@@ -32,7 +32,8 @@ from ...parts import (
 )
 from .forms import AskedQuestion, fields_of, questions_of
 from .names import KINDS, QUESTIONS
-from .rules import BASH, rule_of
+from .rules import BASH
+from .suggestions import NO_LONGER, WHOSE, WORDS, Suggestion, suggestions_of
 from .tools import shown
 
 
@@ -61,12 +62,10 @@ DENY: Final = Choice("deny", "No, and say why", "message?")
 EDIT: Final = Choice("edit", "Yes, but run another command", "input")
 SKIP: Final = Choice("deny", "Do not answer, and say why", "message?")
 APPROVE: Final = Choice("approve", "Yes, and ask before each edit")
-APPROVE_EDITS: Final = Choice("approve-edits", "Yes, and accept all edits of this session")
+APPROVE_EDITS: Final = Choice("approve-edits", WORDS["edits"] + WHOSE["session"], note=NO_LONGER)
 KEEP: Final = Choice("keep", "No, keep planning", "message")
 FILL: Final = Choice("fill", "Send the form", "content")
 DECLINE: Final = Choice("decline", "Decline")
-
-SETTINGS: Final = ".claude/settings.local.json"  # in the project
 
 
 def request(
@@ -101,7 +100,7 @@ def request(
         asked_at=t,
         digest=digest_of(*facts, msgspec.to_builtins(asked) if exact else payload.hex()),
     )
-    made = msgspec.structs.replace(made, **read(asked))
+    made = msgspec.structs.replace(made, **read(asked, origin.env))
     return made if exact else inexact(made, truncated)
 
 
@@ -123,21 +122,26 @@ def _leniently(payload: bytes, truncated: bool) -> Asked:
 # ---------------------------------------------------------------- by kind
 
 Read = dict[str, Any]  # fields of a request
+Env = Mapping[str, str]  # of its process
 
 
-def _permission(asked: Asked) -> Read:
+def suggested(asked: Asked, env: Env) -> tuple[list[Suggestion], tuple[str, ...]]:
+    """Return what it suggests, and in words what of that is not offered."""
+    command = asked.tool_input.get("command") if asked.tool_name == BASH else None
+    return suggestions_of(asked.permission_suggestions, command, env)
+
+
+def _permission(asked: Asked, env: Env) -> Read:
     title, parts = shown(asked.tool_name, asked.tool_input)
-    rule = rule_of(asked.tool_name, asked.tool_input, asked.permission_suggestions)
-    choices = [ALLOW]
-    if rule is not None:
-        choices.append(Choice("always", f"Yes, and add {marked_line(str(rule))} to {SETTINGS}"))
+    suggestions, more = suggested(asked, env)
+    choices = [ALLOW, *(each.choice for each in suggestions)]
     command = asked.tool_input.get("command")
     if asked.tool_name == BASH and isinstance(command, str) and marked(command) == command:
         choices.append(EDIT)
-    return {"title": title, "parts": parts, "choices": (*choices, DENY, STOP)}
+    return {"title": title, "parts": parts, "choices": (*choices, DENY, STOP), "more": more}
 
 
-def _questions(asked: Asked) -> Read:
+def _questions(asked: Asked, env: Env) -> Read:
     questions = questions_of(asked.tool_input)
     if not questions:
         return {
@@ -153,7 +157,7 @@ def _questions(asked: Asked) -> Read:
     }
 
 
-def _plan(asked: Asked) -> Read:
+def _plan(asked: Asked, env: Env) -> Read:
     given = Input(asked.tool_input)
     text, path = given.text("plan"), given.text("planFilePath")
     return {
@@ -163,13 +167,13 @@ def _plan(asked: Asked) -> Read:
     }
 
 
-READERS: Final[dict[str, Callable[[Asked], Read]]] = {
+READERS: Final[dict[str, Callable[[Asked, Env], Read]]] = {
     "AskUserQuestion": _questions,
     "ExitPlanMode": _plan,
 }
 
 
-def _form(asked: Asked) -> Read:
+def _form(asked: Asked, env: Env) -> Read:
     fields = fields_of(asked.requested_schema)
     parts: tuple[Part, ...] = (part("text", asked.message),)
     if fields is None or asked.url:

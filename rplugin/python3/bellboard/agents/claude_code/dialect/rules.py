@@ -12,6 +12,7 @@ from ....core.detail import line
 from ....core.lenient import Facts, list_of
 
 BASH: Final = "Bash"
+SETTINGS: Final = ".claude/settings.local.json"  # in the project
 #: A command whose text is a rule for it alone: without wildcards, and without a second command.
 _PLAIN: Final = re.compile(r"""[\w./:=@%+,"' -]+(?<!:)""")
 _TOOL: Final = re.compile(r"mcp__[\w-]+__[\w-]+")
@@ -27,6 +28,13 @@ _RUNS_ANYTHING: Final = re.compile(
 )
 
 
+#: Programs that alone run what they are given on their input.
+_READS_ANYTHING: Final = re.compile(
+    r"(?:\S*/)?(?:(?:ba|z|da|fi|k|c)?sh|python[\d.]*|node|deno|bun|ruby|perl|php|lua|xargs)"
+    r"(?: -\S*)*"
+)
+
+
 class Rule(NamedTuple):
     """A rule of the list `permissions.allow`."""
 
@@ -35,11 +43,6 @@ class Rule(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.tool}({self.content})" if self.content else self.tool
-
-    @property
-    def fields(self) -> Facts:
-        """Return it as a hook's answer names it."""
-        return {"toolName": self.tool, **({"ruleContent": self.content} if self.content else {})}
 
 
 def rule_of(tool: str, given: Facts, suggestions: Any) -> Rule | None:
@@ -54,6 +57,13 @@ def rule_of(tool: str, given: Facts, suggestions: Any) -> Rule | None:
         host = _HOST.match(url) if isinstance(url, str) else None
         return Rule(tool, f"domain:{host[1].lower()}") if host else None
     return Rule(tool) if _TOOL.fullmatch(tool) else None
+
+
+def runs_anything(start: str, is_exact: bool) -> bool:
+    """Return whether a command that begins so, or is exactly that, runs what it is given."""
+    if is_exact:
+        return _READS_ANYTHING.fullmatch(start) is not None
+    return _RUNS_ANYTHING.fullmatch(start) is not None or bool(_RUNS_ANYTHING.match(f"{start} "))
 
 
 def line_of(tool: str, given: Any, suggestions: Any) -> str:

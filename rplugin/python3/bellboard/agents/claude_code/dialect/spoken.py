@@ -15,7 +15,8 @@ from .asking import on_disk
 from .hooks import hook
 from .names import KINDS
 from .reply import reply
-from .request import SETTINGS, request
+from .request import request
+from .rules import SETTINGS
 from .said import decoded, is_noise
 from .session_file import account
 
@@ -44,6 +45,11 @@ class ClaudeDialect(Dialect):
         from .pressing import press
 
         return press(screen, request, answer, about)
+
+    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
+        from .pressing import offers
+
+        return offers(screen, request)
 
     def takes(self) -> str:
         from .pressing import TAKES

@@ -1,0 +1,240 @@
+"""What Claude Code suggests to allow from now on: each suggestion of a request is a choice.
+
+A choice is sent back exactly as it came, so its words say all that it allows, for how long, and in
+which file it is written.  What these words cannot say is not offered, and the request says so.
+Suggestions are not what the dialog in the terminal offers: for one exact command, that has `make *`
+(2.1.332).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from ....core.lenient import converted, list_of
+from ....core.request import Choice
+from ....core.visible import marked, marked_line
+from .rules import BASH, SETTINGS, runs_anything
+
+LONGEST: Final = 200  # characters of a rule or a folder in a choice
+MOST: Final = 9  # suggestions that can be chosen: each has a digit
+#: Destination → its file; that of the user is in a folder of its own.
+FILES: Final = {
+    "localSettings": SETTINGS,
+    "projectSettings": ".claude/settings.json",
+    "userSettings": "settings.json",
+}
+SESSION: Final = "session"
+WORDS: Final = {
+    "always": "Yes, and do not ask again for ",
+    "replace": "Yes, and REPLACE ALL RULES that allow something by ",
+    "folder": "Yes, and let it also work in ",
+    "edits": "Yes, and accept ALL EDITS of ",
+}
+#: Destination of a mode → the sessions that it is for.
+WHOSE: Final = {
+    SESSION: "this session",
+    "localSettings": "this session and of all new ones here",
+    "projectSettings": "this session and of all new ones here",
+    "userSettings": "this session and of all new ones",
+}
+NO_LONGER: Final = "it no longer asks for edits and common file commands"
+NOTES: Final = {
+    "folder": "it still asks for commands, and before it changes a file; ",
+    "edits": f"{NO_LONGER}; ",
+}
+
+_TOOL: Final = re.compile(r"[\w-]{1,100}", re.ASCII)
+_DOMAIN: Final = re.compile(r"domain:([A-Za-z0-9.-]+)")
+_BELOW: Final = re.compile(r"/(/[^*?\[\]{}!]+)/\*\*")  # all that is in a folder
+
+
+class Rule(Struct, forbid_unknown_fields=True):
+    toolName: str
+    ruleContent: str | None = None
+
+
+class Rules(Struct, forbid_unknown_fields=True):
+    type: str
+    rules: list[Rule]
+    behavior: str
+    destination: str
+
+
+class Folders(Struct, forbid_unknown_fields=True):
+    type: str
+    directories: list[str]
+    destination: str
+
+
+class Mode(Struct, forbid_unknown_fields=True):
+    type: str
+    mode: str
+    destination: str
+
+
+#: Type → the kind of its choice, and its form.
+KINDS: Final[Mapping[object, tuple[str, type[Rules] | type[Folders] | type[Mode]]]] = {
+    "addRules": ("always", Rules),
+    "replaceRules": ("replace", Rules),
+    "addDirectories": ("folder", Folders),
+    "setMode": ("edits", Mode),
+}
+
+
+class Suggestion(NamedTuple):
+    """A choice, and what is sent for it, unchanged."""
+
+    choice: Choice
+    updates: tuple[Any, ...]
+
+
+class _Known(NamedTuple):
+    """A suggestion that can be offered: what it allows, and where that is written."""
+
+    kind: str
+    what: str
+    where: str
+    update: Any
+
+    def named(self, name: str, why: str = "") -> Suggestion:
+        """Return it as a choice of that name."""
+        note = NOTES.get(self.kind, "") + self.where + why
+        return Suggestion(Choice(name, WORDS[self.kind] + self.what, note=note), (self.update,))
+
+
+def suggestions_of(
+    suggested: Any, command: object, env: Mapping[str, str]
+) -> tuple[list[Suggestion], tuple[str, ...]]:
+    """Return the choices of a permission, and in words what is not offered.
+
+    `env` says where the project and the settings of the user are.
+    """
+    given = list_of(suggested)
+    found = [(each, _known(each, command, env)) for each in given]
+    known = [each for _, each in found if each is not None][:MOST]
+    sent = [each.update for each in known]
+    others = [each for each in given if each not in sent]
+    more = [f"It also suggests {_named(each)}: that is not offered here." for each in others]
+    made = _together(known) if len(known) == len(given) else []
+    alone = "; alone, it may not spare this question" if made else ""
+    counts: dict[str, int] = {}
+    for each in known:
+        counts[each.kind] = number = counts.get(each.kind, 0) + 1
+        is_only = sum(other.kind == each.kind for other in known) == 1
+        name = each.kind if is_only else f"{each.kind}-{number}"
+        made.append(each.named(name, alone))
+    return made, tuple(dict.fromkeys(more[:MOST]))
+
+
+def _together(known: Sequence[_Known]) -> list[Suggestion]:
+    """Return all rules as one choice: each covers one command of a line with several."""
+    first = known[0] if known else None
+    if (
+        first is None
+        or len(known) == 1
+        or {(k.kind, k.where) for k in known} != {("always", first.where)}
+    ):
+        return []
+    what = " and ".join(each.what for each in known)
+    choice = first._replace(what=what).named("always").choice
+    return [Suggestion(choice, tuple(each.update for each in known))]
+
+
+def _known(given: Any, command: object, env: Mapping[str, str]) -> _Known | None:
+    """Read a suggestion; return None if words cannot say all that it does."""
+    kind, form = KINDS.get(_text(given, "type"), ("", None))
+    made = converted(given, form) if form else None
+    if made is None:
+        return None
+    if isinstance(made, Mode):
+        what = [WHOSE.get(made.destination, "")] if made.mode == "acceptEdits" else []
+    elif isinstance(made, Folders):
+        what = [*_folders(made.directories)]
+    else:
+        rules = made.rules if made.behavior == "allow" else []
+        what = [_rule(rule, command) for rule in rules]
+    where = _where(made.destination, env)
+    if not (what and where) or "" in what:
+        return None
+    return _Known(kind, " and ".join(what), where, given)
+
+
+def _where(destination: str, env: Mapping[str, str]) -> str:
+    """Return for how long it counts, and in which file it is written; "" if that is not known.
+
+    From 2.1.328 on, local settings are those of the main working tree (2.1.200: of the folder).
+    """
+    if destination == SESSION:
+        return "until this session ends"
+    name, project = FILES.get(destination), marked_line(env.get("project_dir", ""))
+    main = marked_line(env.get("main_dir", "")) or project
+    if name is None:
+        return ""
+    if destination == "userSettings":
+        folder = marked_line(env.get("config_dir") or "~/.claude")
+        return f"in all projects; written to {folder}/{name}"
+    if destination == "projectSettings":
+        return f"written to {_in(project, name)}, which others may share"
+    before = f" (up to 2.1.200: {_in(project, name)})" if main != project else ""
+    return f"written to {_in(main, name)}{before}"
+
+
+def _in(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _folders(paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
+        yield f"the folder {_quoted(path)}" if path and _quoted(path) else ""
+
+
+def _rule(rule: Rule, command: object) -> str:
+    """Return what a rule allows; "" if that cannot be shown whole, or is any command."""
+    tool, content = rule.toolName, rule.ruleContent or ""
+    if not _TOOL.fullmatch(tool):
+        return ""
+    if tool == BASH:
+        return _commands(content, command)
+    if not content:
+        return f"all that the tool {tool} does"
+    if not _quoted(content):
+        return ""
+    if tool == "WebFetch" and (host := _DOMAIN.fullmatch(content)):
+        return f"pages of {host[1]}"
+    if tool == "Read" and (folder := _BELOW.fullmatch(content)):
+        return f"reading what is in {folder[1]}"
+    return _quoted(f"{tool}({content})")
+
+
+def _commands(content: str, command: object) -> str:
+    """Return the commands that a rule allows."""
+    start = content.removesuffix("*").removesuffix(":").rstrip()
+    is_exact = "*" not in content
+    if is_exact and content == command and marked(content) == content:
+        return "this command"
+    if not _quoted(content) or not re.search(r"\w", start):
+        return ""
+    anything = ", which runs whatever it is given" if runs_anything(start, is_exact) else ""
+    return f"{'the command' if is_exact else 'commands like'} {_quoted(content)}{anything}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text in a line of others; "" if it cannot be shown there as it is, and whole."""
+    is_plain = marked_line(text) == text and "`" not in text and "\t" not in text
+    return f"`{text}`" if is_plain and len(text) <= LONGEST else ""
+
+
+def _named(given: Any) -> str:
+    """Return what kind of suggestion it is."""
+    fields = ("type", "mode", "behavior", "destination")
+    words = [marked_line(_text(given, name)[:40]) for name in fields]
+    return " ".join(filter(None, words)) or "something unknown"
+
+
+def _text(given: Any, name: str) -> str:
+    text = given.get(name) if isinstance(given, dict) else None
+    return text if isinstance(text, str) else ""
