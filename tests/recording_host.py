@@ -1,6 +1,7 @@
 """A host that writes everything it publishes into a file: recording_host.py HOME OUT HOW.
 
-HOW is JSON: schema, network, stuck and rescan (seconds), on (commands), options, server, config;
+HOW is JSON: schema, network, stuck and rescan (seconds), watch (a backend), on (commands), options,
+server, config;
 clock, a file that says by how many seconds the clock of this process is ahead; and measured, to
 include in each message how long the event loop was ever blocked while this process had the
 processor, counted by a thread in hundredths of a second, which takes some itself. Each message
@@ -15,12 +16,14 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bellboard.hosting import host, trouble
 from bellboard.storage import schema
 from bellboard.storage.store import Store
+from bellboard.system.watch import Watch
 
 BUMP = "CREATE TABLE novelties (id INTEGER PRIMARY KEY)"
 
@@ -32,6 +35,7 @@ def main() -> None:
         time.time = lambda: real() + float(Path(ahead).read_text())
     trouble.STUCK = how.get("stuck", trouble.STUCK)  # type: ignore[misc]
     host.RESCAN = how.get("rescan", host.RESCAN)  # type: ignore[misc]
+    host.Watch = partial(Watch, how=how.get("watch"))  # type: ignore[assignment,misc]
 
     class Recorded(host.Host):
         def _store(self) -> Store:

@@ -259,15 +259,18 @@ def test_a_session_that_comes_back_is_shown_where_it_is(
     assert branches == [row.event.settings["branch"] for row in told if row.taken]
 
 
+@pytest.mark.parametrize("watch", [None, "watchfiles"])
 def test_an_event_is_shown_while_another_host_holds_the_lock(
-    home: Home, start: Callable[..., RecordedHost]
+    home: Home, start: Callable[..., RecordedHost], watch: str | None
 ) -> None:
     """Shown at once; announced, once, when it is committed."""
-    host, spool = start(), Spool(home.bellboard)
+    host, spool = start(watch=watch), Spool(home.bellboard)
+    beside = home.claude / ".claude.json"
     put(spool, "UserPromptSubmit", prompt_id="1")
     eventually(lambda: host.live == [("s", "working")])
     eventually(lambda: time.time() > host.messages[-1]["now"] + 0.1, "a host that is quiet")
     with opened(home.bellboard) as other, other.store.lock():
+        beside.touch()  # as a CLI writes its own files when it runs a hook
         put(spool, "Stop", prompt_id="1")
         eventually(lambda: host.shown == {"s": "completed"})
         assert host.live == [("s", "working")]

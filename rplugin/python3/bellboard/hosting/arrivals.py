@@ -15,6 +15,7 @@ class Arrivals:
 
     def __init__(self, spool: Spool) -> None:
         self._new, self._slot = f"{spool.new}/", f"{spool.slot}/"
+        self._listed = (str(spool.new), str(spool.slot))  # reported when anything may have come
         self._came: set[str] = set()  # into new/
         self._is_partial = False  # nothing else came
 
@@ -29,9 +30,10 @@ class Arrivals:
         self._came |= paths - others
         if len(self._came) > MOST:  # they cannot be folded now
             self._came, self._is_partial = set(), False
-        if others:
+        outside = {path for path in others if not path.startswith(self._slot)}
+        if others - outside or not outside.isdisjoint(self._listed):
             self._is_partial = False
-        return {path for path in others if not path.startswith(self._slot)}
+        return outside
 
     def clear(self) -> None:
         """Note that everything was folded."""

@@ -84,8 +84,8 @@ class Reader:
         If this host dies now, another one folds the event with the same result.  Transitions, which
         may be announced, are sent only after the commit.
         """
-        clerk = self._connection.clerk
-        if clerk is None or not self._connection.is_well:
+        clerk, connection = self._connection.clerk, self._connection
+        if clerk is None or not (connection.is_well or connection.is_waiting):
             return NEVER
         if time.monotonic() < self._last_push + 2 * PUBLISH:
             return NEVER  # under load, two pushes per event are too many

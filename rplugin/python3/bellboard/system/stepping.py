@@ -130,7 +130,10 @@ class Watchfiles:
                 self._directories.pop(self._names[path], None)
                 entries.append((self._names[path], "", False))
             directory = self._names.get(os.path.dirname(path))
-            if directory and not (kind == self.DELETED and directory in self._arrivals):
+            if directory and kind == self.DELETED and directory in self._arrivals:
+                # All that FSEvents says of a file that somebody took within a step.
+                entries.append((directory, "", False))
+            elif directory:
                 entries.append((directory, os.path.basename(path), kind == self.ADDED))
         if entries:
             self._report(entries)
