@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import os
 import pty
 import resource
@@ -20,7 +21,8 @@ import pytest
 
 from bellboard.agents.claude_code.witnesses.discovery import Discovery, Found, is_agent, session_in
 from bellboard.agents.evidence import from_line
-from bellboard.system import deaths, processes
+from bellboard.system import computer, deaths, processes
+from bellboard.system.computer import boot_id, machine_id
 from bellboard.system.deaths import Deaths
 from bellboard.system.processes import (
     began_at,
@@ -41,6 +43,7 @@ from rig.waiting import PATIENCE, eventually, leniency
 
 pytestmark = pytest.mark.files
 
+MADE_FOR: Final = "_pslinux" if sys.platform == "linux" else "_psosx"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
 
 
@@ -174,7 +177,21 @@ def test_a_missing_process_has_no_description() -> None:
     assert "process gone" == from_line(running.seen(1.0, child.pid).line).kind
 
 
-@linux
+@pytest.mark.usefixtures("system")
+@pytest.mark.parametrize("seconds", [3600, -3600])
+def test_a_process_stays_the_same_when_the_clock_is_set(
+    start: Callable[..., subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """The time of the boot moves with the clock, and with it what psutil says of a process."""
+    pid = start().pid
+    began = started_of(pid)
+    psutil = importlib.import_module(f"psutil.{MADE_FOR}")
+    booted = psutil.boot_time()
+    monkeypatch.setattr(psutil, "boot_time", lambda: booted + seconds)
+    assert runs(pid, began)
+
+
+@pytest.mark.usefixtures("system")
 def test_a_zombie_is_dead() -> None:
     """A container without an init keeps zombies for ever."""
     child = subprocess.Popen(["true"])
@@ -550,3 +567,10 @@ def test_a_process_with_the_pid_of_an_earlier_one_has_its_own_terminal() -> None
     if "PermissionError" in done.stderr:
         pytest.skip("the next pid cannot be chosen here")
     assert 0 == done.returncode, done.stderr
+
+
+def test_a_machine_and_its_boot_have_an_id_each() -> None:
+    """Of the system's own, where it has them: a name may change with the network."""
+    assert machine_id() == machine_id() != boot_id() == boot_id()
+    mac = computer.uuid_of_mac(computer._libc()), computer.boot_of_mac(computer._libc())
+    assert [sys.platform == "darwin"] * 2 == [bool(known) for known in mac]

@@ -10,7 +10,7 @@ This file does no I/O, knows no clock, and tolerates any input.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -133,8 +133,8 @@ def row_of(given: object) -> Row | None:
         branch=text_in(given, "branch"),
         repository=text_in(given, "repository"),
         job=given.get("job") is True,
-        agents=tuple(_members(given.get("agents"))),
-        background=tuple(_members(given.get("background"))),
+        agents=_members(given.get("agents")),
+        background=_members(given.get("background")),
         tasks=_progress(given.get("tasks")),
         wakeups=count_in(given, "wakeups"),
         mode=text_in(given, "mode", WORD),
@@ -176,21 +176,27 @@ def count_in(given: Mapping[str, Any], key: str, most: int = MOST_NUMBER) -> int
     return value if type(value) is int and 0 < value < most else 0
 
 
+# Of an iterator, Python 3.10 makes an empty tuple that is not the default, so it would be sent.
+
+
 def _markers(value: object) -> tuple[str, ...]:
     listed = list_of(value)[:MOST_MARKERS]
-    return tuple(x for x in listed if isinstance(x, str) and _MARKER.fullmatch(x))
+    return tuple([x for x in listed if isinstance(x, str) and _MARKER.fullmatch(x)])
 
 
-def _members(value: object) -> Iterator[Member]:
-    for given in list_of(value)[:MOST_MEMBERS]:
-        if isinstance(given, dict):
-            yield Member(
-                text_in(given, "id"),
-                text_in(given, "type", WORD),
-                time_in(given, "since"),
-                text_in(given, "description"),
-                given.get("blocked") is True,
-            )
+def _members(value: object) -> tuple[Member, ...]:
+    listed = list_of(value)[:MOST_MEMBERS]
+    return tuple([_member(given) for given in listed if isinstance(given, dict)])
+
+
+def _member(given: Mapping[str, Any]) -> Member:
+    return Member(
+        text_in(given, "id"),
+        text_in(given, "type", WORD),
+        time_in(given, "since"),
+        text_in(given, "description"),
+        given.get("blocked") is True,
+    )
 
 
 def _progress(value: object) -> Progress | None:

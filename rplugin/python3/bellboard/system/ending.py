@@ -11,6 +11,7 @@ import errno
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -19,6 +20,9 @@ GRACE: Final = 0.5  # seconds for the work to finish on its own
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 OVER: Final = b"\0"  # no signal has that number
 CHUNK: Final = 64
+#: Milliseconds between two looks for a hang-up.  On macOS a poll waits for one only where it would
+#: end at each unread byte as well, so it is asked without waiting; on Linux it wakes us.
+LOOK: Final = None if sys.platform == "linux" else 500
 
 
 def is_reason(read: bytes) -> bool:
@@ -50,17 +54,19 @@ def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) 
     woken = signal.set_wakeup_fd(writer)
     before = {n: signal.signal(n, lambda *_: None) for n in SIGNALS}
     worker = threading.Thread(target=run, name="bellboard", daemon=True)
-    reasons = select.poll()
+    reasons, hang_up = select.poll(), select.poll()
     reasons.register(reader, select.POLLIN)
     if held >= 0:
-        reasons.register(held, 0)  # a hang-up is always reported
+        for each in (hang_up,) if LOOK else (reasons, hang_up):
+            each.register(held, select.POLLHUP)  # which macOS reports only if it is asked for
     try:
         try:
             worker.start()
         except RuntimeError as e:  # the user has as many processes as are allowed
             raise OSError(errno.EAGAIN, f"{e} (ulimit -u)") from None
-        while not any(fd == held or is_reason(os.read(fd, CHUNK)) for fd, _ in reasons.poll()):
-            pass
+        while not hang_up.poll(0):
+            if any(fd == reader and is_reason(os.read(fd, CHUNK)) for fd, _ in reasons.poll(LOOK)):
+                break
         if not is_over.is_set():
             end()
         worker.join(GRACE)

@@ -20,7 +20,11 @@ from typing import Any, Final
 INTERPRETERS = frozenset({"node", "bun", "deno"})
 PROC = "/proc"
 ENVIRONMENT_LIMIT: Final = 1 << 20
+GONE: Final = ("zombie", "dead")  # as psutil says it
 ROUNDING: Final = 2.0  # seconds; when a process began is known to within a second
+LONGEST_UP: Final = (
+    1e9  # seconds; a smaller number counts from the boot, and a larger one is a time
+)
 LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
 _HERE, _MAPPED = (
     f"{int.from_bytes(part, sys.byteorder):08X}" for part in (b"\x7f\0\0\1", b"\0\0\xff\xff")
@@ -41,7 +45,7 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return True
     stat = stat_of(pid)
-    return stat is None or stat[0] not in ("Z", "X")
+    return stat[0] not in ("Z", "X") if stat is not None else _ask(pid, "status") not in GONE
 
 
 def runs(pid: int, started: str = "") -> bool:
@@ -54,8 +58,8 @@ def started_of(pid: int) -> str:
     stat = stat_of(pid)
     if stat is not None:
         return stat[19]
-    created = _ask(pid, "create_time")
-    return f"{created:.3f}" if created else ""
+    identity = _identity(pid)
+    return f"{identity:.3f}" if identity else ""
 
 
 def began_at(pid: int) -> float | None:
@@ -65,8 +69,8 @@ def began_at(pid: int) -> float | None:
         booted = [line for line in lines_of(f"{PROC}/stat") if line.startswith("btime ")]
         ticks = int(stat[19]) / os.sysconf("SC_CLK_TCK")
         return float(booted[0].split()[1]) + ticks if booted else None
-    created = _ask(pid, "create_time")
-    return float(created) if created else None
+    identity = _identity(pid)
+    return identity if identity > LONGEST_UP else _ask(pid, "create_time")
 
 
 def ran_at(pid: int, t: float) -> bool:
@@ -294,6 +298,21 @@ def _ask(pid: int, what: str, **how: object) -> Any:
         return getattr(psutil.Process(pid), what)(**how)
     except (psutil.Error, AttributeError, OSError):
         return None
+
+
+def _identity(pid: int) -> float:
+    """Return a number that tells a process from others with its pid; 0 if there is none.
+
+    On macOS it is the time that the kernel noted at its start; `create_time` of psutil 7 is not,
+    and moves whenever the clock is set.
+    """
+    if has_proc():
+        return 0.0
+    import psutil
+
+    with contextlib.suppress(psutil.Error, AttributeError, TypeError, OSError):
+        return float(psutil.Process(pid)._ident[1])  # type: ignore[attr-defined] # by which it compares
+    return float(_ask(pid, "create_time") or 0.0)
 
 
 def _ask_again(pid: int) -> str | None:
