@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +30,7 @@ from hosting import (
     put_raw,
     statuses,
 )
+from rig.cache import CHECKOUT
 from rig.editor import Editor
 from rig.fixtures import VERSIONS, Editors
 from rig.home import Home
@@ -257,6 +261,50 @@ def test_a_session_that_comes_back_is_shown_where_it_is(
     with opened(home.bellboard) as clerk:
         told = [row for row in clerk.store.log() if row.event.kind == "facts"]
     assert branches == [row.event.settings["branch"] for row in told if row.taken]
+
+
+SANDBOXES = {
+    "its own /proc": ["bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc"],
+    "our /proc": ["bwrap", "--dev-bind", "/", "/", "--unshare-pid"],
+    "unshare": ["unshare", "--pid", "--fork", "--mount-proc"],
+}
+IN_IT = """\
+said() { printf '{"session_id": "%s", "hook_event_name": "%s"}' "$1" "$2"; }
+for event in SessionStart UserPromptSubmit; do
+  said "$1" $event | sh -c '. "$0"' %s $event
+done
+sleep 60
+"""
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_agents_in_sandboxes_are_known_by_the_pids_that_they_have_here(
+    home: Home, start: Callable[..., RecordedHost], sandbox: str
+) -> None:
+    """All have the same pid in theirs; each is one session, until its process is gone."""
+    argv = SANDBOXES[sandbox]
+    if not shutil.which(argv[0]) or subprocess.run([*argv, "true"], check=False).returncode:
+        pytest.skip(f"{argv[0]} makes no sandbox here")
+    host = start()
+    script = home.root / "agent.sh"
+    emit = """'set -- "$1" "$PPID"; . "$0"' """ + str(CHECKOUT / "hooks" / "emit")
+    script.write_text(IN_IT.replace("""'. "$0"' %s""", emit))
+    bash = ["bash", "-c", f'exec -a claude bash {script} "$0"']
+    agents, pids = [], []
+    try:
+        for name in ("s1", "s2"):
+            how: dict[str, Any] = {"env": home.env, "start_new_session": True}
+            agents.append(subprocess.Popen([*argv, *bash, name], **how))
+            eventually(lambda name=name: host.shown.get(name) == "working")
+            pids.append(host.sessions[name]["pid"])
+            command = Path(f"/proc/{pids[-1]}/cmdline").read_text()
+            assert f"claude\0{script}\0{name}\0" == command
+        os.kill(pids[0], signal.SIGKILL)
+        eventually(lambda: {"s2": "working"} == host.shown)
+    finally:
+        for agent in agents:
+            os.killpg(agent.pid, signal.SIGKILL)
+            agent.wait()
 
 
 @pytest.mark.parametrize("watch", [None, "watchfiles"])

@@ -27,6 +27,7 @@ def origin_of(given: object) -> Origin:
         where_of(given),
         agent=_runner(env, pid) or text_of(given, "agent") or AGENT,
         pid=pid,
+        started=text_of(given, "started"),
         shared=given.get("shared") is True,
         many=given.get("many") is True,
         # the rest of an environment is private

@@ -19,7 +19,7 @@ from . import machine
 from .deadlines import expire
 from .events import AHEAD, Event
 from .far import OF_LINKS
-from .front import bring_forward, displace, take_up, whose
+from .front import as_known, bring_forward, displace, take_up, whose
 from .identity import (
     absorb,
     inherit,
@@ -95,6 +95,7 @@ class Board(Records):
         return out
 
     def _fold(self, e: Event) -> list[Folded]:
+        e = as_known(self.sessions.get(e.session_id), e)
         out = self.advance(e.clock)
         if e.t > e.clock + AHEAD:
             e = msgspec.structs.replace(e, t=e.clock)

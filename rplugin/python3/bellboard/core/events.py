@@ -38,6 +38,7 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
 
     agent: str = AGENT
     pid: int | None = None
+    started: str = ""  # when that process started, as its hook saw it
     shared: bool = False  # the process is a server that runs the sessions of many terminals
     many: bool = False  # the process runs several sessions at once, in one terminal
     tty: str | None = None

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from .events import Event
 from .session import ABSENT, Block, Run, Session, is_listed, question_of, status_of, terminal_of
 
@@ -36,6 +38,21 @@ def runs_of(s: Session) -> Iterator[Run]:
 def questions_of(s: Session) -> Iterator[tuple[Run, Block]]:
     """Yield the questions of a session, each with its run."""
     return ((run, block) for run in runs_of(s) for block in run.blocks.values())
+
+
+def as_known(s: Session | None, e: Event) -> Event:
+    """Return an event with the pid by which the session knows its process: that of another host.
+
+    In a container, a process has another pid than outside, but it has started at the same time.
+    """
+    from_hook = e.from_hook
+    pid, started = (e.origin.pid, e.origin.started) if from_hook else (e.pid, e.started)
+    if s is None or not (pid and started) or pid in s.processes:
+        return e
+    known = next((p.pid for p in s.processes.values() if p.started == started), pid)
+    if from_hook:
+        return replace(e, origin=replace(e.origin, pid=known))
+    return replace(e, pid=known)
 
 
 def whose(s: Session, e: Event) -> int:

@@ -15,6 +15,7 @@ from ..core.bounds import bounded
 from ..core.events import ASKING, Event, Origin, junk
 from ..storage.item import Item
 from ..system.processes import argv_of, ran_at, tty_of
+from ..witnesses.located import located
 
 ORIGINS: Final = 256  # origins to cache; the spool caches as many headers
 LASTING: Final = 2.0  # seconds to cache one: after that, another process may have its pid
@@ -59,18 +60,23 @@ class Decoder:
         if known is not None and known[0] is given and now < known[2]:
             return known[1]
         origin = origin_of(given)
-        if origin.tty is None and origin.pid is not None and _is_still(origin.pid, t):
-            tty = tty_of(origin.pid)
-            origin = replace(origin, tty=tty) if tty else _placed(origin, origin.pid)
+        if origin.started or _is_recent(t):
+            here = located(origin, t)
+            origin, pid = here or origin, here.pid if here else None
+        else:
+            pid = origin.pid if origin.pid and ran_at(origin.pid, t) else None
+        if origin.tty is None and pid is not None:
+            tty = tty_of(pid)
+            origin = replace(origin, tty=tty) if tty else _placed(origin, pid)
         if len(self._origins) >= ORIGINS:
             self._origins.clear()
         self._origins[id(given)] = (given, origin, now + LASTING)
         return origin
 
 
-def _is_still(pid: int, t: float) -> bool:
+def _is_recent(t: float) -> bool:
     """Return whether a pid still means the process that it meant in an event of that time."""
-    return time.time() < t + LASTING or ran_at(pid, t)
+    return time.time() < t + LASTING
 
 
 def _placed(origin: Origin, pid: int) -> Origin:

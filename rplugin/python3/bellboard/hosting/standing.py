@@ -25,6 +25,7 @@ from ..core.request import TERMINAL, Answer, Choice, Part, Request, Sent, Went, 
 from ..core.session import Block, Run, Session
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of
+from ..witnesses.located import located
 from ..witnesses.proof import objection
 from ..witnesses.repository import main_of
 from .beside import Declined, Unheard
@@ -224,7 +225,8 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
         raise Declined(f"its request cannot be read: {why}{THERE}") from None
     if item is None or item.origin is None:
         raise Declined(f"its request was not kept{THERE}")
-    dialect, origin = dialect_of(s.agent), _within(origin_of(item.origin))
+    dialect, given = dialect_of(s.agent), origin_of(item.origin)
+    origin = _within(located(given, item.t) or given)
     request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
     if request is None:
         raise Declined(f"its request cannot be read{THERE}")

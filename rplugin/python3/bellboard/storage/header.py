@@ -7,6 +7,7 @@ payload, byte for byte:
     agent=claude                    the agent
     event=Stop                      the name of its hook
     pid=4711                        the process of the CLI, 0 if it is not known
+    start=122030                    when that started, if there is /proc: see `witnesses/located.py`
     pipe=4711.23                    a pipe in answers/ on which the hook waits, if it does
     TMUX_PANE=%3                    TMUX, TMUX_PANE, NVIM and the names in ENVIRONMENT below, if
                                     set; never any other, because others include tokens
@@ -57,6 +58,8 @@ def _read(header: bytes) -> tuple[str, dict[str, object], str]:
     origin: dict[str, object] = {"agent": records.get("agent", AGENT)}
     if (pid := decimal(records.get("pid", ""))) and pid < 1 << 31:
         origin["pid"] = pid
+    if decimal(start := records.get("start", "")) is not None:
+        origin["started"] = start
     if socket := records.get("TMUX", "").rsplit(",", 2)[0]:  # socket,pid,session
         origin["tmux"] = socket
     if pane := records.get("TMUX_PANE"):

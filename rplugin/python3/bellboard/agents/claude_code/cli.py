@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.events import AGENT
 from ...core.request import Sent, Went
 from ...core.session import Session
+from ...system.namespaces import innermost
 from ...system.processes import environment_of
 from ..cli import Cli, Means, Waiting, Witness
 from ..installing.place import HooksFile, below_home
@@ -55,8 +56,8 @@ class ClaudeCode(Cli):
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         own = config_of(environment_of(pid, (CONFIG, "HOME")))
         for config in dict.fromkeys((own, config_of(environ))):
-            record = state_of(config / "sessions", pid).record
-            if record is not None:
+            record = state_of(config / "sessions", innermost(pid)).record
+            if record is not None and record["pid"] == pid:
                 return str(record["sessionId"])
         return ""
 

@@ -23,6 +23,7 @@ from ....core.session import nameless
 from ....storage.spool import Refused, default_home
 from ....system import processes
 from ....system.files import is_file
+from ....system.namespaces import innermost
 from ....system.tmux import socket_in
 from .registry import CONFIG
 from .transcript import begun_in
@@ -141,7 +142,7 @@ class Search:
         sid = session_in(argv) or begun_in(kept, cwd, began, self._taken)
         socket = socket_in(env)
         is_new = began > self._now - GRACE
-        has_file = bool(kept) and is_file(Path(kept, "sessions", f"{pid}.json"))
+        has_file = bool(kept) and is_file(Path(kept, "sessions", f"{innermost(pid)}.json"))
         pane = env.get("TMUX_PANE", "")
         return Found(pid, started, tty, cwd, sid, config, is_new, has_file, socket, pane)
 

@@ -19,10 +19,12 @@ from ....core.finding import Finding
 from ....core.lenient import decimal, number_of
 from ....core.request import Went
 from ....system.files import decoded, names_in, read, status_of
-from ....system.processes import began_at, is_alive, owner_of, started_of
+from ....system.namespaces import innermost, known_as, space_of
+from ....system.processes import began_at, has_proc, is_alive, owner_of, started_of
 
 Record = dict[str, object]
 
+CHANGED: Final = "statusUpdatedAt"
 FLAG: Final = "spare"  # the only field that is true or false
 FIELDS: Final = (
     *("pid", "sessionId", "cwd", "status", "waitingFor", "statusUpdatedAt", "updatedAt"),
@@ -91,12 +93,12 @@ class Registry:
     @property
     def records(self) -> dict[int, Record]:
         """Return the last valid record of each process."""
-        return {pid: known.record for pid, known in self._reported.items()}
+        return {_pid_in(known.record): known.record for known in self._reported.values()}
 
     def directory_of(self, pid: int) -> str:
         """Return the config directory with the file of a process, or ""."""
-        known = self._reported.get(pid)
-        return str(known.directory.parent) if known else ""
+        known = (x for x in self._reported.values() if _pid_in(x.record) == pid)
+        return next((str(x.directory.parent) for x in known), "")
 
     def renew(self, generation: str) -> None:
         """Report everything again at the next check."""
@@ -146,11 +148,17 @@ class Registry:
         known = self._reported.get(pid)
         if record is None or (known is not None and _value(known.record) == _value(record)):
             return []
+        found = []
+        if known is not None and _pid_in(known.record) != _pid_in(record):
+            found = self._gone(now, known.directory, pid)  # of two containers, one has overwritten
         self._reported[pid] = _Reported(directory, record)
-        line = {"t": now, "registry": {"pid": pid, "record": record}}
-        # 2.1.119 gives no status time: a repeated status differs only in its time of writing.
-        since = "" if "statusUpdatedAt" in record else record.get("updatedAt", "")
-        return [Finding(line, f"registry {_value(record)} {since} {self._generation}")]
+        line = {"t": now, "registry": {"pid": _pid_in(record), "record": record}}
+        # What comes back with the same status time (2.1.119 gives none) differs only in its time of
+        # writing.
+        was = known.record.get(CHANGED) if known is not None else None
+        since = record.get("updatedAt", "") if record.get(CHANGED) == was else ""
+        found.append(Finding(line, f"registry {_value(record)} {since} {self._generation}"))
+        return found
 
     def remove(self, config_dir: str | Path) -> None:
         """Remove a config directory."""
@@ -183,7 +191,7 @@ class Registry:
         if known is None or known.directory != directory:
             return []
         del self._reported[pid]
-        line = {"t": now, "registry": {"pid": pid, "record": None}}
+        line = {"t": now, "registry": {"pid": _pid_in(known.record), "record": None}}
         return [Finding(line, f"registry gone {_value(known.record)} {self._generation}")]
 
 
@@ -214,7 +222,7 @@ def of_listing(known: Mapping[str, object], now: float) -> FileState:
 def went_on(directory: Path, pid: int, session_id: str, since: float) -> Went | None:
     """Return what a session file showed after `since`, once it no longer waits; before any hook."""
     try:
-        record = decoded(read(directory / f"{pid}.json", LIMIT)[0]) or {}
+        record = decoded(read(directory / f"{innermost(pid)}.json", LIMIT)[0]) or {}
     except OSError:
         return None
     at, status = number_of(record.get("statusUpdatedAt")) or 0.0, record.get("status", "waiting")
@@ -236,11 +244,32 @@ def state_of(directory: Path, pid: int) -> FileState:
     if record is None or (given or {}).get("pid", pid) != pid:
         # Half-written, or in a future format: keep the last valid value.
         return FileState(None, ODD, False)
-    why = _disowned(pid, record, status.st_mtime)
+    space = str((given or {}).get("pidDomain", ""))
+    outside = _outside(pid, space, str(record.get("procStart", "")), status.st_mtime)
+    why = _disowned(outside, record, status.st_mtime) if outside == pid else ""
+    why = why if outside else "its process is dead"
     if why:
         return FileState(None, why, True)
+    pid = outside
     record |= {"pid": pid, "procStart": started_of(pid) or record.get("procStart", "")}
     return FileState(record, "", False)
+
+
+def _outside(inner: int, space: str, started: str, written: float) -> int:
+    """Return which process wrote a file, if that knows itself by another pid than we do.
+
+    Either the file names its pid namespace (`linux:…:pid:[…]`; then 0 if there is none), or it says
+    when it started.
+    """
+    if not has_proc() or (started_of(inner) == started and not space):
+        return inner
+    if not space:
+        found = [p for p in known_as(inner, written) if started_of(p) == started]
+    elif space.endswith(space_of(inner) or "?"):
+        return inner
+    else:
+        found = [p for p in known_as(inner, written) if space.endswith(space_of(p) or "?")]
+    return found[0] if len(found) == 1 else 0 if space else inner
 
 
 def _kept(given: Mapping[str, object]) -> Record | None:
@@ -253,6 +282,12 @@ def _kept(given: Mapping[str, object]) -> Record | None:
         elif isinstance(value, int | float) and (field == FLAG or not isinstance(value, bool)):
             record[field] = value
     return record if is_id(record.get("sessionId")) else None
+
+
+def _pid_in(record: Record) -> int:
+    """Return the process of a record, which `state_of` has put there."""
+    pid = record["pid"]
+    return pid if isinstance(pid, int) else 0
 
 
 def _value(record: Record) -> str:
