@@ -157,11 +157,29 @@ def machines() -> list[dict[str, Any]]:
     ]
 
 
+def activity() -> list[dict[str, Any]]:
+    """Return sessions at work that are quiet, run a tool for long, or try again; and a limit."""
+    retry = {"detail": "attempt 7 of 10: 429 rate limit", "markers": ["retrying", "inferred"]}
+    make = {"tool": "Bash", "detail": "make test", "ran": 2410, "quiet": 2410}
+    limit = "5-hour limit · resets 3:48pm (UTC)"
+    return [
+        session("error", "limit", ago=130, project="infra", branch="main", detail=limit),
+        session("working", "quiet", ago=2000, project="api", branch="users", quiet=1930),
+        session("working", "tool", ago=2500, project="api", branch="cache", **make),
+        session("working", "retry", ago=190, project="web", branch="fix/login", **retry),
+        session("working", "busy", ago=20, project="web", branch="main", tool="Edit", ran=5),
+    ]
+
+
 def dated(session: dict[str, Any], now: float) -> dict[str, Any]:
     """Return a session with times relative to that time."""
     rest = {"hidden": False, "markers": [], **session}
     if "down" in rest:
         rest |= {"link_since": now - rest.pop("down"), "markers": ["stale"]}
+    if "quiet" in rest:
+        rest |= {"quiet_since": now - rest.pop("quiet"), "markers": ["quiet"]}
+    if "ran" in rest:
+        rest |= {"tool_since": now - rest.pop("ran")}
     return worded({"since": now - rest.pop("ago"), **rest})
 
 

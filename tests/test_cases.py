@@ -44,6 +44,8 @@ def verify(case: Line, changes: list[Line], final: list[Line]) -> None:
             assert listed[wanted]["hidden"]
         elif kind == "detail":  # this and the next in the project's own cases only
             assert listed[first]["detail"] == wanted
+        elif kind == "quiet_since":
+            assert listed[first]["quiet_since"] == wanted
         elif kind == "markers":
             assert listed[first]["markers"] == wanted
         else:

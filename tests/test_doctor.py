@@ -266,7 +266,7 @@ def test_running_versions_are_listed_with_their_abilities(claude: Agents, home: 
     old = "version 2.1.76 or a little later: 1 session"
     assert {"version 2.1.328: 1 session", old} <= set(facts)
     assert "Esc before any output: at once (session file)" in facts
-    assert "2.1.76: Esc before any output: never; marked stale after 10 minutes" in facts
+    assert "2.1.76: Esc before any output: never; marked as quiet after 10 minutes" in facts
     assert "2.1.76: killed processes: at once (processes)" not in facts
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rig.fixtures import Editors, Screens
-from sample import QUIET, Host, blocked, house, session
+from sample import QUIET, Host, activity, blocked, house, session
 
 pytestmark = pytest.mark.screen
 
@@ -74,6 +74,23 @@ def test_the_board_groups_by_repository_and_unfolds(
     screen.matches(editor, f"board-{columns}")
     editor.press("<Tab>")
     screen.matches(editor, f"board-{columns}-unfolded")
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_the_board_says_what_is_quiet_and_since_when(
+    nvim: Editors, screen: Screens, columns: int
+) -> None:
+    """Its icon rests; a tool that has run all the time is named, and is no alarm."""
+    config = {**QUIET, "float": {"enabled": False}, "statusline": {"width": 80}}
+    editor = nvim(config=config, columns=columns, lines=16)
+    Host(editor).push(*activity())
+    editor.command("execute 'ClaudeSessions board' | only")
+    screen.matches(editor, f"board-activity-{columns}")
+    assert editor.screen.groups_of("* users")[0] == "Comment"
+    assert editor.lua("return vim.g.bellboard_status") == "x1 *4 (1 quiet)"
+    assert "quiet 32m" in editor.lua("return require('bellboard').statusline({ sessions = true })")
+    editor.command("ClaudeSessions pick")
+    editor.shows("quiet 32m  working")
 
 
 COLUMNS = "vim.o.statuscolumn, vim.o.colorcolumn, vim.o.cursorcolumn = '%s%=%l │ ', '20', true"

@@ -18,7 +18,7 @@ from bellboard.screen import history, terminal
 from bellboard.screen.styled import Text
 from bellboard.storage.history import Logged
 from examples import examples
-from sample import dated, house
+from sample import activity, dated, house
 
 NOW = 1_800_000_000.0
 SCREENS = Path(__file__).parent / "screens"
@@ -101,6 +101,26 @@ def test_the_table_matches_the_recorded_screen(
     if request.config.getoption("--update-screens"):
         picture.write_text(shown)
     assert shown == picture.read_text()
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("columns", [60, 120])
+def test_the_table_says_what_is_quiet_and_since_when(
+    columns: int, request: pytest.FixtureRequest
+) -> None:
+    """And which tool has run for how long; what tries again, and a limit, are in its words."""
+    picture = SCREENS / f"cli-activity-{columns}.txt"
+    shown = "\n".join(lines_of([dated(p, NOW) for p in activity()], columns)) + "\n"
+    if request.config.getoption("--update-screens"):
+        picture.write_text(shown)
+    assert shown == picture.read_text()
+
+
+@pytest.mark.pure
+def test_a_status_bar_counts_what_is_quiet() -> None:
+    """Not a session whose tool has run all the time."""
+    shown = [dated(p, NOW) for p in activity()]
+    assert bar.status_text(shown, NOW) == "x1 *4 (1 quiet)"
 
 
 @pytest.mark.pure

@@ -217,7 +217,7 @@ def test_interrupts_denials_retries_and_errors_are_found(path: Path, followed: T
     found = events(added(followed, 1.0))
     expected = ["interrupt", "said denial", "said denial", "said retry", "said error"]
     assert expected == [event.kind for event in found]
-    assert ("retry 2 of 10", "API Error: 529 overloaded") == (found[3].detail, found[4].error)
+    assert ("attempt 2 of 10", "API Error: 529 overloaded") == (found[3].detail, found[4].error)
 
 
 def test_a_partial_last_line_waits(path: Path, followed: Transcripts) -> None:

@@ -40,7 +40,9 @@
 ---@field asked_at? number when it asked what it asks
 ---@field request? string id of the request that it waits for
 ---@field tool? string
----@field markers? string[] unseen interrupted compacting scheduled retrying parked stale inferred
+---@field tool_since? number when that tool began
+---@field quiet_since? number its last own event, if it works and that was long ago
+---@field markers? string[] unseen interrupted compacting scheduled retrying parked quiet stale …
 ---@field hidden? boolean
 ---@field title? string
 ---@field label? string
@@ -63,7 +65,7 @@
 ---@field pane? string its tmux pane
 ---@field nvim? string address of the Neovim it runs in
 ---@field kitty? string socket of the kitty it runs in
----@field blind? boolean only its screen shows its status
+---@field blind? boolean its screen is to be read: nothing else shows what it does, or waits for
 ---@field title_tells? boolean the title of its terminal says what it does
 ---@field name? string given by the user
 ---@field parent? string session that it works for

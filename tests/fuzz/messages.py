@@ -177,7 +177,7 @@ OPTIONS: dict[str, Any] = {
     "settle": 0.25,
     "dwell": 1.0,
     "grace": 15.0,
-    "stale": 600.0,
+    "quiet": 600.0,
     "team": 15.0,
     "forget": 86400.0,
     "prompts": 0,

@@ -241,8 +241,9 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def _send(self, turn: Turn | Failure, asked: dict[str, Any]) -> None:
         if isinstance(turn, Failure):
-            headers = {"retry-after": str(turn.retry_after)} if turn.retry_after else {}
-            self._answer(turn.status, _error(turn.type), headers)
+            after = {"retry-after": str(turn.retry_after)} if turn.retry_after else {}
+            error = _error(turn.type, turn.message)
+            self._answer(turn.status, error, {**after, **dict(turn.headers)})
             return
         text = json.dumps(asked)
         cwd = re.search(r"[Ww]orking directory: ([^\n\\\"]+)", text)
@@ -285,8 +286,8 @@ class _Conversation(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
 
-def _error(kind: str) -> dict[str, Any]:
-    return {"type": "error", "error": {"type": kind, "message": f"fake {kind}"}}
+def _error(kind: str, message: str = "") -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message or f"fake {kind}"}}
 
 
 def main() -> None:

@@ -47,6 +47,8 @@ class Failure:
     type: str
     retry_after: int | None = None
     times: int = 0
+    message: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 Scenario = tuple[Turn | Failure, ...]

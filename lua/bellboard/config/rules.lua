@@ -18,7 +18,7 @@ local MEANT = { done = 'completed', failed = 'error', waiting = 'blocked', busy 
 -- stylua: ignore
 local SECONDS = {
   'hold', 'settle', 'swap', 'outweigh', 'dwell', 'grace', 'late', 'report', 'hooks', 'compaction',
-  'fresh', 'silence', 'stale', 'team', 'forget', 'prompts',
+  'fresh', 'silence', 'quiet', 'team', 'forget', 'prompts',
 }
 
 local MOST = 1000000000 -- of any number: fits where Neovim takes an integer

@@ -45,6 +45,16 @@ local FIXED = 2 + 5 + 2 -- icon, age and the blanks after it
 local PLACE = 20 -- maximum width of where it runs
 local LEAST = 12 -- for the question; if there is less, the place is dropped
 
+--- What it asks or does, after what may be old or quiet about it.
+---@param session bellboard.Session
+---@return string
+local function asks_of(session)
+  local old = age.outdated(session)
+  local still = old ~= '' and old or age.quiet(session)
+  local asks = texts_of(session).asks
+  return still ~= '' and still .. '  ' .. asks or asks
+end
+
 --- Columns no wider than their contents. Age and place come first, so that they are not cut off at
 --- the right; the question gets the remaining width, and the title the rest.
 ---@param all bellboard.Session[]
@@ -55,7 +65,9 @@ M.layout = function(all, width)
   for _, session in ipairs(all) do
     local texts = texts_of(session)
     for field, before in pairs(most) do
-      local text = field == 'place' and place.of(session) or texts[field]
+      local text = field == 'place' and place.of(session)
+        or field == 'asks' and asks_of(session)
+        or texts[field]
       most[field] = math.max(before, cells.width(text))
     end
   end
@@ -84,8 +96,7 @@ M.columns = function(session, layout)
   local texts = texts_of(session)
   local at = layout.place > 0 and cells.fit(place.of(session), layout.place) .. '  ' or ''
   local title = layout.title > 0 and '  ' .. cells.cut(texts.title, layout.title) or ''
-  local old = age.outdated(session)
-  local asks = old ~= '' and old .. '  ' .. texts.asks or texts.asks
+  local old, asks = age.outdated(session), asks_of(session)
   local chunks = {
     { cells.fit(style.icon(session), 2), style.group(session) },
     { cells.fit(age.of(session.since), 4, true) .. '  ', 'BellboardDim' },
@@ -128,6 +139,7 @@ M.words = function(session)
     session.machine or '',
     words.label,
     age.outdated(session),
+    age.quiet(session),
     table.concat(session.markers or {}, ' '),
   }, ' ')
 end

@@ -86,4 +86,16 @@ M.outdated = function(session)
   return session.link_since and 'stale ' .. M.of(session.link_since) or ''
 end
 
+--- Since when a session has reported nothing, as `quiet 32m`; if a tool runs, for how long, as
+--- `running 40m`. Empty if it reports what it does.
+---@param session bellboard.Session
+---@return string
+M.quiet = function(session)
+  if not session.quiet_since then
+    return ''
+  end
+  local tool = session.tool_since
+  return tool and 'running ' .. M.of(tool) or 'quiet ' .. M.of(session.quiet_since)
+end
+
 return M

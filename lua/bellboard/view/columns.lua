@@ -137,6 +137,7 @@ local function notes(session, room)
     end
   end
   add(age.outdated(session), 'BellboardDim')
+  add(age.quiet(session), 'BellboardDim')
   add(words.label ~= '' and ('[%s]'):format(words.label) or '', style.label_group(session))
   add(sessions.mixed() and words.agent or '', 'BellboardDim')
   add(words.progress, 'BellboardDim')

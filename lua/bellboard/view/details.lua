@@ -55,6 +55,12 @@ local function state(session, add)
   if #(session.markers or {}) > 0 then
     add('markers', table.concat(session.markers, ', '))
   end
+  if session.quiet_since then
+    add('quiet', 'for ' .. age.of(session.quiet_since))
+  end
+  if session.tool_since then
+    add('tool', ('%s for %s'):format(session.tool or '', age.of(session.tool_since)))
+  end
   local left = age.left(session.snoozed_until)
   if left ~= '' then
     add('snoozed', 'for ' .. left)

@@ -32,6 +32,7 @@ local function texts_of(session)
         words.icon,
         session.needs_you and 'needs you' or '',
         session.link_since and 'stale' or '',
+        session.quiet_since and 'quiet' or '',
         words.notes
       ),
       repository = join(words.repository, words.project),

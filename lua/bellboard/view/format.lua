@@ -36,6 +36,7 @@ local fields = {
     return session.status == 'blocked' and M.waits(session.since) or ''
   end,
   stale = age.outdated,
+  quiet = age.quiet,
   age = function(session)
     return age.of(session.since)
   end,

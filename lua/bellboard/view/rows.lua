@@ -49,6 +49,7 @@ local function lines_of(session, widths, mixed, choice)
     age.of(session.since),
     age.left(session.snoozed_until),
     age.outdated(session),
+    age.quiet(session),
     widths.places[session] or '',
     style.group(session),
     widths.key,

@@ -85,6 +85,13 @@ local function count_items(status, count)
   return counted[key]
 end
 
+--- How many of those at work are quiet.
+---@return bellboard.Item[]
+local function quiet_items()
+  local quiet = #vim.tbl_filter(style.is_quiet, sessions.list())
+  return quiet > 0 and { { (' (%d quiet)'):format(quiet), 'BellboardQuiet' } } or {}
+end
+
 ---@type table<bellboard.Layout, fun(): bellboard.Item[]>
 local layouts = {}
 
@@ -100,6 +107,9 @@ layouts.counts = function()
         rest[#rest + 1] = { ' ' }
       end
       vim.list_extend(rest, count_items(status, count))
+      if status == 'working' then
+        vim.list_extend(rest, quiet_items())
+      end
     end
   end
   if not blocked then

@@ -19,6 +19,7 @@ M.highlights = {
   BellboardWorking = 'DiagnosticInfo',
   BellboardBackground = 'DiagnosticHint',
   BellboardIdle = 'Comment',
+  BellboardQuiet = 'Comment',
   BellboardStale = 'NonText',
   BellboardRepository = 'Title',
   BellboardMarked = 'WarningMsg',
@@ -85,6 +86,13 @@ M.icon = function(session)
   return M.icon_named(session.words.icon)
 end
 
+--- Whether a session works, has reported nothing for a long time, and no tool explains that.
+---@param session bellboard.Session
+---@return boolean
+M.is_quiet = function(session)
+  return session.quiet_since ~= nil and session.tool_since == nil
+end
+
 --- The highlight group of a status.
 ---@param status bellboard.Status
 ---@return string
@@ -95,7 +103,11 @@ end
 ---@param session bellboard.Session
 ---@return string
 M.group = function(session)
-  return session.link_since and 'BellboardStale' or M.group_of(session.status)
+  if session.link_since then
+    return 'BellboardStale'
+  end
+  local quiet = M.is_quiet(session) and not sessions.stale()
+  return quiet and 'BellboardQuiet' or M.group_of(session.status)
 end
 
 --- The same text in one quiet colour: what it says may be old.

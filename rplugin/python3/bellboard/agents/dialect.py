@@ -122,6 +122,10 @@ class Dialect(ABC):
         """Return whether to skip a line of a transcript undecoded."""
         return False
 
+    def head_of(self, raw: bytes) -> Facts | None:
+        """Return the entry in a line of a transcript of which only the head may be read."""
+        return None
+
     def log_of(self, name: str, latest: str) -> str:
         """Return the session of a recorded log that no hook named; `latest`: the newest session."""
         return ""

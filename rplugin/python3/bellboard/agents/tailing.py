@@ -32,6 +32,7 @@ MARK: Final = 64  # bytes before the offset that identify the file
 KEPT: Final = 512  # offsets to remember of transcripts that are not followed now
 APART: Final = 1e-6  # seconds between the clocks of lines read at once, which keeps their order
 MOST: Final = 200  # entries to report of those read at once: each becomes a file of the spool
+TRIED: Final = 2  # requests to the model: the second one is a retry if nothing came between
 LATEST: Final = 6  # entries that show the state of a turn: a tool, its result, an end
 
 
@@ -168,8 +169,9 @@ class Tail:
     def _read(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:
         clock = now
         for offset, raw in self._lines(fd):
-            given = None if (noise := self._dialect.is_noise(raw)) else decoded(raw)
-            self._odd += given is None and not noise
+            if (given := self._dialect.head_of(raw)) is None:
+                given = None if (noise := self._dialect.is_noise(raw)) else decoded(raw)
+                self._odd += given is None and not noise
             if given is None:
                 continue
             event = event_of(self._dialect, self._session_id, given, clock)
@@ -246,5 +248,7 @@ def gist(events: Sequence[Event], since: float) -> Iterator[int]:
         for fact in ("prompt", "model", "message", "reviewer", "headless"):
             if getattr(event, fact):
                 last[fact] = n
-    deciding = [n for n, e in enumerate(events) if e.kind != "note" and e.t > since][-LATEST:]
-    yield from sorted({*last.values(), *deciding})
+    news = [n for n, e in enumerate(events) if e.kind != "note" and e.t > since]
+    attempts = [n for n in news if events[n].kind == "said attempt"]
+    deciding = [n for n in news if n not in attempts]
+    yield from sorted({*last.values(), *deciding[-LATEST:], *attempts[-TRIED:]})

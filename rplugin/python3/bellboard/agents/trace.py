@@ -8,7 +8,7 @@ from typing import Any
 from ..core.board import Board
 from ..core.events import Event
 from ..core.ledger import Folded, Transition
-from ..core.session import is_hidden, is_listed, markers_of, question_of, status_of
+from ..core.session import heard_of, is_hidden, is_listed, markers_of, question_of, status_of
 from .recorded import Recorded
 
 
@@ -51,7 +51,8 @@ def final_line(board: Board) -> dict[str, Any]:
                 "since": s.since,
                 "hidden": is_hidden(s),
                 "markers": markers_of(s, status_of(s), question_of(s), is_hidden(s)),
-                "detail": q.detail if (q := question_of(s)) else s.error,
+                "detail": q.detail if (q := question_of(s)) else s.error or s.retrying,
+                "quiet_since": heard_of(s) if s.quiet else 0.0,
                 "tasks_done": s.tasks_done,
                 "prompt": s.prompt,
             }

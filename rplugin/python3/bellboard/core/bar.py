@@ -12,7 +12,7 @@ from typing import Final
 
 from .cells import cut, width
 from .published import Published
-from .words import ICONS, age, doing, icon_name, project
+from .words import ICONS, age, doing, icon_name, is_quiet, project
 
 ROOM: Final = 60  # cells: a third of a status bar
 NAME_ROOM: Final = 16  # cells of it for the session's name
@@ -36,12 +36,18 @@ def status_text(
 ) -> str:
     """Return one line: what is blocked (with the question, if only one is) and counts of the rest.
 
-    !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3
+    !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3 (1 quiet)
     """
     sessions = list(sessions)
     tallied = tally(sessions, icons)
     heads = " ".join(f"{sign}{n}" for sign, status, n in tallied if status == "blocked")
-    rest = [f"{sign}{n}" for sign, status, n in tallied if status not in ("blocked", "idle")]
+    still = sum(is_quiet(p) and not p["hidden"] for p in sessions)
+    quiet = {"working": f" ({still} quiet)"} if still else {}
+    rest = [
+        f"{sign}{n}{quiet.get(status, '')}"
+        for sign, status, n in tallied
+        if status not in ("blocked", "idle")
+    ]
     if not heads:  # idle sessions only show if there are no others
         return " ".join(rest or [f"{sign}{n}" for sign, _, n in tallied])
     blocked = [p for p in sessions if p["status"] == "blocked" and not p["hidden"]]

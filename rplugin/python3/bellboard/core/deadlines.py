@@ -16,7 +16,7 @@ from .events import Event
 from .front import take_up
 from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
-from .session import ABSENT, Block, Process, Run, Session, oldest, says, status_of
+from .session import ABSENT, Block, Process, Run, Session, heard_of, oldest, says, status_of
 
 NEVER: Final = float("inf")  # never falls due
 
@@ -30,6 +30,7 @@ class Deadline(Struct, order=True, frozen=True, gc=False):
     tool: str = ""
 
 
+SILENT: Final = 30.0  # seconds in which a model usually says something, and the next attempt begins
 CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # the tools that auto mode checks
 UNSEEN: Final = frozenset({"completed", "error"})  # always unseen; looking clears them
 STOOD: Final = "registry stood"  # becomes the kind for the value
@@ -40,8 +41,8 @@ BY_TIME: Final = frozenset(
     (
         *("registry busy", "registry idle", "registry waiting", "registry shell"),
         *("registry dialog", "registry silent", "question stood", "report overdue", "looked at"),
-        *("compaction quiet", "approval overdue", "long silent", "team over", "proof overdue"),
-        *("transcript quiet", "process unknown"),
+        *("compaction quiet", "approval overdue", "silent", "long silent", "team over"),
+        *("transcript quiet", "process unknown", "proof overdue"),
     )
 )
 
@@ -81,8 +82,10 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
             found.append(Deadline(p.at + o.settle, STOOD, run.pid))
     if status == "working":
         said = p.says if p is not None else ""
-        if not run.stale and said != "busy":
-            found.append(Deadline(s.last + o.stale, "long silent", run.pid))
+        if not (run.silent or run.quiet):
+            found.append(Deadline(heard_of(run) + SILENT, "silent", run.pid))
+        if not run.quiet:
+            found.append(Deadline(heard_of(run) + o.quiet, "long silent", run.pid))
         if (o.approval or (run.unchecked and asks_unheard(s, run))) and not run.blocks:
             found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"
@@ -162,12 +165,14 @@ def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
         and s.aside is old.aside
         and s.since == old.since
         and s.last >= old.last
+        and s.news >= old.news
         and s.held_until == old.held_until
         and s.compacting == old.compacting
         and s.trusted_until == old.trusted_until
         and s.viewers is old.viewers
         and s.unseen == old.unseen
-        and s.stale == old.stale
+        and s.silent == old.silent
+        and s.quiet == old.quiet
         and s.team_over == old.team_over
         and s.hooked
         and old.hooked

@@ -42,6 +42,11 @@ REKEYED: Final = 10.0  # seconds after its end in which a session can continue u
 TAKEN_OVER: Final = "taken over"  # the end of a session whose terminal another one has now
 MOST_PREVIOUS: Final = 20
 MOST_EDITED: Final = 8
+#: What others find out about a session, besides hooks. Notes in a transcript repeat what is known;
+#: a session file says when its status began.
+NO_WORD: Final = frozenset({"note", "registry", "process gone", "pane gone"})
+#: What besides shows no progress of its main thread.
+NO_MOVE: Final = NO_WORD | {"said attempt", "said retry", "screen busy", "screen idle"}
 RESUMED: Final = frozenset({"resume", "fork"})  # how a start says that it continues another
 
 
@@ -96,12 +101,19 @@ def pane_tty(records: Records, s: Session) -> str:
     return records.ledger.panes.get(f"{s.tmux}\n{s.pane}", "") if s.pane else ""
 
 
+def speak(run: Run, t: float) -> None:
+    """Note that a run has reported something of its own."""
+    if t > run.news:
+        run.news, run.silent, run.quiet = t, False, False
+
+
 def absorb(s: Session, e: Event) -> None:
     """Store the facts of an event that no rule needs."""
     from_hook = e.from_hook
     if e.t > s.last:
         s.last = e.t
-    s.stale = False
+    if from_hook or e.kind not in NO_WORD:
+        speak(s, e.at if e.kind.startswith("screen") else e.t)
     if from_hook and e.t >= s.hook_at:
         s.hook, s.hook_at = e.name, e.t
     if e.file:
@@ -111,6 +123,8 @@ def absorb(s: Session, e: Event) -> None:
         return
     if from_hook and e.clock > s.heard:
         s.heard = e.clock
+    if e.t > s.moved and (from_hook or e.kind not in NO_MOVE):
+        s.moved = e.t
     if e.cwd:
         s.cwd = e.cwd
     if e.transcript:

@@ -98,6 +98,7 @@ said error       | .       | amend     | fail      | fail      | .         | .  
 said failure     | .       | amend     | fail_late | fail_late | fail_late | .         | .          | fail_late
 said cancel      | .       | amend     | esc_late  | esc_late  | esc_late  | .         | .          | esc_late
 said refusal     | .       | .         | reject    | reject    | .         | .         | .          | reject
+said attempt     | .       | .         | attempt   | .         | .         | .         | .          | attempt
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 
 screen busy      | .       | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy  | seen_busy
@@ -130,6 +131,7 @@ report overdue   | .       | .         | give_up   | give_up   | .         | .  
 looked at        | .       | .         | .         | .         | clear     | clear     | clear      | .
 compaction quiet | .       | .         | compacted | compacted | .         | .         | .          | .
 approval overdue | .       | .         | suspect   | .         | .         | .         | .          | .
+silent           | .       | .         | listen    | .         | .         | .         | .          | .
 long silent      | .       | .         | fade      | .         | .         | .         | .          | .
 team over        | .       | disband   | disband   | disband   | disband   | disband   | disband    | disband
 proof overdue    | .       | .         | doubt     | doubt     | .         | .         | .          | .
@@ -169,6 +171,7 @@ NOTHING: Final = {
     "said failure": "no turn is running",
     "said cancel": "no turn is running",
     "said refusal": "no turn is running",
+    "said attempt": "no turn is running",
     "said retry": "no turn is running",
     "jump": "there is nothing to clear",
     "restart": "the status cannot have changed meanwhile",

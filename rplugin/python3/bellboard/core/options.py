@@ -27,7 +27,7 @@ class Options(Struct, frozen=True):
     compaction: float = 60.0  # without news for this long, a compaction counts as over
     fresh: float = 30.0  # a younger record is trusted when a host starts again
     silence: float = 15.0  # a turn known only by its transcript ends after this long without news
-    stale: float = 600.0  # silence of a working session; a tool may run for ten minutes
+    quiet: float = 600.0  # a working session without news for this long is marked
     team: float = 15.0  # how long to keep a team after its last member ended
     forget: float = 86400.0  # when to drop a session whose process is unknown
     prompts: int = 0  # prompts of a live session to keep; none by default: they are private
@@ -52,6 +52,7 @@ def options_of(settings: Mapping[str, Any], base: Options) -> Options:
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         flat.update(value if key == "clear" and isinstance(value, dict) else {key: value})
+    flat.setdefault("quiet", flat.get("stale"))  # as hosts of older versions call it
     changed: dict[str, Any] = {
         k: type(getattr(base, k))(v)
         for k, v in flat.items()

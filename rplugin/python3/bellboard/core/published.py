@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from .detail import line
-from .rules.steps import is_blind
+from .rules.steps import needs_screen
 from .session import (
     ABSENT,
     URGENCY,
@@ -18,6 +18,8 @@ from .session import (
     Block,
     Session,
     Shell,
+    Tool,
+    heard_of,
     is_hidden,
     is_listed,
     markers_of,
@@ -35,20 +37,23 @@ def publish(s: Session) -> Published:
     if s.machine:
         return _publish_far(s)
     status, question, hidden = status_of(s), question_of(s), is_hidden(s)
-    mine = [t for t in s.tools.values() if not t.agent]
-    tool = max(mine, key=lambda t: t.since) if mine else None
+    tool, kind, tool_name, detail, begun = tool_of(s), "", "", "", 0.0
     if question:
         kind, tool_name, detail = question.asks, question.tool, question.detail
     elif status == "working" and (held := waiting_for_hook(s)):
-        kind, tool_name, detail = "", held.tool, f"waits for a hook: {held.detail}".rstrip(": ")
+        tool_name, detail = held.tool, f"waits for a hook: {held.detail}".rstrip(": ")
+        begun = held.since
     elif status == "working" and not s.retrying:
-        kind, tool_name, detail = "", tool.name if tool else "", tool.detail if tool else ""
+        if tool is not None:
+            tool_name, detail, begun = tool.name, tool.detail, tool.since
     else:
-        kind, tool_name, detail = "", "", s.error or s.retrying
+        detail = s.error or s.retrying
     known: Published = {
         "kind": kind,
         "tool": tool_name,
         "detail": detail,
+        "tool_since": begun if tool_name else 0.0,
+        "quiet_since": heard_of(s) if s.quiet and status == "working" else 0.0,
         "asked_at": question.since if question else 0.0,
         "request": question.request if question else "",
         "title": s.title,
@@ -64,7 +69,7 @@ def publish(s: Session) -> Published:
         "pane": s.pane,
         "nvim": "" if owns_pane(s) else s.nvim,  # inherited, if it has a pane of its own
         "kitty": s.kitty if s.tty and not (s.nvim or s.pane) else "",  # else it may be inherited
-        "blind": bool(s.tty) and is_blind(s),
+        "blind": bool(s.tty) and needs_screen(s),
         "job": s.job,
         "terminal_program": s.terminal_program,
         "ssh": s.ssh,
@@ -124,6 +129,14 @@ def _publish_far(s: Session) -> Published:
         "urgency": URGENCY[status],
         "updated": s.last,
     }
+
+
+def tool_of(s: Session) -> Tool | None:
+    """Return the newest tool of its main thread; if it is quiet, the one that has run longest."""
+    mine = [t for t in s.tools.values() if not t.agent]
+    if s.quiet:
+        return min(mine or s.tools.values(), key=lambda t: t.since, default=None)
+    return max(mine, key=lambda t: t.since, default=None)
 
 
 def waiting_for_hook(s: Session) -> Block | None:

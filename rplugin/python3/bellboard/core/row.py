@@ -68,6 +68,8 @@ class Row(Struct, frozen=True, omit_defaults=True, gc=False):
     kind: str = ""
     tool: str = ""
     detail: str = ""
+    tool_since: float = 0.0
+    quiet_since: float = 0.0
     asked_at: float = 0.0
     request: str = ""
     name: str = ""
@@ -124,6 +126,8 @@ def row_of(given: object) -> Row | None:
         kind=text_in(given, "kind", WORD),
         tool=text_in(given, "tool"),
         detail=text_in(given, "detail"),
+        tool_since=time_in(given, "tool_since"),
+        quiet_since=time_in(given, "quiet_since"),
         asked_at=time_in(given, "asked_at"),
         request=id_of(given.get("request")),
         name=text_in(given, "name"),

@@ -126,12 +126,14 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     unseen: bool = False  # for background; completed and error are always unseen
     interrupted: bool = False
     presumed: bool = False  # how its turn ended: it came to rest, and no Stop had been reported
-    retrying: str = ""
+    retrying: str = ""  # which attempt of how many, as far as that is known
+    read_retry: bool = False  # only a screen shows that
     compacting: float = 0.0  # the newest event during the compaction
     inferred: bool = False
     screen: str = ""  # what its screen last showed, if needed: idle | busy | waiting
     watched: float = 0.0  # when it showed that
-    stale: bool = False  # working, but silent for a long time
+    silent: bool = False  # working, but has reported nothing for a while
+    quiet: bool = False  # working, but has reported nothing for a long time
     error: str = ""
     # times and ids that rules compare events with
     began: float = 0.0  # the newest prompt
@@ -157,6 +159,10 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have reported
     heard: float = 0.0  # when its main thread's newest hook became known
+    news: float = 0.0  # the newest event of its own, and not of those who look at it
+    moved: float = 0.0  # the newest event of its main thread, besides requests to the model
+    tried: float = 0.0  # the newest request to the model
+    tries: int = 0  # how many before that, of which nothing came
     recent: dict[int, float] = {}  # recent events, to recognize duplicates
     # what is running
     tools: dict[str, Tool] = {}
@@ -197,7 +203,7 @@ class Session(Run, omit_defaults=True, gc=False):
     processes: dict[int, Process] = {}
     aside: dict[int, Run] = {}  # process → a run that is less urgent than the shown one
     left: dict[int, float] = {}  # process that ended while another had the session → when
-    last: float = 0.0  # the newest evidence of any kind
+    last: float = 0.0  # the newest evidence of any kind; `news` of a run is its own word alone
     hook: str = ""  # the newest hook event
     hook_at: float = 0.0
     edited: dict[str, float] = {}  # files that its tools changed last, and when
@@ -236,6 +242,7 @@ class Session(Run, omit_defaults=True, gc=False):
     machine: str = ""
     row: dict[str, Any] = {}  # see row.py
     told: str = ""  # the cursor of the newest row
+    stale: bool = False  # that machine cannot be followed
     link_why: str = ""  # why that machine cannot be followed, while it is stale
     link_since: float = 0.0  # since when
 
@@ -303,6 +310,16 @@ def is_hidden(s: Session) -> bool:
     return s.teammate or (in_worktree and not s.nvim)
 
 
+def is_read_retry(run: Run) -> bool:
+    """Return whether only its screen shows which attempt it makes."""
+    return run.read_retry and bool(run.retrying)
+
+
+def heard_of(run: Run) -> float:
+    """Return when a run last reported something of its own, or its status began."""
+    return max(run.news, run.since)
+
+
 def question_of(run: Run) -> Block | None:
     """Return the question that has waited longest."""
     return oldest(b for b in run.blocks.values() if b.shown) if run.blocks else None
@@ -340,8 +357,9 @@ def markers_of(s: Session, status: str, question: Block | None, hidden: bool) ->
         "scheduled": s.wakeups > 0,
         "retrying": bool(s.retrying),
         "parked": s.parked,
-        "stale": s.stale,
-        "inferred": s.inferred or bool(question and question.inferred),
+        "quiet": s.quiet and status == "working",
+        "stale": s.stale and bool(s.machine),
+        "inferred": s.inferred or is_read_retry(s) or bool(question and question.inferred),
         "hidden": hidden,
     }
     return [name for name, is_so in marks.items() if is_so]

@@ -11,7 +11,7 @@ from . import machine
 from .deadlines import registry_event
 from .events import AHEAD, LIVE, Event
 from .front import runs_of, take_up
-from .identity import absorb, inherit, is_refuted, set_place
+from .identity import absorb, inherit, is_refuted, set_place, speak
 from .ledger import TOMBSTONE, UNKNOWN, Changed, Folded, Step, noted, refused
 from .records import Records
 from .rules.steps import MOVES_ON
@@ -64,6 +64,8 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     absorb(s, e)
     was = published_status(s)
     take_up(s, pid)
+    if says_more(e, known, value):
+        speak(s, value.at)
     if s.turn == ABSENT and not is_over:
         if known is None:  # otherwise its terminal may already be known
             set_place(s, e.origin, begins=True)
@@ -78,6 +80,12 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     if value.stood and not (known and known.stood and known.at == value.at):
         verdict = machine.apply(s, registry_event(s, value, e.clock), records.options)
     yield Changed(s, old, was, verdict)
+
+
+def says_more(e: Event, known: Process | None, value: Process) -> bool:
+    """Return whether the CLI has reported something: what a new host reads first is older."""
+    before = (known.says, known.asks, known.at) if known is not None else ("", "", 0.0)
+    return (value.says, value.asks, value.at) != before and (e.at < e.t or bool(before[0]))
 
 
 def moved_on(s: Session, pid: int) -> Session:

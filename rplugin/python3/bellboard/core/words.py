@@ -203,6 +203,22 @@ def outdated(p: Published, now: float) -> str:
     return f"stale {age(since, now)}" if since else ""
 
 
+def is_quiet(p: Published) -> bool:
+    """Return whether it works, has reported nothing for a long time, and no tool explains that."""
+    return bool(p.get("quiet_since")) and not p.get("tool_since")
+
+
+def quiet(p: Published, now: float) -> str:
+    """Return since when it has reported nothing, as `quiet 32m`; "" if it does.
+
+    If a tool runs, return for how long, as `running 40m`: the tool need not report anything.
+    """
+    since, tool = p.get("quiet_since"), p.get("tool_since")
+    if not since:
+        return ""
+    return f"running {age(tool, now)}" if tool else f"quiet {age(since, now)}"
+
+
 def model(p: Published) -> str:
     """Return its model, its mode, and how much of the context is in use."""
     context = p.get("context") or 0

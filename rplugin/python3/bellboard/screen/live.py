@@ -99,7 +99,12 @@ class Live:
             self.screen.paint(lines)
         if self._timer:
             self._timer.cancel()
-        moments = [words.age_changes(p["since"], now) for p in self._sessions.values()]
+        moments = [
+            words.age_changes(p[key], now)
+            for p in self._sessions.values()
+            for key in ("since", "quiet_since", "tool_since")
+            if p.get(key)
+        ]
         if moments and self._loop is not None:
             wait = max(0.05, min(moments) - now)
             self._timer = self._loop.call_later(wait, self._draw)

@@ -161,7 +161,8 @@ def rows(
     lines = []
     for p, row in zip(shown, cells, strict=True):
         line = Text(" ")
-        colour = "dim" if p.get("link_since") else COLOURS[p["status"]]
+        is_dim = p.get("link_since") or words.is_quiet(p)
+        colour = "dim" if is_dim else COLOURS[p["status"]]
         line.append(row["icon"] + " " * (space - width(row["icon"])), colour)
         for column, room in widths.items():
             text = cut(row[column], room)
@@ -184,7 +185,8 @@ def _row(p: Published, now: float, columns: int, mixed: bool) -> dict[str, str]:
     snoozed = f"snoozed {words.age(0.0, left)}" if left > 0 else ""
     agent = plain(p.get("agent")) if mixed else ""
     old = words.outdated(p, now)
-    marks = (f"[{label}]" if label else "", agent, old, words.notes(p), snoozed)
+    still = words.quiet(p, now)
+    marks = (f"[{label}]" if label else "", agent, old, still, words.notes(p), snoozed)
     return {
         "name": f"{where} {words.branch(p)}".strip(),
         "title": words.title(p) if wide else "",

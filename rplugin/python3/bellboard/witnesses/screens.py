@@ -14,7 +14,7 @@ from typing import Final
 from ..agents.dialect import DEPTH, Seen
 from ..agents.dialects import dialect_of
 from ..core.finding import Finding
-from ..core.rules.steps import is_blind
+from ..core.rules.steps import is_blind, needs_screen
 from ..core.session import ABSENT, Session, owns_pane
 from ..system.doer import Doer
 from ..system.tmux import rows_of
@@ -22,6 +22,7 @@ from ..system.written import Written
 
 SETTLE: Final = 0.15  # seconds after a change: a screen is drawn in parts
 LONGEST_PAUSE: Final = 1.0  # seconds between two reads, if a screen changes but means the same
+LESS_OFTEN: Final = 4.0  # of one whose status something else shows: its spinner changes it
 WIDEST: Final = 1000  # characters of a row to read
 
 
@@ -33,6 +34,7 @@ class _Screen:
     socket: str
     pane: str
     is_old: bool  # whether it is older than this host, so that nobody may have read its screen
+    longest: float  # seconds between two reads, if it changes but means the same
     reported: Seen | None = None
     pause: float = SETTLE
     timer: asyncio.TimerHandle | None = None
@@ -55,14 +57,17 @@ class Screens:
         """Read the pane of a session that has no better witness."""
         sid = s.session_id
         in_tmux = s.tmux.startswith("/") and bool(s.pane) and owns_pane(s)
-        if not (is_blind(s) and in_tmux and s.tty and s.turn != ABSENT):
+        if not (needs_screen(s) and in_tmux and s.tty and s.turn != ABSENT):
             self.leave(sid)
             return
         known = self._screens.get(sid)
         where = (s.pid, s.tty, s.tmux, s.pane)
         if known is None or where != (known.pid, known.tty, known.socket, known.pane):
             self.leave(sid)
-            self._screens[sid] = _Screen(s.agent, *where, is_old=s.started < self._since)
+            # If something else shows its status, what is read first may be as old as its last news.
+            is_old = s.started < self._since or not is_blind(s)
+            longest = LONGEST_PAUSE if is_blind(s) else LESS_OFTEN
+            self._screens[sid] = _Screen(s.agent, *where, is_old, longest)
             self._read(sid)
 
     def leave(self, sid: str) -> None:
@@ -86,7 +91,7 @@ class Screens:
         before = self._handed_in.get(s.session_id)
         if seen is not None and before != seen:
             self._handed_in[s.session_id] = seen
-            found = before is None and s.started < self._since
+            found = before is None and (s.started < self._since or not is_blind(s))
             self._report(seen.finding(self._clock(), s.session_id, pid, found))
 
     def close(self) -> None:
@@ -113,7 +118,7 @@ class Screens:
             return
         seen = dialect_of(screen.agent).on_screen(rows)
         if seen is None or seen == screen.reported:
-            screen.pause = min(2 * screen.pause, LONGEST_PAUSE)
+            screen.pause = min(2 * screen.pause, screen.longest)
             return
         found = screen.reported is None and screen.is_old
         screen.reported, screen.pause = seen, SETTLE

@@ -1,7 +1,7 @@
 """What each version of Claude Code reports, through which source, and with what delay.
 
-Measured on the real CLI (versions 2.0.76, 2.1.76, 2.1.119, 2.1.197 and 2.1.328); a version in
-between is treated as the newest measured one before it.  `bellboard doctor` shows this for the
+Measured on the real CLI (versions 2.0.76, 2.1.76, 2.1.119, 2.1.197, 2.1.328 and 2.1.330); a version
+in between is treated as the newest measured one before it.  `bellboard doctor` shows this for the
 versions it finds, so that nobody mistakes a limit of the CLI for a bug.
 """
 
@@ -43,11 +43,17 @@ ABILITIES: Final[dict[str, dict[Version, Ability]]] = {
     "denied requests": {OLDEST: SAID, (2, 1, 119): FILE},
     "Esc while working": {OLDEST: SAID, (2, 1, 119): FILE},
     "Esc before any output": {
-        OLDEST: Ability("", "never; marked stale after 10 minutes"),
+        OLDEST: Ability("", "never; marked as quiet after 10 minutes"),
         (2, 1, 119): FILE,
     },
     "API errors": {OLDEST: SAID, (2, 1, 78): HOOK},
-    "API retries": {OLDEST: SAID},
+    "API retries": {
+        OLDEST: SAID,
+        (2, 1, 328): Ability(
+            "transcript, screen", "once one is made; before, after 30 seconds from the screen"
+        ),
+    },
+    "until when a usage limit lasts": {OLDEST: SAID, (2, 1, 78): HOOK},
     "subagent names": {OLDEST: HOOK},
     "requests by a named subagent": {OLDEST: NO, (2, 1, 76): HOOK},
     "agents that outlive the turn": {

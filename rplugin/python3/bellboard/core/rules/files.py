@@ -6,9 +6,11 @@ and only against older hooks.  The transcript alone decides only if there is no 
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ..events import Event
 from ..options import Options
-from ..session import Session, own
+from ..session import Session, is_read_retry, own
 from .steps import (
     complete,
     die,
@@ -152,7 +154,21 @@ def dequeue(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+def attempt(s: Session, e: Event, o: Options) -> str | None:
+    """A request to the model, after one of which nothing came: the API failed, so it is a retry."""
+    again = max(s.moved, s.began) < s.tried < e.t
+    s.tried, s.tries = max(s.tried, e.t), s.tries + 1 if again else 0
+    return retry(s, replace(e, detail=f"attempt {s.tries}"), o) if again else "the first attempt"
+
+
 def retry(s: Session, e: Event, o: Options) -> str | None:
     """The API failed; the CLI is retrying."""
-    s.retrying = e.detail or "retrying"
+    if e.t < max(s.began, s.active):
+        return "older than the newest hook"
+    told = e.detail or "retrying"
+    if is_read_retry(s):
+        return "its screen shows more"
+    if s.retrying == told or s.retrying.startswith(f"{told} "):
+        return "already known"
+    s.retrying, s.read_retry = told, False
     return None

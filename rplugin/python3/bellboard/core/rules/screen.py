@@ -22,7 +22,9 @@ OLDER = "older than the last screen"
 
 
 def seen_busy(s: Session, e: Event, o: Options) -> str | None:
-    """Its screen shows that it is working."""
+    """Its screen shows that it is working, or which attempt it makes."""
+    if not is_alone(s):
+        return _attempt(s, e)
     if e.t <= s.over + o.swap:
         return "older than the end of the turn"
     if refused := _refused(s, e):
@@ -31,6 +33,7 @@ def seen_busy(s: Session, e: Event, o: Options) -> str | None:
     if s.turn != "working":
         turn_to_work(s, e.t)
     s.inferred = True
+    s.retrying = e.detail
     return None
 
 
@@ -76,6 +79,19 @@ def _told_in_words(s: Session, e: Event) -> str | None:
     read = {"asks": e.asks, "tool": e.tool, "detail": e.detail, "inferred": True}
     s.blocks = {**s.blocks, slot: replace(block, since=since, **read)}
     prove_questions(s)
+    return None
+
+
+def _attempt(s: Session, e: Event) -> str | None:
+    """Better evidence reports the status, but only its screen may show that the API failed."""
+    if s.turn != "working" or not (e.detail or s.retrying):
+        return BETTER
+    if e.t < max(s.watched, s.began, s.active):
+        return OLDER
+    s.watched = e.t
+    if e.detail == s.retrying:
+        return "already shown"
+    s.retrying, s.read_retry = e.detail, bool(e.detail)
     return None
 
 

@@ -67,7 +67,7 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
     drop_tools(s, {}, t)
     s.queue, s.rested, s.prompted = (), "", False
     s.held, s.held_until, s.trusted_until, s.compacting = "", 0.0, 0.0, 0.0
-    s.unseen = s.presumed = s.inferred = s.stale = False
+    s.unseen = s.presumed = s.inferred = s.silent = s.quiet = False
     s.interrupted = interrupted
     s.error = s.retrying = ""
 
@@ -243,6 +243,16 @@ def is_blind(s: Session) -> bool:
     """Return whether only its screen shows its status, or what it asks."""
     asked = (b for b in s.blocks.values() if b.shown and (b.inferred or not b.detail))
     return is_alone(s) or (not s.hooked and any(asked))
+
+
+def needs_screen(s: Session) -> bool:
+    """Return whether its screen is to be read: nothing else shows its status, or what it waits for.
+
+    Of a request to the model that failed nothing else tells, until the next attempt.
+    """
+    if is_blind(s):
+        return True
+    return s.turn == "working" and bool(s.retrying or ((s.silent or s.quiet) and not s.tools))
 
 
 def roll_call(

@@ -170,7 +170,13 @@ def compacted(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+def listen(s: Session, e: Event, o: Options) -> str | None:
+    """It is working, but has reported nothing for a while: its screen may say why."""
+    s.silent = True
+    return None
+
+
 def fade(s: Session, e: Event, o: Options) -> str | None:
-    """It seems to be working, but has been silent for a long time."""
-    s.stale = True
+    """It is working, but has reported nothing for a long time."""
+    s.quiet = True
     return None

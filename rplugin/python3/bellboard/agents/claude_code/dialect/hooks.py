@@ -24,6 +24,7 @@ from ....core.shown import shown_digest_of
 from ...dialect import BY_AGENT, STARTS
 from .names import ELSEWHERE, FINISHED, KINDS, NOTIFICATIONS, OF_TOOL, QUESTIONS, WRITES
 from .rules import line_of
+from .said import error_of
 
 
 class Payload(Struct, gc=False):
@@ -179,7 +180,9 @@ def _stop(p: Payload, facts: Facts) -> None:
 
 
 def _failure(p: Payload, facts: Facts) -> None:
-    facts["error"] = line(": ".join(x for x in (p.error, p.error_details) if x) or "unknown")
+    named = ": ".join(x for x in (p.error, p.error_details) if x)
+    said = p.last_assistant_message if p.error == "rate_limit" else ""  # until when a limit lasts
+    facts["error"] = error_of(said or "") or line(named or "unknown")
 
 
 def _notification(p: Payload, facts: Facts) -> str:

@@ -9,6 +9,7 @@ Unknown types are ignored, and so are sidechains, which belong to subagents.
 from __future__ import annotations
 
 import json
+import re
 from typing import Final
 from zlib import crc32
 
@@ -27,6 +28,9 @@ TURNED_AWAY: Final = ("UserPromptSubmit operation blocked by hook", "Operation s
 PROMPT_FIELDS: Final = frozenset({"permissionMode", "todos"})  # a prompt that was typed has one
 TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # ways to leave the prompt queue
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
+_LIMIT: Final = re.compile(r"^You've (?:hit|reached) your (?=.* · resets )")
+ATTEMPT: Final = "api-request"  # in 2.1.328, only this shows a retry: there is one per attempt
+_REQUEST: Final = re.compile(rb'\{"type":"api-request",[^{}]*?"timestamp":"([^"]+)"')
 #: How user entries begin that the CLI wrote.
 NOT_TYPED: Final = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat:")
 
@@ -35,6 +39,12 @@ def is_noise(raw: bytes) -> bool:
     """Return whether to skip a line undecoded: a request to the API, or a subagent's entry."""
     head = raw[:HEAD]
     return b'"type":"api-request' in head or b'"isSidechain":true' in head
+
+
+def head_of(raw: bytes) -> Facts | None:
+    """Return type and time of a request to the API; nothing else of it is read."""
+    found = _REQUEST.match(raw[:HEAD])
+    return {"type": ATTEMPT, "timestamp": found[1].decode(errors="replace")} if found else None
 
 
 def decoded(session_id: str, entry: Facts, t: float, now: float) -> Event:
@@ -62,6 +72,8 @@ def entry_of(entry: Facts) -> tuple[str, Facts]:
             return "said retry", {"detail": _retry(entry)}
         if subtype == "informational" and text_of(entry, "content").startswith(TURNED_AWAY):
             return "said refusal", {}
+    if kind == ATTEMPT:
+        return "said attempt", {}
     if kind == "queue-operation" and text_of(entry, "operation") in TAKEN:
         return "said queue", {"status": text_of(entry, "operation")}
     for name, named in (("custom-title", True), ("ai-title", False), ("summary", False)):
@@ -135,7 +147,7 @@ def _assistant(entry: Facts) -> tuple[str, Facts]:
     blocks = [b for b in list_of(content) if isinstance(b, dict)]
     text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
     if entry.get("isApiErrorMessage"):
-        return "said error", {"error": line(text or text_of(entry, "error") or "API error")}
+        return "said error", {"error": error_of(text) or text_of(entry, "error") or "API error"}
     facts: Facts = {"message": line(text)}
     if text_of(message, "model") != "<synthetic>":
         facts["model"] = text_of(message, "model")
@@ -148,6 +160,11 @@ def _assistant(entry: Facts) -> tuple[str, Facts]:
             facts["detail"] = tool_detail(facts["tool"], given)
             return "said tool", facts
     return ("said last" if message.get("stop_reason") == "end_turn" else "said text"), facts
+
+
+def error_of(text: str) -> str:
+    """Return an error in the CLI's words; of a limit, what it is and until when it lasts."""
+    return line(_LIMIT.sub("", text))
 
 
 def _as_json(given: object) -> bytes:
@@ -168,4 +185,4 @@ def _context(usage: object) -> int:
 
 def _retry(entry: Facts) -> str:
     attempt, most = number_of(entry.get("retryAttempt")), number_of(entry.get("maxRetries"))
-    return f"retry {attempt:.0f} of {most:.0f}" if attempt and most else "retrying"
+    return f"attempt {attempt:.0f} of {most:.0f}" if attempt and most else ""

@@ -56,6 +56,7 @@ _DOTS: Final = re.compile(r"[╌┄]{20,}")
 _CHOSEN: Final = re.compile(r"❯ \S.*")
 _INPUT: Final = re.compile(r"[❯>](?: .*)?")
 _SPINS: Final = re.compile(r"[·✢✳✶✻✽*] \S[^…]*…(?: .*)?")
+_RETRIES: Final = re.compile(r"[·✢✳✶✻✽*] (.+?) · retrying in \S+ · attempt (\d+)/(\d+)")
 _WORKS: Final = re.compile(r"\besc to inter")  # a notice beside it may cut it
 _ASIDE: Final = re.compile(r"Tip: .*|This command requires approval")
 
@@ -78,8 +79,17 @@ def _at_input(rows: list[str], rules: list[int]) -> Seen | None:
     hints = rows[bottom + 1 :]
     if sum(map(bool, hints)) > HINTS or not _INPUT.fullmatch((rows[top + 1 : bottom] or [""])[0]):
         return None
-    spins = any(_SPINS.fullmatch(row) for row in rows[max(0, top - SPINNER) : top])
-    return Seen("busy" if spins or any(map(_WORKS.search, hints)) else "idle")
+    above = rows[max(0, top - SPINNER) : top]
+    retries = [found for row in above if (found := _RETRIES.fullmatch(row))]
+    spins = retries or any(map(_SPINS.fullmatch, above))
+    if not (spins or any(map(_WORKS.search, hints))):
+        return Seen("idle")
+    return Seen("busy", detail=_attempt(*retries[-1].groups()) if retries else "")
+
+
+def _attempt(why: str, attempt: str, most: str) -> str:
+    """Return which attempt it makes, and the error if the screen names it."""
+    return line(f"attempt {attempt} of {most}" + (f": {why}" if why != "API error" else ""))
 
 
 def _dialog(rows: list[str], rules: list[int]) -> Seen | None:

@@ -17,7 +17,7 @@ from .names import KINDS
 from .reply import reply
 from .request import request
 from .rules import SETTINGS
-from .said import decoded, is_noise
+from .said import decoded, head_of, is_noise
 from .session_file import account
 
 
@@ -32,6 +32,7 @@ class ClaudeDialect(Dialect):
     account = staticmethod(account)
     entry = staticmethod(decoded)
     is_noise = staticmethod(is_noise)
+    head_of = staticmethod(head_of)
     request = staticmethod(request)
     on_disk = staticmethod(on_disk)
     reply = staticmethod(reply)
