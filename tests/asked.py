@@ -35,13 +35,13 @@ DENY = {"id": "deny", "words": "No, and say why", "needs": "message?"}
 STOP = {"id": "stop", "words": "No, and stop the turn"}
 FOLDER = {
     "id": "folder",
-    "words": "Yes, and let it also work in the folder `/srv/api`",
-    "note": "it still asks for commands, and before it changes a file; until this session ends",
+    "words": "Yes, and also work in `/srv/api`",
+    "note": "still asks for commands and edits; this session only",
 }
 EDITS = {
     "id": "edits",
     "words": "Yes, and accept ALL EDITS of this session",
-    "note": "it no longer asks for edits and common file commands; until this session ends",
+    "note": "no longer asks for edits and common file commands",
 }
 EDIT = {"id": "edit", "words": "Yes, but run another command", "needs": "input"}
 
@@ -91,7 +91,7 @@ def command(session: dict[str, Any], text: str, *warnings: str) -> dict[str, Any
 def touch(session: dict[str, Any]) -> dict[str, Any]:
     """Return a request to run a command whose suggestions have no key of their own."""
     choices = [{"id": "allow", "words": "Yes, this once"}, FOLDER, EDITS, EDIT, DENY, STOP]
-    more = ["It also suggests setMode bypassPermissions session: that is not offered here."]
+    more = ["Not offered here: setMode bypassPermissions session"]
     return {**command(session, "touch a"), "choices": choices, "more": more}
 
 

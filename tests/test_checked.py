@@ -199,3 +199,29 @@ def test_the_hook_of_a_subagent_is_sent_away(desk: Desk, thread: str, stays: boo
     waiting.run(cast("Store", On()), {"s": desk.s})
     assert (desk.folder / "1.1").exists() is stays
     waiting.close()
+
+
+MAKE = {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "make all"}]}
+MAKE |= {"behavior": "allow", "destination": "localSettings"}
+
+
+def test_what_is_suggested_reaches_the_hook_only_as_it_was_suggested(desk: Desk) -> None:
+    """By keys it is not offered, with a reason; either way it says what its terminal offers."""
+    desk.asks(permission_suggestions=[MAKE])
+    more = SCREEN.replace("  2. No", "  2. Yes, and don\u2019t ask again for: make *\n   3. No")
+    desk.terminal = terminal = Typewriter(desk, more)
+    shown = desk.request()["request"]
+    assert "always" not in [choice["id"] for choice in shown["choices"]]
+    there = "Its terminal offers more: “Yes, and don\u2019t ask again for: make *”"
+    assert [*shown["more"]] == [there, "Not all can be typed: go there, or turn answers on"]
+    why = "its dialog does not say exactly that; go there, or turn answers on"
+    refused(desk, desk.answer("always"), why)
+    assert terminal.keys == ""
+    hook = desk.waits()
+    shown = desk.request()["request"]
+    (note,) = [choice["note"] for choice in shown["choices"] if choice["id"] == "always"]
+    assert (shown["way"], *shown["more"]) == ("hook", there)
+    assert note == "written to .claude/settings.local.json"
+    assert desk.answer("always")["way"] == "hook"
+    (line,) = hook.said
+    assert json.loads(line)["hookSpecificOutput"]["decision"]["updatedPermissions"] == [MAKE]

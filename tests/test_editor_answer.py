@@ -188,7 +188,7 @@ def test_a_choice_without_a_key_has_a_number_that_is_pressed_twice(nvim: Editors
     for keys, choice in (("33", "edits"), ("23<CR>", "edits"), ("2j2", "folder"), ("11", "allow")):
         opened(editor, "api", "Run a command")
         editor.shows("3   Yes, and accept ALL EDITS of this session")
-        editor.shows("until this session ends")
+        editor.shows("no longer asks for edits")
         editor.shows("setMode bypassPermissions session")
         editor.press(keys[:-1] if keys[-1] != ">" else keys[:2])
         editor.shows("again or <CR> to say: Yes")

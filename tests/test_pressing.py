@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.agents.claude_code.dialect.hooks import hook
-from bellboard.agents.claude_code.dialect.pressing import NO_AND, press
+from bellboard.agents.claude_code.dialect.pressing import NO_AND, UNPROVEN, offers, press
 from bellboard.agents.claude_code.dialect.request import request
 from bellboard.agents.dialect import About, Press
 from bellboard.core.events import Origin
@@ -133,6 +133,59 @@ def test_answers_without_numbers_are_moved_to(screen: str, choice: str, key: str
     event = hook(raw, 1.0, 1.0, Origin(pid=1))
     about = About(event.detail, event.shown_digest)
     assert said(press(screen.splitlines(), asked, Answer(choice), about)) == key
+
+
+SESSION = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+FOLDER_TOO = "(shift+tab)|;\n      Yes, and always allow access to /x for this session (shift+tab)"
+
+
+@pytest.mark.parametrize(
+    ("suggested", "screen", "key"),
+    [
+        (SESSION, "", "press 2 (last)"),
+        ({**SESSION, "destination": "localSettings"}, "", None),
+        ({**SESSION, "mode": "plan"}, "", None),
+        (SESSION, FOLDER_TOO, None),
+        (SESSION, "for this session|for all sessions", None),
+        (SESSION, "2. Yes, and switch|2. Yes, and, for all projects, switch", None),
+    ],
+)
+def test_what_is_suggested_is_a_key_only_if_the_screen_says_exactly_that(
+    suggested: dict[str, str], screen: str, key: str | None
+) -> None:
+    """Neither more nor less; not even allowed once instead."""
+    given = walk(FOLDER / "2.1.330" / "narrow-edits.txt")
+    payload = json.loads((FOLDER / "2.1.330" / "narrow-edits.txt").read_text().splitlines()[-1])
+    raw = json.dumps({**payload["payload"], "permission_suggestions": [suggested]}).encode()
+    asked = request(raw, "name", 1.0, Origin(pid=1))
+    assert asked is not None
+    old, _, new = screen.partition("|")
+    rows = "\n".join(given.steps[0][0])
+    if old == "for this session":
+        rows = rows.replace("for this\n      session", new)
+    rows = rows.replace(old, new) if old else rows
+    pressed = press(rows.splitlines(), asked, Answer("edits"), given.about)
+    assert said(pressed) == key if key else pressed.why
+    assert press(rows.splitlines(), asked, Answer("always"), given.about).why == UNPROVEN
+
+
+def test_what_only_the_terminal_offers_is_named() -> None:
+    """Without what is one of the choices; hidden characters are marks, and a long one is cut."""
+    given = walk(FOLDER / "2.1.330" / "deny.txt")
+    (first, auto) = offers(given.steps[0][0], given.request)
+    assert first.startswith("Yes, and always allow access to")
+    assert auto.startswith("Yes, and switch to auto mode")
+    rows = "\n".join(given.steps[0][0])
+    odd = rows.replace("2. Yes, and always", "2. Yes, and\u202e always" + "y" * 99)
+    assert offers(odd.splitlines(), given.request)[0].startswith("Yes, and<U+202E> always")
+    assert all(len(each) <= 72 for each in offers(odd.splitlines(), given.request))
+    edits = walk(FOLDER / "2.1.330" / "edits.txt")
+    assert offers(edits.steps[0][0], edits.request) == ()
+    folder = "always allow access to /home/me/project from this project"
+    run = rows.replace(folder, "don\u2019t ask again for: make *")
+    choice = Choice("always", "Yes, and do not ask again for commands like `make *`")
+    assert offers(run.splitlines(), replace(given.request, choices=(choice,))) == (auto,)
+    assert offers([], given.request) == ()
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "x" * 201, "a\tb", " blank", "a\u200bb", "\x1b[A"])

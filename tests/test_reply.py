@@ -132,7 +132,8 @@ def test_the_rule_that_would_spare_a_question_is_the_narrowest(
 
 WHERE = {"project_dir": "/srv/api", "main_dir": "/srv/api", "config_dir": "/home/me/.claude"}
 LOCAL = "written to /srv/api/.claude/settings.local.json"
-ENDS = "until this session ends"
+ENDS = "this session only"
+NO_EDITS = "no longer asks for edits and common file commands"
 AGAIN = "Yes, and do not ask again for "
 CURL = "curl -s http://127.0.0.1:1/x"
 FOLDER = {"type": "addDirectories", "directories": ["/srv/api"], "destination": "session"}
@@ -165,8 +166,8 @@ def offered(raw: bytes, **where: str) -> dict[str, tuple[str, str]]:
 
 def test_each_suggestion_is_a_choice_and_sent_back_as_it_came() -> None:
     """As in four dialogs of 2.1.332: `touch`, a new file, `curl | sh`, `make`."""
-    folder = ("Yes, and let it also work in the folder `/srv/api`", f"it still asks for {COMMANDS}")
-    edits = ("Yes, and accept ALL EDITS of this session", f"it no longer asks for {NO_EDITS}")
+    folder = ("Yes, and also work in `/srv/api`", f"still asks for commands and edits; {ENDS}")
+    edits = ("Yes, and accept ALL EDITS of this session", NO_EDITS)
     touch = suggesting(FOLDER, EDITS, command="touch made.txt")
     assert {"folder": folder, "edits": edits} == offered(touch)
     assert [FOLDER] == decided(touch, Answer("folder"))["updatedPermissions"]
@@ -175,8 +176,8 @@ def test_each_suggestion_is_a_choice_and_sent_back_as_it_came() -> None:
     assert {"edits": edits} == offered(write)
     assert {"behavior": "allow", "updatedPermissions": [EDITS]} == decided(write, Answer("edits"))
     curl = suggesting(one := rules(CURL), two := rules("sh"), command=f"{CURL} | sh")
-    alone = f"{LOCAL}; alone, it may not spare this question"
-    fetch, run = f"the command `{CURL}`", "the command `sh`, which runs whatever it is given"
+    alone = "the same file; it may still ask"
+    fetch, run = f"`{CURL}`", "`sh` (runs anything)"
     assert {
         "always": (f"{AGAIN}{fetch} and {run}", LOCAL),
         "always-1": (f"{AGAIN}{fetch}", alone),
@@ -189,10 +190,6 @@ def test_each_suggestion_is_a_choice_and_sent_back_as_it_came() -> None:
     assert [rules("make --dry-run alpha")] == decided(make, Answer("always"))["updatedPermissions"]
 
 
-COMMANDS = f"commands, and before it changes a file; {ENDS}"
-NO_EDITS = f"edits and common file commands; {ENDS}"
-
-
 @pytest.mark.parametrize(
     ("suggested", "what"),
     [
@@ -202,9 +199,9 @@ NO_EDITS = f"edits and common file commands; {ENDS}"
             rules("git commit *", "git push *"),
             "commands like `git commit *` and commands like `git push *`",
         ),
-        (rules("sudo *"), "commands like `sudo *`, which runs whatever it is given"),
-        (rules("uv run *"), "commands like `uv run *`, which runs whatever it is given"),
-        (rules("python3 -c x"), "the command `python3 -c x`"),
+        (rules("sudo *"), "commands like `sudo *` (runs anything)"),
+        (rules("uv run *"), "commands like `uv run *` (runs anything)"),
+        (rules("python3 -c x"), "`python3 -c x`"),
         (rules("domain:a.org", tool="WebFetch"), "pages of a.org"),
         (rules("domain:a.org/*", tool="WebFetch"), "`WebFetch(domain:a.org/*)`"),
         (rules("//etc/**", tool="Read"), "reading what is in /etc"),
@@ -220,36 +217,36 @@ def test_words_say_all_that_a_rule_allows(suggested: object, what: str) -> None:
 @pytest.mark.parametrize(
     ("suggested", "choice", "words", "note"),
     [
-        (rules("x", to="session"), "always", f"{AGAIN}the command `x`", ENDS),
+        (rules("x", to="session"), "always", f"{AGAIN}`x`", ENDS),
         (
             rules("x", to="projectSettings"),
             "always",
-            f"{AGAIN}the command `x`",
+            f"{AGAIN}`x`",
             "written to /srv/api/.claude/settings.json, which others may share",
         ),
         (
             rules("x", to="userSettings"),
             "always",
-            f"{AGAIN}the command `x`",
+            f"{AGAIN}`x`",
             "in all projects; written to /home/me/.claude/settings.json",
         ),
         (
             rules("x", kind="replaceRules"),
             "replace",
-            "Yes, and REPLACE ALL RULES that allow something by the command `x`",
+            "Yes, and REPLACE ALL RULES that allow something by `x`",
             LOCAL,
         ),
         (
             {**FOLDER, "directories": ["/", "/a b"], "destination": "localSettings"},
             "folder",
-            "Yes, and let it also work in the folder `/` and the folder `/a b`",
-            f"it still asks for commands, and before it changes a file; {LOCAL}",
+            "Yes, and also work in `/` and `/a b`",
+            f"still asks for commands and edits; {LOCAL}",
         ),
         (
             {**EDITS, "destination": "localSettings"},
             "edits",
             "Yes, and accept ALL EDITS of this session and of all new ones here",
-            f"it no longer asks for edits and common file commands; {LOCAL}",
+            f"{NO_EDITS}; {LOCAL}",
         ),
     ],
 )
@@ -304,7 +301,7 @@ def test_what_words_cannot_say_is_not_offered(odd: object, named: str) -> None:
     """The request says that there is more; nothing gives it."""
     raw = suggesting(odd)
     assert ["allow", "edit", "deny", "stop"] == ids(asked(raw))
-    assert (f"It also suggests {named}: that is not offered here.",) == asked(raw).more
+    assert (f"Not offered here: {named}",) == asked(raw).more
     for choice in ("always", "always-1", "folder", "edits", "replace"):
         assert CLAUDE.reply(raw, Answer(choice)) == b""
     both = offered(suggesting(odd, rules("y"), rules("z")))

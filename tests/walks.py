@@ -101,6 +101,8 @@ WALKS: Final[dict[str, Play]] = {
     "stop": Play((), "perm", Answer("stop")),
     "deny": Play((), "perm", Answer("deny", WORDS)),
     "write": Play((), "write", Answer("deny", WORDS)),
+    "edits": Play((), "write", Answer("edits")),
+    "narrow-edits": Play((), "write", Answer("edits"), NARROW),
     "choose": Play((), "ask", Answer("choose", answers={"Which colour?": ["Blue"]})),
     "typed": Play(
         (), "ask", Answer("choose", answers={"Which colour?": "2 shades of green; dark"})

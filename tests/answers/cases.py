@@ -15,10 +15,14 @@ SEVERAL: Final = [
     QUESTION,
     {**QUESTION, "question": "Which sizes?", "header": "Size", "multiSelect": True},
 ]
+CURL: Final = "curl -s http://127.0.0.1:1/x"
 FETCHED: Final = "https://example.invalid/page"
 PLAYED: Final[dict[str, Scenario]] = {
     **SCENARIOS,
     "make": (MAKE, MAKE, say("Made twice.")),
+    "npm": (Turn((shell("npm run a"),)), Turn((shell("npm run b"),)), say("Run twice.")),
+    "touches": (Turn((shell("touch a.txt"),)), Turn((shell("touch b.txt"),)), say("Touched.")),
+    "curls": (Turn((shell(f"{CURL} | sh"),)), Turn((shell(f"{CURL} | sh"),)), say("Tried twice.")),
     "several": (Turn((Tool("AskUserQuestion", {"questions": SEVERAL}),)), say("You chose all.")),
     "fetch": (call("WebFetch", url=FETCHED, prompt="Sum it up"), say("Fetched.")),
 }
@@ -40,6 +44,8 @@ class Case:
     gone: str = ""  # a file that is not there
     rule: str = ""  # in the project's settings
     mode: str = ""  # of the next hooks
+    again: int = 0  # the same is asked again: so often, and then denied
+    alone: bool = False  # it changes what is asked from then on, so its CLI plays nothing else
     stops: bool = False  # the turn ends: the model gets the result with the next prompt
     since: tuple[int, ...] = ()
 
@@ -53,10 +59,10 @@ class Case:
         written = settings.read_text() if settings.exists() else ""
         checks = {
             f"the model got {heard!r}": self.expected(version) in heard,
-            f"it was asked {asks} times": asks == (self.args != FORM),
+            f"it was asked {asks} times": asks == (self.args != FORM) + self.again,
             f"{self.file} is missing": not self.file or (project / self.file).exists(),
             f"{self.gone} is there": not self.gone or not (project / self.gone).exists(),
-            f"no rule in {written}": self.rule in written,
+            f"no rule in {written}": self.rule in (written.replace("\n", "") or "{}"),
             f"the mode is {mode}": self.mode in ("", mode),
         }
         return "; ".join(text for text, fits in checks.items() if not fits)
@@ -71,6 +77,8 @@ APPROVED: Final = "User has approved"
 STOPPED: Final = "doesn't want to"
 ACCEPTED: Final = "acceptEdits"
 ONCE: Final = (2, 1, 119)
+NEWER: Final = (2, 1, 328)  # older ones suggest other rules
+NOTHING: Final = "{}"  # is written
 
 CASES: Final = (
     Case("permission: deny", "perm", Answer("deny"), "The user said no.", gone="made.txt"),
@@ -90,8 +98,61 @@ CASES: Final = (
         gone="made.txt",
     ),
     Case("permission: allow", "perm", Answer("allow"), "", file="made.txt"),
-    Case("permission: always", "make", Answer("always"), "", rule="Bash(make --dry-run alpha)"),
+    Case("make: always", "make", Answer("always"), "", rule='"Bash(make --dry-run alpha)"'),
+    Case("npm: always", "npm", Answer("always"), "", rule='"Bash(npm run'),
     Case("fetch: always", "fetch", Answer("always"), "", rule="WebFetch(domain:example.invalid)"),
+    Case(
+        "touch: folder",
+        "touches",
+        Answer("folder"),
+        "",
+        file="a.txt",
+        gone="b.txt",
+        rule=NOTHING,
+        mode="default",
+        again=1,
+        alone=True,
+    ),
+    Case(
+        "touch: edits",
+        "touches",
+        Answer("edits"),
+        "",
+        file="b.txt",
+        rule=NOTHING,
+        mode=ACCEPTED,
+        alone=True,
+    ),
+    Case("write: edits", "writes", Answer("edits"), "", file="two.txt", mode=ACCEPTED, alone=True),
+    Case(
+        "curl: always",
+        "curls",
+        Answer("always"),
+        "",
+        rule=f'"Bash({CURL})",      "Bash(sh)"',
+        alone=True,
+        since=NEWER,
+    ),
+    Case(
+        "curl: the first",
+        "curls",
+        Answer("always-1"),
+        "",
+        rule=f'[      "Bash({CURL})"    ]',
+        again=1,
+        alone=True,
+        since=NEWER,
+    ),
+    Case(
+        "curl: the second",
+        "curls",
+        Answer("always-2"),
+        "",
+        rule='[      "Bash(sh)"    ]',
+        again=1,
+        alone=True,
+        since=NEWER,
+    ),
     Case("write: deny", "write", Answer("deny", "No file"), "No file", gone="w.txt"),
     Case("write: allow", "write", Answer("allow"), "w.txt", file="w.txt"),
     Case("question: choose", "ask", chosen(colour=["Blue"]), '"Which colour?"="Blue"'),

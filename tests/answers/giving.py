@@ -13,6 +13,7 @@ from typing import Final
 
 from answers.cases import FORM, PLANNING, PLAYED, Case
 from answers.place import Place, place, serving
+from bellboard.core.request import Answer
 from bellboard.hosting.aftermath import FOLLOWS
 from rig import agent, claude_code
 from rig.agent import Agent, spoken
@@ -27,7 +28,8 @@ def give(version: str, cases: Iterable[Case]) -> Iterator[tuple[Case, str]]:
     known = [case for case in cases if claude_code.numbers(version) >= case.since]
     groups: dict[object, list[Case]] = {}
     for case in known:  # a plan ends the mode that it needs
-        groups.setdefault(case.name if case.args == PLANNING else case.args, []).append(case)
+        is_alone = case.alone or case.args == PLANNING
+        groups.setdefault(case.name if is_alone else case.args, []).append(case)
     for group in groups.values():
         with place(version) as made, serving(made):
             made.api.scenarios = PLAYED
@@ -48,6 +50,9 @@ def played(case: Case, cli: Agent, made: Place) -> str:
         return f"answered: {reply}"
     if reply["outcome"] != "taken" and (took := reaction(cli, made)) <= FOLLOWS:
         return f"went on after {took:.2f} s, answered: {reply}"
+    for nth in range(case.again):
+        cli.happens("PermissionRequest", times=asks + 2 + nth)
+        made.give(made.asked(cli, way), Answer("deny"))
     if case.stops:
         eventually(lambda: spoken(cli.text()) == "idle", "the end of the turn")
         assert len(made.api.played(case.scenario)) == count + 1

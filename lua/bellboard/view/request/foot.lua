@@ -13,6 +13,9 @@ M.INERT = {
   'K',
 }
 
+--- Rows for all else, so that what is asked can be seen above many choices.
+local SPARED = 11
+
 ---@class bellboard.Foot
 ---@field status? string
 ---@field can boolean whether its keys answer now
@@ -149,8 +152,9 @@ M.rows = function(request, foot, width)
       choice(rows, reply --[[@as string]], each, foot, width)
     end
   end
-  for _, more in ipairs(request.more or {}) do
-    parts.add_text(rows, more, width, 'BellboardStatus')
+  local has_room = #rows + SPARED <= vim.o.lines
+  for _, more in ipairs(has_room and request.more or {}) do
+    rows[#rows + 1] = parts.row(cells.cut(cells.safe(more), width), 'BellboardStatus')
   end
   others(rows, request, foot, width)
   return rows

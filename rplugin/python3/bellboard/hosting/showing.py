@@ -45,10 +45,7 @@ if TYPE_CHECKING:
 
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
-UNTYPED: Final = (
-    "What counts beyond this question is not typed unless its dialog says exactly that: "
-    "`bellboard answers on` gives it from the next request on; or go there."
-)
+UNTYPED: Final = "Not all can be typed: go there, or turn answers on"
 WORDS: Final = {
     "hook": "by its hook",
     "server": "by its server",
@@ -230,7 +227,7 @@ def _typeable(asked: Asked, choices: Sequence[Choice], offers: Sequence[str]) ->
     """Return a request with only the choices that keys can give, and what else there is."""
     request, ids = asked.request, {choice.id for choice in choices}
     lost = [choice for choice in request.choices if choice.note and choice.id not in ids]
-    there = f"Its terminal also offers {', '.join(f'“{each}”' for each in offers)}: go there."
+    there = f"Its terminal offers more: {', '.join(f'“{each}”' for each in offers)}"
     more = [*request.more, *([there] if offers else []), *([UNTYPED] if lost else [])]
     return asked._replace(request=replace(request, choices=tuple(choices), more=tuple(more)))
 

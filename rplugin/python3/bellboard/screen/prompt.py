@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ..core import cells
 from ..core.request import Answer, Field, Question, Request, answer_of, check
+from ..core.visible import marked_line
 from .full import pasted
 from .request import lines_of, value_of, wrapped
 from .styled import Text
@@ -132,7 +133,7 @@ class Prompt:
             lines += wrapped(offer.note, columns, " " * 4, "dim")
         lines = lines or [*wrapped(self.request.why, columns, " ")]
         for more in self.request.more:
-            lines += wrapped(more, columns, " ", "yellow")
+            lines.append(Text(f" {cells.cut(marked_line(more), columns - 2)}", "yellow"))
         return [*lines, Text(cells.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
 
     def _asks(self, columns: int, height: int) -> list[Text]:

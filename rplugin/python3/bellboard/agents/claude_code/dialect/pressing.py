@@ -61,6 +61,7 @@ KEEP: Final = "Tell Claude what to change"
 FEEDBACK: Final = "shift+tab to approve with this feedback"  # a hint below that answer
 NO_PLAN: Final = "Claude wants to exit plan mode"
 NO_AND: Final = "No, and tell Claude what to do differently"
+UNPROVEN: Final = "its dialog does not say exactly that; go there, or turn answers on"
 STOPS: Final = "“No” without a message also stops the turn: choose “stop”, or give a message"
 
 _TITLE: Final = re.compile(r"\s*(?:Exit plan mode|Ready to code)\?")
@@ -126,6 +127,8 @@ def _permission(rows: Sequence[str], request: Request, answer: Answer, about: Ab
     if any(c.id == answer.choice and c.words == EDITS for c in request.choices):
         found = [option.whole for option in dialog.options if squeezed(option.whole) in ALL_EDITS]
         return _take(dialog.options, found, dialog.whole)
+    if answer.choice not in ("deny", "stop", "edit"):
+        return Press(why=UNPROVEN)
     nos = [option for option in dialog.options if re.match(r"No\b", option.text)]
     if len(nos) != 1 or answer.choice not in ("deny", "stop"):
         return Press(why=NOT_OFFERED)

@@ -28,10 +28,11 @@ FILES: Final = {
     "userSettings": "settings.json",
 }
 SESSION: Final = "session"
+ENDS: Final = "this session only"
 WORDS: Final = {
     "always": "Yes, and do not ask again for ",
     "replace": "Yes, and REPLACE ALL RULES that allow something by ",
-    "folder": "Yes, and let it also work in ",
+    "folder": "Yes, and also work in ",
     "edits": "Yes, and accept ALL EDITS of ",
 }
 #: Destination of a mode → the sessions that it is for.
@@ -41,11 +42,9 @@ WHOSE: Final = {
     "projectSettings": "this session and of all new ones here",
     "userSettings": "this session and of all new ones",
 }
-NO_LONGER: Final = "it no longer asks for edits and common file commands"
-NOTES: Final = {
-    "folder": "it still asks for commands, and before it changes a file; ",
-    "edits": f"{NO_LONGER}; ",
-}
+NO_LONGER: Final = "no longer asks for edits and common file commands"
+NOTES: Final = {"folder": "still asks for commands and edits", "edits": NO_LONGER}
+BESIDE: Final = "the same file; it may still ask"  # of a rule that is one of several in a choice
 
 _TOOL: Final = re.compile(r"[\w-]{1,100}", re.ASCII)
 _DOMAIN: Final = re.compile(r"domain:([A-Za-z0-9.-]+)")
@@ -100,9 +99,10 @@ class _Known(NamedTuple):
     where: str
     update: Any
 
-    def named(self, name: str, why: str = "") -> Suggestion:
+    def named(self, name: str, note: str = "") -> Suggestion:
         """Return it as a choice of that name."""
-        note = NOTES.get(self.kind, "") + self.where + why
+        where = "" if self.kind == "edits" and self.where == ENDS else self.where
+        note = note or "; ".join(filter(None, (NOTES.get(self.kind), where)))
         return Suggestion(Choice(name, WORDS[self.kind] + self.what, note=note), (self.update,))
 
 
@@ -118,15 +118,15 @@ def suggestions_of(
     known = [each for _, each in found if each is not None][:MOST]
     sent = [each.update for each in known]
     others = [each for each in given if each not in sent]
-    more = [f"It also suggests {_named(each)}: that is not offered here." for each in others]
-    made = _together(known) if len(known) == len(given) else []
-    alone = "; alone, it may not spare this question" if made else ""
+    more = [f"Not offered here: {_named(each)}" for each in others]
+    all_rules = _together(known) if len(known) == len(given) else []
+    made = [*all_rules]
     counts: dict[str, int] = {}
     for each in known:
         counts[each.kind] = number = counts.get(each.kind, 0) + 1
         is_only = sum(other.kind == each.kind for other in known) == 1
         name = each.kind if is_only else f"{each.kind}-{number}"
-        made.append(each.named(name, alone))
+        made.append(each.named(name, BESIDE if all_rules and each.where != ENDS else ""))
     return made, tuple(dict.fromkeys(more[:MOST]))
 
 
@@ -169,7 +169,7 @@ def _where(destination: str, env: Mapping[str, str]) -> str:
     From 2.1.328 on, local settings are those of the main working tree (2.1.200: of the folder).
     """
     if destination == SESSION:
-        return "until this session ends"
+        return ENDS
     name, project = FILES.get(destination), marked_line(env.get("project_dir", ""))
     main = marked_line(env.get("main_dir", "")) or project
     if name is None:
@@ -189,7 +189,7 @@ def _in(folder: str, name: str) -> str:
 
 def _folders(paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
-        yield f"the folder {_quoted(path)}" if path and _quoted(path) else ""
+        yield _quoted(path) if path else ""
 
 
 def _rule(rule: Rule, command: object) -> str:
@@ -218,8 +218,8 @@ def _commands(content: str, command: object) -> str:
         return "this command"
     if not _quoted(content) or not re.search(r"\w", start):
         return ""
-    anything = ", which runs whatever it is given" if runs_anything(start, is_exact) else ""
-    return f"{'the command' if is_exact else 'commands like'} {_quoted(content)}{anything}"
+    anything = " (runs anything)" if runs_anything(start, is_exact) else ""
+    return f"{'' if is_exact else 'commands like '}{_quoted(content)}{anything}"
 
 
 def _quoted(text: str) -> str:
