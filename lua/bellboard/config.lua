@@ -1,5 +1,6 @@
 -- The options, as the user has set them.
 local defaults = require('bellboard.config.defaults')
+local message = require('bellboard.message')
 local rules = require('bellboard.config.rules')
 
 local M = {}
@@ -33,7 +34,7 @@ local function resolve()
     local found = problems
     vim.schedule(function()
       if found == problems then -- else the options were read again, and had their own complaint
-        vim.notify(M.complaint(), vim.log.levels.WARN)
+        message.tell({ text = M.complaint(), level = vim.log.levels.WARN })
       end
     end)
   end

@@ -6,6 +6,7 @@ local message = require('bellboard.message')
 local redraw = require('bellboard.view.redraw')
 local sessions = require('bellboard.state.sessions')
 local textlock = require('bellboard.system.textlock')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -43,11 +44,7 @@ local function announce(transition)
   local options = config.get()
   call(options.on_transition, data)
   call(options.on[data.to], data)
-  vim.api.nvim_exec_autocmds('User', {
-    pattern = 'BellboardTransition',
-    modeline = false,
-    data = data,
-  })
+  updates.fire('BellboardTransition', data)
 end
 
 ---@param push bellboard.Push

@@ -1,7 +1,39 @@
--- Listens to `User BellboardUpdate`: what shows sessions is to be drawn again.
+-- `User` events: what shows sessions is to be drawn again, and what happened to one.
+local message = require('bellboard.message')
+
 local M = {}
 
 local api = vim.api
+
+---@type table<string, string> event → what an autocommand of it failed with last
+local failures = {}
+---@type fun()|nil executes autocommands
+local run
+
+--- Execute the autocommands of an event. Neovim would show an error in one of them in several lines,
+--- and wait for ENTER; the others run all the same.
+---@param event string
+---@param data? any
+M.fire = function(event, data)
+  local before, outer = vim.v.errmsg, run
+  vim.v.errmsg = ''
+  run = function()
+    api.nvim_exec_autocmds('User', { pattern = event, modeline = false, data = data })
+  end
+  vim.cmd("silent! unsilent lua require('bellboard.state.updates')._run()")
+  run = outer
+  local why = vim.v.errmsg
+  vim.v.errmsg = why ~= '' and why or before
+  if why ~= '' and why ~= failures[event] then
+    failures[event] = why
+    local first = why:match('^[^\n]*:%s*\n%s*([^\n]+)') or why:match('^[^\n]+')
+    message.error(('an autocommand of %s failed: %s'):format(event, first))
+  end
+end
+
+M._run = function()
+  run()
+end
 
 --- Call a function at each update, until it returns true.
 ---@param group string of autocommands; those that it had are removed

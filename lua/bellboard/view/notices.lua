@@ -70,18 +70,24 @@ local speak = {
   notify = function(notice)
     local id = 'bellboard.' .. notice.session_id
     local text = line_of(notice)
-    local opts = vim.tbl_extend('error', toasts.options(id), {
-      title = 'bellboard',
-      id = id, -- snacks.nvim
-      key = id, -- fidget.nvim
-      ft = 'text', -- not Markdown: the text is from an agent
+    message.tell({
+      text = text,
+      level = LEVELS[notice.status],
+      short = cells.safe(notice.title),
+      about = id,
+      opts = function()
+        return vim.tbl_extend('error', toasts.options(id), {
+          title = 'bellboard',
+          id = id, -- snacks.nvim
+          key = id, -- fidget.nvim
+          ft = 'text', -- not Markdown: the text is from an agent
+        })
+      end,
+      shown = function(record)
+        toasts.keep(id, text, record)
+        forget_mini(id)
+      end,
     })
-    local ok, record = pcall(message.notify, text, LEVELS[notice.status], opts) -- of another plugin
-    toasts.keep(id, text, ok and record or nil)
-    if not ok then
-      api.nvim_echo({ { text, 'WarningMsg' } }, true, {})
-    end
-    forget_mini(id)
   end,
   bell = function()
     M.send('\a')
@@ -109,9 +115,7 @@ end
 M.show = function(notice)
   local loud = speak[notice.channel]
   if loud then
-    message.when_free(function()
-      loud(notice)
-    end)
+    loud(notice)
   end
 end
 

@@ -1,6 +1,7 @@
 -- Updates everything that shows sessions.
 local ink = require('bellboard.view.ink')
 local statusline = require('bellboard.view.statusline')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -8,7 +9,7 @@ local M = {}
 M.all = function()
   ink.restore()
   statusline.update()
-  vim.api.nvim_exec_autocmds('User', { pattern = 'BellboardUpdate', modeline = false })
+  updates.fire('BellboardUpdate')
 end
 
 return M
