@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+import asked
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked, house, session
+from sample import QUIET, Host, blocked, dated, house, session
 from test_editor_live import Agent, agent, hosted
 
 __all__ = ["agent"]  # the fixture
@@ -539,3 +542,45 @@ def test_a_window_that_was_the_boards_is_the_users_again(
     assert editor.lua("return { vim.fn.bufname(), vim.fn.winnr('$') }") == ["two", 1]
     host.push(blocked())
     editor.shows("1 needs you")
+
+
+#: Receives pushes, each one with another number.
+UPDATES = """
+local from, count, texts = ...
+for seq = from, from + count - 1 do
+  require('bellboard')._push((texts[seq % #texts + 1]:gsub('"seq":0', '"seq":' .. seq)))
+end
+"""
+
+
+def memory(editor: Editor) -> tuple[float, float]:
+    """Return what Lua uses, and the whole process, in kB."""
+    lua = editor.lua("collectgarbage() collectgarbage() return collectgarbage('count')")
+    return lua, psutil.Process(editor.pid).memory_info().rss / 1024
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("opens", "shows"), [("answer api", "make all"), ("pick", "INSERT")])
+def test_updates_leave_nothing_in_memory(nvim: Editors, opens: str, shows: str) -> None:
+    """Twice 10,000, with board, preview, float, statusline, and a request or the picker."""
+    config = {**QUIET, "board": {"preview": True}}
+    editor = nvim(config=config, columns=100, lines=40)
+    host, api = Host(editor), asked.asks("api")
+    asked.play(editor, asked.command(api, "make all"))
+    host.push(api)
+    editor.command("ClaudeSessions board")
+    editor.command(f"ClaudeSessions {opens}")
+    editor.shows(shows)
+    other = {"tool": "Edit", "project": "web"}
+    texts, now = [], time.time()
+    for n in range(2):
+        changed = dated(session("working", "web", detail=f"file{n}.py", **other), now)
+        head = {"v": 2, "version": "0.1.0", "seq": 0, "full": False, "now": now}
+        texts.append(json.dumps({**head, "sessions": [changed]}, separators=(",", ":")))
+    after = []
+    for batch in range(20):
+        editor.lua(UPDATES, host.seq + 1 + batch * 500, 500, texts)
+        after.append(memory(editor))
+    assert after[-1][0] - after[3][0] < 200  # 4 kB for each would be 32,000
+    assert after[-1][1] - after[3][1] < 8000
+    assert editor.messages() == ""

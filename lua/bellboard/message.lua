@@ -29,8 +29,8 @@ local function is_own(notify)
   return source == '?' or source:find('^@vim/_') ~= nil
 end
 
---- Where messages go: to the command line, where one that does not fit waits for ENTER; there through
---- a function of the user, which passes them on; or elsewhere.
+--- Where messages go: to the command line, where one that does not fit waits for ENTER; there
+--- through a function of the user, which passes them on; or elsewhere.
 ---@return 'echoed'|'passed on'|'elsewhere'
 local function target()
   local notify = vim.notify
@@ -63,8 +63,8 @@ local function fitted(text)
   return cut
 end
 
---- Show a line on the command line, or its start and its end; `:messages` has all of it. It is never
---- an error to Neovim: two of these wait for ENTER.
+--- Show a line on the command line, or its start and its end; `:messages` has all of it. It is
+--- never an error to Neovim: two of these wait for ENTER.
 ---@param text string
 ---@param level integer
 local function echo(text, level)

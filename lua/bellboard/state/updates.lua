@@ -10,20 +10,20 @@ local failures = {}
 ---@type fun()|nil executes autocommands
 local run
 
---- Execute the autocommands of an event. Neovim would show an error in one of them in several lines,
---- and wait for ENTER; the others run all the same.
+--- Execute the autocommands of an event. Neovim would show an error in one of them in several
+--- lines, and wait for ENTER; the others run all the same.
 ---@param event string
 ---@param data? any
 M.fire = function(event, data)
   local before, outer = vim.v.errmsg, run
-  vim.v.errmsg = ''
+  api.nvim_set_vvar('errmsg', '')
   run = function()
     api.nvim_exec_autocmds('User', { pattern = event, modeline = false, data = data })
   end
   vim.cmd("silent! unsilent lua require('bellboard.state.updates')._run()")
   run = outer
   local why = vim.v.errmsg
-  vim.v.errmsg = why ~= '' and why or before
+  api.nvim_set_vvar('errmsg', why ~= '' and why or before)
   if why ~= '' and why ~= failures[event] then
     failures[event] = why
     local first = why:match('^[^\n]*:%s*\n%s*([^\n]+)') or why:match('^[^\n]+')

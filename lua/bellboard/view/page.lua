@@ -228,7 +228,8 @@ M.attach = function(into)
     buffer = into,
     callback = function()
       if buf == into then
-        buf, drawn, padded = nil, {}, 0
+        buf, drawn, listed, padded = nil, {}, {}, 0
+        rows.forget()
       end
     end,
   })

@@ -33,16 +33,19 @@ end
 ---@field key string what they depend on
 ---@field open boolean
 
----@type table<bellboard.Session, bellboard.Kept> a changed session is a new table
-local kept = setmetatable({}, { __mode = 'k' })
+--- Those that the board shows now. A changed session is a new table. No weak table: lines lead back
+--- to their session, by its section, and LuaJIT would keep both for ever.
+---@type table<bellboard.Session, bellboard.Kept>
+local kept = {}
 
 --- The lines of a session; the previous ones if nothing in them has changed.
+---@param known bellboard.Kept|nil
 ---@param session bellboard.Session
 ---@param widths bellboard.Columns
 ---@param mixed boolean
 ---@param choice bellboard.BoardChoice
 ---@return bellboard.Line[]
-local function lines_of(session, widths, mixed, choice)
+local function lines_of(known, session, widths, mixed, choice)
   local id = session.session_id
   local open, marked = choice.unfolded[id] or false, choice.marked[id] or false
   local key = table.concat({
@@ -56,8 +59,8 @@ local function lines_of(session, widths, mixed, choice)
     mixed and 'mixed' or '',
     marked and 'marked' or '',
   }, '\0')
-  local known = kept[session]
   if known and known.key == key and not (open or known.open) then
+    kept[session] = known
     return known.lines
   end
   local lines = { line(columns.chunks(session, widths, mixed, marked), id, true) }
@@ -187,13 +190,19 @@ end
 ---@field lines bellboard.Line[]
 ---@field sections bellboard.Section[]
 
+--- The board is closed.
+M.forget = function()
+  kept = {}
+end
+
 --- All lines of the board.
 ---@param width integer
 ---@param choice bellboard.BoardChoice
 ---@param held? bellboard.Held
 ---@return bellboard.Composed
 M.compose = function(width, choice, held)
-  local all = sessions.list()
+  local all, before = sessions.list(), kept
+  kept = {}
   if #all == 0 then
     return { lines = start(), sections = {} }
   end
@@ -212,7 +221,7 @@ M.compose = function(width, choice, held)
       lines[#lines + 1] = title(section, folded, width)
     end
     for at, session in ipairs(folded and {} or section.sessions) do
-      for _, each in ipairs(lines_of(session, widths, section.mixed, choice)) do
+      for _, each in ipairs(lines_of(before[session], session, widths, section.mixed, choice)) do
         each.section, each.at = section, at
         lines[#lines + 1] = each
       end
