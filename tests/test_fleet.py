@@ -15,9 +15,10 @@ import msgspec
 import pytest
 
 from bellboard.fleet.keys import key_of
-from bellboard.fleet.member import Joined, credentials
+from bellboard.fleet.member import Credentials, Joined
 from bellboard.fleet.permits import Grant, server
-from bellboard.fleet.subjects import Key, Subjects
+from bellboard.fleet.stored import Item, listed, read
+from bellboard.fleet.subjects import Subjects
 from bellboard.fleet.wire import Wire
 from fleets import Peer, a_move, a_row
 from rig import nats
@@ -145,7 +146,6 @@ def test_a_transition_that_comes_with_its_row_and_as_news_is_passed_on_once(
         dev.show(a_row("s", detail=f"{n}"))
         dev.tell(a_move(n, "s"))
         eventually(lambda n=n: laptop.moved and laptop.moved[-1][1].id == n)  # type: ignore[misc]
-    eventually(lambda: 10 == laptop.service.followed.last_news)
     dev.show(a_row("s", "blocked"))
     sees(laptop, "dev", {"s": "blocked"})
     assert [*range(1, 11)] == [m.id for _, m in laptop.moved]
@@ -245,18 +245,33 @@ def test_a_server_that_is_killed_is_caught_up_with(there: nats.Server, join: Joi
     eventually(lambda: {} == dev.service.notes == laptop.service.notes)
 
 
+def revisions(there: nats.Server) -> dict[str, int]:
+    """Return the number of each row on the server."""
+    found: list[Item] = []
+
+    async def look() -> None:
+        s, wire = Subjects("t"), Wire(Joined(there.url, "t", "x"), Credentials("x"), print)
+        await wire.open()
+        stored = await listed(wire, s.rows, s.rows_of("dev"))
+        await read(wire, s.rows, stored, found.append)
+        await wire.close()
+
+    asyncio.run(look())
+    return {item.subject.rpartition(".")[2]: item.seq for item in found}
+
+
 def test_what_the_server_has_already_is_not_sent_again(there: nats.Server, join: Join) -> None:
     """After an outage only what changed is written: a thousand machines come back at once."""
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s1"), a_row("s2"))
     sees(laptop, "dev", {"s1": "working", "s2": "working"})
-    marks = {k.session: mark for k, mark in laptop.service.followed.machines["dev"].marks.items()}
+    marks = revisions(there)
     there.kill()
     eventually(lambda: dev.service.notes.get("fleet"))
     dev.show(a_row("s1", "blocked"))
     there.start()
     sees(laptop, "dev", {"s1": "blocked", "s2": "working"})
-    after = {k.session: mark for k, mark in laptop.service.followed.machines["dev"].marks.items()}
+    after = revisions(there)
     assert marks["s1"] != after["s1"]
     assert marks["s2"] == after["s2"]
 
@@ -330,7 +345,7 @@ def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, joi
     sees(laptop, "dev", {"s": "working"})
     row = {"session_id": "x", "agent": "claude", "status": "blocked"}
     hostile = {**row, "session_id": "h", "title": "\x1b]0;owned\x07\u202eevil", "since": 1e300}
-    key = "$KV.bellboard_t.dev.claude"
+    key = "bellboard.t.row.dev.claude"
     counts = {"\x1b]0;owned\x07": 1, "blocked": 2, "idle": -1, "working": True}
     beat = {"type": "hello", "feed": 1, "machine": "odd", "counts": counts}
     write_raw(
@@ -338,11 +353,11 @@ def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, joi
         (f"{key}.junk", b"\0\xff{" * 100),
         (f"{key}.deep", b"[" * 9000),
         (f"{key}.other", msgspec.json.encode({"row": row})),
-        ("$KV.bellboard_t.=2E=2E.claude.x", msgspec.json.encode({"row": row})),
-        ("$KV.bellboard_t.dev.beat.more.tokens", b"{}"),
-        ("$KV.bellboard_t.evil.beat", b'{"type":"hello","feed":99}'),
-        ("$KV.bellboard_t.odd.beat", msgspec.json.encode(beat)),
-        ("bellboard.t.news.dev.claude.s", b"[]"),
+        ("bellboard.t.row.=2E=2E.claude.x", msgspec.json.encode({"row": row})),
+        ("bellboard.t.row.dev.beat.more.tokens", b"{}"),
+        ("bellboard.t.row.evil.beat", b'{"type":"hello","feed":99}'),
+        ("bellboard.t.row.odd.beat", msgspec.json.encode(beat)),
+        ("bellboard.t.moved.dev.claude.s", b"[]"),
         (f"{key}.h", msgspec.json.encode({"row": hostile, "cursor": "\x1b.1"})),
     )
     sees(laptop, "dev", {"s": "working", "h": "blocked"})
@@ -459,45 +474,6 @@ def test_nobody_publishes_under_another_name(join: Join, created: None, tmp_path
     assert note.startswith("box may not publish as dev")
 
 
-def test_a_consumer_says_nothing_in_the_name_of_another(
-    there: nats.Server, join: Join, created: None, tmp_path: Path
-) -> None:
-    """The server delivers to any subject that a member names, which nobody takes for a message."""
-    s = Subjects("t")
-    dev, alice = (join(m, **as_member(tmp_path, m)) for m in ("dev", "alice"))
-    dev.show(a_row("s"))
-    sees(alice, "dev", {"s": "working"})
-    forged = msgspec.json.encode({"row": {"session_id": "s", "agent": "claude", "status": "error"}})
-    own = Key("eve", "claude", "s")
-    aims = [
-        (s.news, s.item(own), s.row(Key("dev", "claude", "s"))),
-        (s.rows, s.row(own), s.item(Key("dev", "claude", "s"))),
-        (s.rows, s.row(own), s.ask("dev", "answer", "alice")),
-        (s.rows, s.row(own), s.screen("dev", "alice", "alice")),
-    ]
-
-    async def deliver() -> None:
-        creds = str(tmp_path / "eve.creds")
-        wire = Wire(Joined(there.url, "t", "eve", creds), credentials(creds), lambda subject: None)
-        await wire.open()
-        for stream in (s.item(own), s.row(own)):
-            await wire.put(stream, forged)
-        for n, (stream, subject, to) in enumerate(aims):
-            config = {"name": f"c{n}", "filter_subject": subject, "deliver_subject": to}
-            config |= {"ack_policy": "none", "deliver_policy": "all", "replay_policy": "instant"}
-            where = f"$JS.API.CONSUMER.CREATE.{stream}.c{n}.{subject}"
-            inactive = {"inactive_threshold": 10**10}
-            await wire.call(where, {"stream_name": stream, "config": config | inactive})
-        await wire.close()
-
-    asyncio.run(deliver())
-    dev.show(a_row("later"))
-    sees(alice, "dev", {"s": "working", "later": "working"})
-    sees(join("alice", **as_member(tmp_path, "alice")), "dev", {"s": "working", "later": "working"})
-    assert [] == dev.asked
-    assert not dev.service.is_followed
-
-
 def test_a_revoked_member_is_out_at_once(
     there: nats.Server, join: Join, team: dict[str, Grant], created: None, tmp_path: Path
 ) -> None:
@@ -516,6 +492,8 @@ def test_a_revoked_member_is_out_at_once(
     eventually(lambda: bob.lost.get("dev"))
     assert {"s": "working"} == bob.statuses("dev")
     there.reload(accounts(team))
+    eventually(lambda: "no account" in bob.service.notes.get("fleet", ""))
+    there.reload(accounts(team))  # nats-server 2.9 gives a new account its imports with the second
     sees(bob, "dev", {"s": "blocked"})
 
 
@@ -526,8 +504,9 @@ def test_a_creds_file_of_nats_is_taken(there: nats.Server, join: Join, tmp_path:
     there.accounts = operator.settings
     there.start()
     dev = join("dev", creds=str(operator.user(tmp_path / "dev.creds", [">"], [">"])), reads=False)
-    looks = ["$JS.API.>", "bellboard.t.ask.*.request.*", "$KV.bellboard_t_claims.*.*"]
-    file = operator.user(tmp_path / "laptop.creds", looks, ["bellboard.t.screen.>"])
+    own = ("ask.*.request.*.*", "claim.*.*", "screen.>", "tick.*")
+    looks = ["$JS.API.>", *(f"bellboard.t.{x}" for x in own)]
+    file = operator.user(tmp_path / "laptop.creds", looks, ["bellboard_seen.t.>"])
     laptop = join("laptop", creds=str(file), publishes=False)
     dev.show(a_row("s", "blocked"))
     sees(laptop, "dev", {"s": "blocked"})

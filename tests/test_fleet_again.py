@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bellboard.fleet.member import Credentials, Joined
+from bellboard.fleet.stored import Item, listed, read
 from bellboard.fleet.streams import ensure
 from bellboard.fleet.subjects import Key, Subjects
-from bellboard.fleet.tail import Item, Tail
 from bellboard.fleet.waiting import is_set
 from bellboard.fleet.wire import Down, Wire
 from fleets import Peer, a_row
@@ -45,25 +45,19 @@ async def constantly(act: Callable[[], Coroutine[Any, Any, object]]) -> None:
         await asyncio.gather(*(act() for _ in range(random.choice((1, 3, 16)))))
 
 
+async def everything(wire: Wire) -> set[str]:
+    """Return the subjects of all rows that one reads."""
+    found: list[Item] = []
+    stored = await listed(wire, SUBJECTS.rows, SUBJECTS.rows_of("dev"))
+    await read(wire, SUBJECTS.rows, stored, found.append)
+    assert all(item.data for item in found)
+    return {item.subject for item in found}
+
+
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_a_reader_knows_when_it_has_everything(there: nats.Server, is_quiet: bool) -> None:
     """Neither too early nor never, also while every row is written again and again."""
     keys = [Key("dev", "claude", f"s{n}") for n in range(60)]
-
-    async def read(wire: Wire) -> int:
-        found: set[str] = set()
-        over = asyncio.Event()
-
-        def take(item: Item) -> None:
-            if not over.is_set():
-                found.add(item.subject)
-
-        tail = Tail(wire, SUBJECTS.rows, SUBJECTS.rows_of("dev"), take, over.set)
-        await tail.begin({"deliver_policy": "last_per_subject"})
-        reading = asyncio.ensure_future(tail.run())
-        await asyncio.wait_for(over.wait(), PATIENCE)
-        reading.cancel()
-        return len(found)
 
     async def main() -> list[int]:
         async with AsyncExitStack() as open_:
@@ -74,7 +68,7 @@ def test_a_reader_knows_when_it_has_everything(there: nats.Server, is_quiet: boo
             writing = asyncio.ensure_future(constantly(write))
             if is_quiet:
                 writing.cancel()
-            counts = [await read(other) for _ in range(20)]
+            counts = [len(await everything(other)) for _ in range(20)]
             writing.cancel()
         return counts
 
@@ -86,18 +80,10 @@ def test_any_number_of_rows_is_everything(there: nats.Server, count: int) -> Non
     """Also none, and as many as are fetched at once."""
 
     async def main() -> int:
-        found: list[str] = []
-        over = asyncio.Event()
         async with wired(there.url) as wire:
             for n in range(count):
                 await wire.put(SUBJECTS.row(Key("dev", "claude", f"s{n}")), b"x")
-            where = SUBJECTS.rows, SUBJECTS.rows_of("dev")
-            tail = Tail(wire, *where, lambda item: found.append(item.subject), over.set)
-            await tail.begin({"deliver_policy": "last_per_subject"})
-            reading = asyncio.ensure_future(tail.run())
-            await asyncio.wait_for(over.wait(), PATIENCE)
-            reading.cancel()
-        return len(found)
+            return len(await everything(wire))
 
     assert count == asyncio.run(main())
 
@@ -148,9 +134,12 @@ def test_a_connection_that_ends_with_a_write_is_noticed(there: nats.Server) -> N
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("stream", ["rows", "news"])
-def test_what_the_server_loses_is_made_again(there: nats.Server, stream: str) -> None:
+@pytest.mark.parametrize("stream", ["rows", "relay"])
+def test_what_the_server_loses_is_made_again(
+    there: nats.Server, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody deletes a stream of the team: those who write and those who read go on."""
+    monkeypatch.setattr("bellboard.fleet.service.CHECK", 1.0)
     dev, laptop = Peer(there.url, "dev", reads=False), Peer(there.url, "laptop", publishes=False)
 
     async def lose() -> None:

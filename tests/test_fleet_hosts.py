@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -225,6 +228,44 @@ def test_who_follows_over_a_link_and_who_does_in_the_fleet_do_not_both_ring(
         assert by_link("b", "2"), "the first reply may have been lost"
     finally:
         link.process.kill()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_what_setup_prints_is_all_that_a_team_needs(home: Home, tmp_path: Path, host: str) -> None:
+    """With a name or an address; each step as it is printed."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    port, folder = free_port(), tmp_path / "team"
+
+    def bellboard(*words: str, code: int = 0) -> tuple[str, str]:
+        done = warm.run(["-m", "bellboard", "fleet", *words], env=home.env, timeout=60)
+        assert code == done.returncode, done.stdout + done.stderr
+        return done.stdout, done.stderr
+
+    members = ("--member", "dev=publish", "--member", "bob=read", "--team", "core")
+    conf, said = bellboard("setup", str(folder), *members, "--host", host, "--port", str(port))
+    steps = [line.partition(". ")[2] for line in said.splitlines()]
+    made = next(step for step in steps if "openssl" in step).partition("openssl ")[2]
+    subprocess.run([openssl, *shlex.split(made)], check=True, capture_output=True)
+    (folder / "server.conf").write_text(conf)
+    argv = [nats.program(), "-c", str(folder / "server.conf")]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as server:
+        try:
+            word = next(step for step in steps if "--create" in step).split()
+            eventually(lambda: "exist" in bellboard(*word[2:])[0])
+            join = steps[-1].replace("MEMBER", str(folder / "bob")).split()
+            ca = str(folder / "server.pem")
+            out, _ = bellboard(*[ca if w == "server.pem" else w for w in join[4:]])
+            assert out.startswith("joined core as bob; this machine is ")
+            assert bellboard("status")[0].count("no machine publishes yet") == 1
+        finally:
+            server.kill()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
 
 
 def test_who_leaves_sees_nothing_of_the_others(machine: Callable[[str], Machine]) -> None:

@@ -106,7 +106,7 @@ def encrypted(tmp_path: Path) -> Iterator[nats.Server]:
     ("host", "how", "why"),
     [
         ("localhost", {}, "its certificate is not trusted: self-signed certificate; give it with"),
-        ("127.0.0.1", {"ca": "server.pem"}, "not valid for '127.0.0.1'.; use a name that is in it"),
+        ("127.0.0.1", {"ca": "server.pem"}, "not valid for '127.0.0.1'.; use a name or an address"),
         ("localhost", {"ca": "server.pem"}, "credentials"),
         ("no-such-name.invalid", {}, "; check its name"),
     ],

@@ -19,9 +19,9 @@ from bellboard.fleet.far import Gone, Said
 from bellboard.fleet.followed import Followed
 from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import Shelf, Update, written
+from bellboard.fleet.stored import Item
 from bellboard.fleet.streams import TTL
 from bellboard.fleet.subjects import Key
-from bellboard.fleet.tail import Item
 from bellboard.fleet.window import Window
 from bellboard.hosting.mates import Mates
 from bellboard.storage.machines import prepare

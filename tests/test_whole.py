@@ -17,6 +17,7 @@ from bellboard.hosting.whole import (
     LARGEST,
     LINKED,
     MOST_FILES,
+    READS,
     REPLACED,
     SHORT,
     TOO_LARGE,
@@ -178,7 +179,7 @@ def test_a_patch_is_bound_to_each_file_that_it_changes(
 
 
 def test_what_a_file_holds_can_be_left_out(desk: Desk) -> None:
-    """For those who may only look; what they read has the digest of the whole."""
+    """For those who may only look: no choices; what they read has the digest of the whole."""
     path = desk.home.root / "w.txt"
     path.write_text("a secret\n")
     asks_to_write(desk, path)
@@ -186,6 +187,8 @@ def test_what_a_file_holds_can_be_left_out(desk: Desk) -> None:
         assert "a secret" in str(desk.request(**given))
         assert "a secret" not in str(desk.request(contents=False, **given))
     assert parts_of(desk, contents=False) == [("file", WITHHELD, str(path), "", "", "new\n")]
+    shown = desk.request(contents=False)["request"]
+    assert not shown.get("choices") and not shown["complete"] and shown["why"] == READS
     digests = {desk.request(contents=c)["request"]["digest"] for c in (True, False)}
     assert 1 == len(digests)
     path.write_text("another\n")

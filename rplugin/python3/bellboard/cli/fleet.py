@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
-from .adding import Args, Commands, add, add_verbs, filled
+from .adding import Args, Commands, WholeHelp, add, add_verbs, filled
 from .home import Problem, absolute, opened, print_json, share
 
 if TYPE_CHECKING:
@@ -18,10 +18,21 @@ if TYPE_CHECKING:
 START = "start Neovim or `bellboard serve --fleet`"
 CERTIFICATE = (
     "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650"
-    " -subj /CN=bellboard -addext subjectAltName=DNS:HOST"
+    " -subj /CN=bellboard -addext subjectAltName={name}"
     " -keyout {folder}/server.key -out {folder}/server.pem"
 )
 EXAMPLE = "alice=read,answer or dev=publish"
+SETUP = """\
+Write a file with credentials for each member, FOLDER/MEMBER.creds, and print a
+configuration of nats-server; the steps that are left come on standard error.
+
+roles of --member MEMBER=ROLES, with commas between them:
+  publish   show the sessions of one machine, and take requests for it;
+            publish:MACHINE if it has another name than the member
+  read      see sessions, questions and terminals of all machines
+  answer    everything that changes a session: answer, stop, label, snooze
+
+The member admin is always there: it creates the streams, with --create."""
 
 
 def add_to(commands: Commands) -> None:
@@ -54,10 +65,12 @@ def add_to(commands: Commands) -> None:
     made = add(
         verbs, "setup", setup, "write the members' credentials and print a server configuration"
     )
+    made.description, made.formatter_class = SETUP, WholeHelp
     made.add_argument("folder", metavar="FOLDER", help="folder of the credentials")
-    made.add_argument(
-        "--member", action="append", default=[], metavar="MEMBER=ROLES", help=f"such as {EXAMPLE}"
-    )
+    text = f"such as {EXAMPLE}; repeatable"
+    made.add_argument("--member", action="append", default=[], metavar="MEMBER=ROLES", help=text)
+    text = "name or IP address of the server, for the steps that are printed"
+    made.add_argument("--host", default="HOST", type=filled, help=text)
     made.add_argument("--team", default="team", help="(default: team)")
     made.add_argument("--port", type=int, default=4222, help="(default: 4222)")
     made.add_argument(
@@ -111,13 +124,13 @@ def join(args: Args) -> None:
     with opened() as clerk:
         share(clerk, OPTION, msgspec.to_builtins(wanted))
         needs = "" if clerk.spool.hosts.alive() else f"{START}, then "
-    print(
-        f"joined {wanted.team} as {known.member}; this machine is {wanted.machine}: {_does(wanted)}"
-    )
     if why:
         raise Problem(
             f"{why} (saved; background processes keep trying until `bellboard fleet leave`)"
         )
+    print(
+        f"joined {wanted.team} as {known.member}; this machine is {wanted.machine}: {_does(wanted)}"
+    )
     print(f"next: {needs}`bellboard fleet status`")
 
 
@@ -259,18 +272,33 @@ def setup(args: Args) -> None:
 def _next(args: Args, folder: Path) -> None:
     """Print what is left to do, on standard error."""
     has_own = (folder / "server.pem").exists()
-    certificate = CERTIFICATE.format(folder=folder)
+    name, host = _named(args.host)
+    certificate = CERTIFICATE.format(folder=folder, name=name)
+    url = f"tls://{host}:{args.port}"
     steps = [
         f"send each MEMBER.creds in {folder} to its member over a secure channel",
         *([] if has_own else [f"make a certificate, for example a self-signed one: {certificate}"]),
-        f"write what was printed to {folder}/server.conf, and: nats-server -c {folder}/server.conf",
-        f"bellboard fleet setup {folder} --team {args.team} --create tls://HOST:{args.port}"
+        f"write what was printed to {folder}/server.conf, and: nats-server -c {folder}/server.conf"
+        " (if it runs: restart it, so that new members get in)",
+        f"bellboard fleet setup {folder} --team {args.team} --create {url}"
         f" --ca {folder}/server.pem",
-        f"each member: bellboard fleet join tls://HOST:{args.port} --creds MEMBER.creds"
-        " --ca server.pem",
+        f"each member: bellboard fleet join {url} --creds MEMBER.creds --ca server.pem",
     ]
+    if host == "HOST":
+        steps.append("--host NAME or --host ADDRESS puts that in the place of HOST in these steps")
     for number, step in enumerate(steps, 1):
         print(f"{number}. {step}", file=sys.stderr)
+
+
+def _named(host: str) -> tuple[str, str]:
+    """Return how a certificate names a host, and how a URL does."""
+    from ipaddress import ip_address
+
+    try:
+        address = ip_address(host.strip("[]"))
+    except ValueError:
+        return f"DNS:{host}", host
+    return f"IP:{address}", f"[{address}]" if address.version == 6 else str(address)
 
 
 def _grant(spec: str, only: list[str]) -> Grant:

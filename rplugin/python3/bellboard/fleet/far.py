@@ -40,11 +40,10 @@ class Far:
         self.is_up = False
         self.why = ""
         self.rows: dict[Key, Row] = {}
-        self.marks: dict[Key, tuple[int, float]] = {}  # the number and time of each row
         self.changed: dict[Key, None] = {}
         self.moved: dict[int, Moved] = {}
         self._noted: dict[Cursor, None] = {}  # where these transitions are
-        self.found: set[Key] = set()  # while all rows are read again
+        self.found: dict[Key, int] = {}  # the number of each, while all rows are read again
         self.told: set[Key] = set()  # the sessions that the host knows
         self.says: dict[str, None] = {}  # what to pass on besides changes: hello, state, beat
 
@@ -71,7 +70,6 @@ class Far:
 
     def drop(self, key: Key) -> bool:
         """Forget a row; return whether it was known."""
-        self.marks.pop(key, None)
         return self.rows.pop(key, None) is not None
 
     def take(self, window: Window, now: float) -> list[Said]:

@@ -18,9 +18,9 @@ from ..core.row import Row, count_in, row_of
 from ..core.session import STATUSES
 from .far import Far, Gone, Said
 from .member import Joined
+from .stored import Item
 from .streams import TTL
 from .subjects import Key
-from .tail import Item
 from .window import Window
 
 MACHINES: Final = 256  # to follow
@@ -37,7 +37,6 @@ class Followed:
         self.window = Window()
         self.machines: dict[str, Far] = {}
         self._gone: dict[str, None] = {}  # machines that were forgotten, to be reported
-        self.last_news = 0  # its number in the stream
         self.refused: dict[str, int] = {}  # machine → how much of it could not be used
         self.unread: dict[str, str] = {}  # machine → why its beat could not be read
         self.left_out: dict[str, int] = {}  # sessions that are not shown, by status
@@ -92,7 +91,7 @@ class Followed:
         """Expect all rows."""
         self.is_read = False
         for far in self.machines.values():
-            far.found = set()
+            far.found = {}
 
     def complete(self) -> None:
         """Note that all rows were read: missing ones are gone."""
@@ -100,6 +99,7 @@ class Followed:
         for far in self.machines.values():
             for key in [k for k in far.rows if k not in far.found]:
                 self._drop(far, key)
+            far.found = {}
             far.says |= {"hello": None, "state": None}
             if not far.is_up:
                 far.why = far.why or SILENCE
@@ -111,11 +111,12 @@ class Followed:
         far = self._far(key.machine)
         if far is None:
             return
+        if not self.is_read:
+            if item.seq <= far.found.get(key, 0):
+                return  # while we read what is stored, something newer came
+            far.found[key] = item.seq
         if key.is_beat:
             self._beat(far, item, age)
-            return
-        far.found.add(key)
-        if far.marks.get(key) == (item.seq, item.t):
             return
         if item.operation or not item.data:
             self._drop(far, key)
@@ -134,13 +135,12 @@ class Followed:
         moved = moved_of(given.get("moved"))
         if moved is not None and moved.session_id == key.session:
             far.note(moved, given.get("cursor"))
-        far.rows[key], far.marks[key] = row, (item.seq, item.t)
+        far.rows[key] = row
         far.advance(given.get("cursor"))
         self._show(key, row)
 
     def news(self, key: Key, item: Item) -> None:
         """Take a transition."""
-        self.last_news = max(self.last_news, item.seq)
         far = self._far(key.machine)
         moved = moved_of(given := object_of(value_of(item.data)))
         if far is None:

@@ -13,7 +13,6 @@ from .member import Joined, Unusable, credentials
 from .reader import Reader
 from .streams import ensure
 from .subjects import Subjects
-from .tail import Ended
 from .wire import Denied, Down, Refused, Wire
 
 PATIENCE: Final = 15.0  # seconds for the server to send what it has
@@ -41,7 +40,7 @@ async def look(j: Joined) -> tuple[dict[str, Any], str]:
             await wire.close()
     except Denied:
         return {}, "these credentials may not read all machines of this team"
-    except (Down, Ended, Refused, Unusable) as e:
+    except (Down, Refused, Unusable) as e:
         return {}, str(e)
     now = time.monotonic()
     machines = followed.machines.values()

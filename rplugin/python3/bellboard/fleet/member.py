@@ -55,6 +55,11 @@ class Credentials(Struct, frozen=True):
     machine: str = ""
     may: tuple[str, ...] = ()  # its roles; empty: not stated
 
+    @property
+    def is_walled(self) -> bool:
+        """Return whether it has an account of its own: all have but the admin."""
+        return bool(self.may) and "admin" not in self.may
+
 
 def joined(value: object) -> Joined | None:
     """Return the settings in a shared option, or None if there are none that can be used."""

@@ -4,15 +4,24 @@
     read      see rows and transitions; look at a question
     answer    everything that changes a session: answer, stop, label, snooze, …
 
-A member sends requests under its own name only, and gets replies in an inbox that no other member
-may read.
+Each member has an account of its own on the server, and what it imports is all that it may do.  A
+server checks the subject of a message, but never the one that a reply is to go to: in an account
+shared by all, a member could have the server, or an honest machine, say anything to anybody.  From
+another account, whatever is named there stays in the account of whoever named it.
+
+    say    (import of a service)   it reaches the account of the team under that subject only
+    hear   (import of a stream)    what the streams of the team have stored, and repeat
+    look   (import of a service)   the server's own replies, about streams and what they hold
+
+No member may make a consumer: it would deliver within the account of the team.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from .subjects import Subjects, inbox
+from .subjects import Subjects
 
 ROLES: Final = ("publish", "read", "answer")
 LOOKS: Final = ("request", "preview", "clock")  # what a reader may ask as well
@@ -29,12 +38,23 @@ class Grant(NamedTuple):
     only: tuple[str, ...] = ()  # machines that it may see; empty: all
 
 
+class Allowed(NamedTuple):
+    """Subjects of the team's account that a member imports."""
+
+    say: list[str]
+    hear: list[str]
+    look: dict[str, str]  # under which name → what
+
+
 def server(team: str, grants: list[Grant], where: str, port: int = 4222) -> str:
     """Return the text of a configuration of nats-server; `where`: the folder of its files."""
-    users = "\n".join(_user(Subjects(team), g) for g in grants)
+    s = Subjects(team)
+    admins = [g for g in grants if ADMIN in g.roles]
+    members = "".join(_account(s, g) for g in grants if g not in admins)
     return f"""\
 # nats-server -c {where}/server.conf     (Debian: apt install nats-server)
-# To revoke: remove a member below, then: nats-server --signal reload
+# To revoke, remove a member below or what it imports, then: nats-server --signal reload
+# To add one, restart the server: nats-server 2.9 ignores the imports of an account that is new.
 host: 0.0.0.0
 port: {port}
 max_payload: 128KB
@@ -53,61 +73,95 @@ tls {{
 }}
 
 accounts {{
-  bellboard_{team} {{
+  # The team.  Only the admin is in this account: add nobody, whoever is in it can be anybody.
+  {_team(s)} {{
     jetstream: enabled
-    users: [
-{users}
+    users: [{", ".join(f"{{ nkey: {g.key} }}" for g in admins)}]
+    exports: [
+      {{ service: "{s.said}" }},
+      {{ stream: "{s.seen(s.said)}" }},
+      {_lines("{ service: " + f'"{to}"' + " }" for to in _looks(s, ("",)).values())}
     ]
   }}
-}}
+{members}}}
 """
 
 
-def allowed(s: Subjects, g: Grant) -> tuple[list[str], list[str]]:
-    """Return the subjects that a member may publish to, and those that it may subscribe to."""
-    if ADMIN in g.roles:
-        return [">"], [">"]
-    to: list[str] = [f"$JS.API.STREAM.INFO.{name}" for name in (s.rows, s.news, s.claims)]
-    of: list[str] = [f"{inbox(g.member)}.>"]
+def allowed(s: Subjects, g: Grant) -> Allowed:
+    """Return what a member imports; an admin is in the team's account instead."""
+    say, hear, machines = [s.tick(g.member)], [], []
     if "publish" in g.roles:
-        own = s.rows_of(g.machine)
-        to += [own, s.news_of(g.machine)]
-        to += [*_consumer(s.rows, own), f"$JS.API.DIRECT.GET.{s.rows}.{own}"]
-        to.append(s.claim(g.machine, "*"))
-        of += [s.asks_of(g.machine), s.screens_of(g.machine), s.screens_of("")]
+        machines.append(g.machine)
+        say += [s.rows_of(g.machine), s.moved_of(g.machine), s.claim(g.machine, "*")]
+        say.append(s.reply(g.machine, "*"))
+        hear += [s.asks_of(g.machine), s.screens_of(g.machine), s.screens_of("")]
     if "read" in g.roles:
-        for machine in g.only or ("",):
-            to += _consumer(s.rows, s.rows_of(machine))
-            to += _consumer(s.news, s.news_of(machine))
-        to += [s.ask(m, do, g.member) for m in g.only or ("*",) for do in LOOKS]
-        to += [s.claim(m, "*") for m in g.only or ("*",)]
-        to += [s.screen(m, g.member, "*") for m in g.only or ("*",)]
-        of += [s.screens_of(m) for m in ("", *g.only)] if g.only else [s.all_screens]
+        machines += g.only or ("",)
+        hear += [f(m) for m in g.only or ("",) for f in (s.rows_of, s.moved_of)]
+        say += [s.ask(m, do, g.member) for m in g.only or ("*",) for do in LOOKS]
+        say += [s.claim(m, "*") for m in g.only or ("*",)]
+        say += [s.screen(m, g.member, "*") for m in g.only or ("*",)]
+        hear += [s.screens_of(m) for m in ("", *g.only)] if g.only else [s.all_screens]
     if "answer" in g.roles:
-        to += [s.ask(m, "*", g.member) for m in g.only or ("*",)]
-    return list(dict.fromkeys(to)), of
+        say += [s.ask(m, "*", g.member) for m in g.only or ("*",)]
+    if {"read", "answer"} & g.roles:
+        hear.append(s.reply("*", g.member))
+    return Allowed(_widest(say), _widest([s.seen(x) for x in hear]), _looks(s, machines))
 
 
-def _consumer(stream: str, subject: str) -> list[str]:
-    return [
-        f"$JS.API.CONSUMER.CREATE.{stream}.*.{subject}",
-        f"$JS.API.CONSUMER.MSG.NEXT.{stream}.*",
-    ]
+def _looks(s: Subjects, machines: list[str] | tuple[str, ...]) -> dict[str, str]:
+    """Return what may be asked of the server itself: it replies to who asks, and changes nothing.
+
+    In each account, the server takes all of `$JS.API` for itself, so these have other names.
+    """
+    found = {s.info(x): f"$JS.API.STREAM.INFO.{x}" for x in (s.rows, s.relay, s.claims)}
+    rows = _widest([s.rows_of(m) for m in machines])
+    return found | {s.get(x): f"$JS.API.DIRECT.GET.{s.rows}.{x}" for x in rows}
 
 
-def _user(s: Subjects, g: Grant) -> str:
-    to, of = allowed(s, g)
+def _widest(subjects: list[str]) -> list[str]:
+    """Return them without those that another includes: a message would come twice."""
+    each = list(dict.fromkeys(subjects))
+    return [x for x in each if not any(_includes(y, x) for y in each if y != x)]
+
+
+def _includes(wide: str, narrow: str) -> bool:
+    ours, theirs = wide.split("."), narrow.split(".")
+    for n, part in enumerate(ours):
+        if part == ">":
+            return n < len(theirs)
+        if n >= len(theirs) or theirs[n] == ">" or (part != "*" and part != theirs[n]):
+            return False
+    return len(ours) == len(theirs)
+
+
+def _team(s: Subjects) -> str:
+    return f"bellboard_{s.team}"
+
+
+def _account(s: Subjects, g: Grant) -> str:
+    may = allowed(s, g)
     roles = ", ".join(sorted(g.roles)) + (f" as {g.machine}" if g.machine else "")
-    replies = ', allow_responses: { max: 1, expires: "1m" }' if "publish" in g.roles else ""
+    imports = [
+        *(_import(s, "service", x) for x in may.say),
+        *(_import(s, "stream", x) for x in may.hear),
+        *(_import(s, "service", to, name) for name, to in may.look.items()),
+    ]
     return f"""\
-      # {g.member}: {roles}{f" (only {', '.join(g.only)})" if g.only else ""}
-      {{ nkey: {g.key}
-        permissions: {{
-          publish: {{ allow: [{_list(to)}] }}
-          subscribe: {{ allow: [{_list(of)}] }}{replies}
-        }}
-      }}"""
+  # {g.member}: {roles}{f" (only {', '.join(g.only)})" if g.only else ""}
+  {_team(s)}_{g.member} {{
+    users: [{{ nkey: {g.key} }}]
+    imports: [
+      {_lines(imports)}
+    ]
+  }}
+"""
 
 
-def _list(subjects: list[str]) -> str:
-    return ", ".join(f'"{subject}"' for subject in subjects)
+def _import(s: Subjects, kind: str, subject: str, name: str = "") -> str:
+    under = f', to: "{name}"' if name not in ("", subject) else ""
+    return f'{{ {kind}: {{ account: {_team(s)}, subject: "{subject}" }}{under} }}'
+
+
+def _lines(parts: Iterable[str]) -> str:
+    return ",\n      ".join(parts)

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from ..core.feed import MOST, Hello, Moved
 from ..core.lenient import object_of, value_of
 from ..core.row import Row
+from .stored import Item, last, listed, read, server_time
 from .streams import LARGEST, TTL
 from .subjects import Key, Subjects
-from .tail import Item, Tail
 from .waiting import is_set
 from .wire import WRONG_LAST, Refused, Wire
 
@@ -134,31 +134,20 @@ class Publisher:
 
     async def _read_own(self) -> None:
         """Learn which keys of this machine the server has, and their revisions."""
-        over = asyncio.Event()
+        wire, s, now = self._wire, self._subjects, await server_time(self._wire, self._subjects)
 
         def take(item: Item) -> None:
-            key = self._subjects.key(item.subject)
+            key = s.key(item.subject)
             if key is None or (item.operation and not key.is_beat):
                 pass  # it is gone
             elif key.is_beat:
                 self._revisions[key] = item.seq
             else:
                 self._revisions[key], self._stored[key] = item.seq, item.data
-                stored = max(0.0, tail.created - item.t)  # for so long
+                stored = max(0.0, now - item.t)  # for so long
                 self._due[key] = time.monotonic() + TTL * SOONEST - stored
 
-        where = self._subjects.rows, self._subjects.rows_of(self._shelf.machine)
-        tail = Tail(self._wire, *where, take, over.set)
-        await tail.begin({"deliver_policy": "last_per_subject"})
-        reading = asyncio.ensure_future(tail.run())
-        waiting = asyncio.ensure_future(over.wait())
-        try:
-            await asyncio.wait((reading, waiting), return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                reading.result()
-        finally:
-            waiting.cancel()
-            reading.cancel()
+        await read(wire, s.rows, await listed(wire, s.rows, s.rows_of(self._shelf.machine)), take)
 
     async def _take_name(self) -> None:
         """Write our first beat, unless another machine has the name and still beats."""
@@ -179,11 +168,8 @@ class Publisher:
 
     async def _last(self, key: Key) -> tuple[int, dict[str, Any]]:
         """Return the revision and the value of a key: 0 if it has none."""
-        subject = f"$JS.API.DIRECT.GET.{self._subjects.rows}.{self._subjects.row(key)}"
-        reply = await self._wire.ask(subject, b"")
-        headers: Mapping[str, str] = reply.headers or {}
-        revision = headers.get("Nats-Sequence", "0")
-        return int(revision), object_of(value_of(reply.data))
+        item = await last(self._wire, self._subjects.rows, self._subjects.row(key))
+        return (item.seq, object_of(value_of(item.data))) if item is not None else (0, {})
 
     async def _write_beat(self) -> None:
         shelf = self._shelf
@@ -265,9 +251,8 @@ class Publisher:
 
     async def _tell(self, m: Moved, agent: str) -> None:
         database = self._shelf.database
-        subject = self._subjects.item(Key(self._shelf.machine, agent, m.session_id))
-        value = _encode({"database": database, **msgspec.to_builtins(m)})
-        await self._wire.put(subject, value, {"Nats-Msg-Id": f"{database}.{m.id}"})
+        subject = self._subjects.moved(Key(self._shelf.machine, agent, m.session_id))
+        await self._wire.put(subject, _encode({"database": database, **msgspec.to_builtins(m)}))
 
 
 def written(row: Row, moved: Moved | None, cursor: str) -> bytes:

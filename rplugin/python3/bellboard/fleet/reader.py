@@ -3,86 +3,92 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from .far import Said
 from .followed import Followed
+from .stored import Item, item_of, listed, read, server_time
 from .streams import LARGEST
 from .subjects import Key, Subjects
-from .tail import Item, Tail
-from .waiting import together
-from .wire import Wire
+from .wire import Message, Wire
 
 TOGETHER: Final = 0.02  # seconds to collect changes in; a screen is drawn every 0.03
-BEHIND: Final = 20_000  # transitions to catch up with after a gap
 LOOK: Final = 1.0  # seconds between two checks for silent machines
+PENDING: Final = 1 << 14  # messages that may wait; with more, we read everything again
+ASKED: Final = 16  # machines whose rows are read at the same time
 
-#: Takes an item of a stream; with the seconds that it had been stored when we began to read.
-Take = Callable[[Key, Item, float], None]
 #: Takes the messages about machines; returns when they are processed.
 Deliver = Callable[[list[tuple[str, Said]]], Awaitable[None]]
 
 
 class Reader:
-    """Reads rows and transitions (on the wire: news) over one connection."""
+    """Reads rows and transitions over one connection: what is stored, and what is new."""
 
     def __init__(self, wire: Wire, subjects: Subjects, followed: Followed) -> None:
         self._wire, self._subjects, self._followed = wire, subjects, followed
-        self._reading = 0  # streams whose earlier messages have not all come
 
     async def run(self, ready: Callable[[], object]) -> None:
         """Follow until the connection breaks."""
-        followed, subjects = self._followed, self._subjects
+        s, followed = self._subjects, self._followed
         wanted = followed.wanted.follow or ("",)
-        self._reading = 2 * len(wanted)
-        self._ready = ready
         followed.begin()
-        start = {"deliver_policy": "last_per_subject"}
-        rows = [(subjects.rows, subjects.rows_of(m), start) for m in wanted]
-        start = await self._gap()
-        news = [(subjects.news, subjects.news_of(m), start) for m in wanted]
-        tasks = [self._follow(*each, followed.row) for each in rows]
-        tasks += [self._follow(*each, self._news) for each in news]
-        await together([asyncio.ensure_future(task) for task in tasks])
+        async with contextlib.AsyncExitStack() as stack:
+            for m in wanted:
+                await self._listen(stack, s.seen(s.rows_of(m)), self._row)
+                await self._listen(stack, s.seen(s.moved_of(m)), followed.news)
+            await self._read(followed.wanted.follow)
+            followed.complete()
+            ready()
+            await asyncio.get_running_loop().create_future()  # the rest comes by itself
 
-    async def _gap(self) -> dict[str, Any]:
-        """Return where to continue in the transitions."""
-        last = self._followed.last_news
-        told = await self._wire.call(f"$JS.API.STREAM.INFO.{self._subjects.news}")
-        newest = told["state"]["last_seq"]
-        if not 0 < last <= newest:
-            self._followed.last_news = 0
-            return {"deliver_policy": "new"}
-        first = max(last, newest - BEHIND) + 1
-        return {"deliver_policy": "by_start_sequence", "opt_start_seq": first}
+    async def _listen(
+        self, stack: contextlib.AsyncExitStack, subject: str, take: Callable[[Key, Item], None]
+    ) -> None:
+        async def receive(message: Message) -> None:
+            item = item_of(message.subject, message)
+            if item is not None and (key := self._key(item)) is not None:
+                take(key, item)
 
-    async def _follow(self, stream: str, subject: str, start: dict[str, Any], take: Take) -> None:
-        is_new = False  # whether all that was there has come
+        subscription = await self._wire.subscribe(subject, receive, PENDING)
+        stack.push_async_callback(_end, subscription)
 
-        def receive(item: Item) -> None:
-            key = self._subjects.key(item.subject)
-            if key is None or len(item.data) > LARGEST:
-                self._followed.refuse(key.machine if key is not None else "")
-            else:
-                take(key, item, 0.0 if is_new else max(0.0, tail.created - item.t))
+    async def _read(self, machines: tuple[str, ...]) -> None:
+        """Read the rows that are stored: machine by machine, so that no list is too long."""
+        wire, s = self._wire, self._subjects
+        now = await server_time(wire, s) or time.time()
+        if not machines:
+            keys = map(s.key, await listed(wire, s.rows, s.beats))
+            machines = tuple(key.machine for key in keys if key is not None)
 
-        def caught_up() -> None:
-            nonlocal is_new
-            is_new = True
-            self._reading -= 1
-            if not self._reading:
-                self._followed.complete()
-                self._ready()
+        def take(item: Item) -> None:
+            if (key := self._key(item)) is not None:
+                self._row(key, item, max(0.0, now - item.t))
 
-        tail = Tail(self._wire, stream, subject, receive, caught_up)
-        await tail.begin(start)
-        await tail.run()
+        async def one(machine: str) -> None:
+            async with some:
+                await read(wire, s.rows, await listed(wire, s.rows, s.rows_of(machine)), take)
 
-    def _news(self, key: Key, item: Item, age: float) -> None:
-        if key.session:
-            self._followed.news(key, item)
+        some = asyncio.Semaphore(ASKED)
+        await asyncio.gather(*map(one, machines))
+
+    def _key(self, item: Item) -> Key | None:
+        """Return what an item is about; count one that cannot be used."""
+        key = self._subjects.key(item.subject)
+        if key is None or len(item.data) > LARGEST:
+            self._followed.refuse(key.machine if key is not None else "")
+            return None
+        return key
+
+    def _row(self, key: Key, item: Item, age: float = 0.0) -> None:
+        self._followed.row(key, item, age)
+
+
+async def _end(subscription: Any) -> None:
+    with contextlib.suppress(Exception):  # the connection is closed
+        await subscription.unsubscribe()
 
 
 async def deliver(followed: Followed, to: Deliver) -> None:

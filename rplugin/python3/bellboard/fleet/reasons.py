@@ -38,7 +38,7 @@ def reason(e: BaseException, joined: Joined) -> str:
         return f"{url} refuses {file}: {why}; ask whoever set up the fleet, then join again"
     if isinstance(e, ssl.SSLCertVerificationError):
         if "not valid for" in e.verify_message:
-            return f"{url}: {words.plain(e.verify_message)}; use a name that is in it"
+            return f"{url}: {words.plain(e.verify_message)}; use a name or an address that is in it"
         ca = "is --ca FILE right?" if joined.ca else "give it with --ca FILE"
         return f"{url}: its certificate is not trusted: {words.plain(e.verify_message)}; {ca}"
     if isinstance(e, ssl.SSLError):

@@ -1,9 +1,14 @@
-"""What members ask of each other: each request is carried out once, or refused with a reason."""
+"""What members ask of each other: each request is carried out once, or refused with a reason.
+
+Who asks what of whom stands in the subject of a request, and the reply goes to a subject that is
+made of the same: nothing that an asker writes says who it is, or where a reply goes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -13,7 +18,7 @@ from ..core.feedread import reply_of
 from ..core.lenient import value_of
 from ..core.replies import CHECK, refusal
 from ..system.failures import described
-from .subjects import Subjects, inbox
+from .subjects import Asked, Subjects
 from .wire import Denied, Down, Message, Refused, Wire
 
 MOST: Final = 16  # requests that are carried out at the same time
@@ -30,97 +35,119 @@ Reply = dict[str, Any]
 Do = Callable[[str, str, Mapping[str, Any]], Awaitable[Reply]]
 
 
-async def ask(
-    wire: Wire, s: Subjects, member: str, machine: str, do: str, fields: Mapping[str, Any]
-) -> Reply:
-    """Ask another machine for something; the reply has `ok`, and `why` if that is false.
+class Asking:
+    """What we ask of other machines over one connection."""
 
-    What somebody asks there is shown as far as this member may see it.
-    """
-    if do == LOOK:
-        with contextlib.suppress(Denied):
-            return await _ask(wire, s, member, machine, REVIEW, fields)
-    try:
-        return await _ask(wire, s, member, machine, do, fields)
-    except Denied:
-        return refusal(f"{member} may not {do} on {machine}: ask whoever set up the fleet")
+    def __init__(self, wire: Wire, subjects: Subjects) -> None:
+        self._wire, self._subjects = wire, subjects
+        self._waiting: dict[tuple[str, str], asyncio.Future[bytes]] = {}
 
+    async def listen(self) -> None:
+        """Expect replies."""
+        s = self._subjects
+        await self._wire.subscribe(s.seen(s.reply("*", self._wire.member)), self._take, 4 * MOST)
 
-async def _ask(
-    wire: Wire, s: Subjects, member: str, machine: str, do: str, fields: Mapping[str, Any]
-) -> Reply:
-    body = msgspec.json.encode(fields)
-    if len(body) > LARGEST:
-        return refusal("the request is too long")
-    try:
-        reply = await wire.ask(s.ask(machine, do, member), body, patience=ANSWER)
-    except Refused:
-        return refusal(f"{machine} does not listen: no background process there is in the fleet")
-    except TimeoutError:
-        return refusal(f"{machine} did not reply within {ANSWER:g} s{CHECK}")
-    except Down as e:
-        return refusal(f"{e}{CHECK}")
-    given = value_of(reply.data)
-    if not isinstance(given, dict):
-        return refusal(f"the reply of {machine} cannot be read")
-    return reply_of(given).fields
+    async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
+        """Ask for something; the reply has `ok`, and `why` if that is false.
+
+        What somebody asks there is shown as far as this member may see it.
+        """
+        if do == LOOK:
+            with contextlib.suppress(Denied):
+                return await self._ask(machine, REVIEW, fields)
+        try:
+            return await self._ask(machine, do, fields)
+        except Denied:
+            return refusal(
+                f"{self._wire.member} may not {do} on {machine}: ask whoever set up the fleet"
+            )
+
+    async def _ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
+        body = msgspec.json.encode(fields)
+        if len(body) > LARGEST:
+            return refusal("the request is too long")
+        number = secrets.token_hex(8)
+        replied: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[machine, number] = replied
+        try:
+            await self._wire.put(self._subjects.ask(machine, do, self._wire.member, number), body)
+            given = value_of(await asyncio.wait_for(replied, ANSWER))
+        except asyncio.TimeoutError:
+            return refusal(f"{machine} did not reply within {ANSWER:g} s{CHECK}")
+        except (Down, Refused) as e:
+            return refusal(f"{e}{CHECK}")
+        finally:
+            del self._waiting[machine, number]
+        if not isinstance(given, dict):
+            return refusal(f"the reply of {machine} cannot be read")
+        return reply_of(given).fields
+
+    async def _take(self, message: Message) -> None:
+        waiting = self._waiting.get(self._subjects.replied(message.subject))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(message.data)
 
 
 class Incoming:
     """Carries out what members ask of this machine."""
 
-    def __init__(self, subjects: Subjects, do: Do) -> None:
-        self._subjects, self._do = subjects, do
+    def __init__(self, subjects: Subjects, machine: str, do: Do) -> None:
+        self._subjects, self._machine, self._do = subjects, machine, do
         self._running = 0
 
-    async def take(self, message: Message) -> None:
-        """Start what a member asks; only an inbox of theirs gets the reply."""
-        do, member = self._subjects.asked(message.subject)
-        if not str(message.reply or "").startswith(f"{inbox(member)}."):
+    async def listen(self, wire: Wire) -> None:
+        """Expect requests over a connection."""
+
+        async def take(message: Message) -> None:
+            await self._take(wire, message)
+
+        s = self._subjects
+        await wire.subscribe(s.seen(s.asks_of(self._machine)), take, 4 * MOST)
+
+    async def _take(self, wire: Wire, message: Message) -> None:
+        """Start what a member asks."""
+        asked = self._subjects.asked(message.subject, self._machine)
+        if asked is None:
             return
         if self._running >= MOST:
-            await _reply(message, refusal("too many requests at the same time; try again"))
+            why = "too many requests at the same time; try again"
+            await self._reply(wire, asked, refusal(why))
             return
         try:
             if len(message.data) > LARGEST:
                 raise ValueError
             fields = msgspec.json.decode(message.data, type=dict[str, Any])
         except (ValueError, RecursionError):
-            await _reply(message, refusal("the request cannot be read"))
+            await self._reply(wire, asked, refusal("the request cannot be read"))
             return
         self._running += 1
-        running = asyncio.ensure_future(self._carry_out(message, member, do, fields))
+        running = asyncio.ensure_future(self._carry_out(wire, asked, fields))
         running.add_done_callback(self._carried_out)
 
-    async def _carry_out(
-        self, message: Message, member: str, do: str, fields: Mapping[str, Any]
-    ) -> None:
+    async def _carry_out(self, wire: Wire, asked: Asked, fields: Mapping[str, Any]) -> None:
         try:
-            reply = await asyncio.wait_for(self._do(member, *_allowed(do, fields)), ANSWER - 1)
+            doing = self._do(asked.member, *_allowed(asked.do, fields))
+            reply = await asyncio.wait_for(doing, ANSWER - 1)
         except asyncio.TimeoutError:
             reply = refusal(f"it takes too long{CHECK}")
         except Exception as e:
             reply = refusal(described(e))
-        await _reply(message, reply)
+        await self._reply(wire, asked, reply)
 
     def _carried_out(self, running: asyncio.Future[None]) -> None:
         self._running -= 1
         if not running.cancelled():
             running.exception()
 
+    async def _reply(self, wire: Wire, asked: Asked, reply: Mapping[str, Any]) -> None:
+        made = msgspec.json.encode(reply)
+        if len(made) > wire.most:
+            why = f"the reply is too long for the fleet: {len(made) >> 10} kB"
+            made = msgspec.json.encode(refusal(why))
+        with contextlib.suppress(Down):  # the asker gets no reply
+            await wire.publish(self._subjects.reply(self._machine, *asked[1:]), made)
+
 
 def _allowed(do: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Return what to carry out: the server lets only members that may answer ask for a review."""
     return (LOOK, {**fields, "contents": do == REVIEW}) if do in (LOOK, REVIEW) else (do, fields)
-
-
-async def _reply(message: Message, reply: Mapping[str, Any]) -> None:
-    import nats.errors
-
-    made = msgspec.json.encode(reply)
-    with contextlib.suppress(Exception):  # the asker is gone, or the connection is
-        try:
-            await message.respond(made)
-        except nats.errors.MaxPayloadError:
-            why = f"the reply is too long for the fleet: {len(made) >> 10} kB"
-            await message.respond(msgspec.json.encode(refusal(why)))

@@ -27,16 +27,16 @@ from .member import Joined, Unusable, credentials
 from .publisher import AGAIN, Publisher, Shelf, Taken, Update
 from .reader import Deliver, Reader, deliver, watch
 from .reasons import without_nats
-from .requests import MOST, Do, Incoming, Reply, ask
+from .requests import Asking, Do, Incoming, Reply
 from .screens import Screens
-from .streams import ensure
+from .streams import ensure, has_older
 from .subjects import Key, Subjects
-from .tail import Ended
 from .waiting import together
 from .wire import NOBODY, Denied, Down, Refused, Wire
 
 SHARE: Final = 30.0  # part of an outage from one try to connect to the next
 BEHIND: Final = 1.0  # seconds that a host may lag behind another host of this machine
+CHECK: Final = 30.0  # seconds between two checks whether the streams are there
 GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
 
 
@@ -57,10 +57,11 @@ class Service:
         self.notes: dict[str, str] = {}  # for health
         self._by, self._hello, self._deliver, self._changed = by, hello, deliver, changed
         self._subjects = Subjects(joined.team)
-        self._incoming = Incoming(self._subjects, do)
+        self._incoming = Incoming(self._subjects, joined.machine, do)
         self._loop = asyncio.new_event_loop()
         self._main: asyncio.Task[None] | None = None
         self._wire: Wire | None = None
+        self._asking: Asking | None = None
         self._was_up = False  # the last connection
         self._member = "anybody"
         self._ready = threading.Event()
@@ -178,21 +179,40 @@ class Service:
         tasks: list[asyncio.Future[Any]] = []
         try:
             await ensure(wire, self._subjects)
+            self._note_older(await has_older(wire, self._subjects))
+            self._asking = Asking(wire, self._subjects)
+            await self._asking.listen()
             if self.joined.publishes:
-                asks = self._subjects.asks_of(self.joined.machine)
-                await wire.subscribe(asks, self._incoming.take, 4 * MOST)
+                await self._incoming.listen(wire)
                 tasks.append(asyncio.ensure_future(self._publish(wire)))
             if self.joined.reads:
                 tasks.append(asyncio.ensure_future(self._read(wire)))
             of = (self.joined.follow or ("",)) if self.joined.reads else ()
             listening = self.screens.run(wire, self._subjects, creds.member, of)
             tasks.append(asyncio.ensure_future(listening))
+            tasks.append(asyncio.ensure_future(self._check(wire)))
             self._wire, self._was_up = wire, True
             self.notes.pop("fleet", None)
             await together([asyncio.ensure_future(wire.breaks()), *tasks])
         finally:
             self._wire = None
             await wire.close()
+
+    async def _check(self, wire: Wire) -> None:
+        """Look whether the streams are still there, forever: without them nobody hears anything."""
+        while True:
+            await asyncio.sleep(CHECK)
+            if await ensure(wire, self._subjects):
+                raise Down("the server had lost the streams of this team")
+
+    def _note_older(self, is_older: bool) -> None:
+        if is_older:
+            self.notes["fleet versions"] = (
+                "machines with an older bellboard publish on this server: they and we do not see "
+                "each other; update bellboard there"
+            )
+        else:
+            self.notes.pop("fleet versions", None)
 
     def _deaf(self, subject: str) -> None:
         """Note that we may not subscribe to something; everybody may subscribe to replies."""
@@ -246,12 +266,21 @@ class Service:
     # ------------------------------------------------------------ requests and claims
 
     async def _ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
-        wire = self._wire
-        if wire is None:
+        wire, asking = self._wire, self._asking
+        if wire is None or asking is None:
             return refusal(self.notes.get("fleet", "the fleet is not connected yet"))
         if do == "claim":
             return await self._claim(wire, machine, fields)
-        return await ask(wire, self._subjects, self._member, machine, do, fields)
+        if not self._listens(machine):
+            return refusal(
+                f"{machine} does not listen: no background process there is in the fleet"
+            )
+        return await asking.ask(machine, do, fields)
+
+    def _listens(self, machine: str) -> bool:
+        """Return whether a machine beats, as far as we know."""
+        far = self.followed.machines.get(machine)
+        return far is None or far.is_up
 
     async def _claim(self, wire: Wire, machine: str, fields: Mapping[str, Any]) -> Reply:
         """Claim a notification, as a feed would, but from the team: its machine may be gone."""
@@ -280,6 +309,6 @@ class Service:
 def _words(e: Exception) -> str:
     if isinstance(e, ImportError):
         return without_nats()
-    if isinstance(e, Down | Ended | Refused | Unusable):
+    if isinstance(e, Down | Refused | Unusable):
         return str(e)
     return f"the server's reply cannot be used: {described(e)}"

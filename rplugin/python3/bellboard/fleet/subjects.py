@@ -1,4 +1,4 @@
-"""Names on the wire: buckets, keys, subjects.  Names from outside are encoded; no I/O here.
+"""Names on the wire: streams, keys, subjects.  Names from outside are encoded; no I/O here.
 
 A NATS subject is tokens with dots between them, and `*` and `>` match any.  So each byte of a
 machine, an agent or a session that is not a letter, a digit, `-` or `_` is written as `=2E`.
@@ -15,6 +15,7 @@ from ..core.far import MACHINE
 TEAM: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
 MEMBER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 INBOX: Final = "_INBOX"
+NUMBER: Final = re.compile(r"[0-9a-f]{16}")  # of a request
 BEAT: Final = "beat"
 
 _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
@@ -53,71 +54,112 @@ class Key(NamedTuple):
         return not self.session
 
 
+class Asked(NamedTuple):
+    """A request, as its subject says it: the server lets nobody else use that subject."""
+
+    do: str
+    member: str
+    number: str
+
+
 class Subjects:
-    """The names that a team uses."""
+    """The names that a team uses: what is said under `bellboard.TEAM` is stored, then seen."""
 
     def __init__(self, team: str) -> None:
         if not TEAM.fullmatch(team):
             raise ValueError(f"{team!r} is not a valid team name: use letters, digits, - and _")
         self.team = team
-        self.bucket = f"bellboard_{team}"
-        self.rows = f"KV_{self.bucket}"  # the stream behind the bucket
-        self.news = f"{self.bucket}_news"
-        self.claims = f"KV_{self.bucket}_claims"
-        self._row = f"$KV.{self.bucket}"
-        self._claim = f"$KV.{self.bucket}_claims"
+        self.rows = f"bellboard_{team}_rows"
+        self.relay = f"bellboard_{team}_relay"
+        self.claims = f"bellboard_{team}_claims"
+        self.older = f"KV_bellboard_{team}"  # where rows were before members had accounts
         self._own = f"bellboard.{team}"
+        self._seen = f"bellboard_seen.{team}"
+
+    @property
+    def said(self) -> str:
+        """Return the filter for all that is said."""
+        return f"{self._own}.>"
+
+    def seen(self, subject: str) -> str:
+        """Return where the server repeats what it has stored under a subject."""
+        return self._seen + subject.removeprefix(self._own)
+
+    def info(self, stream: str) -> str:
+        """Return where a member with an account of its own asks about a stream."""
+        return f"{self._own}.info.{stream}"
+
+    def get(self, subject: str) -> str:
+        """Return where it gets the last message of a subject, or of all that a filter matches."""
+        return f"{self._own}.get{subject.removeprefix(self._own)}"
 
     # ------------------------------------------------------------ rows
 
     def row(self, key: Key) -> str:
         """Return the subject of a session's row, or of a machine's beat."""
         if key.is_beat:
-            return f"{self._row}.{token(key.machine)}.{BEAT}"
-        return f"{self._row}.{token(key.machine)}.{token(key.agent)}.{token(key.session)}"
+            return f"{self._own}.row.{token(key.machine)}.{BEAT}"
+        return f"{self._own}.row.{token(key.machine)}.{token(key.agent)}.{token(key.session)}"
 
     def rows_of(self, machine: str = "") -> str:
         """Return the filter for the rows of one machine, or of all."""
-        return f"{self._row}.{token(machine)}.>" if machine else f"{self._row}.>"
+        return f"{self._own}.row.{token(machine)}.>" if machine else f"{self._own}.row.>"
+
+    @property
+    def beats(self) -> str:
+        """Return the filter for the beats of all machines."""
+        return f"{self._own}.row.*.{BEAT}"
 
     def key(self, subject: str) -> Key | None:
-        """Return what a row or an item of news is about, or None if it is none of ours."""
-        for prefix in (f"{self._row}.", f"{self._own}.news."):
+        """Return what a row or a transition is about, or None if it is none of ours."""
+        for prefix in (f"{self._own}.row.", f"{self._seen}.row.", f"{self._seen}.moved."):
             if subject.startswith(prefix):
                 return _key(subject[len(prefix) :].split("."))
         return None
 
-    # ------------------------------------------------------------ news, requests, claims
+    # ------------------------------------------------------------ transitions, requests, claims
 
-    def item(self, key: Key) -> str:
+    def moved(self, key: Key) -> str:
         """Return the subject of a transition."""
-        return f"{self._own}.news.{token(key.machine)}.{token(key.agent)}.{token(key.session)}"
+        return f"{self._own}.moved.{token(key.machine)}.{token(key.agent)}.{token(key.session)}"
 
-    def news_of(self, machine: str = "") -> str:
+    def moved_of(self, machine: str = "") -> str:
         """Return the filter for the transitions of one machine, or of all."""
-        return f"{self._own}.news.{token(machine)}.>" if machine else f"{self._own}.news.>"
+        return f"{self._own}.moved.{token(machine)}.>" if machine else f"{self._own}.moved.>"
 
-    def ask(self, machine: str, do: str, member: str) -> str:
+    def ask(self, machine: str, do: str, member: str, number: str = "*") -> str:
         """Return the subject of a request; the server checks that the member is who asks."""
         there = machine if machine == "*" else token(machine)
-        return f"{self._own}.ask.{there}.{token(do) if do != '*' else do}.{member}"
+        return f"{self._own}.ask.{there}.{token(do) if do != '*' else do}.{member}.{number}"
 
     def asks_of(self, machine: str) -> str:
         """Return the filter for the requests to a machine."""
-        return f"{self._own}.ask.{token(machine)}.>"
+        return f"{self._own}.ask.{token(machine)}.*.*.*"
 
-    def asked(self, subject: str) -> tuple[str, str]:
-        """Return what is asked, and which member asks."""
-        do, _, member = subject.removeprefix(f"{self._own}.ask.").partition(".")[2].partition(".")
-        return text_of(do) or "", member
+    def asked(self, subject: str, machine: str) -> Asked | None:
+        """Return what is asked of a machine, or None if that is no request to it."""
+        tokens = subject.removeprefix(f"{self._seen}.ask.{token(machine)}.").split(".")
+        if len(tokens) != 3 or not MEMBER.fullmatch(tokens[1]) or not NUMBER.fullmatch(tokens[2]):
+            return None
+        return Asked(text_of(tokens[0]) or "", tokens[1], tokens[2])
+
+    def reply(self, machine: str, member: str, number: str = "*") -> str:
+        """Return the subject of a reply: only that machine may use it, only that member see it."""
+        there = machine if machine == "*" else token(machine)
+        return f"{self._own}.reply.{there}.{member}.{number}"
+
+    def replied(self, subject: str) -> tuple[str, str]:
+        """Return which machine replied, and to which request."""
+        machine, _, number = subject.split(".")[-3:]
+        return text_of(machine) or "", number
+
+    def tick(self, member: str) -> str:
+        """Return what a member may always say, to learn the server's time."""
+        return f"{self._own}.tick.{member}"
 
     def claim(self, machine: str, digest: str) -> str:
         """Return the subject of a claim about a session of a machine."""
-        return f"{self._claim}.{'*' if machine == '*' else token(machine)}.{digest}"
-
-    @property
-    def all_claims(self) -> str:
-        return f"{self._claim}.>"
+        return f"{self._own}.claim.{'*' if machine == '*' else token(machine)}.{digest}"
 
     def screen(self, machine: str, member: str, by: str) -> str:
         """Return where a screen says that it shows the sessions of a machine; "": of all."""
@@ -125,18 +167,18 @@ class Subjects:
 
     def screens_of(self, machine: str) -> str:
         """Return the filter for the screens that show one machine; "": that show all."""
-        return f"{self._own}.screen.{token(machine)}.>"
+        return f"{self._own}.screen.{token(machine)}.*.*"
 
     @property
     def all_screens(self) -> str:
-        return f"{self._own}.screen.>"
+        return f"{self._own}.screen.*.*.*"
 
     def is_screen(self, subject: str) -> bool:
-        return subject.startswith(f"{self._own}.screen.".lower())
+        return subject.startswith(f"{self._seen}.screen.".lower())
 
 
 def inbox(member: str) -> str:
-    """Return the prefix of a member's inboxes, which the others may not read."""
+    """Return the prefix of a member's inboxes."""
     return f"{INBOX}.{member}"
 
 

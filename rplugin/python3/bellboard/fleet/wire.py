@@ -75,6 +75,7 @@ class Wire:
         _hush()
         self._client = nats.aio.client.Client()
         self._client._ps = _parser(self._client)
+        self._client._process_headers = _headers
         j, c = self._joined, self._credentials
         how: dict[str, Any] = {}
         try:
@@ -124,6 +125,24 @@ class Wire:
                 transport.close()
             await _ended(transport.wait_closed())
 
+    @property
+    def url(self) -> str:
+        return self._joined.url
+
+    @property
+    def member(self) -> str:
+        return self._credentials.member
+
+    @property
+    def is_walled(self) -> bool:
+        """Return whether we have an account of our own: what it does not import is not there."""
+        return self._credentials.is_walled
+
+    @property
+    def most(self) -> int:
+        """Return how many bytes a message may have."""
+        return int(self._client.max_payload)
+
     def inbox(self) -> str:
         return str(self._client.new_inbox())
 
@@ -163,6 +182,8 @@ class Wire:
                 raise Denied(denied.result())
             return await asking
         except nats.errors.NoRespondersError:
+            if self.is_walled:
+                raise Denied(f"not permitted: {words.plain(subject)}") from None
             raise Refused(NOBODY, "nobody answers there") from None
         except (asyncio.TimeoutError, nats.errors.TimeoutError):
             raise TimeoutError(f"no answer within {patience:g} s") from None
@@ -185,6 +206,16 @@ class Wire:
                 raise Down(f"{self._joined.url} runs without JetStream: start it with -js") from e
             raise
 
+    def where(self, stream: str, subject: str) -> str:
+        """Return where to ask for the last message of a subject."""
+        ours = subjects.Subjects(self._joined.team).get(subject)
+        return ours if self.is_walled else f"$JS.API.DIRECT.GET.{stream}.{subject}"
+
+    async def info(self, stream: str, body: object = None) -> dict[str, Any]:
+        """Return what the server says of a stream."""
+        where = subjects.Subjects(self._joined.team).info(stream)
+        return await self.call(where if self.is_walled else f"$JS.API.STREAM.INFO.{stream}", body)
+
     async def put(
         self,
         subject: str,
@@ -202,6 +233,10 @@ class Wire:
     # ------------------------------------------------------------ what goes wrong
 
     async def _failed(self, error: Exception) -> None:
+        import nats.errors
+
+        if isinstance(error, nats.errors.SlowConsumerError) and not self._broken.done():
+            self._broken.set_result("this machine does not keep up with the fleet")
         found = _DENIED.search(str(error))
         if found is None:
             self._error = error
@@ -233,6 +268,18 @@ def _parser(client: Any) -> Any:
                 raise nats.errors.ProtocolError
 
     return Limited(client)
+
+
+async def _headers(raw: bytes) -> dict[str, str]:
+    """Return the headers of a message, whoever wrote them: nats-py hangs up at some of them.
+
+    What the server adds comes last, and counts.  Only the server sends a status, on its own.
+    """
+    first, *lines = bytes(raw or b"").decode("utf-8", "replace").split("\r\n")
+    parts = (line.partition(":") for line in lines)
+    found = {name: value.strip() for name, colon, value in parts if colon and name != "Status"}
+    status = first.partition(" ")[2][:3]
+    return {"Status": status} if status.isdigit() and lines == ["", ""] else found
 
 
 def _hush() -> None:

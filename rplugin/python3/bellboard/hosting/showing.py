@@ -98,7 +98,7 @@ class Showing:
 
         `digest` selects one of several requests.  Without a name, or if `shown` is true, another
         one is returned if the terminal shows only that.  With `ways` false, do not look for ways:
-        it takes a while to ask a terminal.  With `contents` false, leave out what its file holds.
+        it takes a while to ask a terminal.  With `contents` false, who asks may not answer.
 
         `takes` of the reply says which texts the best way takes, if it does not take all.
         """

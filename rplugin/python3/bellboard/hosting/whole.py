@@ -34,6 +34,7 @@ LINKED: Final = "Through a link, this is"
 SHORT: Final = "This is"
 REPLACED: Final = "In place of all that it holds now"
 TOO_LARGE: Final = "In place of what it holds now, which is too large to show"
+READS: Final = "in this fleet you may look, but not answer; ask whoever set it up"
 UNREADABLE: Final = "In place of what it holds now, which cannot be read"
 WITHHELD: Final = "In place of what it holds now, which only a member that may answer can see"
 
@@ -61,9 +62,9 @@ def completed(asked: Asked, environ: Environ) -> Asked:
 
 
 def withheld(request: Request) -> Request:
-    """Return a request without what its file holds; the digest still covers that."""
-    parts = (_alone(part) if part.label == REPLACED else part for part in request.parts)
-    return replace(request, parts=tuple(parts))
+    """Return a request for who may only look: without choices, and without what its file holds."""
+    parts = tuple(_alone(part) if part.label == REPLACED else part for part in request.parts)
+    return replace(request, parts=parts, complete=False, choices=(), why=READS)
 
 
 def _alone(part: Part) -> Part:

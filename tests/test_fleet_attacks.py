@@ -1,0 +1,352 @@
+"""What a member can make anybody say: the server, its streams, an honest machine.
+
+The admin listens to everything in the account of the team, and so do two honest members in theirs,
+while a member of each role tries every way to each subject.  Nothing may come but what it may say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bellboard.fleet.keys import key_of
+from bellboard.fleet.member import Joined, credentials
+from bellboard.fleet.permits import ADMIN, Grant, allowed, server
+from bellboard.fleet.streams import ensure
+from bellboard.fleet.subjects import Key, Subjects
+from bellboard.fleet.wire import Wire
+from fleets import Peer, a_row
+from rig import nats
+from rig.waiting import eventually
+
+pytest.importorskip("nats")
+pytestmark = [
+    pytest.mark.files,
+    pytest.mark.skipif(not nats.program(), reason="nats-server is not installed"),
+]
+
+S = Subjects("t")
+NUMBER = "0123456789abcdef"
+EVIL = Key("eve", "claude", "evil")
+VICTIM = Key("dev", "claude", "s")
+ANSWER = msgspec.json.encode({"session_id": "s", "choice": "allow", "do": "answer"})
+FORGED = msgspec.json.encode({"row": {"session_id": "s", "agent": "claude", "status": "error"}})
+
+#: Everything that somebody of us believes, or that changes what the server keeps.
+SUBJECTS = (
+    *(S.row(VICTIM), S.row(Key("dev")), S.moved(VICTIM)),
+    *(S.ask("dev", "answer", "alice", NUMBER), S.ask("dev", "stop", "eve", NUMBER)),
+    *(S.ask("box", "request", "carol", NUMBER), S.reply("dev", "alice", NUMBER)),
+    *(S.reply("dev", "eve", NUMBER), S.screen("", "alice", "x"), S.screen("dev", "alice", "x")),
+    *(S.claim("dev", "0" * 40), S.tick("alice")),
+)
+AIMS = (
+    *SUBJECTS,
+    *(S.seen(x) for x in SUBJECTS),
+    *(f"$JS.API.STREAM.{do}.{S.rows}" for do in ("PURGE", "DELETE", "UPDATE", "MSG.DELETE")),
+    *(f"$JS.API.STREAM.{do}.{S.claims}" for do in ("PURGE", "DELETE")),
+    *("$JS.ACK.x", "_R_.x", "_GR_.x", "$SYS.REQ.SERVER.PING", "_INBOX.alice.x"),
+)
+
+ROLES = {
+    "publish": Grant("eve", "", frozenset({"publish"}), "eve"),
+    "read": Grant("eve", "", frozenset({"read"})),
+    "read box only": Grant("eve", "", frozenset({"read"}), only=("box",)),
+    "publish, read": Grant("eve", "", frozenset({"publish", "read"}), "eve"),
+    "answer box only": Grant("eve", "", frozenset({"read", "answer"}), only=("box",)),
+    "publish, read, answer": Grant("eve", "", frozenset({"publish", "read", "answer"}), "eve"),
+}
+HONEST = (
+    Grant("dev", "", frozenset({"publish"}), "dev"),
+    Grant("box", "", frozenset({"publish", "read"}), "box"),
+    Grant("alice", "", frozenset({"read", "answer"})),
+    Grant("carol", "", frozenset({"read"}), only=("box",)),
+    Grant(ADMIN, "", frozenset({ADMIN})),
+)
+
+
+class Team:
+    """A server as `bellboard fleet setup` configures it, with an attacker of some role."""
+
+    def __init__(self, there: nats.Server, folder: Path, eve: Grant) -> None:
+        self.there, self.folder, self.eve = there, folder, eve
+        grants = [g._replace(key=key_of(folder, g, "t")) for g in (*HONEST, eve)]
+        there.kill()
+        there.accounts = "accounts" + server("t", grants, "").partition("\naccounts")[2]
+        there.start()
+
+    async def wire(self, member: str, **settings: Any) -> Wire:
+        """Connect as a member."""
+        file = str(self.folder / f"{member}.creds")
+        joined = Joined(self.there.url, "t", member, file, **settings)
+        wire = Wire(joined, credentials(file), lambda subject: None)
+        await wire.open()
+        return wire
+
+
+@pytest.fixture(params=ROLES)
+def team(there: nats.Server, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
+    made = Team(there, tmp_path, ROLES[request.param])
+
+    async def create() -> None:
+        admin = await made.wire(ADMIN)
+        await ensure(admin, S)
+        await admin.close()
+
+    asyncio.run(create())
+    return made
+
+
+class Attacker:
+    """A member that is no bellboard."""
+
+    def __init__(self, team: Team) -> None:
+        self.team, self.count = team, 0
+        self.wire: Wire | None = None
+
+    async def say(
+        self, to: str, body: bytes = b"", reply: str = "", headers: dict[str, str] | None = None
+    ) -> None:
+        """Publish anything, as raw as the server takes it."""
+        if self.wire is None:
+            self.wire = await self.team.wire("eve")
+            await self.wire.subscribe(">", self._respond, 1 << 16)
+        self.count += 1
+        await self.wire._client._send_publish(to, reply, body, len(body), headers)
+
+    async def flush(self) -> None:
+        """Wait until the server has read all of it; it may not have thrown us out before."""
+        assert self.wire is not None
+        await self.wire._client.flush(10)
+
+    async def _respond(self, message: Any) -> None:
+        """Use whatever right to respond there might be."""
+        if self.wire is not None and message.reply:
+            with contextlib.suppress(Exception):
+                await self.wire.publish(message.reply, ANSWER)
+
+
+async def attack(eve: Attacker, aim: str) -> None:
+    """Try each way to make somebody publish to a subject."""
+    own, get = S.row(EVIL), f"$JS.API.DIRECT.GET.{S.rows}."
+    for body in (ANSWER, FORGED, b""):
+        await eve.say(aim, body)
+        await eve.say(aim, body, "_INBOX.alice.x")
+        for subject in (own, S.row(Key("eve")), S.moved(EVIL), S.tick("eve")):
+            await eve.say(subject, body, aim)
+        for where in (S.get(own), get + own, S.get(S.row(VICTIM)), get + S.row(VICTIM)):
+            await eve.say(where, body, aim)
+        await eve.say(f"$JS.API.DIRECT.GET.{S.rows}", b'{"seq":1}', aim)
+        await eve.say(f"$JS.API.STREAM.MSG.GET.{S.rows}", b'{"seq":1}', aim)
+    for name in (S.rows, S.relay, S.claims):
+        await eve.say(S.info(name), b'{"subjects_filter":">"}', aim)
+        await eve.say(f"$JS.API.STREAM.INFO.{name}", b"", aim)
+    for machine in ("dev", "box", "eve"):
+        for do in ("request", "preview", "clock", "answer", "stop"):
+            await eve.say(S.ask(machine, do, "eve", NUMBER), ANSWER, aim)
+            await eve.say(S.ask(machine, do, "alice", NUMBER), ANSWER, aim)
+    for machine in ("dev", "box"):
+        await eve.say(S.reply(machine, "alice", NUMBER), ANSWER, aim)
+        await eve.say(S.claim(machine, "1" * 40), b"", aim)
+        await eve.say(S.screen(machine, "eve", "x"), b"", aim)
+    for stream in (S.rows, S.relay):
+        await deliver(eve, stream, own, aim)
+    for more in (
+        {"republish": {"src": ">", "dest": aim}},
+        {"mirror": {"name": S.rows}},
+        {"sources": [{"name": S.rows, "external": {"api": "$JS.API", "deliver": aim}}]},
+    ):
+        config = {"name": "evil", "subjects": ["evil.>"], "storage": "memory", **more}
+        await eve.say("$JS.API.STREAM.CREATE.evil", msgspec.json.encode(config), aim)
+        config = {"name": S.rows, "subjects": [S.rows_of()], "storage": "file", **more}
+        await eve.say(f"$JS.API.STREAM.UPDATE.{S.rows}", msgspec.json.encode(config), aim)
+    for header in (
+        {"Nats-Rollup": "all"},
+        {"Nats-Rollup": "sub", "Nats-Subject": aim},
+        {"Nats-Request-Info": '{"acc":"bellboard_t","svc":"bellboard_t"}', "Nats-Sequence": "9"},
+        {"Nats-Msg-Id": "x", "KV-Operation": "PURGE", "Status": "503"},
+    ):
+        for subject in (own, S.tick("eve"), S.info(S.rows), S.get(own)):
+            await eve.say(subject, FORGED, aim, header)
+    await eve.flush()
+
+
+async def deliver(eve: Attacker, stream: str, subject: str, aim: str) -> None:
+    """Have a consumer deliver there, pushing or fetched, under each name that its API may have."""
+    config = {"name": "c", "durable_name": "c", "filter_subject": subject, "ack_policy": "none"}
+    config |= {"deliver_policy": "all", "replay_policy": "instant"}
+    pushed = msgspec.json.encode(
+        {"stream_name": stream, "config": {**config, "deliver_subject": aim}}
+    )
+    pulled = msgspec.json.encode({"stream_name": stream, "config": config})
+    for api in ("$JS.API", "bellboard.t"):
+        for body in (pushed, pulled):
+            for end in (f"CREATE.{stream}", f"CREATE.{stream}.c.{subject}"):
+                await eve.say(f"{api}.CONSUMER.{end}", body, aim)
+            await eve.say(f"{api}.CONSUMER.DURABLE.CREATE.{stream}.c", body, aim)
+        await eve.say(f"{api}.CONSUMER.MSG.NEXT.{stream}.c", b'{"batch":9,"no_wait":true}', aim)
+
+
+class Ear:
+    """All that comes in the account of a member."""
+
+    def __init__(self) -> None:
+        self.heard: set[str] = set()
+
+    async def take(self, message: Any) -> None:
+        self.heard.add(message.subject)
+
+
+def is_in(subject: str, filters: list[str]) -> bool:
+    """Return whether one of them matches it."""
+    tokens = subject.split(".")
+
+    def one(filter_: str) -> bool:
+        for n, part in enumerate(parts := filter_.split(".")):
+            if part == ">":
+                return n < len(tokens)
+            if n >= len(tokens) or part not in ("*", tokens[n]):
+                return False
+        return len(parts) == len(tokens)
+
+    return any(map(one, filters))
+
+
+def test_nobody_can_be_made_to_say_what_a_member_may_not(team: Team) -> None:
+    """Whatever it publishes, wherever it wants the reply: the team hears it under its own name."""
+    may, ears = allowed(S, team.eve), {m: Ear() for m in (ADMIN, "dev", "alice")}
+
+    async def main() -> tuple[int, int]:
+        wires = {m: await team.wire(m) for m in ears}
+        for subject in (S.row(VICTIM), S.row(Key("dev"))):
+            await wires["dev"].put(subject, FORGED)
+        before = (await wires[ADMIN].info(S.rows))["state"]["last_seq"]
+        for m, ear in ears.items():
+            await wires[m].subscribe(">", ear.take, 1 << 20)
+            await wires[m]._client.flush()
+        eve = Attacker(team)
+        await eve.say(S.row(EVIL), ANSWER)
+        for aim in AIMS:
+            await attack(eve, aim)
+        await asyncio.sleep(0.3)
+        left = await wires[ADMIN].info(S.rows, {"subjects_filter": S.rows_of("dev")})
+        for wire in (*wires.values(), eve.wire):
+            if wire is not None:
+                await wire.close()
+        return len(left["state"]["subjects"]), before
+
+    assert (2, 2) == asyncio.run(main())
+    # The server's own: to the accounts of those who asked, and what no member may hear.
+    own = ["_R_.>", "_INBOX.admin.>", "$JS.EVENT.>"]
+    said = [*may.say, *map(S.seen, may.say), *may.look.values()]
+    assert set() == {x for x in ears[ADMIN].heard if not is_in(x, [*said, *own])}
+    for member in ("dev", "alice"):
+        hears = allowed(S, next(g for g in HONEST if g.member == member)).hear
+        heard = {x for x in ears[member].heard if not is_in(x, [f"_INBOX.{member}.>"])}
+        assert set() == {x for x in heard if not is_in(x, hears)}
+        assert set() == {x for x in heard if not is_in(x, list(map(S.seen, may.say)))}
+    assert S.tick("eve") in ears[ADMIN].heard, "the attacker was not even connected"
+
+
+def test_honest_machines_believe_nothing_of_it(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same while a machine publishes, and somebody follows it and asks: both see the truth."""
+    monkeypatch.setattr("bellboard.fleet.publisher.BEAT", 2.0)
+    peers = {
+        m: Peer(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how)
+        for m, how in {"dev": {"reads": False}, "alice": {"publishes": False}}.items()
+    }
+    dev, alice = peers.values()
+    try:
+        dev.show(a_row("s", "blocked"))
+        eventually(lambda: {"s": "blocked"} == alice.statuses("dev"))
+
+        async def main() -> None:
+            eve = Attacker(team)
+            await eve.say(S.row(EVIL), ANSWER)
+            for aim in SUBJECTS:
+                await attack(eve, aim)
+            if eve.wire is not None:
+                await eve.wire.close()
+
+        asyncio.run(main())
+        dev.show(a_row("later"))
+        truth = {"s": "blocked", "later": "working"}
+        eventually(lambda: truth == alice.statuses("dev"))
+        late = peers["late"] = Peer(
+            team.there.url, "late", creds=str(team.folder / "alice.creds"), publishes=False
+        )
+        eventually(lambda: truth == late.statuses("dev"))
+        reply = alice.service.ask("dev", "answer", {"session_id": "s"}).result(30)
+        assert {"ok": True, "text": "done"} == reply
+        mays = {is_asked(x) for x in allowed(S, team.eve).say}
+        for member, do, _ in dev.asked:
+            assert (member, do) == ("alice", "answer") or (member == "eve" and mays & {do, "*"})
+        assert {} == {m: p.service.notes for m, p in peers.items() if p.service.notes}
+    finally:
+        for peer in peers.values():
+            peer.close()
+
+
+HEADERS = (
+    *(b"NATS/1.0 503\r\n\r\n", b"NATS/1.0 \xff\xff\xff\r\n\r\n", b"NATS/1.0 404 x\r\n\r\n"),
+    *(b"NATS/1.0\r\nStatus: 503\r\n\r\n", b"NATS/1.0\r\n:\r\n\r\n", b"NATS/1.0\r\n\r\n"),
+    b"NATS/1.0\r\n\xff\xfe: \x00\r\nNats-Sequence: 9\xff\r\n\r\n",
+    b"NATS/1.0\r\nNats-Sequence: "
+    + b"9" * 400
+    + b"\r\nNats-Subject: bellboard.t.row.dev.beat\r\n\r\n",
+    b"NATS/1.0\r\n" + b"x: y\r\n" * 100 + b"KV-Operation: DEL\r\n\r\n",
+)
+
+
+@pytest.mark.parametrize("team", ["publish, read, answer"], indirect=True)
+def test_no_header_blinds_the_others(team: Team) -> None:
+    """Of rows, transitions, requests and replies; nats-py would hang up at some."""
+    joined = [("dev", {"reads": False}), ("alice", {"publishes": False})]
+    peers = [
+        Peer(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how) for m, how in joined
+    ]
+    dev, alice = peers
+    try:
+        dev.show(a_row("s"))
+        eventually(lambda: {"s": "working"} == alice.statuses("dev"))
+
+        async def main() -> None:
+            eve = await team.wire("eve")
+            for n, head in enumerate(HEADERS):
+                keys = [Key("eve", "claude", f"{n}"), Key("eve")]
+                asks = [S.ask("dev", "stop", "eve", f"{n:016}"), S.reply("eve", "alice", NUMBER)]
+                for to in (*map(S.row, keys), *map(S.moved, keys[:1]), *asks):
+                    size = f"{len(head)} {len(head) + len(FORGED)}"
+                    await eve._client._send_command(
+                        f"HPUB {to} {size}\r\n".encode() + head + FORGED + b"\r\n"
+                    )
+            await eve._client.flush(10)
+            info = await eve.info(S.rows, {"subjects_filter": S.rows_of("eve")})
+            assert len(info["state"]["subjects"]) > len(HEADERS) // 2, "the server took none"
+            await eve.close()
+
+        asyncio.run(main())
+        dev.show(a_row("later"))
+        truth = {"s": "working", "later": "working"}
+        eventually(lambda: truth == alice.statuses("dev"))
+        peers.append(
+            Peer(team.there.url, "late", creds=alice.service.joined.creds, publishes=False)
+        )
+        eventually(lambda: truth == peers[-1].statuses("dev"))
+        assert alice.hellos.count("dev") < 3, "it had to connect again"
+        assert [] == [p.service.notes for p in peers if p.service.notes]
+    finally:
+        for peer in peers:
+            peer.close()
+
+
+def is_asked(subject: str) -> str:
+    """Return what may be asked of dev under a subject."""
+    tokens = subject.split(".")
+    return tokens[4] if tokens[2] == "ask" and tokens[3] in ("*", "dev") else ""
