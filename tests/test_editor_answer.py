@@ -249,6 +249,12 @@ def test_a_text_that_was_typed_is_not_lost_by_enter(nvim: Editors) -> None:
     editor.shows("> neither, really")
     editor.press("<CR>")
     assert sent(editor) == {"choice": "choose", "answers": {asked: "neither, really"}}
+    opened(editor, "web", "Answer a question")
+    editor.press("i")
+    typed(editor, "Database", "not this one")
+    editor.press("11")
+    assert sent(editor) == {"choice": "choose", "answers": {asked: ["Postgres"]}}
+    assert editor.lua("return vim.fn.getreg('1')").strip() == "not this one"
 
 
 def test_nothing_is_drawn_again_that_has_not_changed(nvim: Editors) -> None:

@@ -127,6 +127,35 @@ def test_a_digit_is_an_option_as_in_the_dialogs_of_the_agents() -> None:
     assert pressed("2", request=asks, height=7).taken is None  # not read
 
 
+def test_what_counts_beyond_a_question_takes_its_key_twice() -> None:
+    """Or Enter after it; any other key in between counts for itself."""
+    words, note = "Yes, and accept ALL EDITS of this session", "no longer asks for edits"
+    choices = (CHOICES[0], Choice("edits", words, note=note), CHOICES[2])
+    asks = replace(REQUEST, questions=(), choices=choices, more=("Not offered here: " + "x" * 99,))
+    seen = shown(pressed("2", request=asks))
+    assert f" 2  {words}\n    {note}\n" in seen
+    assert "2 again, or Enter" in seen
+    assert all(len(row) <= 60 for row in seen.splitlines())
+    assert pressed("2", "2", request=asks).taken == {"choice": "edits"}
+    assert pressed("2", "take", request=asks).taken == {"choice": "edits"}
+    assert pressed("2", "down", "2", request=asks).taken is None
+    assert pressed("2", "1", request=asks).taken == {"choice": "allow"}
+    assert pressed("take", request=asks).taken is None
+    assert pressed("2", "2", request=asks, height=8).taken is None  # not read
+
+
+def test_a_text_is_there_again_after_going_back() -> None:
+    """And after an answer that is refused."""
+    asks = replace(REQUEST, questions=QUESTIONS[:1], choices=CHOICES[4:5])
+    back = ("1", "t", *"green", "leave")
+    prompt = pressed(*back, "1", "t", "take", request=asks)
+    assert prompt.taken == {"choice": "choose", "answers": {"Which colour?": "green"}}
+    refused = pressed("1", "t", *"a\x07", PASTED + " ", "take", "1", "t", request=asks)
+    assert refused.taken is None or refused.taken["answers"] == {"Which colour?": "a "}
+    form = ("h", *"Ada", "take", *"old", "take", "1")  # age is a number
+    assert "> Ada" in shown(pressed(*form, "h"))
+
+
 @pytest.mark.parametrize(
     ("keys", "does"), [("q", "leave"), (("leave",), "leave"), ("s", "skip"), ("g", "go")]
 )

@@ -137,6 +137,7 @@ NO_EDITS = "no longer asks for edits and common file commands"
 AGAIN = "Yes, and do not ask again for "
 CURL = "curl -s http://127.0.0.1:1/x"
 FOLDER = {"type": "addDirectories", "directories": ["/srv/api"], "destination": "session"}
+BESIDE = {**FOLDER, "directories": ["/srv/web"]}
 EDITS = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
 
 
@@ -155,7 +156,7 @@ def rules(
 
 def suggesting(*suggested: object, command: str = "make a", tool: str = "Bash") -> bytes:
     told = {"command": command} if tool == "Bash" else {"file_path": "/srv/api/w.txt"}
-    return payload(tool, told, permission_suggestions=[*suggested])
+    return payload(tool, told, permission_suggestions=[*suggested], cwd="/srv/api")
 
 
 def offered(raw: bytes, **where: str) -> dict[str, tuple[str, str]]:
@@ -185,6 +186,11 @@ def test_each_suggestion_is_a_choice_and_sent_back_as_it_came() -> None:
     } == offered(curl)
     for choice, sent in {"always": [one, two], "always-1": [one], "always-2": [two]}.items():
         assert sent == decided(curl, Answer(choice))["updatedPermissions"]
+    outside = suggesting(EDITS, BESIDE, tool="Write")
+    both = "Yes, and accept ALL EDITS of this session, also in `/srv/web`"
+    assert (both, NO_EDITS) == offered(outside)["both"]
+    assert ["both", "edits", "folder"] == [*offered(outside)]
+    assert [EDITS, BESIDE] == decided(outside, Answer("both"))["updatedPermissions"]
     make = suggesting(rules("make --dry-run alpha"), command="make --dry-run alpha")
     assert {"always": (f"{AGAIN}this command", LOCAL)} == offered(make)
     assert [rules("make --dry-run alpha")] == decided(make, Answer("always"))["updatedPermissions"]
@@ -302,6 +308,7 @@ def test_what_words_cannot_say_is_not_offered(odd: object, named: str) -> None:
     raw = suggesting(odd)
     assert ["allow", "edit", "deny", "stop"] == ids(asked(raw))
     assert (f"Not offered here: {named}",) == asked(raw).more
+    assert asked(raw).digest != asked(suggesting()).digest
     for choice in ("always", "always-1", "folder", "edits", "replace"):
         assert CLAUDE.reply(raw, Answer(choice)) == b""
     both = offered(suggesting(odd, rules("y"), rules("z")))

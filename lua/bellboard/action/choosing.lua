@@ -20,6 +20,9 @@ local function send(answer)
   diff.close()
   window.enter()
   open.is_busy = true
+  for _, text in pairs(open.draft.kept) do
+    input.keep(text) -- the view is about to close
+  end
   opened.say('Sending…')
   sending.send(open.session, open.request, answer, function(reply)
     local text = draft.typed(answer)

@@ -13,6 +13,8 @@ M.INERT = {
   'K',
 }
 
+--- Rows that say what cannot be chosen here; another machine may send any number.
+local MORE = 3
 --- Rows for all else, so that what is asked can be seen above many choices.
 local SPARED = 11
 
@@ -153,7 +155,7 @@ M.rows = function(request, foot, width)
     end
   end
   local has_room = #rows + SPARED <= vim.o.lines
-  for _, more in ipairs(has_room and request.more or {}) do
+  for _, more in ipairs(has_room and vim.list_slice(request.more or {}, 1, MORE) or {}) do
     rows[#rows + 1] = parts.row(cells.cut(cells.safe(more), width), 'BellboardStatus')
   end
   others(rows, request, foot, width)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..hosting.beside import Reply
 
 WORDS = (
-    *("allow", "always", "folder", "edits", "replace", "deny", "stop", "edit", "choose"),
+    *("allow", "always", "folder", "edits", "both", "replace", "deny", "stop", "edit", "choose"),
     *("approve", "approve-edits", "keep", "fill", "decline"),
 )
 NUMBERED = re.compile(r"(?:always|folder|edits|replace)-[1-9]")  # one of several

@@ -14,7 +14,7 @@ from ..core import cells
 from ..core.request import Answer, Field, Question, Request, answer_of, check
 from ..core.visible import marked_line
 from .full import pasted
-from .request import lines_of, value_of, wrapped
+from .request import MORE, lines_of, value_of, wrapped
 from .styled import Text
 
 SOON: Final = 0.4  # seconds after it appears in which keys were not meant for it
@@ -132,7 +132,7 @@ class Prompt:
             lines += _hung(f" {_letter(n, self._keys)}  ", offer.words, columns, style)
             lines += wrapped(offer.note, columns, " " * 4, "dim")
         lines = lines or [*wrapped(self.request.why, columns, " ")]
-        for more in self.request.more:
+        for more in self.request.more[:MORE]:
             lines.append(Text(f" {cells.cut(marked_line(more), columns - 2)}", "yellow"))
         return [*lines, Text(cells.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
 

@@ -28,6 +28,7 @@ BOOLEANS: Final = {
     **dict.fromkeys(("n", "no", "false", "0"), False),
 }
 WIDE: Final = "\u1100"  # from here on, some terminals draw a character in two cells
+MORE: Final = 3  # texts that say what cannot be chosen; another machine may send any number
 LONG: Final = 10_000  # lines of a change; to compare more may take minutes
 
 
@@ -119,7 +120,7 @@ def page(request: Request, who: str, columns: int) -> list[Text]:
         *head, last = wrapped(f"{choice.id.ljust(width)}  {choice.words}", columns, INDENT)
         lines += [*head, last.append(NEEDED.get(choice.needs, ""), "dim")]
         lines += wrapped(choice.note, columns, INDENT + " " * (width + 2), "dim")
-    for more in request.more:
+    for more in request.more[:MORE]:
         lines += wrapped(more, columns, INDENT, "yellow")
     if request.why:
         lines += wrapped(request.why, columns, INDENT, "yellow")

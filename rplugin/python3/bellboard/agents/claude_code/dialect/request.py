@@ -128,7 +128,7 @@ Env = Mapping[str, str]  # of its process
 def suggested(asked: Asked, env: Env) -> tuple[list[Suggestion], tuple[str, ...]]:
     """Return what it suggests, and in words what of that is not offered."""
     command = asked.tool_input.get("command") if asked.tool_name == BASH else None
-    return suggestions_of(asked.permission_suggestions, command, env)
+    return suggestions_of(asked.permission_suggestions, command, asked.cwd, env)
 
 
 def _permission(asked: Asked, env: Env) -> Read:

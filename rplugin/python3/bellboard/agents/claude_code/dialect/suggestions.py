@@ -107,7 +107,7 @@ class _Known(NamedTuple):
 
 
 def suggestions_of(
-    suggested: Any, command: object, env: Mapping[str, str]
+    suggested: Any, command: object, cwd: str, env: Mapping[str, str]
 ) -> tuple[list[Suggestion], tuple[str, ...]]:
     """Return the choices of a permission, and in words what is not offered.
 
@@ -118,30 +118,39 @@ def suggestions_of(
     known = [each for _, each in found if each is not None][:MOST]
     sent = [each.update for each in known]
     others = [each for each in given if each not in sent]
-    more = [f"Not offered here: {_named(each)}" for each in others]
-    all_rules = _together(known) if len(known) == len(given) else []
-    made = [*all_rules]
+    named = [*dict.fromkeys(_named(each) for each in others)]
+    more = (f"Not offered here: {', '.join(named[:MOST])}",) if named else ()
+    together = _together(known, cwd) if not others else None
+    made = [together] if together else []
     counts: dict[str, int] = {}
     for each in known:
         counts[each.kind] = number = counts.get(each.kind, 0) + 1
         is_only = sum(other.kind == each.kind for other in known) == 1
         name = each.kind if is_only else f"{each.kind}-{number}"
-        made.append(each.named(name, BESIDE if all_rules and each.where != ENDS else ""))
-    return made, tuple(dict.fromkeys(more[:MOST]))
+        is_part = together is not None and each.kind == "always" and each.where != ENDS
+        made.append(each.named(name, BESIDE if is_part else ""))
+    return made, more
 
 
-def _together(known: Sequence[_Known]) -> list[Suggestion]:
-    """Return all rules as one choice: each covers one command of a line with several."""
-    first = known[0] if known else None
-    if (
-        first is None
-        or len(known) == 1
-        or {(k.kind, k.where) for k in known} != {("always", first.where)}
-    ):
-        return []
-    what = " and ".join(each.what for each in known)
-    choice = first._replace(what=what).named("always").choice
-    return [Suggestion(choice, tuple(each.update for each in known))]
+def _together(known: Sequence[_Known], cwd: str) -> Suggestion | None:
+    """Return all of them as one choice if only together they spare the question (2.1.332).
+
+    That is so for the rules of a line with several commands, and for a file in another folder.
+    """
+    by_kind = {each.kind: each for each in known}
+    if len(known) < 2 or len({each.where for each in known}) > 1:
+        return None
+    updates = tuple(each.update for each in known)
+    if by_kind.keys() == {"always"}:
+        what = " and ".join(each.what for each in known)
+        return Suggestion(known[0]._replace(what=what).named("always").choice, updates)
+    if len(known) > 2 or by_kind.keys() != {"edits", "folder"}:
+        return None
+    edits, folder = by_kind["edits"], by_kind["folder"]
+    if any(f"{path}/".startswith(f"{cwd}/") for path in folder.update["directories"]):
+        return None
+    what = f"{edits.what}, also in {folder.what}"
+    return Suggestion(edits._replace(what=what).named("both").choice, updates)
 
 
 def _known(given: Any, command: object, env: Mapping[str, str]) -> _Known | None:
