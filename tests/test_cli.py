@@ -149,8 +149,9 @@ def test_list_and_status_fit_narrow_and_wide_terminals(
     if request.config.getoption("--update-screens"):
         picture.write_text(shown)
     assert shown == picture.read_text()
-    assert shell.bellboard("status").stdout == "!1 api: rm -rf build 2m  +1 *1 &1\n"
-    assert shell.bellboard("status", "--width", "24").stdout == "!1 api 2m  +1 *1 &1\n"
+    counted = "!1 api: rm -rf build 2m  +1 ~1 &1  stale 6m\n"
+    assert shell.bellboard("status").stdout == counted
+    assert shell.bellboard("status", "--width", "24").stdout == "!1 2m  +1 ~1 &1  stale 6m\n"
 
 
 def test_piped_output_is_plain_and_complete(shell: Shell) -> None:
@@ -194,7 +195,7 @@ def test_history_and_explain_agree(shell: Shell) -> None:
     assert re.search(r"PermissionRequest +.*\(Bash: rm -rf build\)$", story, re.M)
     assert re.search(r"question stood +working → blocked  ", story)
     since = shell.bellboard("history", "--since", "5", "--json").stdout.splitlines()
-    assert [json.loads(x)["session_id"] for x in since] == ["a1"]
+    assert [json.loads(x)["session_id"] for x in since] == ["a1", "a2"]  # a2: see `look`
 
 
 def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> None:
@@ -239,6 +240,7 @@ def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> No
 
 def test_a_recording_replays_to_the_history(shell: Shell) -> None:
     fill(shell)
+    shell.bellboard("list")  # looks at them
     history = shell.bellboard("history", "--json").stdout.splitlines()
     recorded = shell.bellboard("record").stdout
     assert "rm -rf" not in recorded
@@ -457,7 +459,7 @@ def test_a_newer_database_is_shown_and_not_written(shell: Shell) -> None:
         db.execute("PRAGMA user_version = 99")
     shell.emit("Stop")
     done = shell.bellboard("status")
-    assert done.stdout == "!1 api: rm -rf build 2m  +1 *1 &1\n"
+    assert done.stdout == "!1 api: rm -rf build 2m  +1 ~1 &1  stale 6m\n"
     assert "board.db was written by a newer bellboard; the output may be out of date" in done.stderr
     assert shell.spool.pending() == 1
     with sqlite3.connect(shell.home.bellboard / "board.db") as db:
@@ -521,9 +523,10 @@ def loaded(shell: Shell, *commands: str) -> set[str]:
 
 
 def test_commands_load_nothing_heavy(shell: Shell) -> None:
-    """People wait for them, and status bars run them every few seconds."""
+    """While a host runs: people wait for them, and status bars run them every few seconds."""
     fill(shell)
-    shell.bellboard("list")  # folds what is pending
+    shell.start("serve")
+    shell.bellboard("list")
     quick = ("list", "list --json", "status", "history", "history --json", "machine list")
     assert loaded(shell, *quick, "goto nobody") & HEAVY == set()
 

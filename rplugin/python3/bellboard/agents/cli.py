@@ -36,6 +36,7 @@ class Means(NamedTuple):
     clock: Callable[[], float]
     environ: Mapping[str, str]
     generation: str = ""
+    brief: bool = False  # only once: what shows the state now is enough
 
 
 class Witness(ABC):

@@ -241,6 +241,12 @@ def _config(fields: Facts, t: float, now: float) -> Event:
     return Event("config", "config", t, now, settings=storable(fields["config"]))
 
 
+def _restart(fields: Facts, t: float, now: float) -> Event:
+    given = fields["restart"]
+    until = number_of(given.get("until")) if isinstance(given, dict) else None
+    return Event("restart", "restart", t, now, at=until or 0.0)
+
+
 #: Key of a trace line → the function that decodes it.
 READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     # What its screen showed, for the judge of a replay.
@@ -268,7 +274,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "raw": _raw,
     "decoded": _decoded,
     "config": _config,
-    "restart": lambda fields, t, now: Event("restart", "restart", t, now),
+    "restart": _restart,
     "clock": lambda fields, t, now: Event("clock", "clock", t, now),
     "tick": lambda fields, t, now: Event("tick", "tick", t, now),
 }

@@ -14,7 +14,7 @@ from ..system import processes
 from ..system.files import is_path
 from .cli import Means, Witness
 from .dialect import Dialect
-from .tailing import Tail, Transcripts, is_needed, read_on
+from .tailing import BRIEF, TAIL, Tail, Transcripts, is_needed, read_on
 
 WATCHES = "transcript"
 AWAITS = "its folder"
@@ -35,7 +35,7 @@ class Following:
     """Calls `report` with what is new in the transcripts that are needed."""
 
     def __init__(self, means: Means, dialect: Dialect) -> None:
-        self.transcripts = Transcripts(dialect)
+        self.transcripts = Transcripts(dialect, BRIEF if means.brief else TAIL)
         self._reach, self._watched = means.reach, means.watched
         self._report, self._clock = means.report, means.clock
         self._needing: dict[str, Session] = {}  # sessions whose transcripts are needed

@@ -22,6 +22,7 @@ from ..system.files import decoded, is_folder, opened
 from .dialect import Dialect, tells
 
 TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
+BRIEF: Final = 16 << 10  # bytes to read first, if only the state of the turn matters
 WIDER: Final = 2 << 20  # bytes to read if those contain only the large result of a tool
 LINE: Final = 1 << 20  # bytes; a longer line is a pasted file or image
 CHUNK: Final = LINE  # so that few lines are split between two reads
@@ -47,8 +48,8 @@ def is_needed(status: str, since: float, now: float, alone: bool = False) -> boo
 class Transcripts:
     """Follows the transcripts of sessions that need it."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+    def __init__(self, dialect: Dialect, span: int = TAIL) -> None:
+        self._dialect, self._span = dialect, span
         self._followed: dict[str, Tail] = {}  # by session
         self._left: dict[str, Tail] = {}
 
@@ -69,7 +70,7 @@ class Transcripts:
         """
         tail = self._left.pop(session_id, None)
         if tail is None or tail.path != str(path):
-            tail = Tail(self._dialect, session_id, str(path), since)
+            tail = Tail(self._dialect, session_id, str(path), since, self._span)
         self._followed[session_id] = tail
 
     def leave(self, session_id: str) -> None:
@@ -97,8 +98,11 @@ class Transcripts:
 class Tail:
     """A transcript, and how far it has been read."""
 
-    def __init__(self, dialect: Dialect, session_id: str, path: str, since: float) -> None:
+    def __init__(
+        self, dialect: Dialect, session_id: str, path: str, since: float, span: int = TAIL
+    ) -> None:
         self.path = path
+        self._spans = span, WIDER * span // TAIL
         self._dialect = dialect
         self._session_id = session_id
         self._since = since  # entries up to here were already reported
@@ -154,7 +158,7 @@ class Tail:
     def _from_tail(self, fd: int, size: int, now: float) -> list[tuple[Finding, Event]]:
         """Read the end of the file; return only the few entries that matter."""
         found: list[tuple[Finding, Event]] = []
-        for span in (TAIL, WIDER):
+        for span in self._spans:
             # One byte earlier, so that a line that starts exactly there counts as whole.
             self._offset, self._before = max(0, size - span - 1), b""
             self._skips = self._offset > 0

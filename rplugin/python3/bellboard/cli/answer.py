@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .adding import Args, Commands, add, add_session, filled
-from .home import Problem, opened, print_json
+from .home import Problem, opened, print_json, verify
 from .runner import Runner, asking, decoded
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def give(args: Args) -> int:
     if args.session and is_choice(args.session) and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
     with opened() as clerk:
+        if args.choice is None:  # what is given is checked again, in any case
+            verify(clerk)
         runner = Runner(clerk, f"a shell, process {os.getppid()}")
         is_read = bool(args.choice and args.digest)
         session = asking(clerk, args.session, is_read)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .adding import Args, Commands, add, add_session, filled, minutes
-from .home import Problem, opened, print_json, warn
+from .home import Problem, opened, print_json, verify, warn
 from .which import find
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
 
 def explain_session(args: Args) -> None:
     with opened() as clerk:
+        verify(clerk)
         log = clerk.store.log(find(clerk, args.session))
     from ..screen.history import show_story
 

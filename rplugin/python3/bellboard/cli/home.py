@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..core.published import Published
+    from ..core.published import Looked, Published
     from ..hosting.folding import Clerk
 
 PATIENCE = 4.0  # seconds to wait for another process to fold, which takes milliseconds
+OFTEN = 2.0  # seconds between two looks for what is shown again and again
 GLANCE = 0.25  # seconds to check an address; it takes 0.1 ms unless its folder hangs
 
 
@@ -78,7 +78,8 @@ def opened() -> Iterator[Clerk]:
     """Open the board and bring it up to date, folding pending events if no host does."""
     import sqlite3
 
-    msgspec = _msgspec()
+    with _without("typing_extensions", since=(3, 11)):
+        import msgspec
     from ..storage.store import Busy, Damaged, Newer
     from ..system.failures import described
 
@@ -111,21 +112,21 @@ def opened() -> Iterator[Clerk]:
             clerk.store.close()
 
 
-def _msgspec() -> ModuleType:
-    """Load msgspec without `typing_extensions`, which takes as long as the rest of it.
+@contextlib.contextmanager
+def _without(name: str, since: tuple[int, int] = (0, 0)) -> Iterator[None]:
+    """Import without a module that takes as long as the rest, and is not needed here.
 
-    From Python 3.11 on it needs nothing from there, and works if that is not installed.
+    msgspec needs nothing of `typing_extensions` from Python 3.11 on, and asyncio nothing of `ssl`
+    for what a look does; both work if these are not installed.
     """
-    name = "typing_extensions"
-    is_spared = sys.version_info >= (3, 11) and name not in sys.modules
+    is_spared = sys.version_info >= since and name not in sys.modules
     if is_spared:
         sys.modules[name] = None  # type: ignore[assignment]
     try:
-        import msgspec
+        yield
     finally:
         if is_spared:
             del sys.modules[name]
-    return msgspec
 
 
 def _clerk(home: Path) -> Clerk:
@@ -261,13 +262,31 @@ def warn(text: str) -> None:
         print(f"bellboard: {plain(text)}", file=sys.stderr)
 
 
-def listed(clerk: Clerk) -> list[Published]:
-    """Return the published sessions, most urgent first, without addresses that the gate denies."""
-    from ..core.published import snapshot
+def verify(clerk: Clerk, age: float = 0.0) -> Looked:
+    """Look at the sessions unless a host does; `age`: share a look that began so long ago."""
+    if clerk.spool.hosts.is_watching():
+        from ..core.published import Looked
+
+        return Looked(time.time(), frozenset())
+    with _without("ssl"):
+        from ..hosting.look import look
+    return look(clerk, os.environ, age)
+
+
+def shown(clerk: Clerk, age: float = 0.0) -> list[Published]:
+    """Return the published sessions, most urgent first, as far as they are verified."""
+    from ..core.published import snapshot, verified
+
+    looked = verify(clerk, age)
+    return [verified(p, looked) for p in snapshot(clerk.board.sessions.values())]
+
+
+def listed(clerk: Clerk, age: float = 0.0) -> list[Published]:
+    """Return the sessions as `shown`, without addresses that the gate denies."""
     from ..hosting.addresses import Addresses
 
     addresses = Addresses(lambda: None, GLANCE)
-    return [addresses.shown(p) for p in snapshot(clerk.board.sessions.values())]
+    return [addresses.shown(p) for p in shown(clerk, age)]
 
 
 def print_json(value: object) -> None:

@@ -16,7 +16,7 @@ from ..screen.styled import Text
 from .adding import Args
 from .goto import flashing
 from .goto import show as go_there
-from .home import Problem, listed, opened
+from .home import OFTEN, Problem, listed, opened
 from .runner import Runner, asking, decoded, waiting
 from .terminal import has_terminal, paints
 
@@ -99,7 +99,7 @@ class Flow:
     def _look(self, now: float) -> None:
         """Bring the board up to date and choose the request to show."""
         self._runner.session("")  # brings the board up to date
-        asking = [p for p in waiting(listed(self._clerk)) if _asks(p) not in self._over]
+        asking = [p for p in waiting(listed(self._clerk, OFTEN)) if _asks(p) not in self._over]
         asking.sort(key=lambda p: p["session_id"] != self._first)
         same = next((p for p in asking if _asks(p) == self._asks), None)
         why = "answered elsewhere"

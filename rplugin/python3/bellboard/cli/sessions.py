@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from .adding import Args, Commands, add, filled
-from .home import Problem, absolute, icons, listed, opened, print_json
+from .home import OFTEN, Problem, absolute, icons, listed, opened, print_json, shown
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -106,14 +106,18 @@ def directory(named: str) -> str:
 
 def show_status(args: Args) -> int:
     from ..core import bar
-    from ..core.published import of_directory, snapshot
+    from ..core.published import of_directory
+    from ..core.words import outdated
 
     with opened() as clerk:
-        sessions, worn = snapshot(clerk.board.sessions.values()), icons(clerk)
+        sessions, worn = shown(clerk, OFTEN), icons(clerk)
     if args.dir is not None:
         found = of_directory(sessions, directory(args.dir))
-        print(found["status"] if found else "none")
-        return 0 if found else 1
+        if found is None:
+            print("none")
+            return 1
+        print("  ".join(filter(None, (found["status"], outdated(found, time.time())))))
+        return 0
     room = args.width if args.width and args.width > 0 else bar.ROOM
     if text := bar.status_text(sessions, time.time(), room, worn):
         print(text)

@@ -36,9 +36,17 @@ def status_text(
 ) -> str:
     """Return one line: what is blocked (with the question, if only one is) and counts of the rest.
 
-    !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3 (1 quiet)
+    !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3 (1 quiet)      *3  stale 5m
     """
     sessions = list(sessions)
+    is_at_rest = all(p["status"] == "idle" for p in sessions if not p["hidden"])
+    counted = [p for p in sessions if not p["hidden"] and (is_at_rest or p["status"] != "idle")]
+    late = min((p["stale_since"] for p in counted if p.get("stale_since")), default=0.0)
+    old = f"  stale {age(late, now)}" if late else ""
+    return f"{_status_text(sessions, now, room - width(old), icons)}{old}"
+
+
+def _status_text(sessions: list[Published], now: float, room: int, icons: Mapping[str, str]) -> str:
     tallied = tally(sessions, icons)
     heads = " ".join(f"{sign}{n}" for sign, status, n in tallied if status == "blocked")
     still = sum(is_quiet(p) and not p["hidden"] for p in sessions)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from .detail import line
 from .rules.steps import needs_screen
@@ -30,6 +30,13 @@ from .session import (
 )
 
 Published = dict[str, Any]
+
+
+class Looked(NamedTuple):
+    """When sessions were looked at, and which could not be verified; None: any of them."""
+
+    t: float
+    unverified: frozenset[str] | None
 
 
 def publish(s: Session) -> Published:
@@ -137,6 +144,14 @@ def tool_of(s: Session) -> Tool | None:
     if s.quiet:
         return min(mine or s.tools.values(), key=lambda t: t.since, default=None)
     return max(mine, key=lambda t: t.since, default=None)
+
+
+def verified(p: Published, looked: Looked) -> Published:
+    """Return a session with the time at which it was verified: else that of its newest evidence."""
+    if looked.unverified is not None and p["session_id"] not in looked.unverified:
+        return {**p, "verified": looked.t}
+    t, marks = p["updated"], p["markers"]
+    return {**p, "verified": t, "stale_since": t, "markers": [*dict.fromkeys((*marks, "stale"))]}
 
 
 def waiting_for_hook(s: Session) -> Block | None:

@@ -193,13 +193,13 @@ def notes(p: Published) -> str:
     """Return the markers to show on its line: those that the rest of the line does not imply."""
     markers = p.get("markers") or ()
     shown = (m for m in ("parked", "scheduled", "retrying", "inferred", "stale") if m in markers)
-    dated = "stale" if p.get("link_since") else ""  # `outdated` says since when
+    dated = "stale" if _stale_since(p) else ""  # `outdated` says since when
     return " ".join(m for m in shown if m not in (doing(p)[0], dated))
 
 
 def outdated(p: Published, now: float) -> str:
-    """Return for how long its machine has been unreachable, as `stale 5m`; "" if it is not."""
-    since = p.get("link_since")
+    """Return for how long nobody could verify it, as `stale 5m`; "" if somebody can."""
+    since = _stale_since(p)
     return f"stale {age(since, now)}" if since else ""
 
 
@@ -217,6 +217,11 @@ def quiet(p: Published, now: float) -> str:
     if not since:
         return ""
     return f"running {age(tool, now)}" if tool else f"quiet {age(since, now)}"
+
+
+def _stale_since(p: Published) -> float:
+    """Return since when its machine is unreachable, or a look could not verify it; else 0."""
+    return p.get("stale_since") or p.get("link_since") or 0.0
 
 
 def model(p: Published) -> str:

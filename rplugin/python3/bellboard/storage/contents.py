@@ -21,7 +21,8 @@ SIGNS: Final = ("spool/slot", "board.db", "board.lock", "drain.lock", "hooks.loc
 #: other folder whose name could be that of a plugin.
 STATE: Final = (
     *("spool", "hosts", "answers", "links", "board.db", "board.db-*", "board.db.damaged-*"),
-    *("board.lock", "drain.lock", "emit", "hooks.json", "hooks.lock", ".bellboard-new.*"),
+    *("board.lock", "drain.lock", "look.lock", "emit", "hooks.json", "hooks.lock"),
+    ".bellboard-new.*",
 )
 
 _PID = r"[1-9][0-9]{0,9}"
@@ -35,7 +36,7 @@ _PIPE = rf"{_PID}\.[0-9]{{1,20}}"
 _LETTER = rf"({_SERIAL}|\.{_SERIAL}\.{_PID})"  # complete, or being written
 _MACHINE = rf"([A-Za-z0-9]|\.fleet)[A-Za-z0-9._-]*/(lock|fleet|(ask|reply)/({_LETTER})?)?"
 _SSH = r"[0-9a-f]{40}(\.[A-Za-z0-9]+)?="
-_FILES = r"board\.db(-wal|-shm|-journal)?|(board|drain|hooks)\.lock|hooks\.json|emit"
+_FILES = r"board\.db(-wal|-shm|-journal)?|(board|drain|hooks|look)\.lock|hooks\.json|emit"
 #: Paths as `ls -F` marks them: a folder ends with /, a pipe with |, a socket with =, a link with @.
 _OURS: Final = re.compile(
     rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}|board\.db-probe\.{_PID}"

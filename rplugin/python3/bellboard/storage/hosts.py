@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ..core.lenient import decimal
-from ..system.processes import ran_at, started_of
+from ..system.processes import is_suspended, ran_at, started_of
 from .aside import remove
 from .contents import stranger
 from .ground import briefly, inside, listing
@@ -91,6 +91,10 @@ class Hosts:
             with contextlib.suppress(OSError):
                 os.unlink(f"{self._folder}/{name}")  # noqa: PTH108
         return sorted(map(int, alive))
+
+    def is_watching(self) -> bool:
+        """Return whether a host runs, and is not suspended with its editor."""
+        return not all(map(is_suspended, self.alive()))
 
     def _is_of(self, pid: str, written: float) -> bool:
         """Return whether a record is that of the process that has the pid now.

@@ -19,9 +19,11 @@ OPTIONS: Final[dict[str, Any]] = {
     "bars": list[str],
     "database": str,
     "followers": dict[str, str],
+    "looked": dict[str, Any],
 }
 
 ICONS: Final = "icons"  # the option with the icons that were set last
+LOOKED: Final = "looked"  # the option with the result of the last look: `hosting/look.py`
 DATABASE: Final = "database"  # the option with the id of this database: another one has another
 
 _encode = msgspec.msgpack.Encoder().encode

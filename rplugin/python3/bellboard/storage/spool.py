@@ -214,10 +214,9 @@ class Spool:
         if len(data) > LIMIT:
             raise ValueError(f"a line of {len(data)} bytes; the limit is {LIMIT}")
         serial = self._unique()
-        digest = key and _digest(key)
-        name, tmp = f"line.{digest or serial}", f"{self._tmp}/line.{serial}"
+        name, tmp = name_of(key) if key else f"line.{serial}", f"{self._tmp}/line.{serial}"
         new = f"{self._new}/{name}"
-        if digest and os.path.lexists(new):
+        if key and os.path.lexists(new):
             return False
         try:
             fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -281,7 +280,9 @@ def _holds(folder: str) -> bool:
         return next(entries, None) is not None
 
 
-def _digest(key: str) -> str:
+def name_of(key: str) -> str:
+    """Return the name of evidence with that key."""
     import hashlib  # loads OpenSSL, and few commands need it
 
-    return hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    digest = hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16)
+    return f"line.{digest.hexdigest()}"

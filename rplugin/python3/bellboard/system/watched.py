@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from .watch import Watch
+if TYPE_CHECKING:
+    from .watch import Watch
 
 Needer = tuple[str, str]  # the reason, and who asked
 
@@ -42,3 +44,19 @@ class Watched:
         if path in self._needed:
             self._watch.remove(path)
             self._watch.add(path)
+
+
+class Unwatched(Watched):
+    """Watches nothing: whoever asks looks only once."""
+
+    def __init__(self) -> None:
+        self._needed = {}
+
+    def need(self, path: str, what: str, whom: str) -> None:
+        """Do nothing."""
+
+    def leave(self, path: str, what: str, whom: str) -> None:
+        """Do nothing."""
+
+    def renew(self, path: str) -> None:
+        """Do nothing."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from ..core.finding import Finding
-from ..core.session import Process
+from ..core.session import Process, Session
 from ..system import processes
 from ..system.places import place_of
 
+Report = Callable[[], Finding]
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
@@ -50,3 +53,14 @@ def at_work(now: float, pid: int, since: float) -> Finding:
     began = [processes.began_at(child) or 0.0 for child in processes.children_of(pid)]
     facts = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}
     return Finding({"t": now, "process": facts}, f"process {facts} {since}")
+
+
+def reports(s: Session, now: float, generation: str) -> Iterator[tuple[int, Report | None]]:
+    """Yield the processes of a session, each with what reports it, unless it runs as is known."""
+    for pid, process in s.processes.items():
+        if not (process.started or processes.is_alive(pid)):
+            continue  # never seen alive from here, such as in a container: proves nothing
+        if not processes.runs(pid, process.started):
+            yield pid, partial(gone, now, pid, process.started, found=True)
+        else:
+            yield pid, None if process.started else partial(seen, now, pid, generation)

@@ -87,8 +87,9 @@ def learn(s: Session, e: Event, o: Options) -> str | None:
 
 def doubt(s: Session, e: Event, o: Options) -> str | None:
     """No background process was running: unknown until there is new evidence."""
-    if e.kind == "restart" and e.t - s.last <= o.fresh:
-        s.trusted_until = s.last + o.fresh
+    newest = max(s.last, s.over)  # set by hand, it is over as well
+    if e.kind == "restart" and e.t <= (until := max(newest + o.fresh, min(e.at, e.t + o.fresh))):
+        s.trusted_until = until
         return "its record is recent"
     s.trusted_until = 0.0
     if s.blocks:

@@ -1,0 +1,251 @@
+"""One look at what sessions show, by a command while no host runs: what a host does as it starts.
+
+A look asks the same witnesses, and what they find goes through the spool like all evidence.  It is
+one moment: what it finds has the time at which it began.  The first look after a time without any
+begins with the same doubt as a host: work that nothing proves becomes `unknown`.  Without a host,
+nothing that it changes is announced.  What it cannot verify in time is named instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from ..agents.cli import Means, Witness
+from ..agents.clis import WITNESSED, cli_of, used
+from ..core.finding import Finding
+from ..core.lenient import list_of, number_of, text_of
+from ..core.published import Looked
+from ..core.session import Session, is_listed, status_of
+from ..storage.shared import LOOKED
+from ..storage.spool import name_of
+from ..storage.store import Busy, Newer
+from ..system.doer import DEADLINE, Doer, Job
+from ..system.flocks import locked
+from ..system.processes import PROC
+from ..system.reach import Reach
+from ..system.watched import Unwatched
+from ..witnesses.running import reports
+from .folding import Clerk
+
+PATIENCE: Final = DEADLINE  # seconds for all of it; with 50 sessions it takes 0.05
+EACH: Final = 0.2  # seconds for one file, so that the rest gets its turn
+QUIET: Final = 0.01  # seconds without a result until findings are folded; more may depend on them
+TICK: Final = 0.001
+GAP: Final = 30.0  # seconds between two looks that go on with one watch, as `fresh` of the rules
+MOMENT: Final = 0.02  # seconds for which a look trusts what it has not proven yet
+PAUSE: Final = 0.005  # seconds until the database is tried again
+MOST_NAMES: Final = 5000  # of folded evidence, which only hosts forget otherwise
+#: A full disk, another process, a newer program: nothing can be verified then.
+UNABLE: Final = (OSError, Busy, Newer, sqlite3.OperationalError)
+
+
+def look(clerk: Clerk, environ: Mapping[str, str], age: float = 0.0) -> Looked:
+    """Fold what sessions show now, or share what a look found that began in the last `age`."""
+    begun, until = time.time(), time.monotonic() + 2 * PATIENCE
+    try:
+        clerk.store.check_version()
+        if clerk.store.readonly:
+            return Looked(begun, None)
+        with locked(clerk.spool.home / "look.lock", 2 * PATIENCE):
+            clerk.catch_up()
+            known = _known(clerk)
+            if begun - age <= known["t"] <= time.time():
+                return Looked(known["t"], frozenset(known["unverified"]))
+            return _Look(clerk, environ, until).run()
+    except UNABLE:
+        return Looked(begun, None)
+
+
+class _Look:
+    """A look; its jobs run where they may hang, as those of a host."""
+
+    def __init__(self, clerk: Clerk, environ: Mapping[str, str], until: float) -> None:
+        self._clerk, self._environ, self._until = clerk, environ, until
+        self._t = time.time()
+        self._found: list[Finding] = []
+        self._checked: set[str] = set()  # sessions whose process is known
+        self._witnesses: dict[str, Witness] = {}
+        self._hung = frozenset(_known(clerk)["unverified"])  # maybe
+
+    def run(self) -> Looked:
+        """Look, fold what is found, and share the result."""
+        with self._clerk.store.lock():
+            if self._clerk.spool.hosts.is_watching():  # a host has started meanwhile
+                return Looked(self._t, frozenset())
+            watch = self._begin()
+        self._forget()
+        self._step(self._t)
+        unverified = asyncio.run(self._look(watch["since"]))
+        self._step(time.time())
+        result = {**watch, "t": self._t, "unverified": sorted(unverified)}
+        with self._clerk.store.lock():
+            self._clerk.store.set_option(LOOKED, result, os.getpid(), time.time())
+        return Looked(self._t, unverified)
+
+    def _begin(self) -> dict[str, Any]:
+        """Go on with the watch of the last look, or begin one; call this within the lock.
+
+        The first one after a host, or after a while, begins one: nobody knows what was missed.
+        """
+        store, spool = self._clerk.store, self._clerk.spool
+        hosts, known = str(store.option("watched_since")), _known(self._clerk)
+        if 0 <= self._t - known["t"] <= GAP and known["hosts"] == hosts:
+            return known
+        key = f"restart {os.getpid()} {self._t}"
+        spool.write({"t": self._t, "restart": {"until": self._t + MOMENT}}, key)
+        return {"since": str(self._t), "hosts": hosts}
+
+    def _forget(self) -> None:
+        """Forget what was folded, if that is much: hosts do it all the time."""
+        store = self._clerk.store
+        if store.all("SELECT count(*) FROM applied")[0][0] > MOST_NAMES:
+            store.sweep(self._t, self._clerk.spool.is_there)
+
+    @property
+    def _sessions(self) -> Mapping[str, Session]:
+        return self._clerk.board.sessions
+
+    async def _look(self, generation: str) -> frozenset[str]:
+        """Fold all that is found; return the sessions that could not be verified."""
+        until = min(self._until, time.monotonic() + PATIENCE)
+        reach = Reach()
+        jobs = _Jobs(reach)
+        clock, unwatched = partial(float, self._t), Unwatched()
+        means = Means(
+            jobs, unwatched, self._found.append, clock, self._environ, generation, brief=True
+        )
+        for agent in {cli_of(s.agent).key for s in _here(self._sessions.values())}:
+            self._open(means, agent)
+        home = self._environ.get("HOME", "/")
+        jobs.do(home, partial(used, dict(self._environ)), partial(self._open_all, means))
+        changed = set(self._sessions)
+        while True:
+            here = _here(self._sessions[x] for x in changed & self._sessions.keys())
+            for s in sorted(here, key=lambda s: s.session_id in self._hung):  # they come last
+                jobs.whose = s.session_id
+                self._attend(s, jobs, generation)
+            jobs.whose = ""
+            while (now := time.monotonic()) < until and not reach.is_at_rest:
+                if self._found and now > jobs.last + QUIET:
+                    break
+                await asyncio.sleep(TICK)
+            if not self._found:
+                break
+            changed = self._fold()
+            if now > until:
+                break
+        late = jobs.late()
+        reach.close()
+        for witness in self._witnesses.values():
+            witness.close()
+        listed = filter(is_listed, self._sessions.values())
+        return frozenset(s.session_id for s in listed if self._is_unverified(s, late))
+
+    def _is_unverified(self, s: Session, late: set[str]) -> bool:
+        if s.machine or status_of(s) == "unknown":
+            return True  # only a host follows other machines
+        if not late.isdisjoint({"", s.session_id}):
+            return True
+        is_old = s.last < self._t - self._clerk.board.options.fresh
+        return is_old and s.session_id not in self._checked
+
+    def _open_all(self, means: Means, agents: Iterable[str]) -> None:
+        for agent in agents:
+            self._open(means, agent)
+
+    def _open(self, means: Means, agent: str) -> None:
+        """Begin to observe a CLI, and search for its sessions that nothing reported."""
+        if agent in WITNESSED and agent not in self._witnesses:
+            witness = cli_of(agent).witness(means)
+            if witness is not None:
+                self._witnesses[agent] = witness
+                witness.rescan()
+
+    def _attend(self, s: Session, jobs: _Jobs, generation: str) -> None:
+        """Check the processes of a session, and what its CLI shows."""
+        for pid, report in reports(s, self._t, generation):
+            self._checked.add(s.session_id)
+            if report is not None:
+                jobs.do(f"{PROC}/{pid}/environ", report, self._found.append, key=f"process {pid}")
+        if (witness := self._witnesses.get(cli_of(s.agent).key)) is not None:
+            witness.attend(s)
+
+    # ------------------------------------------------------------ folding
+
+    def _fold(self) -> set[str]:
+        """Fold what has not been folded yet; return the sessions that changed."""
+        found = {name_of(finding.key): finding for finding in self._found}
+        self._found.clear()
+        for name in found.keys() - self._clerk.store.applied([*found]):
+            self._clerk.spool.write(found[name].line, found[name].key)
+        return self._step(self._t)
+
+    def _step(self, now: float) -> set[str]:
+        """Fold what is pending, once others that fold have let go of the lock."""
+        changed: set[str] = set()
+        while True:
+            try:
+                step = self._clerk.step(now)
+                changed |= step.changed
+                if not step.more:
+                    return changed
+            except Busy:
+                if time.monotonic() > self._until:
+                    raise
+                time.sleep(PAUSE)
+
+
+class _Jobs(Doer):
+    """Passes jobs on; knows for which session each was taken, and which are not done."""
+
+    def __init__(self, doer: Doer, whole: _Jobs | None = None) -> None:
+        self._doer, self._whole = doer, whole or self
+        self._open: dict[tuple[str, str], tuple[Job, str]] = {}
+        self.whose = ""  # the session for which jobs are taken now
+        self.last = time.monotonic()  # when one was done
+
+    def take(self, job: Job) -> None:
+        """See `Doer`."""
+        whole, then, key = self._whole, job.then, (job.lane, job.key)
+        job.patience = min(job.patience, EACH)
+        whose = whole.whose
+
+        def done(result: object) -> None:
+            before, whole.whose, whole.last = whole.whose, whose, time.monotonic()
+            try:
+                then(result)
+            finally:
+                whole.whose = before
+                if whole._open.get(key, (None, ""))[0] is job:
+                    del whole._open[key]
+
+        job.then = done
+        whole._open[key] = job, whose
+        self._doer.take(job)
+
+    def lane(self, name: str, patience: float) -> Doer:
+        """See `Doer`."""
+        return _Jobs(self._doer.lane(name, patience), self._whole)
+
+    def late(self) -> set[str]:
+        """Return the sessions whose jobs are not done, or failed; "": some of all sessions."""
+        return {whose for _, whose in self._open.values()}
+
+
+def _known(clerk: Clerk) -> dict[str, Any]:
+    """Return the shared result of the last look."""
+    given = clerk.store.option(LOOKED) or {}
+    unverified = [x for x in list_of(given.get("unverified")) if isinstance(x, str)]
+    words = {name: text_of(given, name) for name in ("since", "hosts")}
+    return {**words, "t": number_of(given.get("t")) or 0.0, "unverified": unverified}
+
+
+def _here(sessions: Iterable[Session]) -> list[Session]:
+    """Return the listed sessions of this machine: the others decide, and no host asks them."""
+    return [s for s in sessions if is_listed(s) and not s.machine]

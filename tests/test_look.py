@@ -1,0 +1,299 @@
+"""What commands say while no host runs: what processes, session files and transcripts show now."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+import pytest
+
+from bellboard.agents.cli import Cli
+from bellboard.agents.clis import WITNESSED, clis
+from bellboard.storage.shared import LOOKED
+from bellboard.storage.store import Store
+from rig.hung_mount import HungMount
+from rig.waiting import eventually, leniency
+from ringing import Desktop
+from session_files import write_session_file
+from shell import Shell
+from test_far import row
+
+pytestmark = pytest.mark.files
+
+SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+class Agent:
+    """A process that stands for an agent at work, with hooks, a session file and a transcript."""
+
+    def __init__(self, shell: Shell, sid: str = SID, ago: float = 100) -> None:
+        self.shell, self.sid = shell, sid
+        self.process = subprocess.Popen(["sleep", "600"])
+        self.transcript = shell.home.root / f"{sid}.jsonl"
+        self.ago = ago
+
+    def says(self, status: str, ago: float = 1) -> None:
+        """Write its session file."""
+        write_session_file(self.shell.home, status, self.sid, self.process.pid)
+        path = self.shell.home.claude / f"sessions/{self.process.pid}.json"
+        at = int((time.time() - ago) * 1000)
+        record = json.loads(path.read_bytes()) | {"statusUpdatedAt": at, "updatedAt": at}
+        path.write_bytes(msgspec.json.encode(record))
+
+    def hook(self, event: str, ago: float = 0.0, **payload: Any) -> None:
+        """Report an event as a hook does."""
+        known = {"session_id": self.sid, "hook_event_name": event}
+        known["cwd"] = str(self.shell.home.project)
+        told = {**known, "transcript_path": str(self.transcript), **payload}
+        origin = {"pid": self.process.pid, "agent": "claude"}
+        self.shell.spool.write({"t": time.time() - ago, "hook": told, "origin": origin})
+
+    def works(self) -> None:
+        """Begin a turn."""
+        self.hook("UserPromptSubmit", self.ago, prompt="go")
+        self.says("busy", self.ago)
+
+    def writes(self, content: list[dict[str, Any]], **more: Any) -> None:
+        """Append an entry of the user to its transcript."""
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        made = {"type": "user", "uuid": f"{time.time_ns()}", "isSidechain": False, **more}
+        message = {"role": "user", "content": content}
+        made |= {"timestamp": now.replace("+00:00", "Z"), "message": message}
+        with self.transcript.open("ab") as file:
+            file.write(msgspec.json.encode(made) + b"\n")
+
+    def has_no_file(self) -> None:
+        """Remove its session file."""
+        (self.shell.home.claude / f"sessions/{self.process.pid}.json").unlink()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+Start = Callable[..., Agent]
+
+
+@pytest.fixture
+def agents(shell: Shell) -> Iterator[Callable[..., Agent]]:
+    made: list[Agent] = []
+
+    def start(*given: Any, **how: Any) -> Agent:
+        made.append(Agent(shell, *given, **how))
+        return made[-1]
+
+    yield start
+    for agent in made:
+        agent.end()
+
+
+def statuses(shell: Shell) -> dict[str, str]:
+    return {sid: p["status"] for sid, p in shell.sessions().items()}
+
+
+def moves(shell: Shell) -> list[tuple[str, str]]:
+    """Return the changes of status so far."""
+    told = shell.bellboard("history", "--json").stdout.splitlines()
+    return [(c["from"], c["to"]) for c in map(json.loads, told)]
+
+
+# ---------------------------------------------------------------- what happened meanwhile
+
+
+def killed(agent: Agent) -> None:
+    agent.end()
+
+
+def esc(agent: Agent) -> None:
+    agent.says("idle")
+
+
+def denied(agent: Agent) -> None:
+    """Only the transcript says so, and no session file."""
+    agent.has_no_file()
+    refused = {"type": "tool_result", "tool_use_id": "t1", "is_error": True}
+    refused["content"] = "The user doesn't want to proceed with this tool use."
+    agent.writes([refused], toolDenialKind="user-rejected")
+    agent.writes([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+
+
+def replaced(agent: Agent) -> None:
+    """Another process has its pid."""
+    agent.has_no_file()
+    process = {"pid": agent.process.pid, "alive": True, "started": "1"}
+    agent.shell.spool.write({"t": time.time() - 50, "process": process})
+
+
+def finished(agent: Agent) -> None:
+    agent.says("idle", 2)
+    agent.hook("Stop", 2, last_assistant_message="done")
+
+
+def asks(agent: Agent) -> None:
+    agent.says("waiting")
+
+
+SCENES: dict[Callable[[Agent], None], str | None] = {
+    killed: None,
+    esc: "idle",
+    denied: "idle",
+    replaced: None,
+    finished: "completed",
+    asks: "blocked",
+}
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_what_happened_without_a_host_is_seen(
+    scene: Callable[[Agent], None], shell: Shell, agents: Start
+) -> None:
+    """By the first command after it."""
+    agent, wanted = agents(), SCENES[scene]
+    agent.works()
+    if scene is denied:
+        ask = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+        agent.hook("PermissionRequest", 60, **ask)
+        agent.says("waiting", 60)
+    before = "blocked" if scene is denied else "working"
+    assert statuses(shell) == {SID: before}
+    scene(agent)
+    assert statuses(shell) == ({SID: wanted} if wanted else {})
+
+
+def test_a_session_that_started_before_the_hooks_is_found(shell: Shell, agents: Start) -> None:
+    agents().says("busy", 50)
+    assert shell.bellboard("status").stdout == "*1\n"
+    told = shell.sessions()[SID]
+    assert told["status"] == "working" and told["verified"] > time.time() - 30
+
+
+def test_work_that_nothing_proves_is_unknown_and_says_for_how_long(
+    shell: Shell, agents: Start
+) -> None:
+    """As after the start of a host; what is proven has no detour in its history."""
+    proven, alone = agents(), agents("other")
+    proven.works()
+    alone.hook("UserPromptSubmit", 400, prompt="go")
+    assert statuses(shell) == {SID: "working", "other": "unknown"}
+    told = shell.sessions()["other"]
+    assert told["verified"] == told["stale_since"] == told["updated"] < time.time() - 300
+    assert "stale" in told["markers"] and "stale 6m" in shell.bellboard("list").stdout
+    assert shell.bellboard("status").stdout == "~1 *1  stale 6m\n"
+    here = ("status", "--dir", str(shell.home.project))
+    assert shell.bellboard(*here).stdout == "unknown  stale 6m\n"
+    history = shell.bellboard("history", SID, "--json").stdout
+    assert "unknown" not in history and "working" in history
+
+
+def test_a_second_look_folds_nothing_again(shell: Shell, agents: Start) -> None:
+    """However often a status bar asks, the log of a session does not grow."""
+    agents().works()
+    story = (shell.bellboard("list"), shell.bellboard("explain", SID).stdout)[1]
+    for command in ("list", "status", "list"):
+        shell.bellboard(command)
+    assert shell.bellboard("explain", SID).stdout == story
+
+
+def test_commands_at_once_share_a_look_and_fold_once(shell: Shell, agents: Start) -> None:
+    """Several status lines poll each second; each of them must be right."""
+    agent = agents()
+    agent.works()
+    shell.bellboard("list")
+    agent.says("idle", 3)
+    argv = [*shell.argv, "status"]
+    bars = [
+        subprocess.Popen(argv, env=shell.env, stdout=subprocess.PIPE, text=True) for _ in range(8)
+    ]
+    shown = [bar.communicate(timeout=60)[0] for bar in bars]
+    assert set(shown) <= {"*1\n", ".1\n"} and ".1\n" in shown  # the look of `list` may be shared
+    assert moves(shell) == [(None, "working"), ("working", "idle")]
+    assert shell.bellboard("explain", SID).stdout.count("registry idle") <= 2
+
+
+def test_a_host_that_starts_meanwhile_is_not_disturbed(shell: Shell, agents: Start) -> None:
+    """What happens from then on is announced once, and what happened before is not."""
+    desktop = Desktop(shell.home)
+    asks, later = agents("asks"), agents("later")
+    asks.works()
+    later.works()
+    shell.bellboard("list")
+    asks.says("waiting", 2)
+    listing = subprocess.Popen([*shell.argv, "list"], env=shell.env, stdout=subprocess.DEVNULL)
+    ladder = {"notify": False, "desktop": 0.01, "command": False}
+    settings = {"via": "notify-send", "blocked": ladder, "least": 0}
+    shell.start("serve", "--notices", json.dumps(settings))
+    assert listing.wait(60) == 0
+    eventually(lambda: statuses(shell) == {"asks": "blocked", "later": "working"})
+    assert desktop.titles == []
+    later.hook("PermissionRequest", tool_name="Bash", tool_input={"command": "make"})
+    later.says("waiting", 0)
+    eventually(lambda: desktop.titles, "a notification")
+    shell.bellboard("list")
+    assert desktop.titles == ["project needs you"]
+
+
+def test_while_a_host_runs_no_command_looks(shell: Shell, agents: Start) -> None:
+    """Not while it is suspended with its editor: then it knows nothing."""
+    agent = agents()
+    agent.works()
+    host = shell.start("serve")
+    eventually(lambda: statuses(shell) == {SID: "working"})
+    shell.bellboard("list")
+    with closing(Store(shell.home.bellboard)) as store:
+        assert store.option(LOOKED) is None
+    host.send_signal(signal.SIGSTOP)
+    agent.end()
+    assert statuses(shell) == {}
+
+
+def test_sessions_of_other_machines_are_old_without_a_host(shell: Shell) -> None:
+    """Nobody follows their machines."""
+    shell.spool.write({"t": time.time() - 400, "far": {"machine": "dev", "row": row()}})
+    (told,) = shell.sessions().values()
+    assert "stale" in told["markers"] and told["verified"] == told["updated"]
+
+
+def test_a_transcript_that_hangs_costs_a_moment_and_is_marked(shell: Shell, agents: Start) -> None:
+    hangs, works = agents("hangs"), agents()
+    mount = HungMount(shell.home.project, shell.home.root / "hung")
+    try:
+        hangs.transcript = mount.place / "hangs.jsonl"
+        for agent in (hangs, works):
+            agent.works()
+        mount.hang()
+        began = time.monotonic()
+        told = shell.sessions()
+        assert time.monotonic() < began + 3 * leniency()
+        assert {sid: "stale" in p["markers"] for sid, p in told.items()} == {
+            "hangs": True,
+            SID: False,
+        }
+    finally:
+        mount.close()
+
+
+def test_fifty_sessions_take_a_moment(shell: Shell, agents: Start) -> None:
+    """Most of it is the start of Python."""
+    for n in range(50):
+        agents(f"s{n}").works()
+    shell.bellboard("status")
+
+    def took(*command: str) -> float:
+        began = time.monotonic()
+        shell.bellboard(*command)
+        return time.monotonic() - began
+
+    looks, without = zip(*((took("list"), took("history")) for _ in range(5)), strict=True)
+    assert min(looks) < min(without) + 0.15 * leniency(1.0)
+
+
+def test_only_clis_that_show_more_than_hooks_are_looked_at() -> None:
+    """The others are not even loaded."""
+    assert {cli.key for cli in clis() if type(cli).witness is not Cli.witness} == {*WITNESSED}
