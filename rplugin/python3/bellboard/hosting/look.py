@@ -38,7 +38,7 @@ EACH: Final = 0.2  # seconds for one file, so that the rest gets its turn
 QUIET: Final = 0.01  # seconds without a result until findings are folded; more may depend on them
 TICK: Final = 0.001
 GAP: Final = 30.0  # seconds between two looks that go on with one watch, as `fresh` of the rules
-MOMENT: Final = 0.02  # seconds for which a look trusts what it has not proven yet
+MOMENT: Final = 0.002  # seconds after it began until which a look trusts what it has not proven
 PAUSE: Final = 0.005  # seconds until the database is tried again
 MOST_NAMES: Final = 5000  # of folded evidence, which only hosts forget otherwise
 #: A full disk, another process, a newer program: nothing can be verified then.
@@ -81,8 +81,11 @@ class _Look:
             watch = self._begin()
         self._forget()
         self._step(self._t)
-        unverified = asyncio.run(self._look(watch["since"]))
+        late = asyncio.run(self._look(watch["since"]))
+        time.sleep(max(0.0, self._t + MOMENT - time.time()))
         self._step(time.time())
+        listed = filter(is_listed, self._sessions.values())
+        unverified = frozenset(s.session_id for s in listed if self._is_unverified(s, late))
         result = {**watch, "t": self._t, "unverified": sorted(unverified)}
         with self._clerk.store.lock():
             self._clerk.store.set_option(LOOKED, result, os.getpid(), time.time())
@@ -111,8 +114,8 @@ class _Look:
     def _sessions(self) -> Mapping[str, Session]:
         return self._clerk.board.sessions
 
-    async def _look(self, generation: str) -> frozenset[str]:
-        """Fold all that is found; return the sessions that could not be verified."""
+    async def _look(self, generation: str) -> set[str]:
+        """Fold all that is found; return what `_Jobs.late` does."""
         until = min(self._until, time.monotonic() + PATIENCE)
         reach = Reach()
         jobs = _Jobs(reach)
@@ -144,8 +147,7 @@ class _Look:
         reach.close()
         for witness in self._witnesses.values():
             witness.close()
-        listed = filter(is_listed, self._sessions.values())
-        return frozenset(s.session_id for s in listed if self._is_unverified(s, late))
+        return late
 
     def _is_unverified(self, s: Session, late: set[str]) -> bool:
         if s.machine or status_of(s) == "unknown":

@@ -96,6 +96,8 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
         return "its hooks or session file report this better"
     if e.t <= s.over:
         return "older than the end of the turn"
+    if s.turn == "unknown" and e.t < s.active:
+        return "older than the newest sign of work"
     s.prompted = True
     if e.kind == "said prompt":
         s.began, s.said_id = e.t, e.prompt_id

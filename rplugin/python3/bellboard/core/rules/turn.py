@@ -97,7 +97,8 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
             end_tool(s, e)
         return "older than the end of the last turn"
     s.retrying = ""
-    s.trusted_until = 0.0
+    if e.from_hook or e.kind == "registry busy" or e.t >= s.active:  # an old entry proves nothing
+        s.trusted_until = 0.0
     s.inferred = False
     if s.compacting:
         s.compacting = max(s.compacting, e.t)
