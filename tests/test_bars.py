@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bellboard.cli.wiring import remove, show
+from bellboard.cli.wiring import SHOWN, remove, show
 from bellboard.hosting.bars import OPTION
 from bellboard.system.tmux import Tmux
 from hosting import made
@@ -57,7 +58,7 @@ def test_a_narrow_terminal_keeps_its_windows(
     tmux.open(["sh"], session="one")
     ours = Tmux(str(tmux.socket))
     assert ours.set_option(OPTION, TOLD)
-    assert show(ours) == ""
+    assert show(ours, SHOWN) == ""
     outside = Server(home, "outside.sock")
     try:
         inner = ["env", "-u", "TMUX", "tmux", "-u", "-S", str(tmux.socket), "attach"]
@@ -67,3 +68,40 @@ def test_a_narrow_terminal_keeps_its_windows(
         outside.close()
     remove(ours)
     assert OPTION not in tmux.run("show-options", "-g")
+
+
+def test_tmux_keeps_the_status_true_without_a_host(
+    home: Home, tmux: Server, processes: Callable[..., int]
+) -> None:
+    """Also after a host that was killed, or is suspended with its editor."""
+    tmux.open(["sh"], session="one")
+    spool = made(home.bellboard)
+    apply = ["-m", "bellboard", "tmux", "--apply", "--status", "--socket", str(tmux.socket)]
+    assert not warm.run(apply, env=home.env).returncode
+    tmux.run("set-option", "-g", "status-interval", "1")
+    outside = Server(home, "outside.sock")
+    hosts: list[warm.Program] = []
+
+    def begins(sid: str) -> int:
+        pid = processes()
+        asks = {"session_id": sid, "cwd": "/srv", "hook_event_name": "UserPromptSubmit"}
+        spool.write({"t": time.time(), "hook": asks, "origin": {"pid": pid}})
+        return pid
+
+    try:
+        inner = ["env", "-u", "TMUX", "tmux", "-u", "-S", str(tmux.socket), "attach"]
+        bar = outside.open(inner, columns=140)
+        begins("one")
+        bar.shows(r" \*1 ", 30)
+        for how in (signal.SIGKILL, signal.SIGSTOP):
+            hosts.append(warm.Program(["-m", "bellboard", "serve"], env=home.env))
+            eventually(lambda: hosts[-1].pid in spool.hosts.alive(), "a host")
+            other = begins(f"two {how}")
+            bar.shows(r" \*2 ", 30)
+            hosts[-1].send_signal(how)
+            os.kill(other, signal.SIGKILL)
+            bar.shows(r" \*1 ", 30)
+    finally:
+        outside.close()
+        for host in hosts:
+            host.send_signal(signal.SIGKILL)

@@ -160,7 +160,7 @@ def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
     assert before == set_there(tmux)
     tmux.run("source-file", str(conf))
     shown = lambda: tmux.run("show-options", "-gv", "status-right")  # noqa: E731
-    eventually(lambda: shown() == f"{SHOWN}theirs #{{pane_id}};\n")
+    eventually(lambda: shown().endswith(f"{SHOWN}theirs #{{pane_id}};\n"))
     assert "  status       in the status line\n" in room.bellboard("tmux", "--apply")
     assert shown().count(SHOWN) == 1
     assert "hooks, keys and status" in room.bellboard("uninstall", "--purge", "--yes")

@@ -33,6 +33,8 @@ def add_to(commands: Commands) -> None:
         help="print only the status of the session in PATH (or below, or above); "
         "prints none and fails if there is no session",
     )
+    text = "show it in this tmux server, as @bellboard-status, unless a background process does"
+    status.add_argument("--tmux", action="store_true", help=text)
     status.add_argument("--width", type=int, metavar="CELLS", help="maximum width")
 
 
@@ -109,6 +111,8 @@ def show_status(args: Args) -> int:
     from ..core.published import of_directory
     from ..core.words import outdated
 
+    if args.tmux:
+        return show_in_tmux()
     with opened() as clerk:
         sessions, worn = shown(clerk, OFTEN), icons(clerk)
     if args.dir is not None:
@@ -121,4 +125,23 @@ def show_status(args: Args) -> int:
     room = args.width if args.width and args.width > 0 else bar.ROOM
     if text := bar.status_text(sessions, time.time(), room, worn):
         print(text)
+    return 0
+
+
+def show_in_tmux() -> int:
+    """Set the status in the tmux server that we run in, as a host does, unless one does."""
+    from ..core import bar
+    from ..hosting.bars import OPTION
+    from .goto import server
+
+    if (tmux := server()) is None:
+        raise Problem("`bellboard status --tmux` runs in tmux")
+    with opened() as clerk:
+        hosts = clerk.spool.hosts
+        if hosts.is_watching():
+            return 0
+        text = bar.status_text(shown(clerk, OFTEN), time.time(), icons=icons(clerk))
+        is_new = tmux.ask("show-options", "-gqv", OPTION) != f"{text}\n"
+        if is_new and not (hosts.is_watching() or tmux.set_option(OPTION, text)):
+            raise Problem(tmux.why)
     return 0

@@ -24,9 +24,8 @@ LARGEST: Final = 1 << 20  # bytes of a tmux.conf that is read
 #: The keys after the prefix.
 KEYS: Final = {"pick": "b", "answer": "M-a", "next": "B", "back": "M-b"}
 NOT_SHOWN = """\
-  status       not in the status line; --status adds it, or add it yourself:
-                 set -ga status-right ' #{@bellboard-status}'
-                 set -g status-right-length 80"""
+  status       not in the status line; --status adds it, or add it yourself,
+               as `bellboard tmux` prints it"""
 
 
 def add_to(commands: Commands) -> None:
@@ -73,7 +72,7 @@ def wire(args: Args) -> int:
     if asks and agrees("Add the status to the right of the status line?"):
         args.status = True
     if args.status and not is_shown:
-        if why := wiring.show(tmux):
+        if why := wiring.show(tmux, made.shown):
             problems.append(f"status-right: {why}")
         is_shown = not why
     if not args.quiet:

@@ -25,8 +25,13 @@ FIRST: Final = 2355  # first index of a hook; spells BELL on a phone keypad
 WIDE: Final = 120  # columns of a client with room for the text, theirs, and a few windows
 NARROW: Final = 19  # cells before the … in others: tmux draws status-right before the windows
 TEXT: Final = f"#{{?#{{e|<:#{{client_width}},{WIDE}}},#{{=/{NARROW}/…:{OPTION}}},#{{{OPTION}}}}}"
-SHOWN: Final = f"{TEXT} "  # prepended to status-right
-WHOLE: Final = f"#{{{OPTION}}} "  # what earlier versions prepended
+SHOWN: Final = f"{TEXT} "  # prepended to status-right, after what keeps it true
+#: Keeps the text true while no host does, whenever tmux draws its status line.  Without the empty
+#: line, tmux would show the command itself if it took more than a second.
+KEEPER: Final = (
+    'echo; cd "$0/hosts" && for p in [0-9]*; do case $(ps -o stat= -p "$p" 2>/dev/null) in '
+    '(""|T*|Z*) ;; (*) exit ;; esac; done; exec "$@" >/dev/null 2>&1'
+)
 ROOM: Final = 80  # cells for status-right; tmux's default is 40
 BEFORE: Final = "@bellboard-length"  # the option that stores the previous length
 
@@ -51,6 +56,9 @@ class Wiring:
         self._chosen = chosen  # arguments that choose these keys
         env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be outdated
         self._emit = str(installed.script(home))
+        keeps = _words("/bin/sh", "-c", KEEPER, str(home), *env, *program(), "status", "--tmux")
+        #: Prepended to status-right.
+        self.shown = f"#(: bellboard; exec {keeps.replace('%', '%%')}){SHOWN}"
         self._say = _words(*env, "/bin/sh", self._emit)
         self._command = _words(*env, *program())
         self.keys = {
@@ -98,7 +106,7 @@ class Wiring:
 {self.line()}
 
 # Show the status in the status line, with enough room:
-set -ga status-right ' {TEXT}'
+set -ga status-right {quoted(f" {self.shown.rstrip()}")}
 set -g status-right-length {ROOM}
 
 # Lets tmux report when a terminal loses the focus:
@@ -151,13 +159,13 @@ def shows(tmux: Tmux) -> bool:
     return any(OPTION in option for option in options if not option.startswith(f"{OPTION} "))
 
 
-def show(tmux: Tmux) -> str:
-    """Put the status into the status line; return why that failed, or ""."""
+def show(tmux: Tmux, shown: str) -> str:
+    """Put the status, as `Wiring.shown`, into the status line; return why that failed, or ""."""
     right = tmux.ask("show-options", "-gv", "status-right")
     length = decimal((tmux.ask("show-options", "-gv", "status-right-length") or "").strip())
     if right is None or length is None:
         return tmux.why
-    made = tmux.ask("set-option", "-g", "status-right", argument(f"{SHOWN}{right[:-1]}"))
+    made = tmux.ask("set-option", "-g", "status-right", argument(f"{shown}{right[:-1]}"))
     if made is not None and length < ROOM:
         tmux.ask("set-option", "-g", BEFORE, str(length))
         made = tmux.ask("set-option", "-g", "status-right-length", str(ROOM))
@@ -176,8 +184,9 @@ def remove(tmux: Tmux) -> None:
     for pane in {p.id for p in tmux.panes() or ()}:
         _answer(tmux, "set-option", "-pqu", "-t", pane, BACK)
     right = _answer(tmux, "show-options", "-gv", "status-right")
-    if ours := next((text for text in (SHOWN, WHOLE) if right.startswith(text)), ""):
-        theirs = argument(right.removeprefix(ours)[:-1])
+    keeper, ours, theirs = right.partition(SHOWN)
+    if ours and (not keeper or keeper.startswith("#(: bellboard;")):
+        theirs = argument(theirs[:-1])
         _answer(tmux, "set-option", "-g", "status-right", theirs)
     if before := _answer(tmux, "show-options", "-gqv", BEFORE).strip():
         if _answer(tmux, "show-options", "-gv", "status-right-length").strip() == str(ROOM):
