@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import CLAUDE, COLOUR, FROM, PLAN, SIZES, asked, ids, payload
+from asking import CLAUDE, COLOUR, FROM, PLAN, SIZES, allows, asked, ids, payload
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
 from bellboard.core.visible import marked, visible, warnings
@@ -361,6 +361,11 @@ def nested(value: bytes) -> bytes:
     return payload("Bash", {"command": "x"}).replace(b'"x"', value)
 
 
+def suggesting(*rules: str) -> bytes:
+    made = [allows({"toolName": "Bash", "ruleContent": rule})[0] for rule in rules]
+    return payload("Bash", {"command": "x"}, permission_suggestions=made)
+
+
 def questions(*made: object) -> bytes:
     return payload("AskUserQuestion", {"questions": [*made]})
 
@@ -376,6 +381,8 @@ def questions(*made: object) -> bytes:
         lambda: questions(*({**SIZES, "question": str(n)} for n in range(500))),
         lambda: questions({**SIZES, "options": [{"label": f"{n}, "} for n in range(3000)]}),
         lambda: questions({**SIZES, "options": [{"label": "a" * n} for n in range(1, 300)]}),
+        lambda: suggesting(*(["a"] * 30_000)),
+        lambda: suggesting("e" + "\u0301" * 300_000, "*" * 300_000, "x " * 300_000),
         lambda: nested(b"[" * 100_000 + b"]" * 100_000),
         lambda: nested(b'{"a":' * 900 + b"1" + b"}" * 900),
         lambda: nested(b"9" * 100_000),

@@ -156,7 +156,7 @@ M.rows = function(request, foot, width)
   end
   local has_room = #rows + SPARED <= vim.o.lines
   for _, more in ipairs(has_room and vim.list_slice(request.more or {}, 1, MORE) or {}) do
-    rows[#rows + 1] = parts.row(cells.cut(cells.safe(more), width), 'BellboardStatus')
+    rows[#rows + 1] = parts.row(cells.cut(cells.safe(more), width), 'BellboardDim')
   end
   others(rows, request, foot, width)
   return rows

@@ -133,7 +133,7 @@ class Prompt:
             lines += wrapped(offer.note, columns, " " * 4, "dim")
         lines = lines or [*wrapped(self.request.why, columns, " ")]
         for more in self.request.more[:MORE]:
-            lines.append(Text(f" {cells.cut(marked_line(more), columns - 2)}", "yellow"))
+            lines.append(Text(f" {cells.cut(marked_line(more), columns - 2)}", "dim"))
         return [*lines, Text(cells.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
 
     def _asks(self, columns: int, height: int) -> list[Text]:
@@ -146,8 +146,9 @@ class Prompt:
         hint = "Enter to continue, Esc to go back"
         if not self._typing:
             or_type = ", t to type an answer" if step.typed else ""
-            keys = "a key twice" if self._is_lone else "a key or Space to choose"
-            hint = f"{keys}{or_type}, {hint}"
+            hint = f"a key or Space to choose{or_type}, {hint}"
+            if self._is_lone:
+                hint = f"a key twice or Enter{or_type}, Esc to go back"
         return [*lines, Text(cells.cut(f" {hint}", columns), "dim")]
 
     def _input(self, columns: int, height: int) -> list[Text]:

@@ -121,7 +121,7 @@ def page(request: Request, who: str, columns: int) -> list[Text]:
         lines += [*head, last.append(NEEDED.get(choice.needs, ""), "dim")]
         lines += wrapped(choice.note, columns, INDENT + " " * (width + 2), "dim")
     for more in request.more[:MORE]:
-        lines += wrapped(more, columns, INDENT, "yellow")
+        lines += wrapped(more, columns, INDENT, "dim")
     if request.why:
         lines += wrapped(request.why, columns, INDENT, "yellow")
     sid = shlex.quote(marked(request.session_id))

@@ -233,8 +233,9 @@ def _commands(content: str, command: object) -> str:
 
 def _quoted(text: str) -> str:
     """Return a text in a line of others; "" if it cannot be shown there as it is, and whole."""
-    is_plain = marked_line(text) == text and "`" not in text and "\t" not in text
-    return f"`{text}`" if is_plain and len(text) <= LONGEST else ""
+    if len(text) > LONGEST or "`" in text or "\t" in text or marked_line(text) != text:
+        return ""
+    return f"`{text}`"
 
 
 def _named(given: Any) -> str:
