@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(300)]
 
 SOME = (
     *("permission: deny with a message", "permission: stop", "permission: edit"),
-    *("permission: allow", "permission: always", "questions: choose"),
+    *("permission: allow", "make: always", "touch: edits", "questions: choose"),
 )
 
 
