@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -252,6 +253,30 @@ def test_while_a_host_runs_no_command_looks(shell: Shell, agents: Start) -> None
     host.send_signal(signal.SIGSTOP)
     agent.end()
     assert statuses(shell) == {}
+
+
+def test_the_first_picture_of_watch_is_true(shell: Shell, agents: Start) -> None:
+    """It is not even shown for a moment that a session works whose process is gone."""
+    gone, works = agents("gone"), agents()
+    gone.works()
+    works.works()
+    shell.bellboard("status")
+    gone.end()
+    ours, theirs = os.openpty()
+    env = shell.env | {"TERM": "xterm", "COLUMNS": "", "LINES": ""}
+    argv = [*shell.argv, "watch"]
+    watch = subprocess.Popen(argv, env=env, stdin=theirs, stdout=theirs, start_new_session=True)
+    os.close(theirs)
+    shown = b""
+    while b"1 session" not in shown and b"2 sessions" not in shown:
+        shown += os.read(ours, 1 << 16)
+    os.write(ours, b"q")
+    assert b"1 session" in shown and b"*1" in shown
+    with suppress(OSError):  # it has closed its end
+        while os.read(ours, 1 << 16):
+            pass
+    assert watch.wait(60) == 0
+    os.close(ours)
 
 
 def test_sessions_of_other_machines_are_old_without_a_host(shell: Shell) -> None:

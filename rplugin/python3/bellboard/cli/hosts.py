@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .adding import Args, Commands, add
-from .home import Problem, here, icons, opened, print_json, reason, refusals, warn
+from .home import Problem, here, icons, opened, print_json, reason, refusals, verify, warn
 from .terminal import paints
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def watch_sessions(args: Args) -> None:
         worn: Mapping[str, str] = words.ICONS
         # The host itself reports what is wrong.
         with contextlib.suppress(Problem), opened() as clerk:
+            verify(clerk)  # for the first picture
             worn = icons(clerk)
         live = Live(first_run(os.environ), worn)
         with live.screen as screen:
