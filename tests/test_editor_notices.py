@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -466,6 +468,43 @@ def test_a_callback_command_runs_once_per_machine(home: Home, open_: Open, spool
 
 
 # Two halves of one policy
+
+
+#: What a user hears of, in a file and in a list.
+HEARD = """
+_G.heard = {}
+local function options(gap)
+  return { notices = { gap = gap }, on_transition = function(t) table.insert(heard, t.to) end }
+end
+function _G.change(gap) require('bellboard').setup(options(gap)) end
+change(10)
+"""
+
+
+@pytest.mark.parametrize("how", ["alone", "with another", "killed"])
+def test_a_transition_during_a_restart_is_heard_once(
+    nvim: Editors, open_: Open, spool: Spool, how: str
+) -> None:
+    """By `setup()` at run time, which restarts the background process, or after a crash."""
+    editor = open_(lua=HEARD)
+    if how == "with another":
+        open_()
+    begins(spool, "api")
+    eventually(lambda: editor.lua("return heard") == ["working"], "the first")
+    told = ["working"]
+    for n in range(4 if how == "killed" else 6):  # five crashes in a row are the last
+        told.append("blocked" if n % 2 == 0 else "completed")
+        if how == "killed":
+            channel = editor.lua("return require('bellboard.host').status().channel")
+            os.kill(editor.lua("return vim.fn.jobpid(...)", channel), signal.SIGKILL)
+        else:
+            editor.lua("change(...)", n + 1)
+        time.sleep(0.12 * n)  # at another moment of it each time
+        becomes(spool, "api", told[-1])
+        eventually(lambda: editor.lua("return heard") == told, f"{told}")
+    editor.command("Bellboard restart")
+    begins(spool, "web")
+    eventually(lambda: editor.lua("return heard") == [*told, "working"], "the last one")
 
 
 def test_lua_and_python_have_the_same_defaults(nvim: Editors) -> None:

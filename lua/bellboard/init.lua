@@ -88,7 +88,7 @@ local sent
 ---@return table
 local function hello()
   sent = shared()
-  return vim.tbl_extend('error', sent, {
+  return vim.tbl_extend('error', sent, push.place(), {
     v = 1,
     version = M.version,
     server = vim.v.servername,

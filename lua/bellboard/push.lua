@@ -1,4 +1,5 @@
 -- What happens with a push of the background process: it is stored, shown and announced.
+local clock = require('bellboard.system.clock')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.system.coprocess')
 local host = require('bellboard.host')
@@ -14,6 +15,12 @@ local M = {}
 local last
 local asked = false
 local warned = {}
+--- The newest transition that was announced, or came before all of them; and when the background
+--- process ended. The next one goes on from there.
+---@type integer|nil
+local seen
+---@type number|nil
+local left
 
 ---@param key string
 ---@param text string
@@ -45,6 +52,22 @@ local function announce(transition)
   call(options.on_transition, data)
   call(options.on[data.to], data)
   updates.fire('BellboardTransition', data)
+end
+
+--- Announce what was not announced yet.
+---@param push bellboard.Push
+local function announce_all(push)
+  if push.at and push.at < (seen or 0) then
+    seen = nil -- another database, which counts anew
+  end
+  for _, transition in ipairs(push.transitions or {}) do
+    local is_new = not (seen and transition.id and transition.id <= seen)
+    seen = is_new and transition.id or seen -- first, as a callback may restart the process
+    if is_new and transition.live ~= false then
+      announce(transition)
+    end
+  end
+  seen = push.at or seen
 end
 
 ---@param push bellboard.Push
@@ -117,18 +140,23 @@ M.receive = function(encoded, version)
   if push.rung then
     require('bellboard.view.notices').history(push.rung)
   end
-  for _, transition in ipairs(push.transitions or {}) do
-    if transition.live ~= false then
-      announce(transition)
-    end
-  end
+  announce_all(push)
+end
+
+--- Where the next background process goes on.
+---@return { seen: integer|nil, left: number|nil }
+M.place = function()
+  return { seen = seen, left = seen and left or nil }
 end
 
 --- The background process has ended.
 ---@param for_good boolean
 M.stopped = function(for_good)
   sessions.expire()
-  last = nil
+  last, left = nil, clock.now()
+  if for_good then
+    seen = nil -- what happens until it is started again is not news then
+  end
   vim.defer_fn(function()
     if sessions.stale() then
       textlock.after(redraw.all)

@@ -185,6 +185,7 @@
 ---@field notices? bellboard.Notice[] for this Neovim to show
 ---@field rung? bellboard.Rung[] past notices, as requested
 ---@field transitions? bellboard.Transition[]
+---@field at? integer of a snapshot: the newest transition that the reader has then
 ---@field health? table<string, any>
 
 --- The argument of callbacks and data of `User BellboardTransition`.

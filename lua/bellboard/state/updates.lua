@@ -7,21 +7,18 @@ local api = vim.api
 
 ---@type table<string, string> event → what an autocommand of it failed with last
 local failures = {}
----@type fun()|nil executes autocommands
-local run
 
 --- Execute the autocommands of an event. Neovim would show an error in one of them in several
 --- lines, and wait for ENTER; the others run all the same.
 ---@param event string
 ---@param data? any
 M.fire = function(event, data)
-  local before, outer = vim.v.errmsg, run
+  local before = vim.v.errmsg
   api.nvim_set_vvar('errmsg', '')
-  run = function()
+  require('bellboard.state.updates')._run = function() -- of the module that is loaded by now
     api.nvim_exec_autocmds('User', { pattern = event, modeline = false, data = data })
   end
   vim.cmd("silent! unsilent lua require('bellboard.state.updates')._run()")
-  run = outer
   local why = vim.v.errmsg
   api.nvim_set_vvar('errmsg', why ~= '' and why or before)
   if why ~= '' and why ~= failures[event] then
@@ -31,9 +28,8 @@ M.fire = function(event, data)
   end
 end
 
-M._run = function()
-  run()
-end
+---@type fun()
+M._run = nil
 
 --- Call a function at each update, until it returns true.
 ---@param group string of autocommands; those that it had are removed

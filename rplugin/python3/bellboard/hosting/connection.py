@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from ..core.deadlines import NEVER
 from ..core.options import Options, options_of, settings_of
@@ -22,6 +22,8 @@ from .folding import Clerk, Step
 from .trouble import OF_NO_USE, TROUBLE, Trouble
 
 T = TypeVar("T")
+
+BACK: Final = 10.0  # seconds in which a host that its editor starts again has missed nothing
 
 
 class Owner(Protocol):
@@ -53,6 +55,10 @@ class Connection:
         self.trouble = Trouble(self.spool, self.pid)
         self.notes = self.trouble.notes
         self._owner, self._open_store = owner, open
+        seen, left = (owner.config.get(name) for name in ("seen", "left"))
+        #: The last transition that the editor has of the process before, which ended at `_left`.
+        self._seen = seen if type(seen) is int else None
+        self._left = float(left) if isinstance(left, int | float) else -NEVER
         self._arriving = 0.0  # since when
         self._lost: Clerk | None = None  # of a database that was damaged, or lost its log
         self._damaged = 0  # inode of a damaged database that others have open
@@ -144,10 +150,11 @@ class Connection:
         self.spool.prepare()
         store = self._open_store()
         try:
-            store.skip_changes()
+            store.skip_changes(self._seen)
         except BaseException:
             store.close()
             raise
+        self._seen = None
         self.notes.pop("home", None)
         if store.network:
             self.notes["home"] = f"{self.home} is on {store.network}: slower and less safe"
@@ -168,7 +175,8 @@ class Connection:
         with store.lock():
             others = [p for p in self.spool.hosts.alive() if p != self.pid]
             self.announce()
-            if not (others or self._lost) or store.option("watched_since") is None:
+            is_gap = not (others or self._lost or abs(now - self._left) < BACK)
+            if is_gap or store.option("watched_since") is None:
                 store.set_option("watched_since", now, self.pid, now)
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")
             is_known = store.inode == self._damaged

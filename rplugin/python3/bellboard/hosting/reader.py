@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -94,6 +94,7 @@ class Reader:
         def show(changed: set[str]) -> None:
             message = self._publisher.push(board, changed, (), None, now)
             self.is_early = message is not None
+            self._place(message, self._changes)
             self._send(message)
 
         clerk.show_early(now, came, show)
@@ -117,12 +118,19 @@ class Reader:
         message = self._publisher.push(board, changed, changes, self._known, now, extra)
         if message is not None:
             self._last_push = time.monotonic()
+            self._place(message)
         try:
             self._send(message)
             connection.changed, self._changes = set(), []
         finally:  # notifications do not wait for a reader that hangs
             self._hear(board)
         return NEVER
+
+    def _place(self, message: dict[str, Any] | None, unsent: Sequence[Change] = ()) -> None:
+        """Say in a snapshot which transitions the reader has then: another host may go on there."""
+        clerk = self._connection.clerk
+        if message is not None and message["full"] and clerk is not None:
+            message["at"] = unsent[0].id - 1 if unsent else clerk.store.transition
 
     def _hear(self, board: Board | None) -> None:
         changes, self._unheard = self._unheard, []

@@ -70,10 +70,11 @@ class History(Upkeep):
             self.transition = rows[-1][0]
         return self.sound("transitions", rows, _change)
 
-    def skip_changes(self) -> None:
-        """Skip all transitions up to now."""
+    def skip_changes(self, seen: int | None = None) -> None:
+        """Skip all transitions up to now, or up to one that the reader has seen."""
         rows = self.all(f"SELECT max(id) FROM transitions WHERE id < {LARGEST}")
-        self.transition = rows[0][0] or 0
+        newest = rows[0][0] or 0
+        self.transition = newest if seen is None else min(newest, max(0, seen))
 
     def go_on_after(self, before: History) -> None:
         """Go on where another database ended, within the lock: hosts know transitions by number.
