@@ -195,6 +195,11 @@ def test_a_choice_without_a_key_has_a_number_that_is_pressed_twice(nvim: Editors
         assert editor.lua("return answers") == []
         editor.press(keys[-1] if keys[-1] != ">" else "<CR>")
         assert sent(editor) == {"choice": choice}
+    opened(editor, "api", "Run a command")
+    editor.press("3<Space><CR>3")
+    editor.shows("Press 3 again")
+    assert editor.lua("return answers") == []
+    editor.press("q")
     opened(editor, "web", "Run a command")
     editor.press("22<CR>")
     editor.shows("Read it to the end first")

@@ -214,6 +214,7 @@ def test_each_suggestion_is_a_choice_and_sent_back_as_it_came() -> None:
         (rules("//**", tool="Read"), "`Read(//**)`"),
         (rules("//e*/**", tool="Read"), "`Read(//e*/**)`"),
         (rules(None, tool="mcp__db__ask"), "all that the tool mcp__db__ask does"),
+        (rules(None, tool="mcp__db"), "all tools of db"),
     ],
 )
 def test_words_say_all_that_a_rule_allows(suggested: object, what: str) -> None:
@@ -313,6 +314,15 @@ def test_what_words_cannot_say_is_not_offered(odd: object, named: str) -> None:
         assert CLAUDE.reply(raw, Answer(choice)) == b""
     both = offered(suggesting(odd, rules("y"), rules("z")))
     assert ["always-1", "always-2"] == [*both]  # all together would not be all
+
+
+def test_each_choice_has_a_digit() -> None:
+    """What is suggested beyond that is not offered."""
+    raw = suggesting(*(rules(f"r{n}") for n in range(12)))
+    assert [f"always-{n}" for n in range(1, 8)] == [*offered(raw)]
+    assert ("Not offered here: addRules allow localSettings",) == asked(raw).more
+    whole = asked(suggesting(*(rules(f"r{n}") for n in range(7))))
+    assert ids(whole).index("always-7") == 8
 
 
 @given(st.lists(json_values), json_values, st.data())

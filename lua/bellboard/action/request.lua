@@ -225,7 +225,12 @@ local function press(name)
   local open = opened.now()
   if not open or name ~= 'close' and not is_pressed_here() or open.is_done and not ENDS[name] then
     return
-  elseif not (opened.MEANS[name] or LEAVES[name]) then
+  end
+  if name ~= 'pick' and open.draft and open.draft.choice then
+    open.draft.choice = nil -- its number has to be pressed twice in a row
+    opened.say(nil)
+  end
+  if not (opened.MEANS[name] or LEAVES[name]) then
     moves[name](open)
   elseif not opened.is_ready() then
     opened.guard()

@@ -20,7 +20,7 @@ from ....core.visible import marked, marked_line
 from .rules import BASH, SETTINGS, runs_anything
 
 LONGEST: Final = 200  # characters of a rule or a folder in a choice
-MOST: Final = 9  # suggestions that can be chosen: each has a digit
+MOST: Final = 7  # suggestions that can be chosen: with once and all together, each has a digit
 #: Destination → its file; that of the user is in a folder of its own.
 FILES: Final = {
     "localSettings": SETTINGS,
@@ -209,7 +209,9 @@ def _rule(rule: Rule, command: object) -> str:
     if tool == BASH:
         return _commands(content, command)
     if not content:
-        return f"all that the tool {tool} does"
+        server = tool.removeprefix("mcp__")
+        is_server = server != tool and "__" not in server
+        return f"all tools of {server}" if is_server else f"all that the tool {tool} does"
     if not _quoted(content):
         return ""
     if tool == "WebFetch" and (host := _DOMAIN.fullmatch(content)):
