@@ -35,6 +35,8 @@ EXPECTED = {
     "interrupted": Seen("idle"),
     "busy": Seen("busy"),
     "busy_tool": Seen("busy"),
+    "retrying": Seen("busy", detail="attempt 4 of 4: 500 fake api_error"),
+    "retrying_old": Seen("busy", detail="attempt 4 of 4"),
     "menu_model": None,
     "menu_help": None,
     "menu_rewind": None,
@@ -53,6 +55,7 @@ def test_each_captured_screen_is_recognized(path: Path) -> None:
 def test_every_version_shows_every_dialog(folder: Path) -> None:
     """No capture is missing that another version has; 2.1.76 knows no forms."""
     unknown = {"form"} if folder.name == "2.1.76" else set()
+    unknown |= {"retrying" if folder.name in ("2.1.76", "2.1.119") else "retrying_old"}
     assert EXPECTED.keys() - unknown == {path.stem for path in folder.iterdir()}
 
 
@@ -155,3 +158,18 @@ def test_a_terminal_found_before_the_session_file_says_more_is_kept() -> None:
         board.fold(from_line(told))
     session = board.sessions["s"]
     assert ("idle", "/dev/pts/3") == (published_status(session), session.tty)
+
+
+@pytest.mark.parametrize("says", ["busy", "idle"])
+def test_a_screen_adds_only_the_attempt_to_better_evidence(says: str) -> None:
+    """And what is read first is as old as its last news: it may have been there all the time."""
+    board = Board()
+    hook = {"session_id": "s", "hook_event_name": "UserPromptSubmit"}
+    board.fold(from_line({"t": T, "hook": hook, "origin": {"pid": 7}}))
+    board.advance(T + 700)
+    for n, more in enumerate(({"detail": "attempt 1 of 3", "found": True}, {})):
+        shown = {"session_id": "s", "pid": 7, "says": says, **more}
+        board.fold(from_line({"t": T + 700 + n, "screen": shown}))
+        session = board.sessions["s"]
+        expected = "attempt 1 of 3" if says == "busy" and not n else ""
+        assert (session.turn, session.retrying, session.quiet) == ("working", expected, not n)

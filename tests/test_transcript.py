@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents import tailing
-from bellboard.agents.claude_code.dialect.said import is_noise
+from bellboard.agents.claude_code.dialect.said import head_of, is_noise
 from bellboard.agents.claude_code.dialect.spoken import ClaudeDialect
 from bellboard.agents.claude_code.witnesses.transcript import begun_in, folder_of, path_of
 from bellboard.agents.evidence import from_line
@@ -470,3 +470,14 @@ def test_a_transcript_names_the_session_of_a_process(tmp_path: Path) -> None:
     assert "" == found(50.0, ())  # either may be the one
     assert "old" == found(50.0, ("new",))
     assert "" == found(250.0, ())
+
+
+@pytest.mark.pure
+def test_of_a_request_to_the_model_only_the_head_is_read() -> None:
+    """It holds the whole conversation: even if that is broken, type and time are known."""
+    head = b'{"type":"api-request","sessionId":"s","id":"1","timestamp":"2026-11-29T13:40:11.524Z",'
+    expected = {"type": "api-request", "timestamp": "2026-11-29T13:40:11.524Z"}
+    assert head_of(head + b'"params":{"SECRET": \xff') == expected
+    assert head_of(b'{"type":"api-request","params":{"timestamp":"2026-11-29T13:40:11Z"}}') is None
+    assert head_of(b'{"type":"api-request-blob","timestamp":"2026-11-29T13:40:11Z"}') is None
+    assert head_of(b'{"type":"user","text":"{\\"type\\":\\"api-request\\""}') is None

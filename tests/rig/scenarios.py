@@ -92,6 +92,12 @@ QUESTION = {
     ],
 }
 
+# How the API tells a subscriber's CLI that a usage limit is reached, and until when.
+LIMIT = (
+    ("anthropic-ratelimit-unified-status", "rejected"),
+    ("anthropic-ratelimit-unified-representative-claim", "five_hour"),
+    ("anthropic-ratelimit-unified-reset", "4102444800"),  # 2100
+)
 ASK = Tool("AskUserQuestion", {"questions": [QUESTION]})
 READ = Tool("Read", {"file_path": "$CWD/sub/x.txt"})
 
@@ -314,6 +320,8 @@ SCENARIOS: dict[str, Scenario] = {
     "e400": (Failure(400, "invalid_request_error"),),
     "e401": (Failure(401, "authentication_error"),),
     "e429": (Failure(429, "rate_limit_error", retry_after=1),),
+    "e429wait": (Failure(429, "rate_limit_error", retry_after=60),),
+    "limit": (Failure(429, "rate_limit_error", headers=LIMIT),),
     "e500": (Failure(500, "api_error"),),
     "e529once": (Failure(529, "overloaded_error", times=1), say("Here I am.")),
     "bashe529": (

@@ -298,6 +298,17 @@ class Stage:
         """Return its published status."""
         return self.published.listed.get(self.session)
 
+    def marks(self, marker: str, detail: str) -> None:
+        """Wait until its session has been published with a marker, and a detail with this."""
+
+        def marked() -> bool:
+            row = next(r for r in self.published.rows() if r["session_id"] == self.session)
+            assert marker in row["markers"], row
+            assert detail in row.get("detail", ""), row
+            return True
+
+        eventually(marked, within=SOON, pause=GLANCE)
+
     def is_placed(self, agent: Agent) -> None:
         """Wait until the session's process and terminal are those of this CLI."""
 

@@ -30,7 +30,7 @@ class Deadline(Struct, order=True, frozen=True, gc=False):
     tool: str = ""
 
 
-SILENT: Final = 30.0  # seconds in which a model usually says something, and the next attempt begins
+SILENT: Final = 15.0  # seconds in which a model usually says something, and the next attempt begins
 CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # the tools that auto mode checks
 UNSEEN: Final = frozenset({"completed", "error"})  # always unseen; looking clears them
 STOOD: Final = "registry stood"  # becomes the kind for the value
@@ -83,9 +83,9 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     if status == "working":
         said = p.says if p is not None else ""
         if not (run.silent or run.quiet):
-            found.append(Deadline(heard_of(run) + SILENT, "silent", run.pid))
+            found.append(Deadline(heard_of(s, run) + SILENT, "silent", run.pid))
         if not run.quiet:
-            found.append(Deadline(heard_of(run) + o.quiet, "long silent", run.pid))
+            found.append(Deadline(heard_of(s, run) + o.quiet, "long silent", run.pid))
         if (o.approval or (run.unchecked and asks_unheard(s, run))) and not run.blocks:
             found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"

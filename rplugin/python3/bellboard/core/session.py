@@ -315,9 +315,13 @@ def is_read_retry(run: Run) -> bool:
     return run.read_retry and bool(run.retrying)
 
 
-def heard_of(run: Run) -> float:
-    """Return when a run last reported something of its own, or its status began."""
-    return max(run.news, run.since)
+def heard_of(s: Session, run: Run | None = None) -> float:
+    """Return when a run, the shown one unless given, last reported something, or its status began.
+
+    A host of an older version keeps only the time of hooks.
+    """
+    run = run or s
+    return max(run.news or s.hook_at, run.since)
 
 
 def question_of(run: Run) -> Block | None:

@@ -56,9 +56,11 @@ class Screens:
     def attend(self, s: Session) -> None:
         """Read the pane of a session that has no better witness."""
         sid = s.session_id
-        in_tmux = s.tmux.startswith("/") and bool(s.pane) and owns_pane(s)
-        if not (needs_screen(s) and in_tmux and s.tty and s.turn != ABSENT):
+        if not (needs_screen(s) and s.tty and s.turn != ABSENT):
             self.leave(sid)
+            return
+        if not (s.tmux.startswith("/") and s.pane and owns_pane(s)):  # its Neovim hands it in
+            self._stop(sid)
             return
         known = self._screens.get(sid)
         where = (s.pid, s.tty, s.tmux, s.pane)
@@ -73,6 +75,9 @@ class Screens:
     def leave(self, sid: str) -> None:
         """Stop reading a session that has ended or has a better witness."""
         self._handed_in.pop(sid, None)
+        self._stop(sid)
+
+    def _stop(self, sid: str) -> None:
         screen = self._screens.pop(sid, None)
         if screen is not None and screen.timer is not None:
             screen.timer.cancel()

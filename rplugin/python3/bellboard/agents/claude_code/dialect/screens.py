@@ -56,7 +56,10 @@ _DOTS: Final = re.compile(r"[╌┄]{20,}")
 _CHOSEN: Final = re.compile(r"❯ \S.*")
 _INPUT: Final = re.compile(r"[❯>](?: .*)?")
 _SPINS: Final = re.compile(r"[·✢✳✶✻✽*] \S[^…]*…(?: .*)?")
-_RETRIES: Final = re.compile(r"[·✢✳✶✻✽*] (.+?) · retrying in \S+ · attempt (\d+)/(\d+)")
+#: `✻ API error · retrying in 26s · attempt 7/10`, in older versions below the error.
+_RETRIES: Final = re.compile(
+    r"(?:[·✢✳✶✻✽*] (.+?) · r|R)etrying in [^·(]+[·(] ?attempt (\d+)/(\d+)\)?"
+)
 _WORKS: Final = re.compile(r"\besc to inter")  # a notice beside it may cut it
 _ASIDE: Final = re.compile(r"Tip: .*|This command requires approval")
 
@@ -87,9 +90,11 @@ def _at_input(rows: list[str], rules: list[int]) -> Seen | None:
     return Seen("busy", detail=_attempt(*retries[-1].groups()) if retries else "")
 
 
-def _attempt(why: str, attempt: str, most: str) -> str:
+def _attempt(why: str | None, attempt: str, most: str) -> str:
     """Return which attempt it makes, and the error if the screen names it."""
-    return line(f"attempt {attempt} of {most}" + (f": {why}" if why != "API error" else ""))
+    return line(
+        f"attempt {attempt} of {most}" + (f": {why}" if why not in (None, "API error") else "")
+    )
 
 
 def _dialog(rows: list[str], rules: list[int]) -> Seen | None:
