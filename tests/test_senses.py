@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -141,19 +140,17 @@ def test_only_terminals_are_watched() -> None:
 
 
 @pytest.mark.files
-def test_a_terminal_is_read_for_its_attempts_and_each_is_reported_once(
-    home: Home, process: subprocess.Popen[bytes]
-) -> None:
+def test_a_terminal_is_read_for_its_attempts_and_each_is_reported_once(home: Home) -> None:
     """Its spinner changes it every second, and so does the countdown."""
-    rows = (Path(__file__).parent / "captures/2.1.330/retrying.txt").read_text()
+    rows, pid = (Path(__file__).parent / "captures/2.1.330/retrying.txt").read_text(), os.getpid()
 
     async def test(desk: Desk) -> None:
-        line = hook("UserPromptSubmit", home, process.pid)
-        await desk.fold(**line | {"origin": {"pid": process.pid, "tty": "/dev/pts/99"}})
+        line = hook("UserPromptSubmit", home, pid)
+        await desk.fold(**line | {"origin": {"pid": pid, "tty": "/dev/pts/99"}})
         reported = []
         for seconds in "4s", "3s", "2s", "1s":
             shown = rows.replace("in 1s", f"in {seconds}").splitlines()
-            desk.lookout.hand_in(SID, process.pid, shown)
+            desk.lookout.hand_in(SID, pid, shown)
             await desk.rescan()
             reported.append(desk.kinds().count("screen busy"))
         assert reported[1] == reported[-1]  # its screen is needed once the first one was folded
