@@ -19,6 +19,7 @@ from bellboard.agents.cli import Cli
 from bellboard.agents.clis import WITNESSED, clis
 from bellboard.storage.shared import LOOKED
 from bellboard.storage.store import Store
+from rig.fixtures import Agents
 from rig.hung_mount import HungMount
 from rig.waiting import eventually, leniency
 from ringing import Desktop
@@ -318,6 +319,26 @@ def test_fifty_sessions_take_a_moment(shell: Shell, agents: Start) -> None:
 
     looks, without = zip(*((took("list"), took("history")) for _ in range(5)), strict=True)
     assert min(looks) < min(without) + 0.15 * leniency(1.0)
+
+
+@pytest.mark.live
+def test_the_real_cli_is_seen_by_commands_alone(shell: Shell, claude: Agents) -> None:
+    """It works, asks, is denied, works again and is killed, and no hook says so."""
+    agent = claude()
+    now = lambda: [*statuses(shell).values()]  # noqa: E731
+    eventually(lambda: now() == ["idle"])
+    agent.submit("play:perm please")
+    agent.becomes("waiting")
+    assert now() == ["blocked"]
+    agent.press("Escape")
+    agent.becomes("idle")
+    eventually(lambda: now() == ["idle"])
+    agent.submit("play:slow please")
+    agent.becomes("busy")
+    assert eventually(lambda: now() == ["working"])
+    os.kill(agent.pid, signal.SIGKILL)
+    assert eventually(lambda: now() == [], within=5 * leniency())
+    assert "unknown" not in {after for _, after in moves(shell)}
 
 
 def test_only_clis_that_show_more_than_hooks_are_looked_at() -> None:

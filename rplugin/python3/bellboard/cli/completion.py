@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Iterable
 
 from .adding import Args, Commands, add
-from .home import opened
+from .home import OFTEN, opened, shown
 from .syntax import Argument, Command, command_of, walked
 
 SESSION = "SESSION"
@@ -47,11 +47,10 @@ def print_completion(args: Args) -> None:
 def print_sessions() -> None:
     """Print the id and a description of each session, except for ids that a shell would expand."""
     from ..core import words
-    from ..core.published import snapshot
     from ..core.visible import plain
 
     with opened() as clerk:
-        for p in snapshot(clerk.board.sessions.values()):
+        for p in shown(clerk, OFTEN):
             if not SAFE.fullmatch(p["session_id"]):
                 continue
             print(p["session_id"], plain(f"{words.project(p)} {p['status']}"), sep="\t")

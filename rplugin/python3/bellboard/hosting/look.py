@@ -236,8 +236,11 @@ class _Jobs(Doer):
         return _Jobs(self._doer.lane(name, patience), self._whole)
 
     def late(self) -> set[str]:
-        """Return the sessions whose jobs are not done, or failed; "": some of all sessions."""
-        return {whose for _, whose in self._open.values()}
+        """Return the sessions whose jobs are not done, or failed; "": session files of any.
+
+        Only new sessions may be missed by what is searched in other lanes for none of them.
+        """
+        return {whose for (lane, _), (_, whose) in self._open.items() if whose or not lane}
 
 
 def _known(clerk: Clerk) -> dict[str, Any]:
