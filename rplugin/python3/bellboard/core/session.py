@@ -166,6 +166,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     recent: dict[int, float] = {}  # recent events, to recognize duplicates
     # what is running
     tools: dict[str, Tool] = {}
+    logged: dict[str, Tool] = {}  # those of the transcript that hooks were to report
     finished: tuple[Finished, ...] = ()  # the newest ones
     agents: dict[str, Agent] = {}
     shells: tuple[Shell, ...] = ()

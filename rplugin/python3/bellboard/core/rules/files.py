@@ -25,7 +25,7 @@ from .steps import (
     turn_to_work,
     work_between,
 )
-from .tools import begin_tool
+from .tools import begin_tool, log_tool
 
 #: Reasons for holding an end back with which rest does not mean completion.
 NO_END = frozenset({"", "esc", "moved", "refused"})
@@ -68,7 +68,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         else:
             rest(s, e.t, interrupted=True)
             s.presumed = True
-    s.tools = {}
+    s.tools, s.logged = {}, {}
     if s.turn != "error":
         unseen = s.turn == "completed" or s.unseen
         at_rest = "completed" if unseen else "idle"
@@ -93,6 +93,8 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
         began = e.t - (o.settle if s.hooked else 0.0)  # its stamp may be later than the file's
         if e.kind == "said prompt" and (not s.hooked or (is_busy(s) and began > s.over)):
             s.began, s.said_id = max(s.began, began), e.prompt_id
+        if e.kind == "said tool":
+            log_tool(s, e)
         return "its hooks or session file report this better"
     if e.t <= s.over:
         return "older than the end of the turn"

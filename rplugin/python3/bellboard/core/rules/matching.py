@@ -26,7 +26,9 @@ def named(s: Session, e: Event, o: Options) -> Block:
             asking = {b.tool_id for b in s.blocks.values() if b.key not in (0, e.key)}
             found = [(i, t) for i, t in reversed(found) if i not in asking] or found
     else:
-        found = [(i, t) for i, t in s.tools.items() if t.name not in SPAWNS]
+        of_log = {i: t for i, t in s.logged.items() if not had_finished(s, i, e.t)}
+        running = [*(s.tools or of_log).items()]
+        found = [(i, t) for i, t in running if t.name not in SPAWNS]
         # The dialog may be a later one of an agent, but a main thread that keeps working is not
         # asking. Our hook may run late, if another one decides that it asks.
         found = [(i, t) for i, t in found if t.agent or not e.at or t.since <= e.at + o.settle]

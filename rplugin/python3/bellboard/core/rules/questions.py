@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..events import Event
+from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
 from ..session import ABSENT, Block, Session, oldest, own
 from .ends import release
@@ -36,7 +36,7 @@ from .steps import (
     turn_to_work,
     work_between,
 )
-from .tools import begin_tool, end_tool, end_tools, has_finished
+from .tools import begin_tool, end_tool, end_tools, has_finished, log_tool
 from .turn import go_on
 
 BY_FILE = ("registry waiting", "registry dialog")
@@ -293,7 +293,13 @@ def withdraw(s: Session, e: Event, o: Options) -> str | None:
 def name_tool(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows the tool that asks."""
     if s.hooked:
-        return "hooks report its tools"
+        log_tool(s, e)
+        unnamed = [k for k, b in s.blocks.items() if not (b.tool or b.key or b.agent)]
+        if len(unnamed) != 1 or e.tool_id not in s.logged or e.tool in SPAWNS:
+            return "hooks report its tools"
+        asked = replace(s.blocks[unnamed[0]], tool=e.tool, tool_id=e.tool_id, detail=e.detail)
+        s.blocks = {k: asked if k in unnamed else b for k, b in s.blocks.items()}
+        return None
     s.rested = ""  # a turn, and not only a command
     begin_tool(s, e)
     prove_questions(s)

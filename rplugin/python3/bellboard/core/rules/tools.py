@@ -31,7 +31,7 @@ def drop_tools(s: Session, kept: dict[str, Tool], t: float) -> None:
     for tool_id, tool in s.tools.items():
         if tool_id not in kept:
             finish(s, Finished(t, tool.agent, tool.name, tool_id, tool.key))
-    s.tools = kept
+    s.tools, s.logged = kept, {}
 
 
 def tool_slot(e: Event) -> str:
@@ -45,8 +45,17 @@ def begin_tool(s: Session, e: Event) -> None:
         s.tools = {**s.tools, tool_slot(e): tool}
 
 
+def log_tool(s: Session, e: Event) -> None:
+    """Remember a tool of the transcript, in case its hooks were removed and report it no more."""
+    if e.tool_id and not (e.tool_id in s.tools or has_finished(s, e)):
+        others = list(s.logged.items())[1 - MOST_FINISHED :]
+        s.logged = {**dict(others), e.tool_id: Tool(e.tool, e.t, e.tool_key, e.detail, e.agent)}
+
+
 def end_tool(s: Session, e: Event) -> None:
     slot = tool_slot(e)
+    if slot in s.logged:
+        s.logged = {i: t for i, t in s.logged.items() if i != slot}
     was = s.tools.get(slot)
     if was is not None:
         s.tools = {i: t for i, t in s.tools.items() if i != slot}
@@ -67,6 +76,8 @@ def had_finished(s: Session, tool_id: str, t: float) -> bool:
 
 def end_tools(s: Session, agent: str, t: float) -> None:
     """End all tools of a thread."""
+    if not agent:
+        s.logged = {}
     if s.tools:
         s.tools = {i: x for i, x in s.tools.items() if x.agent != agent}
     finish(s, Finished(t, agent))

@@ -19,7 +19,7 @@ from .steps import (
     take_back_end,
     turn_to_work,
 )
-from .tools import begin_tool, end_tool, end_tools, has_ended_since, tool_slot
+from .tools import begin_tool, end_tool, end_tools, has_ended_since, log_tool, tool_slot
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
 #: Hooks about past work: the CLI does not wait for them if another stops the turn, so they may come
@@ -55,6 +55,7 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         take_back(s)
     s.queue = ()
     s.tools = {k: x for k, x in s.tools.items() if x.agent or x.since > e.t}
+    s.logged = {k: x for k, x in s.logged.items() if x.since > e.t}
     ask_no_more(s, e)
     s.prompted = e.kind != "registry busy"
     s.began = max(s.began, e.t) if s.prompted else s.began
@@ -119,6 +120,7 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
             s.rested = "" if e.t > s.over else s.rested  # a turn, although no hook reports it
             s.began = s.began if s.hooked else max(s.began, e.t)
         if s.hooked and e.kind == "said tool":
+            log_tool(s, e)
             return None  # hooks report its tools
         if not s.hooked and e.name.startswith("transcript"):
             s.rested = ""  # a turn, and not only a command
