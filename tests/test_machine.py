@@ -242,6 +242,52 @@ def test_tasks_are_counted_as_they_come_and_are_done() -> None:
     assert [None, *({"done": done, "total": total} for done, total in expected)] == counted
 
 
+def test_a_workflow_is_one_agent_however_many_it_runs() -> None:
+    """Before a Stop lists it, and after, when it starts more; a question of one of them is its."""
+    board, shown = Board(), []
+    flow = {"id": "w1", "type": "workflow", "status": "running", "description": "Find all bugs"}
+    asks = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+    for n, (name, more) in enumerate(
+        (
+            ("UserPromptSubmit", {"prompt": "go"}),
+            ("SubagentStart", {"agent_id": "a1", "agent_type": "workflow-subagent"}),
+            ("SubagentStart", {"agent_id": "a2", "agent_type": "workflow-subagent"}),
+            ("Stop", {"background_tasks": [flow]}),
+            ("SubagentStart", {"agent_id": "a3", "agent_type": "workflow-subagent"}),
+            ("SubagentStart", {"agent_id": "a4", "agent_type": "Explore"}),
+            ("PermissionRequest", {"agent_id": "a3", **asks}),
+        )
+    ):
+        told = {"session_id": "s", "hook_event_name": name, **more}
+        board.fold(from_line({"t": T + n, "hook": told}))
+        agents = publish(board.sessions["s"]).get("agents", [])
+        shown.append([(a["type"], a["description"]) for a in agents])
+    board.advance(T + 10)
+    before, after = ("workflow", ""), ("workflow", "Find all bugs")
+    both = [after, ("Explore", "")]
+    assert [[], [before], [before], [after], [after], both, both] == shown
+    agents = publish(board.sessions["s"])["agents"]
+    assert {"workflow": True, "Explore": False} == {a["type"]: a["blocked"] for a in agents}
+
+
+def test_the_permission_mode_shows_while_hooks_tell_it() -> None:
+    """A key changes it at rest, and nothing says so."""
+    board, shown = Board(), []
+    for n, (name, more) in enumerate(
+        (
+            ("SessionStart", {"source": "startup"}),
+            ("UserPromptSubmit", {"prompt": "go", "permission_mode": "plan"}),
+            ("PreToolUse", {"tool_name": "Bash", "permission_mode": "acceptEdits"}),
+            ("Stop", {"permission_mode": "acceptEdits", "background_tasks": []}),
+            ("UserPromptSubmit", {"prompt": "more"}),
+        )
+    ):
+        told = {"session_id": "s", "hook_event_name": name, **more}
+        board.fold(from_line({"t": T + n, "hook": told}))
+        shown.append(publish(board.sessions["s"]).get("mode"))
+    assert [None, "plan", "acceptEdits", None, None] == shown
+
+
 def test_every_trace_line_of_the_project_is_read() -> None:
     told = [x for c in read_lines(TRACES / "more.jsonl") for x in c["trace"]]
     junk = [x for x in told if from_line(x).kind == "junk" and "raw" not in x]

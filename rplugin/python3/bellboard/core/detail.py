@@ -43,10 +43,14 @@ class _Input(Struct):
     subject: str | None = None
     description: str | None = None
     skill: str | None = None
+    name: str | None = None
+    script: str | None = None
 
 
 _decode_input = msgspec.json.Decoder(_Input).decode
-_INPUT = tuple(f for f in _Input.__struct_fields__ if f != "questions")
+_INPUT = tuple(f for f in _Input.__struct_fields__ if f not in ("questions", "script"))
+_META: Final = 4096  # characters at the start of a workflow's script, which describe it
+_DESCRIBED: Final = re.compile(r"""\bdescription\s*:\s*(["'`])((?:\\.|(?!\1)[^\\])+)\1""")
 
 
 def line(text: str, longest: int = LONGEST_LINE) -> str:
@@ -80,6 +84,8 @@ def tool_detail(tool: str, raw: Raw | bytes) -> str:
         return line(given.questions[0].question)
     if tool == "ExitPlanMode" and given.plan:
         return line(given.plan.lstrip("# \n"))
+    if given.script and (described := _DESCRIBED.search(given.script[:_META])):
+        return line(described[2])
     for field in _INPUT:
         if (value := getattr(given, field)) is not None:
             return line(value)

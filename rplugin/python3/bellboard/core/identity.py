@@ -130,7 +130,7 @@ def absorb(s: Session, e: Event) -> None:
     if e.transcript:
         s.transcript = e.transcript
     if e.mode:
-        s.mode = e.mode
+        s.mode, s.mode_at = e.mode, max(s.mode_at, e.t)
     s.reviewer = e.reviewer or s.reviewer
     s.headless = e.headless or s.headless
     if e.model:

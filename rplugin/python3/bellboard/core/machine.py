@@ -97,7 +97,7 @@ said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .  
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
 said failure     | .       | amend     | fail_late | fail_late | fail_late | .         | .          | fail_late
 said cancel      | .       | amend     | esc_late  | esc_late  | esc_late  | .         | .          | esc_late
-said refusal     | .       | .         | reject    | reject    | .         | .         | .          | reject
+said refusal     | .       | excuse    | reject    | reject    | .         | .         | .          | reject
 said attempt     | .       | .         | attempt   | .         | .         | .         | .          | attempt
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 

@@ -87,7 +87,7 @@ def publish(s: Session) -> Published:
         "background": [_task(x) for x in s.shells] if s.shells else None,
         "tasks": {"done": s.tasks_done, "total": s.tasks} if s.tasks else None,
         "wakeups": s.wakeups,
-        "mode": s.mode,
+        "mode": s.mode if is_mode_known(s, status) else "",
         "model": s.model,
         "context": s.context,
         "last_prompt": s.prompt,
@@ -154,6 +154,15 @@ def verified(p: Published, looked: Looked) -> Published:
     return {**p, "verified": t, "stale_since": t, "markers": [*dict.fromkeys((*marks, "stale"))]}
 
 
+def is_mode_known(s: Session, status: str) -> bool:
+    """Return whether its hooks show its permission mode: a key changes that, and nothing says so.
+
+    They do while a turn runs.
+    """
+    runs = status in ("working", "blocked") and s.turn == "working"
+    return runs and not (s.stale or s.quiet) and s.mode_at >= s.began
+
+
 def waiting_for_hook(s: Session) -> Block | None:
     """Return the question that a user's hook may answer first."""
     return oldest(b for b in s.blocks.values() if b.waits and not b.passed)
@@ -161,7 +170,15 @@ def waiting_for_hook(s: Session) -> Block | None:
 
 def _agents(s: Session) -> list[dict[str, object]]:
     asking = {b.agent for b in s.blocks.values() if b.shown}
-    return [{**_task(a), "blocked": a.id in asking} for a in s.agents.values()]
+    # A workflow is one, whether a Stop has listed it or only its agents have started.
+    members = [a for a in s.agents.values() if a.type == "workflow" and not a.apart]
+    ran = [a for a in s.agents.values() if a not in members]
+    flows = [a for a in ran if a.type == "workflow"] or members[:1]
+    theirs = {a.id for a in members} | (asking - s.agents.keys() if len(flows) == 1 else set())
+    return [
+        {**_task(a), "blocked": a.id in asking or (a in flows and bool(asking & theirs))}
+        for a in (ran if members[:1] != flows else [*ran, *flows])
+    ]
 
 
 def _task(x: Agent | Shell) -> dict[str, object]:

@@ -229,6 +229,7 @@ class Session(Run, omit_defaults=True, gc=False):
     parked: bool = False
     snoozed_until: float = 0.0
     mode: str = ""
+    mode_at: float = 0.0  # when a hook named it
     reviewer: str = ""  # person | program: who decides on its permissions
     model: str = ""
     context: int = 0

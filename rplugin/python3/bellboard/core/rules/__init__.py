@@ -36,6 +36,7 @@ RULES: Final[dict[str, Rule]] = {
         ends.fail_late,
         ends.esc_late,
         ends.reject,
+        ends.excuse,
         ends.break_off,
         ends.missed,
         ends.release,

@@ -26,6 +26,7 @@ from .steps import (
 )
 from .tools import of_agents, survivors
 
+COMMAND: Final = "command"  # the source of a refusal that is the CLI's own
 #: An Esc that is known is followed by these as well, so they only amend an end that was inferred.
 FOLLOWS_ESC: Final = frozenset({"rest", "said failure", "said cancel"})
 
@@ -226,9 +227,11 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
 
 
 def reject(s: Session, e: Event, o: Options) -> str | None:
-    """A hook of the user refused the prompt, or stopped the turn."""
+    """A hook of the user refused the prompt or stopped the turn, or a command could not be run."""
     if e.t < s.began:
         return "older than the prompt"
+    if not _is_refused(s, e):
+        return "another command could not be run"
     is_sure = s.prompt_id or any(not t.agent for t in s.tools.values())
     if s.queue and is_sure:  # it was typed into a running turn, which goes on
         s.queue = s.queue[:-1]
@@ -239,9 +242,23 @@ def reject(s: Session, e: Event, o: Options) -> str | None:
         s.held = "refused"  # its session file says when it is at rest
     else:
         break_crew(s, e)
-        rest(s, e.t, interrupted=True)
+        rest(s, e.t, interrupted=e.source != COMMAND)
         s.presumed = True  # some CLIs also report a normal end, after a refusal within the turn
     return None
+
+
+def excuse(s: Session, e: Event, o: Options) -> str | None:
+    """The command that started the turn could not be run: nothing was interrupted."""
+    is_its = e.source == COMMAND and _is_refused(s, e) and s.began <= e.t <= s.over
+    if not (s.interrupted and s.presumed and is_its):
+        return "no turn is running"
+    s.interrupted = False
+    return None
+
+
+def _is_refused(s: Session, e: Event) -> bool:
+    """Return whether a refusal is of the newest prompt: others may run beside a turn."""
+    return e.source != COMMAND or s.prompt.partition(" ")[0] == e.detail
 
 
 def missed(s: Session, e: Event, o: Options) -> str | None:

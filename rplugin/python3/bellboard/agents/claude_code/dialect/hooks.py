@@ -22,7 +22,16 @@ from ....core.events import SPAWNS, Event, Origin, Task, is_id, junk
 from ....core.lenient import LARGEST, Facts, members, value_of
 from ....core.shown import shown_digest_of
 from ...dialect import BY_AGENT, STARTS
-from .names import ELSEWHERE, FINISHED, KINDS, NOTIFICATIONS, OF_TOOL, QUESTIONS, WRITES
+from .names import (
+    ELSEWHERE,
+    FINISHED,
+    KINDS,
+    NOTIFICATIONS,
+    OF_TOOL,
+    QUESTIONS,
+    TYPES,
+    WRITES,
+)
 from .rules import line_of
 from .said import error_of
 
@@ -129,7 +138,7 @@ def _common(p: Payload) -> Facts:
     if p.tool_use_id:
         facts["tool_id"] = p.tool_use_id
     if p.agent_type:
-        facts["agent_type"] = p.agent_type
+        facts["agent_type"] = TYPES.get(p.agent_type, p.agent_type)
     if p.session_title:
         facts["title"] = line(p.session_title)
     if p.model or p.to_model:

@@ -63,6 +63,8 @@ ELSEWHERE: Final = re.compile(r"(?<!\ATeammate setup) needs your input$| needs y
 OF_TOOL: Final = re.compile("permission|approval for the plan|enter plan mode|your attention")
 WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
+#: Type of a subagent → the neutral one of what it is a part of.
+TYPES: Final = {"workflow-subagent": "workflow"}
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
 #: The environment variables to read → their neutral names.
 VARIABLES: Final = {

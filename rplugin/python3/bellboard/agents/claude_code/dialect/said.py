@@ -72,6 +72,8 @@ def entry_of(entry: Facts) -> tuple[str, Facts]:
             return "said retry", {"detail": _retry(entry)}
         if subtype == "informational" and text_of(entry, "content").startswith(TURNED_AWAY):
             return "said refusal", {}
+        if subtype == "local_command":
+            return _command(entry)
     if kind == ATTEMPT:
         return "said attempt", {}
     if kind == "queue-operation" and text_of(entry, "operation") in TAKEN:
@@ -119,6 +121,15 @@ def _user(entry: Facts) -> tuple[str, Facts]:
     if text.startswith("<task-notification>"):
         return "said prompt", _turn(entry)
     return "said prompt", {"prompt": line(text), **_turn(entry)}
+
+
+def _command(entry: Facts) -> tuple[str, Facts]:
+    """Return that a command or skill was not carried out, which the CLI says to the user alone."""
+    named = text_of(object_of(entry.get("commandRun")), "command")
+    failed = text_of(object_of(entry.get("commandOutcome")), "kind") == "failed"
+    if not (named and failed):
+        return "note", {}
+    return "said refusal", {"source": "command", "detail": line(f"/{named}")}
 
 
 def _turn(entry: Facts) -> Facts:

@@ -37,6 +37,7 @@ SHAPES: Final = (
     Shape("plan", re.compile(r"(?:Exit plan mode|Ready to code)\?"), tool="ExitPlanMode"),
     Shape("form", re.compile(r"MCP server .+ requests your input"), "after"),
     Shape("question", re.compile(r"(?:[←→]\s+)?[☐☒✔]\s.*"), "after", "AskUserQuestion", rules=1),
+    Shape("permission", re.compile(r"Run a dynamic workflow\?"), "after", tool="Workflow"),
     Shape("permission", re.compile(r"Do you want to .*"), "before"),
 )
 #: Title of a permission dialog → the tool that asks; the next row says what it does.

@@ -30,15 +30,11 @@ from .transcript import begun_in
 
 EVERY: Final = 30.0  # seconds; a search takes 10 µs for each process of ours
 GRACE: Final = 5.0  # seconds for a new agent to report itself, with its session id
-#: Commands of the CLI that are not a session, although they may have a terminal.
-COMMANDS: Final = frozenset(
-    (
-        *("agents", "attach", "auth", "auto-mode", "config", "daemon", "doctor", "gateway"),
-        *("install", "kill", "logs", "mcp", "plugin", "plugins", "project", "rm", "rollback"),
-        *("setup-token", "stop", "ultrareview", "update", "upgrade", "-v", "--version", "-h"),
-        *("--help", "-p", "--print", "--bg"),
-    )
-)
+#: Arguments of the CLI that start no session, although it may have a terminal.
+NO_SESSION: Final = frozenset({"-v", "--version", "-h", "--help", "-p", "--print", "--bg"})
+#: A first argument that may be a command of some version. If it is a prompt of one word, the
+#: session has a file or hooks, which show it; only very old CLIs have none.
+_COMMAND: Final = re.compile(r"[a-z]+(?:-[a-z]+)*")
 TERMINAL: Final = ("TMUX", "TMUX_PANE")
 BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")
 
@@ -169,7 +165,9 @@ def is_agent(argv: list[str]) -> bool:
         given = argv[1:]
     else:
         return False
-    return not COMMANDS.intersection(given[:1]) and not {"-p", "--print"}.intersection(given)
+    first = given[0] if given else ""
+    is_other = first in NO_SESSION or _COMMAND.fullmatch(first)
+    return not is_other and not {"-p", "--print"}.intersection(given)
 
 
 def session_in(argv: list[str]) -> str:
