@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from bellboard.core.session import Block, Process, Session
 from bellboard.hosting.answering import Answering
 from bellboard.hosting.beside import Declined
 from bellboard.hosting.keyboard import Terminal
+from bellboard.storage.answers import REPLY, TAKEN
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.system.processes import started_of
@@ -111,6 +113,7 @@ class Desk:
     def waits(self, name: str = "1.1", mode: int = 0o600) -> Hook:
         """Let the hook that asked wait on a pipe."""
         os.mkfifo(self.folder / name, mode)
+        (self.folder / f"{name}{TAKEN}").write_text(f"{NAME}\n")
         hook = Hook(self, self.folder / name)
         self.becomes(pipe=name)
         return hook
@@ -130,11 +133,14 @@ class Hook:
         self._desk = desk
         self.said: list[str] = []
         self._file = os.fdopen(os.open(pipe, os.O_RDWR), encoding="utf-8")
+        self._reply = pipe.with_name(f"{pipe.name}{REPLY}")
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        line = self._file.readline()
+        line = self._file.readline().strip()
+        with contextlib.suppress(FileNotFoundError):  # sent away
+            line = self._reply.read_text().split("\n")[1] + "\n"
         self.said.append(line)
         self._file.close()
         self._desk.then()

@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from bellboard.storage.answers import TAKEN
+from bellboard.storage.answers import REPLY, TAKEN
 from bellboard.storage.item import Item
+from bellboard.storage.pipes import COUNTS
 from bellboard.storage.spool import Spool
 from rig import tools
-from rig.waiting import PATIENCE, eventually
+from rig.mounts import unshared
+from rig.waiting import eventually, rest
 from waiting_hook import Hook
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 SHELLS = {"dash": (), "bash": (), "busybox": ("sh",), "zsh": ()}
+NAME = "00004711.1.PermissionRequest"
 ANSWER = b'{"hookSpecificOutput":"\\n %s \\u0000 \\t $(touch x) `id` $HOME \\\\"}'
 #: Bash needs to be told; other shells have them at once. And the hook is kept from removing them.
 ALIASES = "command shopt -s expand_aliases 2>/dev/null\nalias unalias=:"
 Ask = Callable[..., Hook]
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=[*SHELLS, *tools.MORE_SHELLS])
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, ...]:
     """Return a shell as /bin/sh: bash and zsh behave differently under that name."""
     path = tools.executable(request.param)
-    if request.param in ("bash", "zsh"):
+    if request.param in ("bash", "zsh", *tools.MORE_SHELLS):
         (tmp_path / "sh").symlink_to(path)
         path = tmp_path / "sh"
-    return (str(path), *SHELLS[request.param])
+    return (str(path), *SHELLS.get(request.param, ()))
 
 
 @pytest.fixture
@@ -70,47 +75,187 @@ def event(spool: Spool) -> Item:
     return item
 
 
+def send(spool: Spool, item: Item, answer: bytes = ANSWER) -> bool:
+    return spool.pipes.send(item.pipe, item.name, item.payload, answer)
+
+
 @pytest.mark.usefixtures("shell")
-def test_it_prints_the_answer_and_nothing_else(
-    spool: Spool, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Byte for byte, also one that no pipe can hold at once; one hook takes a pipe."""
-    monkeypatch.setattr("bellboard.storage.pipes.PATIENCE", PATIENCE)
+def test_it_prints_the_answer_and_nothing_else(spool: Spool, ask: Ask) -> None:
+    """Byte for byte, also a long one, to anything that is asked; one hook takes a pipe."""
+    asked = "".join(map(chr, range(1, 256))) + "a\\b" + "x" * 200_000 + "\n\n"
     for answer in (ANSWER, b'{"x":"' + b"\\n" * 100_000 + b'"}'):
         spool.pipes.offer()
-        hook = ask()
-        pipe = event(spool).pipe
-        assert spool.pipes.found() == {pipe: True}
+        hook = ask(tool_input={"command": asked})
+        item = event(spool)
+        assert spool.pipes.found() == {item.pipe: True}
+        assert spool.pipes.owner(item.pipe) == item.name
         assert hook.waits
-        assert spool.pipes.send(pipe, answer)
+        assert send(spool, item, answer)
         assert hook.printed() == answer + b"\n"
-        assert not spool.pipes.send(pipe, answer)
-        spool.pipes.remove(pipe)
+        assert not send(spool, item, answer)
+        spool.pipes.remove(item.pipe)
     assert spool.pipes.found() == {}
 
 
 @pytest.mark.usefixtures("shell")
 def test_it_leaves_silently(spool: Spool, ask: Ask) -> None:
-    """Dismissed, cut off in the middle of an answer, or left by the last host."""
-    spool.pipes.offer()
-    hook = ask()
-    spool.pipes.dismiss(event(spool).pipe)
-    assert hook.printed() == b""
-    for start in (b"", b'{"x":', ANSWER + b"\n", ANSWER + b"\nen"):
+    """Dismissed, also by an older host, or left by the last one, whatever its pipe said."""
+    for dismissed in (spool.pipes.dismiss, partial(dismissed_before, spool)):
+        spool.pipes.offer()
+        hook = ask()
+        dismissed(event(spool).pipe)
+        assert hook.printed() == b""
+    for start in (b"", b'{"x":', ANSWER + b"\n", ANSWER + b"\nend\n"):
         spool.pipes.offer()
         hook = ask()
         pipe = event(spool).pipe
-        fd = os.open(spool.home / "answers" / pipe, os.O_WRONLY)
-        os.write(fd, start)
-        os.close(fd)
+        wake(spool, pipe, start)
         spool.pipes.let_go(pipe)
         assert hook.printed() == b""
-        spool.pipes.remove(pipe)
+        assert spool.pipes.found() == {}  # nobody else could have removed it
+
+
+def wake(spool: Spool, pipe: str, said: bytes = b"\n") -> None:
+    """Write into a pipe, as anything can that sees it."""
+    (spool.home / "answers" / pipe).write_bytes(said)
+
+
+def dismissed_before(spool: Spool, pipe: str) -> None:
+    """Send a hook away as earlier versions did: they woke it first."""
+    wake(spool, pipe)
+    spool.pipes.remove(pipe)
+
+
+@pytest.mark.usefixtures("shell")
+def test_what_is_written_into_its_pipe_gives_no_answer(spool: Spool, ask: Ask) -> None:
+    """From a sandbox, say: it goes on to wait for a host, and costs next to nothing meanwhile."""
     spool.pipes.offer()
     hook = ask()
-    spool.pipes.let_go(event(spool).pipe)
+    item = event(spool)
+    wake(spool, item.pipe, ANSWER + b"\nend\n")
+    wake(spool, item.pipe, b"\n" * 40_000 + ANSWER)  # as much as it holds, and not ended
+    before = psutil.Process(hook.process.pid).cpu_times().user
+    rest(1.5)
+    assert hook.waits
+    assert psutil.Process(hook.process.pid).cpu_times().user - before < 0.3
+    assert send(spool, item)
+    assert hook.printed() == ANSWER + b"\n"
+
+
+#: What a program in a sandbox does for `allow`. All of it fails but the first, on Linux.
+TRIES = """
+cd "$1" || exit
+for pipe in answers/*[0-9]; do
+  printf '%s\\nend\\n' "$2" >"$pipe" && echo woke
+  for name in reply taken; do
+    printf '%s\\n%s\\n%s\\n' "$3" "$2" "$4" >"$pipe.$name" && echo "wrote $name"
+    ln -s "$0" "$pipe.$name" && echo linked
+    mv "$pipe.$name" answers/other && echo moved
+  done
+  mv "$pipe" answers/other || rm "$pipe" || chmod 666 "$pipe" && echo changed
+  mv answers answers.old || mkdir -p answers/1.1 && echo replaced
+done
+mkdir -p spool/new/x && echo made
+[ ! "$5" ] || kill "$5" && echo killed
+"""
+
+
+def sandboxed(kind: str, home: Path) -> list[str]:
+    """Return what runs a command in a sandbox that can change nothing in the home."""
+    if kind == "bwrap":
+        own = ("--unshare-pid", "--unshare-user", "--proc", "/proc")
+        made = [str(tools.executable("bwrap")), "--ro-bind", "/", "/", *own]
+        tried = subprocess.run([*made, "true"], capture_output=True, text=True)
+        if tried.returncode != 0:
+            pytest.skip(f"this needs bubblewrap: {tried.stderr.strip()}")
+        return made
+    bound = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    return [*unshared("--mount", "--pid", "--fork"), "sh", "-c", bound, str(home)]
+
+
+@pytest.mark.parametrize("kind", ["bwrap", "unshare"])
+def test_nothing_in_a_sandbox_answers_for_its_agent(spool: Spool, ask: Ask, kind: str) -> None:
+    """With the home mounted read-only, and processes of its own, where a pipe can be written."""
+    spool.pipes.offer()
+    hook = ask()
+    item = event(spool)
+    given = (str(spool.home), ANSWER, item.name, item.payload, str(hook.process.pid))
+    tries = [*sandboxed(kind, spool.home), "sh", "-c", TRIES, "sh", *given]
+    done = subprocess.run(tries, capture_output=True, text=True)
+    assert done.stdout.split() == ["woke"], done.stderr
+    rest(0.3)
+    assert hook.waits
+    assert send(spool, item)
+    assert hook.printed() == ANSWER + b"\n"
+
+
+REPLIES = {
+    "of another event": lambda name, asks: b"1" + name + b"\n" + ANSWER + b"\n" + asks,
+    "to something else": lambda name, asks: name + b"\n" + ANSWER + b"\n" + asks + b" ",
+    "to a part of it": lambda name, asks: name + b"\n" + ANSWER + b"\n" + asks[:-5],
+    "to nothing": lambda name, asks: name + b"\n" + ANSWER + b"\n",
+    "of an older host": lambda name, asks: ANSWER + b"\nend\n",
+    "cut": lambda name, asks: name,
+    "empty": lambda name, asks: b"",
+}
+
+
+@pytest.mark.usefixtures("shell")
+@pytest.mark.parametrize("what", [*REPLIES, "a link", "a pipe", "a folder", "another user's"])
+def test_only_a_file_for_its_own_event_is_obeyed(
+    spool: Spool, ask: Ask, tmp_path: Path, what: str
+) -> None:
+    """Whole, regular, and ours; anything else leaves it waiting for the true answer."""
+    spool.pipes.offer()
+    hook = ask()
+    item = event(spool)
+    whole = item.name.encode() + b"\n" + ANSWER + b"\n" + item.payload
+    reply = spool.home / "answers" / f"{item.pipe}{REPLY}"
+    if make := REPLIES.get(what):
+        reply.write_bytes(make(item.name.encode(), item.payload))
+    elif what == "a link":
+        (tmp_path / "reply").write_bytes(whole)
+        reply.symlink_to(tmp_path / "reply")
+    elif what == "a pipe":
+        os.mkfifo(reply)
+    elif what == "a folder":
+        reply.mkdir()
+    else:
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a file away")
+        reply.write_bytes(whole)
+        os.chown(reply, 54321, 54321)
+    wake(spool, item.pipe)
+    rest(0.2)
+    assert hook.waits
+    if what == "a folder":
+        reply.rmdir()
+    assert send(spool, item)
+    assert hook.printed() == ANSWER + b"\n"
+
+
+def test_an_answer_that_was_taken_back_is_not_obeyed(spool: Spool, ask: Ask) -> None:
+    """Nor one that a killed host left without waking the hook: another host removes it."""
+    spool.pipes.offer()
+    hook = ask()
+    item = event(spool)
+    hook.process.send_signal(signal.SIGSTOP)  # too slow to obey it
+    assert send(spool, item)
+    reply = spool.home / "answers" / f"{item.pipe}{REPLY}"
+    spool.pipes.take_back(item.pipe, item.name, item.payload, b"another")
+    assert reply.exists()
+    assert 0.0 < spool.pipes.expire() <= COUNTS
+    os.utime(reply, (1.0, 1.0))
+    assert spool.pipes.expire() == math.inf
+    assert not reply.exists()
+    assert send(spool, item)
+    spool.pipes.take_back(item.pipe, item.name, item.payload, ANSWER)
+    hook.process.send_signal(signal.SIGCONT)
+    rest(0.2)
+    assert hook.waits
+    spool.pipes.dismiss(item.pipe)
     assert hook.printed() == b""
-    assert spool.pipes.found() == {}  # nobody else could have removed it
+    assert [*(spool.home / "answers").iterdir()] == []
 
 
 @pytest.mark.usefixtures("shell")
@@ -184,11 +329,11 @@ def test_an_argument_of_a_tool_makes_no_subagent(spool: Spool, ask: Ask) -> None
     given = {"agent_id": "7", "tool_input": {"agent_id": "8"}}
     spool.pipes.offer()
     hook = ask(tool_input=given)
-    pipe = event(spool).pipe
+    item = event(spool)
     assert hook.waits
-    assert spool.pipes.send(pipe, ANSWER)
+    assert send(spool, item)
     assert hook.printed() == ANSWER + b"\n"
-    spool.pipes.remove(pipe)
+    spool.pipes.remove(item.pipe)
     spool.pipes.offer()
     assert ask(tool_input=given, agent_id="a1").printed() == b""
 
@@ -198,13 +343,11 @@ def test_it_does_not_wait_where_that_holds_the_dialog_back(spool: Spool, ask: As
     """For a subagent, of a headless run, for another agent, or with standard output closed."""
     spool.pipes.offer()
     assert ask(agent_id="a1").printed() == b""
-    [pipe] = spool.pipes.found()
-    assert event(spool).pipe == pipe  # it is sent away by a host, if nothing else does
-    spool.pipes.remove(pipe)
-    spool.pipes.offer()
+    assert event(spool).pipe == ""
     for env in ({"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, {"BELLBOARD_AGENT": "codex"}):
         assert ask(env=env).printed() == b""
         assert event(spool).pipe == ""
+    assert [*spool.pipes.found().values()] == [False]
 
 
 def test_a_suspended_host_promises_nothing(spool: Spool, ask: Ask) -> None:
@@ -266,48 +409,26 @@ def test_an_answer_is_one_line(spool: Spool) -> None:
     """Anything else would be taken for its end."""
     for line in (b"", b"a\nb", b"a\0b"):
         with pytest.raises(ValueError, match="one line"):
-            spool.pipes.send("1.1", line)
+            spool.pipes.send("1.1", NAME, b"{}", line)
 
 
-def test_only_a_pipe_of_ours_gets_an_answer(spool: Spool, tmp_path: Path) -> None:
-    """Not a link to one, nor a file; and never a path."""
+@pytest.mark.parametrize("name", ["1.1", "1.2", "1.3", "1.4", "1.5", "a.fifo", "../answers/1.2"])
+def test_only_a_pipe_of_ours_gets_an_answer(spool: Spool, tmp_path: Path, name: str) -> None:
+    """Not a link to one, a file, nor one that the hook of another event took; and never a path."""
     os.mkfifo(tmp_path / "fifo")
     read = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
     answers = spool.home / "answers"
     (answers / "1.1").symlink_to(tmp_path / "fifo")
     (answers / "1.2").touch()
-    os.link(tmp_path / "fifo", answers / "a.fifo")
-    for name in ("1.1", "1.2", "a.fifo", "../answers/1.2", "1.3"):
-        assert not spool.pipes.send(name, ANSWER)
-        assert not spool.pipes.hold(name)
-    if os.geteuid() == 0:
-        os.link(tmp_path / "fifo", answers / "1.4")
-        os.chown(answers / "1.4", 12345, 12345)
-        assert not spool.pipes.send("1.4", ANSWER)
-    assert os.read(read, 1) == b""
+    for pipe in ("a.fifo", "1.4", "1.5"):
+        os.link(tmp_path / "fifo", answers / pipe)
+    for pipe in ("1.1", "1.2", "1.3", "1.4", "a.fifo"):
+        (answers / f"{pipe}{TAKEN}").write_text(f"{NAME}\n")
+    (answers / f"1.5{TAKEN}").write_text(f"{NAME}.0\n")
+    assert not spool.pipes.hold("1.1") and not spool.pipes.hold("a.fifo")
+    was = sorted(answers.iterdir())
+    assert spool.pipes.send(name, NAME, b"{}", ANSWER) == (name == "1.4")
+    (answers / f"1.4{REPLY}").unlink(missing_ok=True)
+    assert sorted(answers.iterdir()) == was
+    assert os.read(read, 9) == (b"\n" if name == "1.4" else b"")
     os.close(read)
-    assert (answers / "1.2").read_bytes() == b""
-
-
-def test_sending_waits_for_no_hook(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not read, with a pipe that cannot grow, costs a moment and gets no answer."""
-    monkeypatch.setattr("bellboard.storage.pipes.PATIENCE", 0.05)
-    monkeypatch.setattr("bellboard.storage.pipes._SET_ROOM", None)
-    spool.pipes.offer()
-    [pipe] = spool.pipes.found()
-    read = os.open(spool.home / "answers" / pipe, os.O_RDONLY | os.O_NONBLOCK)
-    assert not spool.pipes.send(pipe, b"x" * 1_000_000)
-    spool.pipes.dismiss(pipe)
-    os.close(read)
-    spool.pipes.offer()
-    [pipe] = spool.pipes.found()
-    got: list[bytes] = []
-    monkeypatch.setattr("bellboard.storage.pipes.PATIENCE", 30.0)
-    path = spool.home / "answers" / pipe
-    thread = threading.Thread(target=lambda: got.append(path.read_bytes()))
-    thread.start()
-    eventually(lambda: spool.pipes.is_read(pipe))
-    assert spool.pipes.send(pipe, b"x" * 1_000_000)
-    spool.pipes.let_go(pipe)
-    thread.join()
-    assert got == [b"x" * 1_000_000 + b"\nend\n"]

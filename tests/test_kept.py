@@ -10,6 +10,7 @@ import pytest
 
 from bellboard.core.published import publish
 from bellboard.hosting.folding import Clerk
+from bellboard.storage.answers import TAKEN
 from bellboard.storage.ground import listing
 from bellboard.storage.questions import KEPT_AGE, KEPT_BYTES, KEPT_FILES
 from bellboard.storage.spool import Refused, Spool
@@ -235,7 +236,9 @@ def test_a_pipe_is_a_name(make: Make, clock: Clock, pipe: str) -> None:
     clerk = make()
     head = f"bellboard 1\0agent=claude\0event=PermissionRequest\0pid=0\0pipe={pipe}\0\0"
     body = '{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash"}'
-    put_raw(clerk.spool, (head + body).encode(), clock())
+    name = put_raw(clerk.spool, (head + body).encode(), clock())
+    if pipe == "4711.23":  # which the hook of that event has taken
+        (clerk.spool.home / f"answers/{pipe}{TAKEN}").write_text(f"{name}\n")
     clerk.step(clock())
     [block] = clerk.board.sessions["s"].blocks.values()
     assert block.pipe == (pipe if pipe == "4711.23" else "")

@@ -63,7 +63,9 @@ def test_a_permission_is_answered_by_the_hook_or_in_the_terminal(
         eventually(lambda: not waiting(spool), "the end of the hook")
 
     channel = asks()
-    assert spool.pipes.send(channel, ALLOW)
+    item = spool.questions.read(spool.pipes.owner(channel))
+    assert item
+    assert spool.pipes.send(channel, item.name, item.payload, ALLOW)
     agent.happens("PostToolUse")
     assert (home.project / "made.txt").exists()
     agent.happens("Stop")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,11 +15,14 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.cli import main
+from bellboard.cli.runner import Runner
 from bellboard.core.session import Block, Session
 from bellboard.hosting.waiting import OFFERED, UNHEARD, Waiting
 from bellboard.storage import ground
+from bellboard.storage.item import Item
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
+from bellboard.system.processes import started_of
 from hosting import Mounts, RecordedHost, opened, put
 from rig.home import Home
 from rig.waiting import eventually
@@ -72,6 +76,12 @@ class Place:
         put(self.spool, "PostToolUse", session, prompt_id=f"{len(self.hooks)}", **BASH)
 
     @property
+    def asked(self) -> Item:
+        """What the hook asks that has taken a pipe, once it is folded."""
+        name = self.spool.pipes.owner(self.pipe)
+        return eventually(lambda: self.spool.questions.read(name))
+
+    @property
     def pipe(self) -> str:
         [name] = [name for name, taken in self.pipes.items() if taken]
         return name
@@ -97,7 +107,8 @@ def test_a_hook_waits_for_an_answer_until_its_question_ends(place: Place) -> Non
     place.turn("on")
     hook = place.asks(host)
     assert hook.waits
-    assert place.spool.pipes.send(place.pipe, b'{"yes":1}')
+    item = place.asked
+    assert place.spool.pipes.send(place.pipe, item.name, item.payload, b'{"yes":1}')
     assert hook.printed() == b'{"yes":1}\n'
     place.goes_on()
     eventually(lambda: len(place.pipes) == place.offered == 8)
@@ -282,3 +293,106 @@ def test_host_and_cli_killed_at_once_leave_nothing(place: Place) -> None:
     eventually(lambda: again.shown == {})
     kept = [path for path in Path(place.spool.home, "answers").iterdir() if path.is_file()]
     eventually(lambda: not [path for path in kept if path.exists()])
+
+
+# What is in the spool may have been forged, as by a program in a sandbox that may write there.
+
+HARMLESS, TRUE, ALLOW = "ls", "rm -rf build", b'{"allow":1}'
+
+
+class Forger:
+    """Writes events like that of a hook, with another command, and facts of its own."""
+
+    def __init__(self, spool: Spool, item: Item, other: int) -> None:
+        self.spool, self.item = spool, item
+        self.elsewhere: dict[str, Any] = {"session_id": "t", "pid": other}  # of another session
+
+    def __call__(self, name: str = "", **facts: Any) -> None:
+        item, origin = self.item, self.item.origin or {}
+        pid, pipe = facts.pop("pid", origin["pid"]), facts.pop("pipe", item.pipe)
+        head = f"bellboard 1\0agent=claude\0event={item.event}\0pid={pid}\0pipe={pipe}\0\0"
+        given = {"tool_name": "Bash", "session_id": "s", "hook_event_name": item.event, **facts}
+        draft = self.spool.home / "spool/tmp/forged"
+        draft.write_text(head + json.dumps({**given, "tool_input": {"command": HARMLESS}}))
+        draft.rename(self.spool.new / (name or f"00004711.{time.time_ns()}.PermissionRequest"))
+
+    def twice(self) -> None:
+        self(**self.elsewhere)
+        self(**self.elsewhere)
+
+    def of_nobody(self) -> None:
+        free = next(name for name, taken in self.spool.pipes.found().items() if not taken)
+        self(pipe=free, **self.elsewhere)
+
+
+#: Whose event names the pipe → whether what the hook asks is shown and answered all the same.
+FORGED: dict[str, tuple[Callable[[Forger], object], bool]] = {
+    "of the same session": (lambda f: f(), False),
+    "of another tool": (lambda f: f(tool_name="Write"), True),
+    "of another session": (lambda f: f(session_id="t"), False),  # its process has changed to it
+    "of another process": (lambda f: f(**f.elsewhere), True),
+    "of no process": (lambda f: f(session_id="t", pid=0), True),
+    "of a subagent": (lambda f: f(agent_id="a1"), True),
+    "before it": (lambda f: f("00000001.1.PermissionRequest", **f.elsewhere), True),
+    "with its name": (lambda f: f(f.item.name), False),
+    "with its name, of another": (lambda f: f(f.item.name, **f.elsewhere), False),
+    "with its name, and a number": (lambda f: f(f"{f.item.name}.0", **f.elsewhere), True),
+    "with its name in capitals": (lambda f: f(f.item.name.upper(), **f.elsewhere), True),
+    "twice": (Forger.twice, True),
+    "of nobody": (Forger.of_nobody, True),
+    "outside": (lambda f: f(pipe="../answers/1.1", **f.elsewhere), True),
+    "that is none": (lambda f: f(pipe="9" * 5000, **f.elsewhere), True),
+}
+
+
+@pytest.mark.parametrize("how", FORGED)
+@pytest.mark.parametrize("is_folded", [False, True], ids=["unread", "read"])
+def test_an_answer_reaches_only_the_hook_of_what_was_shown(
+    home: Home,
+    processes: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    is_folded: bool,
+) -> None:
+    """Another event that names its pipe, before it or after it was read, in each way."""
+    monkeypatch.setattr(os, "environ", home.env)
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    for _ in range(2):
+        spool.pipes.offer()
+    pid, other = processes(), processes()
+    hook = Hook(spool.home, pid=pid, tool_input={"command": TRUE})
+    make, is_shown = FORGED[how]
+    try:
+        item = spool.read(eventually(spool.scan)[0])
+        assert item and item.pipe
+        with opened(spool.home) as clerk:
+            if is_folded:
+                clerk.step(time.time())
+            make(Forger(spool, item, other))
+            clerk.step(time.time())
+            for each in (pid, other):
+                known = {"pid": each, "alive": True, "started": started_of(each)}
+                spool.write({"t": time.time(), "process": known})
+            clerk.step(time.time())
+            runner, shown = Runner(clerk, "a test"), []
+            asked = [*clerk.board.sessions.values()]
+            for sid, name in [(s.session_id, b.request) for s in asked for b in s.blocks.values()]:
+                about = {"session_id": sid, "request": name}
+                request = runner.do("request", about).get("request", {"parts": []})
+                about |= {"choice": "allow", "digest": request.get("digest")}
+                if [part.get("text") for part in request["parts"]] == [TRUE]:
+                    assert request["way"] == "hook"
+                    shown.append(about)
+                else:
+                    assert runner.do("answer", about).get("outcome") != "taken"
+            assert hook.waits
+            assert len(shown) == (is_shown or (is_folded and "its name" in how))
+            if shown:
+                assert spool.pipes.send(item.pipe, item.name, item.payload, ALLOW)
+                assert hook.printed() == ALLOW + b"\n"
+            else:
+                spool.pipes.dismiss(item.pipe)
+                assert hook.printed() == b""
+    finally:
+        hook.end()

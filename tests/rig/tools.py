@@ -6,6 +6,7 @@ lua-language-server is in none of Debian, PyPI and npm.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -25,6 +26,8 @@ PACKAGED = {
 STATIC = ("busybox", "zsh")
 #: The programs that tests run, and that `make test` fetches.
 TESTED = ("bash", "busybox", "dash", "strace", "zsh")
+#: Paths of more shells in which to test the hook, such as a build of macOS' bash 3.2.
+MORE_SHELLS = tuple(filter(None, os.environ.get("BELLBOARD_SHELLS", "").split(":")))
 
 
 def executable(name: str) -> Path:

@@ -22,6 +22,7 @@ from ..core.detail import line
 from ..core.request import TERMINAL, Answer, Sent, answer_of, check
 from ..core.session import Run
 from ..storage.claims import Claim, Claims
+from ..system.failures import described
 from .aftermath import DID, FIRST, followed
 from .beside import Declined, Given, Reply, Unheard, beside
 from .keyboard import NOWHERE, Terminal, enter
@@ -88,16 +89,20 @@ class Answering:
             with suppress(OSError, Declined):  # then nobody can answer for a few seconds
                 await beside(partial(self._claims.release, name, claim))
             raise
+        finally:
+            if written := _for_hook(asked, answer):  # what was not obeyed by now never is
+                with suppress(OSError, Declined):
+                    await beside(partial(self._pipes.take_back, *written))
 
     # ------------------------------------------------------------ what is sent
 
     async def _send(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> str:
         """Send an answer in the best way that takes it; return that way."""
-        agent, home = asked.session.agent, self._desk.spool.home
-        reply = dialect_of(agent).reply(asked.payload, answer) if asked.payload else b""
-        if reply and b"\n" not in reply and self._showing.listens(asked):
-            self._log(given, claim, "hook", pid=asked.run.pid)
-            if await beside(partial(self._pipes.send, asked.block.pipe, reply)):
+        home, reply = self._desk.spool.home, _reply(asked, answer)
+        if (written := _for_hook(asked, answer)) and self._showing.listens(asked):
+            if why := self._log(given, claim, "hook", pid=asked.run.pid):
+                raise Declined(f"an answer to a hook must be logged first: {why}{THERE}")
+            if await beside(partial(self._pipes.send, *written)):
                 return "hook"
         served = bool(reply) and await beside(partial(is_served, asked, home))
         if served:
@@ -156,8 +161,11 @@ class Answering:
         self._log(given, claim, way, text)
         return {"way": way, "outcome": "taken", "text": text}
 
-    def _log(self, given: Given, claim: Claim, way: str, outcome: str = "", pid: int = 0) -> None:
-        """Log an answer before it is sent, its outcome, or why it was refused."""
+    def _log(self, given: Given, claim: Claim, way: str, outcome: str = "", pid: int = 0) -> str:
+        """Log an answer before it is sent, its outcome, or why it was refused.
+
+        Return why that failed, or is delayed.
+        """
         facts = {
             "session_id": line(str(given.get("session_id")), 200),
             "request": line(str(given.get("request") or ""), 200),
@@ -168,8 +176,22 @@ class Answering:
             "outcome": line(outcome, 200),
             **({"pid": pid} if pid else {}),
         }
-        with suppress(ValueError, OSError):  # the answer counts, even if it cannot be logged
-            self._desk.report({"t": time.time(), "answer": facts})
+        try:
+            return self._desk.report({"t": time.time(), "answer": facts})
+        except (ValueError, OSError) as error:
+            return described(error)
+
+
+def _reply(asked: Asked, answer: Answer) -> bytes:
+    """Return an answer as its agent takes it from a program; empty if it takes none."""
+    return dialect_of(asked.session.agent).reply(asked.payload, answer) if asked.payload else b""
+
+
+def _for_hook(asked: Asked, answer: Answer) -> tuple[str, str, bytes, bytes] | None:
+    """Return what to write for the hook that waits; None if none does, or that takes no answer."""
+    block, reply = asked.block, _reply(asked, answer)
+    is_line = bool(block.pipe and reply) and b"\n" not in reply
+    return (block.pipe, block.request, asked.payload, reply) if is_line else None
 
 
 def seconds(took: float) -> str:

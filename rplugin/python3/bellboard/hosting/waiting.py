@@ -54,7 +54,7 @@ class Waiting:
         self._changed, self._blind = set(), 0.0
         if self.is_on:
             found = self._pipes.found()
-            return min(self._sort_out(found), self._offer(found))
+            return min(self._sort_out(found), self._offer(found), self._pipes.expire())
         if was is not False:
             for name in {*self._pipes.found(), *self._pipes.held}:
                 self._pipes.dismiss(name)

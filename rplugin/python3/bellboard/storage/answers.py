@@ -3,7 +3,8 @@
     answers/NAME                the event that asked, while its question is open (`questions.py`)
     answers/NAME.answer         who answers it (`claims.py`)
     answers/PID.SERIAL          a pipe on which the hook that asked waits (`pipes.py`)
-    answers/PID.SERIAL.taken    a hook has taken that pipe, so no other waits on it
+    answers/PID.SERIAL.taken    whose hook has taken that pipe, so that no other waits on it: NAME
+    answers/PID.SERIAL.reply    the answer, for a few seconds
 
 Only we may write to it.  A file in it that is not ours, or not what its name says, is not used.
 """
@@ -19,6 +20,7 @@ from typing import Final
 FOLDER: Final = "answers"
 CLAIM: Final = ".answer"
 TAKEN: Final = ".taken"
+REPLY: Final = ".reply"
 
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

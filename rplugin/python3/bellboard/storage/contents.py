@@ -42,7 +42,7 @@ _OURS: Final = re.compile(
     rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}|board\.db-probe\.{_PID}"
     r"|spool/((new|slot|tmp|bad)/)?"
     rf"|hosts/({_PID})?"
-    rf"|answers/({_EVENT}(\.answer)?|{_PIPE}(\||\.taken))?"
+    rf"|answers/({_EVENT}(\.answer)?|{_PIPE}(\||\.taken|\.reply))?"
     rf"|links/(machines\.(json|lock)|\.machines\.json\.{_PID}|{_SSH}|{_MACHINE})?"
     rf"|[a-z]+/({_PID}=)?",  # where the plugin of a CLI listens
     re.ASCII,

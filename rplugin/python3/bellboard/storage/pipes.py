@@ -1,9 +1,14 @@
 """The pipes on which the hooks of permissions wait for their answers.
 
-A host offers pipes in answers/ (`answers.py`), and a hook takes one.  The header of the hook's
-event names it, its `pipe`.  A host holds the write end of those it offers, and of those whose
-question it shows, so that reading ends once the last such host is gone.
-An answer is one line, then `end`; an empty line sends the hook away.
+A host offers pipes in answers/ (`answers.py`), and a hook takes one: its mark names the event.  The
+header of that event names the pipe, its `pipe`.  A host holds the write end of those it offers, and
+of those whose question it shows, so that reading ends once the last such host is gone.
+
+A pipe only wakes its hook.  Linux lets any process of ours that sees it write into it, even where
+the folder is mounted read-only, as in a sandbox.  So what the hook obeys is a file beside it, which
+only a host can make.  It says which event it answers, then in one line what to print, then what
+that event asks, byte for byte: the hook prints nothing that was meant for anything else.
+A hook whose mark is gone leaves.
 
 Nothing here waits for a hook: no open and no write blocks.
 """
@@ -14,22 +19,22 @@ Nothing here waits for a hook: no open and no write blocks.
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
+import math
 import os
-import select
 import stat
 import time
 from typing import Final
 
-from .answers import TAKEN, is_ours
+from .answers import REPLY, TAKEN, is_ours, opened
 from .contents import is_pipe
 from .ground import listing
+from .item import OPEN
 
-END: Final = b"\nend\n"
-DISMISSAL: Final = b"\n"
-PATIENCE: Final = 2.0  # seconds for a hook to read on, if the pipe cannot hold an answer
-ROOM: Final = 1 << 16  # bytes that a pipe holds
-_SET_ROOM: Final = getattr(fcntl, "F_SETPIPE_SZ", None)
+WAKE: Final = b"\n"
+COUNTS: Final = 10.0  # seconds; the host that wrote an older reply has died before it took it back
+LARGEST: Final = 256  # bytes of a mark
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _BOTH: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -75,37 +80,50 @@ class Pipes:
             os.close(fd)
         return fd is not None
 
-    def send(self, name: str, line: bytes) -> bool:
-        """Send an answer; return whether a hook was there and all of it was sent.
+    def owner(self, name: str) -> str:
+        """Return the name of the event whose hook has taken a pipe, or ""."""
+        mark = self._read(f"{name}{TAKEN}", LARGEST) if is_pipe(name) else b""
+        return mark.decode("ascii", "replace").removesuffix("\n")
 
-        If the system refuses a larger pipe for more than 64 kB, this takes as long as the hook
-        needs to read: not in an event loop.
-        """
-        if not line or b"\n" in line or b"\0" in line:
-            raise ValueError("an answer is one line of text")
-        fd = self._open(name)
-        if fd is None:
+    def send(self, name: str, event: str, asks: bytes, line: bytes) -> bool:
+        """Write the answer to what an event asks, and wake its hook; return whether it waits."""
+        data = _reply(event, asks, line)
+        if self.owner(name) != event or not self.is_read(name):
             return False
-        try:
-            return _write(fd, line + END)
-        finally:
-            os.close(fd)
+        path = f"{name}{REPLY}"
+        with opened(self._folder) as folder:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path, dir_fd=folder)
+            fd = os.open(path, _CREATE, 0o600, dir_fd=folder)
+            try:
+                while data:
+                    data = data[os.write(fd, data) :]
+            except OSError:
+                os.unlink(path, dir_fd=folder)
+                raise
+            finally:
+                os.close(fd)
+        return self._wake(name)
+
+    def take_back(self, name: str, event: str, asks: bytes, line: bytes) -> None:
+        """Remove an answer: a hook that has not obeyed it yet never will."""
+        data, path = _reply(event, asks, line), f"{name}{REPLY}"
+        if self._read(path, len(data) + 1) == data:
+            self._unlink(path)
 
     def dismiss(self, name: str) -> None:
         """Send away the hook that waits, if any, and remove the pipe."""
         fd = self._open(name)
-        if fd is not None:
-            with contextlib.suppress(OSError):  # it has just left, or has an answer to read
-                os.write(fd, DISMISSAL)
-            os.close(fd)
         self.remove(name)
+        if fd is not None:
+            _write(fd)
 
     def remove(self, name: str) -> None:
         """Remove a pipe."""
         self.let_go(name)
-        for path in (self._path(name), self._path(name) + TAKEN):
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+        if is_pipe(name):
+            for mark in (REPLY, TAKEN, ""):
+                self._unlink(f"{name}{mark}")
 
     def let_go(self, name: str) -> None:
         """No longer hold a pipe; others may."""
@@ -115,8 +133,43 @@ class Pipes:
     def found(self) -> dict[str, bool]:
         """Return all pipes, and whether a hook has taken them."""
         names = listing(self._folder)
-        taken = {name[: -len(TAKEN)] for name in names if name.endswith(TAKEN)}
-        return {name: name in taken for name in {*names, *taken} if is_pipe(name)}
+        taken = {name.removesuffix(TAKEN) for name in names if name.endswith(TAKEN)}
+        pipes = {*taken, *(name.removesuffix(REPLY) for name in names)}
+        return {name: name in taken for name in pipes if is_pipe(name)}
+
+    def expire(self) -> float:
+        """Remove the answers that killed hosts left; return the seconds until the next is old."""
+        wait = math.inf
+        for name in listing(self._folder):
+            if name.endswith(REPLY):
+                with contextlib.suppress(OSError):
+                    age = time.time() - os.lstat(self._path(name)).st_mtime
+                    if 0.0 <= age < COUNTS:
+                        wait = min(wait, COUNTS - age)
+                    else:
+                        os.unlink(self._path(name))
+        return wait
+
+    def _wake(self, name: str) -> bool:
+        """Wake a hook; return whether it waits."""
+        fd = self._open(name)
+        return fd is not None and _write(fd)
+
+    def _read(self, name: str, most: int) -> bytes:
+        """Read a file of ours; return b"" if it is anything else."""
+        try:
+            fd = os.open(self._path(name), OPEN)
+        except OSError:
+            return b""
+        with os.fdopen(fd, "rb") as file:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or not is_ours(status):
+                return b""
+            return file.read(most)
+
+    def _unlink(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._path(name))
 
     def _open(self, name: str) -> int | None:
         """Open a pipe to write; return None if nobody reads it, or it is not ours."""
@@ -136,20 +189,19 @@ class Pipes:
         return f"{self._folder}/{name}"
 
 
-def _write(fd: int, data: bytes) -> bool:
-    """Write to a pipe; return whether all of it was written."""
-    if len(data) > ROOM and _SET_ROOM is not None:
-        with contextlib.suppress(OSError):  # above the limits of the system
-            fcntl.fcntl(fd, _SET_ROOM, len(data))
-    until = time.monotonic() + PATIENCE
-    while data:
-        try:
-            data = data[os.write(fd, data) :]
-        except BlockingIOError:
-            poll = select.poll()
-            poll.register(fd, select.POLLOUT)
-            if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
-                return False
-        except OSError:  # the hook has left
-            return False
+def _write(fd: int) -> bool:
+    """Wake whoever reads a pipe, and close it; return whether somebody does."""
+    try:
+        os.write(fd, WAKE)
+    except OSError as error:  # EAGAIN: it is full, so its hook is awake
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(fd)
     return True
+
+
+def _reply(event: str, asks: bytes, line: bytes) -> bytes:
+    """Return what the hook of an event obeys: no shell keeps a NUL, or newlines at the end."""
+    if not line or b"\n" in line or b"\0" in line:
+        raise ValueError("an answer is one line of text")
+    return b"\n".join((event.encode(), line, asks.replace(b"\0", b"").rstrip(b"\n"), b""))

@@ -162,8 +162,14 @@ class Spool:
         self.is_behind = tried < len(names)
 
     def read(self, name: str) -> Item | None:
-        """Read a file; return None if it is gone, raise `Refused` if it is not a valid event."""
-        return read_item(self._new, name)
+        """Read a file; return None if it is gone, raise `Refused` if it is not a valid event.
+
+        A pipe belongs to the event that its hook names, and to none that was cut.
+        """
+        item = read_item(self._new, name)
+        if item and item.pipe and (item.truncated or self.pipes.owner(item.pipe) != name):
+            return msgspec.structs.replace(item, pipe="")
+        return item
 
     def unlink(self, names: Iterable[str], standing: Collection[str] = ()) -> list[str]:
         """Remove folded files, or keep them in answers/ while their question is in `standing`.
@@ -173,7 +179,8 @@ class Spool:
         left, kept = [], False
         for name in names:
             path = f"{self._new}/{name}"
-            if name in standing and is_event(name):  # only those are found again, and limited
+            # Only events are found again, and limited. A second one of that name was not folded.
+            if name in standing and is_event(name) and not self.questions.holds(name):
                 with contextlib.suppress(OSError):  # gone, or it cannot be kept
                     self.questions.keep(path, name)
                     kept = True
