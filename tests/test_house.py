@@ -335,6 +335,21 @@ CONNECTS = re.compile(
 )
 
 
+#: What bash 3.2, the /bin/sh of macOS, or another shell does otherwise → what happens.
+NOT_IN_BASH_3: Final = {
+    r"command +exec": "after a redirection in a sourced file, `exit` never ends the shell",
+    r"\$\([^()'\n]*\bcase\b": "the first `)` of a pattern ends the substitution",
+    r"&>|\|&|;;?&|<<<|\$\{[a-zA-Z_]+(,|\^|@)|\bread +-[a-qs-zA-Z]": "unknown there, or in dash",
+    r"(?m)^ *(local|declare|typeset|function|source|coproc|mapfile)\b": "not in each sh",
+    r"<<-?": "a temporary file, which a full disk refuses",
+}
+
+
+def test_the_hook_has_nothing_that_an_old_shell_reads_otherwise() -> None:
+    code = re.sub(r"(?m)(^| )#.*", "", (ROOT / "hooks/emit").read_text())
+    assert {why for pattern, why in NOT_IN_BASH_3.items() if re.search(pattern, code)} == set()
+
+
 def test_all_connections_pass_the_gate() -> None:
     """Nothing else connects to a tmux or to another Neovim."""
     found = {
