@@ -460,6 +460,24 @@ def test_a_network_file_system_is_polled_as_well(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
+def test_a_file_that_stays_open_is_polled_where_only_closing_it_is_reported(tmp_path: Path) -> None:
+    """By FSEvents; Codex keeps its log open, which alone says some things."""
+    log = tmp_path / "rollout.jsonl"
+
+    async def scene() -> None:
+        async with watching("watchfiles") as seen:
+            with log.open("w") as file:
+                seen.watch.add(log)
+                await seen.settle()
+                assert (seen.watch.how, seen.watch.note) == ("watchfiles", "")
+                seen.watch._backend.close()  # type: ignore[union-attr]  # it is silent now
+                file.write("x")
+                file.flush()
+                await seen.until(log)
+
+    asyncio.run(scene())
+
+
 @pytest.mark.parametrize("how", BACKENDS)
 @pytest.mark.parametrize("end", ["return", "sys.exit(0)", "os._exit(0)"])
 def test_it_never_delays_the_exit(tmp_path: Path, how: How, end: str) -> None:

@@ -9,7 +9,8 @@ two backends, and a third for what they cannot watch; from rename to callback (p
 
     inotify     Linux: 0.03 ms; no cost at rest; paths can be added and removed
     watchfiles  elsewhere: one or two steps late; its paths are fixed, so it is restarted for a
-                new one
+                new one; FSEvents reports no write to a file that stays open, such as a log of
+                Codex, so files are polled as well
     polling     network file systems, which report only changes by this machine, and paths for
                 which the system has no watches left; up to 1 s late
 """
@@ -186,7 +187,8 @@ class Watch:
                 why = f"{error.strerror}: {directory}"
                 if error.errno == errno.ENOSPC:
                     why = "no watches left (fs.inotify.max_user_watches)"
-        if why or self._native == "polling":
+        is_silent = self._native == "watchfiles" and directory != path  # while it stays open
+        if why or is_silent or self._native == "polling":
             self._polled[path] = why
             self._polling.add(path, self._doer(path))
         elif self._polled.pop(path, None) is not None:

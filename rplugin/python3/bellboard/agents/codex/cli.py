@@ -13,7 +13,7 @@ from .trust import obstacles, remarks
 HOOKS: Final = Ability("hooks")
 #: What it reports (measured on 0.169.0).
 ABILITIES: Final[Abilities] = {
-    "unprompted": Ability("locks"),
+    "unprompted": Ability("locks", when="on Linux, which lists them; elsewhere with that prompt"),
     "working": HOOKS,
     "permission": Ability("hooks, log, title"),
     "question": HOOKS,
