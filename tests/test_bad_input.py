@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.origins import origin_of
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
-from bellboard.core.records import MOST_THERE
+from bellboard.core.records import MOST_THERE, SHARE
 from bellboard.core.session import is_listed, status_of
 from strategies import T0, decoded_events, texts, wrong_shapes
 from test_properties import fold, state
@@ -267,6 +268,28 @@ def test_a_million_sessions_leave_the_memory_bounded(monkeypatch: pytest.MonkeyP
     assert is_listed(board.sessions["old but alive"])
     assert f"s{MILLION - 1}" in board.sessions
     assert "s0" not in board.sessions
+
+
+@pytest.mark.parametrize("asking", [100, MOST + 100])
+def test_what_asks_stays_however_many_sessions_there_are(
+    monkeypatch: pytest.MonkeyPatch, asking: int
+) -> None:
+    """The others give way, those that need you least first; how many is known."""
+    monkeypatch.setattr("bellboard.core.records.MOST_SESSIONS", MOST)
+    board = Board()
+    many = {"PermissionRequest": asking, "Stop": MOST // 2, "SessionStart": MOST, "": MOST // 4}
+    names = [name for name, times in many.items() for _ in range(times)]
+    for n, name in enumerate(names):
+        for event in ("UserPromptSubmit", name) if name else ("UserPromptSubmit",):
+            given = payload(session_id=f"s{n}", hook_event_name=event, tool_name="Bash")
+            board.fold(hook(given, T0 + n / 100, T0 + n / 100))
+    board.advance(T0 + 2 * len(names))
+    left = Counter(status_of(s) for s in board.sessions.values())
+    assert left["blocked"] == asking
+    assert left["completed"] == (MOST // 2 if asking < MOST else left["completed"])
+    assert len(board.sessions) <= max(MOST, asking + MOST // SHARE + 1)
+    assert board.ledger.forgotten == len(names) - len(board.sessions)
+    assert board.is_crowded
 
 
 @pytest.mark.parametrize("name", ["UserPromptSubmit", "SessionStart"])

@@ -47,6 +47,7 @@ class Ledger(Struct):
     panes: dict[str, str] = {}  # server and pane → tty
     counts: dict[str, int] = {}  # junk and unknown events, by name
     links: dict[str, Link] = {}  # by machine
+    forgotten: int = 0  # listed sessions that were dropped because there were too many
 
 
 def with_view(views: dict[str, View], viewer: str, view: View | None) -> dict[str, View]:

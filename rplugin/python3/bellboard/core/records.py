@@ -20,10 +20,11 @@ from .deadlines import NEVER
 from .front import runs_of
 from .ledger import LEDGER, MOST_COUNTED, MOST_DEAD, Ledger
 from .options import Options
-from .session import ABSENT, Session, is_listed, terminal_of
+from .session import ABSENT, URGENCY, Session, is_listed, status_of, terminal_of
 from .sound import check_ledger, check_session
 
-MOST_SESSIONS: Final = 4096  # sessions in memory, with ended ones; then the oldest are dropped
+MOST_SESSIONS: Final = 4096  # sessions in memory, with ended ones; then some are dropped
+SHARE: Final = 8  # which part of them is dropped at a time; also how many times as many may ask
 MOST_THERE: Final = 64  # in a process or terminal; then the oldest that ended there are dropped
 LARGEST_RECORD: Final = 64 << 10  # bytes of a session; 1 kB is usual
 
@@ -168,20 +169,34 @@ class Records:
                 self._forget_some(
                     sid, (s for s in self._found(key) if s.turn == ABSENT), MOST_THERE
                 )
-        if len(self.sessions) > MOST_SESSIONS:
+        more = len(self.sessions) - MOST_SESSIONS
+        # Not for each one that comes: if all of them ask, there is nothing to drop.
+        if more > 0 and (more - 1) % max(1, MOST_SESSIONS // SHARE) == 0:
             self._forget_some(sid, self.sessions.values(), MOST_SESSIONS)
 
     def _forget_some(self, but: str, among: Iterable[Session], most: int) -> None:
-        """Drop an eighth of the most allowed: ended ones first, the oldest first.
+        """Drop a share of the most allowed: ended ones first, then what needs you least.
 
-        Those of other machines go first, so that a machine never displaces what runs here.
+        Those of other machines go first, so that a machine never displaces what runs here.  What
+        asks here stays.
         """
+        is_flooded = len(self.sessions) > SHARE * MOST_SESSIONS
         ranked = sorted(
-            (s for s in among if s.session_id != but),
-            key=lambda s: (s.turn != ABSENT, not s.machine, max(s.last, s.ended), s.session_id),
-        )
-        for s in ranked[: most // 8]:
+            (s for s in among if s.session_id != but and (is_flooded or not _asks_here(s))),
+            key=lambda s: (
+                *(s.turn != ABSENT, not s.machine, -URGENCY.get(status_of(s), 0)),
+                *(max(s.last, s.ended), s.session_id),
+            ),
+        )[: most // SHARE]
+        for s in ranked:
             self.drop(s.session_id)
+        if listed := sum(s.turn != ABSENT for s in ranked):
+            self.note(forgotten=self.ledger.forgotten + listed)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Return whether there are about as many sessions as are kept."""
+        return len(self.sessions) > MOST_SESSIONS - MOST_SESSIONS // SHARE
 
     # ------------------------------------------------------------ look-ups
 
@@ -251,6 +266,11 @@ class Records:
             self._put(sid, old)
         if options is not self.options:
             self.configure(options)
+
+
+def _asks_here(s: Session) -> bool:
+    """Return whether a session of this machine asks something, shown or in a moment."""
+    return s.turn != ABSENT and not s.machine and bool(s.blocks)
 
 
 def has_moved(old: Session, s: Session) -> bool:

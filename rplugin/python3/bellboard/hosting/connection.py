@@ -103,7 +103,7 @@ class Connection:
         if step.left:
             self.notes["spool"] = f"{step.left} folded events cannot be deleted"
         self.changed |= step.changed
-        for name in ("rows", "questions", "update"):
+        for name in ("rows", "questions", "update", "sessions"):
             self.notes.pop(name, None)
         if self.clerk is not None:
             self.notes |= self.clerk.notes

@@ -15,7 +15,9 @@ from ..core.board import Board
 from ..core.events import Event
 from ..core.ledger import Folded
 from ..core.options import Options, options_of, settings_of
+from ..core.records import MOST_SESSIONS
 from ..core.session import Session
+from ..core.words import amount
 from ..storage.causes import OF_VALUES
 from ..storage.questions import KEPT_BYTES, KEPT_FILES
 from ..storage.shared import DATABASE, Option
@@ -114,6 +116,11 @@ class Clerk:
         if why := self._backlog.unloaded:
             notes["update"] = (
                 f"bellboard was updated: restart this background process; events wait ({why})"
+            )
+        if (lost := self.board.ledger.forgotten) and self.board.is_crowded:
+            notes["sessions"] = (
+                f"too many: {amount(lost, 'session')} no longer shown (limit: {MOST_SESSIONS}; "
+                "those that ask stay); the next event of a session shows it again"
             )
         if self.unkept:
             notes["questions"] = (
