@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bellboard import remote
 from bellboard.agents import dialects
 from bellboard.agents.dialects import KEYS
 from bellboard.core.deadlines import NEVER
@@ -153,3 +155,18 @@ def test_an_event_waits_if_no_event_can_be_decoded(
     clerk.try_again()
     clerk.step(clock.advance(1))
     assert {"s": "working"} == statuses(clerk.board)
+
+
+def test_a_request_is_refused_if_what_carries_it_out_cannot_be_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neovim waits for the reply."""
+    told: list[tuple[object, ...]] = []
+    nvim = SimpleNamespace(exec_lua=lambda *given, async_: told.append(given))
+    monkeypatch.setattr(remote, "_plugins", [])
+    errands = Failing("errands")
+    errands.why = PermissionError(errno.EACCES, "Permission denied", "errands.py")
+    monkeypatch.setitem(sys.modules, "bellboard.hosting.errands", errands)
+    asyncio.run(remote.Bellboard(nvim)._run(7, "request", {}))
+    refused = {"ok": False, "why": "Permission denied: errands.py"}
+    assert told == [(remote.REPLY, 7, refused)]

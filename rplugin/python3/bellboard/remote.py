@@ -170,19 +170,20 @@ class Bellboard:
         return s if s is not None and s.machine else None
 
     async def _mark(self, s: Any, what: str, line: Mapping[str, Any]) -> None:
-        from .hosting.beside import Declined
-        from .hosting.elsewhere import Elsewhere
-
         try:
+            from .hosting.elsewhere import Elsewhere
+
             await Elsewhere(self.host.spool.home).mark(s, line)
-        except Declined as e:
+        except Exception as e:  # declined, or an update has replaced a file
+            from .system.failures import described  # which the host has loaded
+
             if what not in AUTOMATIC:
-                self.nvim.exec_lua(COMPLAIN, f"{what} failed: {e}", async_=True)
+                self.nvim.exec_lua(COMPLAIN, f"{what} failed: {described(e)}", async_=True)
 
     async def _run(self, number: int, what: str, request: Any) -> None:
-        from .hosting.errands import Errands
-
         try:
+            from .hosting.errands import Errands
+
             if self.host is None or not isinstance(request, Mapping):
                 raise ValueError("the background process is not running, or the request is invalid")
             reply = await Errands(self.host, f"Neovim {os.getppid()}").do(what, request)
