@@ -39,9 +39,9 @@ except ImportError: import ensurepip; ensurepip.bootstrap()' || return
     [ ! -h .venv ] || rm -f .venv || return # --clear would empty the folder that it leads to
     "$python" -E -m venv $clear .venv || return
   fi
-  "$own" -E -c 'import pip, sys; sys.exit(int(pip.__version__.split(".")[0]) < 22)' ||
-    "$own" -E -m pip install --no-user --disable-pip-version-check --upgrade 'pip>=22' || return
-  "$own" -E -m pip install --no-user --disable-pip-version-check --editable . || return
+  set -- -E -m pip install --no-user --disable-pip-version-check
+  "$own" "$@" --require-hashes --requirement requirements.txt || return
+  "$own" "$@" --no-deps --no-index --no-build-isolation --editable . || return
   "$own" -E -c 'import msgspec, pynvim' || {
     echo "what pip installed is not in .venv: see \"$PWD/$own -m pip config list\""
     return 1

@@ -16,8 +16,10 @@ end
 local OLD_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 10))'
 --- uv makes environments without pip. What ensurepip runs is isolated only by -I.
 local WITH_PIP = 'try: import pip\nexcept ImportError: import ensurepip; ensurepip.bootstrap()'
---- pip before 21.3, such as that of Python 3.10.2, cannot install this package as editable.
-local PIP_FITS = 'import pip, sys; sys.exit(int(pip.__version__.split(".")[0]) < 22)'
+--- Everything that is fetched has a hash in that file, as in uv.lock: also what builds the package,
+--- and a pip that can install it as editable, unlike that of Python 3.10.2.
+local LOCKED = { '--require-hashes', '--requirement', 'requirements.txt' }
+local OURS = { '--no-deps', '--no-index', '--no-build-isolation', '--editable', '.' }
 --- A `target` or `prefix` in pip's configuration puts them elsewhere.
 local INSTALLED = 'import msgspec, pynvim'
 local ELSEWHERE = 'what pip installed is not in .venv: see "%s -m pip config list"'
@@ -181,20 +183,13 @@ local function with_pip(root, report, after)
         next_step()
       end)
     end
-    local function packages()
-      install({ '--editable', '.' }, function()
+    install(LOCKED, function()
+      install(OURS, function()
         run({ own, '-E', '-c', INSTALLED }, root, function(there, tried)
           local text = there and 'Python packages installed with pip' or ELSEWHERE:format(own)
           after(there, text, printed .. tried)
         end)
       end)
-    end
-    run({ own, '-E', '-c', PIP_FITS }, root, function(fits)
-      if fits then
-        packages()
-      else
-        install({ '--upgrade', 'pip>=22' }, packages)
-      end
     end)
   end)
 end
