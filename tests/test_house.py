@@ -17,7 +17,7 @@ from bellboard.agents.clis import clis
 from bellboard.agents.dialects import KEYS
 from bellboard.core.options import Options
 from bellboard.storage.contents import STATE
-from rig import tools
+from rig import neovim, tools
 from rig.fixtures import Editors
 from sample import QUIET
 
@@ -359,6 +359,17 @@ def test_all_connections_pass_the_gate() -> None:
         if path.suffix in (".py", ".lua") and CONNECTS.search(path.read_text())
     }
     assert found == {"rplugin/python3/bellboard/system/gate.py", "lua/bellboard/system/gate.lua"}
+
+
+def test_ci_runs_on_the_neovim_of_its_matrix_and_names_actions_by_commit() -> None:
+    """Its tests would all run on one of their own, and the owner of a tag can move it."""
+    text = (ROOT / ".github/workflows/ci.yml").read_text()
+    assert 'BELLBOARD_NVIMS: "${{ matrix.neovim }}"' in text
+    [names] = re.findall(r"neovim: \[(.*)\]", text)
+    for name in names.replace('"', "").split(", "):
+        assert name in (*neovim.LINES, "stable", "nightly")
+    loose = re.findall(r"uses: (\S+)@(?![0-9a-f]{40} # v[0-9.]+$)", text, re.MULTILINE)
+    assert loose == ["stevearc/nvim-typecheck-action"]  # see there
 
 
 #: What looks at a path, except through `system/files.py`.
