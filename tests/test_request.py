@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from asking import CLAUDE, COLOUR, FROM, PLAN, SIZES, allows, asked, ids, payload
 from bellboard.core.events import Origin
+from bellboard.core.lookalikes import _TABLE
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
 from bellboard.core.visible import marked, visible, warnings
 from strategies import json_values
@@ -135,6 +137,14 @@ def test_nothing_of_an_input_is_left_out(given: dict[str, Any]) -> None:
                 "\u0441\u043e\u0440\u0443 a b": "<U+0441><U+043E><U+0440><U+0443> a b",
                 "\u03bd\u03b9 a.txt": "<U+03BD><U+03B9> a.txt",
                 "p\u03b1ypal \u0261it": "p<U+03B1>ypal <U+0261>it",
+                "open \u0430\u0440\u0440\u04cf\u0435.\u0441\u043e\u043c": (
+                    "open <U+0430><U+0440><U+0440><U+04CF><U+0435>.\u0441\u043e\u043c"
+                ),
+                "\u0430\u0440\u0440\u04cf\u0435.\u0441\u043e\u043c": (
+                    "<U+0430><U+0440><U+0440><U+04CF><U+0435>.\u0441\u043e\u043c"
+                ),
+                "ssh \u0262\u026a\u1d1b.io": "ssh <U+0262><U+026A><U+1D1B>.io",
+                "ssh my\u03bb.io # \u0394t": "ssh my<U+03BB>.io # \u0394t",
                 **{
                     text: text.replace(c, f"<U+{ord(c):04X}>")
                     for text in (
@@ -175,11 +185,47 @@ def test_hidden_characters_are_shown_as_marks(text: str, shown: str, hidden: tup
         "Բարև, git օր",
         "使用 git，然后（test）：好！ gitを使う １０時",
         "cat /srv/çalışma.txt ᏣᎳᎩ ⲁⲡⲁ kapı: ışık/şık",
+        "Скопируй в git-а и PR-у, см. README.md, у.е., т.е. 3D-модель с API: ОК, с.5, и/или",
+        "Виконай npm install, а потім онови файл у теці src: це єдине, що лишилося.",
+        "Копирај го README.md и изврши го git push; Покрени git-у или npm-а поново.",
+        "Τρέξε npm install και μετά git push στο αρχείο το.txt; Δt ≈ 5 μm, kΩ, 10 µs/op, λx.",
+        "Գործարկիր npm install և հետո git push main.py ֆայլում։",
+        "Chạy npm install rồi git push; đường dẫn ở ươm/ứng.txt và lưu lại.",
+        "GRÖẞE=groß, --größe=5; Straße/Maße.txt; zażółć gęślą jaźń.txt; příliš.md; señor.py",
+        "הרץ git-ו ואז npm install; ו-git הוא כלי",
+        "شغّل npm install ثم الgit؛ ۵ فایل و git",
+        "npm चलाएँ और git ५ बार; รัน npm แล้ว git push ๕; 깃git을 실행, gitを使う第〇回",
+        "1=bəli, LED-ləri vəziyyət-çubuğu və git",
         "naïve façade, kadın ışık; well‑known – “quoted” — a … b",
     ],
 )
 def test_prose_of_any_language_has_no_marks(text: str) -> None:
     assert (marked(text), warnings(text)) == (text, ())
+
+
+ALPHABETS = {
+    "CYRILLIC": range(0x400, 0x530),
+    "GREEK": range(0x370, 0x400),
+    "ARMENIAN": range(0x531, 0x588),
+    "CHEROKEE": range(0x13A0, 0x13F6),
+    "LATIN LETTER SMALL CAPITAL": range(0x250, 0xAB6A),
+}
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_no_letter_of_another_alphabet_passes_in_the_name_of_a_host(alphabet: str) -> None:
+    """Each that there is: a rule finds them, not a list."""
+    every = [c for c in map(chr, ALPHABETS[alphabet]) if c.isalpha() and not c.isascii()]
+    named = [c for c in every if unicodedata.name(c, "").startswith(f"{alphabet} ")]
+    letters = [c for c in named if unicodedata.category(c) != "Lm"]
+    assert len(letters) > 40
+    for host in ("https://git{}ub.com/x", "{}ithub.com", "git@githu{}.com:a/b", "pypi.org/p{}p"):
+        assert [] == [c for c in letters if f"<U+{ord(c):04X}>" not in marked(host.format(c))]
+
+
+def test_no_letter_that_unicode_says_looks_like_one_of_ascii_passes_there() -> None:
+    """Of any script; the i without a dot by a rule of its own."""
+    assert [] == [c for c in _TABLE if f"<U+{ord(c):04X}>" not in marked(f"http://git{c}ub.com")]
 
 
 @given(st.text())

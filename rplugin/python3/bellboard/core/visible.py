@@ -31,25 +31,7 @@ _UNSEEN: Final = (
 #: More combining marks than any language puts on one letter: they cover the lines around it.
 _MARK: Final = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILES: Final = f"({_MARK}{{4}}){_MARK}+"
-#: Cyrillic, Greek and Armenian letters that look like Latin ones, and letters of phonetics.
-_ALIKE: Final = (
-    "[\u0185\u0251\u0261\u0391\u0392\u0395-\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
-    "\u03b1\u03b3\u03b9\u03bd\u03bf\u03c1\u03c5\u03c7\u03f2\u03f3\u0405\u0406\u0408\u0410\u0412\u0415"
-    "\u041a\u041c-\u041e\u0420-\u0423\u0425\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458"
-    "\u04ae\u04af\u04bb\u04c0\u04cf\u0501\u051b\u051d\u0570\u0578\u057d\u0581\u0585"
-    "\u1d00-\u1d2b]"
-)
-#: Scripts with letters like Latin ones: Cherokee, Coptic, Lisu, old Cyrillic.
-_SCRIPTS: Final = "[\u13a0-\u13f5\u2c80-\u2cb1\ua4d0-\ua4ff\ua640-\ua66d]"
-#: No word mixes these with Latin letters.  A word of these alone is judged by what it is joined to,
-#: as in a host name, and by its line: a line in such a language has other letters of it, too.
 _JOINT: Final = "[./:@=_-]"
-_MIXED: Final = _ALIKE[:-1] + _SCRIPTS[1:]
-_LATIN: Final = (
-    f"(?<=[A-Za-z]){_MIXED}+|(?<!{_MIXED}){_MIXED}+(?=[A-Za-z])"
-    rf"|(?<=[A-Za-z0-9/]{_JOINT}){_ALIKE}+(?!\w)|(?<!\w){_ALIKE}+(?={_JOINT}+[A-Za-z0-9/])"
-)
-_FOREIGN: Final = rf"(?m)^(?=.*[a-z])(?=.*{_ALIKE})(?!.*(?!{_ALIKE}|\W)[\u0370-\u0587]).+$"
 #: Turkish words have it; in the name of a host or file without their other letters it is odd.
 _DOTLESS: Final = "\u0131"
 _JOINED: Final = rf"(?<!\S)(?=\S*{_DOTLESS})(?!\S*[çğñöşüəÇĞİÑÖŞÜƏ])(?=\S*\w{_JOINT}[\w/])\S+"
@@ -109,8 +91,6 @@ def _all_hidden() -> tuple[_Hidden, ...]:
         _Hidden("piles of accents", f"(?<={_MARK}{{4}}){_MARK}"),
         _Hidden("blanks at the end of a line", r"(?m)(?<![ \t])[ \t]+$", True),
         _Hidden(_LIKE_LATIN, f"[{_ranges(letters)}]"),
-        _Hidden(_LIKE_LATIN, _LATIN),
-        _Hidden(_LIKE_LATIN, _FOREIGN, only=_ALIKE),
         _Hidden(_LIKE_LATIN, _JOINED, only=_DOTLESS),
     )
 
@@ -147,7 +127,20 @@ def marked(text: str) -> str:
         return text
     for hidden in _hidden(text.isascii()):
         text = re.sub(hidden.pattern, partial(_marks, hidden.only) if hidden.only else _mark, text)
-    return text
+    done, parts = 0, []
+    for start, end in _lookalikes(text):
+        parts += [text[done:start], *map(_mark_of_one, text[start:end])]
+        done = end
+    return "".join(parts) + text[done:]
+
+
+def _lookalikes(text: str) -> list[tuple[int, int]]:
+    """Return where letters are that look like others."""
+    if text.isascii():
+        return []
+    from .lookalikes import spots  # imported late: most texts have none
+
+    return spots(text)
 
 
 def marked_line(text: str) -> str:
@@ -157,8 +150,10 @@ def marked_line(text: str) -> str:
 
 def warnings(text: str) -> tuple[str, ...]:
     """Return in words what is hidden in a text."""
-    found = (hidden for hidden in _hidden(text.isascii()) if re.search(hidden.pattern, text))
-    return tuple(dict.fromkeys(hidden.words for hidden in found))
+    found = [x.words for x in _hidden(text.isascii()) if re.search(x.pattern, text)]
+    if _LIKE_LATIN not in found and _lookalikes(text):
+        found.append(_LIKE_LATIN)
+    return tuple(dict.fromkeys(found))
 
 
 def _marks(only: str, found: re.Match[str]) -> str:
