@@ -21,7 +21,6 @@ from ..system.processes import (
     program_of,
     started_of,
 )
-from ..system.tmux import socket_in
 from .proof import is_agent
 
 PLACE = ("TMUX", "TMUX_PANE", "NVIM")
@@ -55,5 +54,7 @@ def _is_its(pid: int, o: Origin) -> bool:
 def _is_there(pid: int, o: Origin) -> bool:
     """Return whether a process was started in the same terminal as the hook."""
     env = environment_of(pid, PLACE)
+    from ..system.tmux import socket_in  # loads much, and few events lead here
+
     there = socket_in(env), env.get("TMUX_PANE", ""), env.get("NVIM", "")
     return there == (o.tmux or "", o.pane or "", o.nvim or "")
