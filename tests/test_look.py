@@ -21,6 +21,7 @@ from bellboard.storage.shared import LOOKED
 from bellboard.storage.store import Store
 from rig.fixtures import Agents
 from rig.hung_mount import HungMount
+from rig.mounts import unshared
 from rig.waiting import eventually, leniency
 from ringing import Desktop
 from session_files import write_session_file
@@ -278,6 +279,18 @@ def test_the_first_picture_of_watch_is_true(shell: Shell, agents: Start) -> None
             pass
     assert watch.wait(60) == 0
     os.close(ours)
+
+
+def test_a_command_in_a_sandbox_takes_nobody_for_dead(shell: Shell, agents: Start) -> None:
+    """As in the statusline of an agent that runs there: pids of the others mean nothing."""
+    agents().works()
+    shell.bellboard("list")
+    with closing(Store(shell.home.bellboard)) as store, store.lock():
+        store.set_option(LOOKED, {}, 0, 0.0)  # long ago
+    argv = [*unshared("--pid"), "--fork", "--kill-child", "--mount-proc", *shell.argv, "status"]
+    inside = subprocess.run(argv, env=shell.env, capture_output=True, text=True, timeout=60)
+    assert inside.stdout.startswith("*1  stale "), inside
+    assert statuses(shell) == {SID: "working"}
 
 
 def test_sessions_of_other_machines_are_old_without_a_host(shell: Shell) -> None:

@@ -16,8 +16,10 @@ from typing import Any, Final, Protocol, TypeVar
 from ..core.deadlines import NEVER
 from ..core.options import Options, options_of, settings_of
 from ..storage.causes import is_unreadable
+from ..storage.shared import SPACE
 from ..storage.spool import Spool
 from ..storage.store import Busy, Damaged, Newer, Replaced, Store
+from ..system.namespaces import own_space
 from .folding import Clerk, Step
 from .trouble import OF_NO_USE, TROUBLE, Trouble
 
@@ -179,6 +181,8 @@ class Connection:
             if is_gap or store.option("watched_since") is None:
                 store.set_option("watched_since", now, self.pid, now)
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")
+            if (space := own_space()) != store.option(SPACE):
+                store.set_option(SPACE, space, self.pid, now)
             is_known = store.inode == self._damaged
             store.checked = bool(others) and (is_known or not self._closed)
             if not is_known:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -22,11 +23,12 @@ from ..core.finding import Finding
 from ..core.lenient import list_of, number_of, text_of
 from ..core.published import Looked
 from ..core.session import Session, is_listed, status_of
-from ..storage.shared import LOOKED
+from ..storage.shared import LOOKED, SPACE
 from ..storage.spool import name_of
 from ..storage.store import Busy, Newer
 from ..system.doer import DEADLINE, Doer, Job
 from ..system.flocks import locked
+from ..system.namespaces import FIRST, own_space
 from ..system.processes import PROC
 from ..system.reach import Reach
 from ..system.watched import Unwatched
@@ -55,6 +57,8 @@ def look(clerk: Clerk, environ: Mapping[str, str], age: float = 0.0) -> Looked:
         with locked(clerk.spool.home / "look.lock", 2 * PATIENCE):
             clerk.catch_up()
             known = _known(clerk)
+            if not _sees_processes(clerk, known["t"]):
+                return Looked(begun, None)
             if begun - age <= known["t"] <= time.time():
                 return Looked(known["t"], frozenset(known["unverified"]))
             return _Look(clerk, environ, until).run()
@@ -241,6 +245,24 @@ class _Jobs(Doer):
         Only new sessions may be missed by what is searched in other lanes for none of them.
         """
         return {whose for (lane, _), (_, whose) in self._open.items() if whose or not lane}
+
+
+def _sees_processes(clerk: Clerk, looked: float) -> bool:
+    """Return whether the processes of sessions have the same pids for us as where they run.
+
+    In a sandbox or container that shares the state folder, they would all look dead.  One that is
+    made anew, with all that runs in it, has another namespace than before.
+    """
+    ours, known = own_space(), clerk.store.option(SPACE)
+    if not ours:
+        return sys.platform != "linux"
+    if ours == known:
+        return True
+    if known and ours != FIRST and (known == FIRST or time.time() < looked + GAP):
+        return False
+    with clerk.store.lock():
+        clerk.store.set_option(SPACE, ours, os.getpid(), time.time())
+    return True
 
 
 def _known(clerk: Clerk) -> dict[str, Any]:

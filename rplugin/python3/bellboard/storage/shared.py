@@ -20,10 +20,12 @@ OPTIONS: Final[dict[str, Any]] = {
     "database": str,
     "followers": dict[str, str],
     "looked": dict[str, Any],
+    "space": str,
 }
 
 ICONS: Final = "icons"  # the option with the icons that were set last
 LOOKED: Final = "looked"  # the option with the result of the last look: `hosting/look.py`
+SPACE: Final = "space"  # the option with the pid namespace in which processes are looked up
 DATABASE: Final = "database"  # the option with the id of this database: another one has another
 
 _encode = msgspec.msgpack.Encoder().encode

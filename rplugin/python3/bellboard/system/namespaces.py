@@ -10,10 +10,12 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from . import processes
 from .processes import PROC
 
+FIRST: Final = "pid:[4026531836]"  # the pid namespace that a system starts with
 _scan: tuple[float, dict[int, list[int]]] = 0.0, {}  # when, and what was found
 
 
@@ -29,6 +31,13 @@ def space_of(pid: int) -> str:
     """Return the name of the pid namespace of a process, or "" if that is not known."""
     with contextlib.suppress(OSError):
         return str(Path(f"{PROC}/{pid}/ns/pid").readlink())
+    return ""
+
+
+def own_space() -> str:
+    """Return the name of our pid namespace, or "" if that is not known, or if there are none."""
+    with contextlib.suppress(OSError):
+        return str(Path(f"{PROC}/self/ns/pid").readlink())
     return ""
 
 
