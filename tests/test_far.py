@@ -15,7 +15,7 @@ from bellboard.core.events import line_of
 from bellboard.core.ledger import Transition
 from bellboard.core.notices import Notices
 from bellboard.core.policy import Policy
-from bellboard.core.published import publish
+from bellboard.core.published import needs_you, publish
 from bellboard.core.records import MOST_SESSIONS
 from bellboard.core.session import Session
 from bellboard.hosting.commands import Commands
@@ -89,6 +89,30 @@ def test_why_a_machine_cannot_be_followed_is_published_with_its_sessions() -> No
     assert p["link_since"] == T + 9
     link = board.ledger.links["dev"]
     assert (link.up, link.since, link.why) == (False, T + 9, "no route")
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("status", ["blocked", "working", "completed"])
+def test_after_an_hour_the_sessions_of_a_machine_are_only_counted(status: str) -> None:
+    """Whatever is told meanwhile, also after a restart; nothing is announced, then or later."""
+    down = {"link": {"machine": "dev", "up": False, "why": "no route"}}
+    board = board_of(far(T, row=row(status=status)), {"t": T + 9, **down})
+    again = {"link": {"machine": "dev", "up": False, "why": "timed out"}}
+    board.fold(evidence.from_line({"t": T + 3000, **again}))
+    changes = [c for f in board.advance(T + 3608) for c in f.changes]
+    assert not publish(board.sessions[DEV])["hidden"]
+    changes += [c for f in board.advance(T + 3609) for c in f.changes]
+    p = publish(board.sessions[DEV])
+    assert (p["hidden"], p["folded"], p["link_since"]) == (True, True, T + 9)
+    assert not needs_you(p)
+    for line in ({"t": T + 4000, "restart": {}}, {"t": T + 5000, **down}):
+        changes += [c for f in board.fold(evidence.from_line(line)) for c in f.changes]
+        assert publish(board.sessions[DEV])["folded"]
+    back = {"t": T + 9000, "link": {"machine": "dev", "up": True}}
+    changes += [c for f in board.fold(evidence.from_line(back)) for c in f.changes]
+    p = publish(board.sessions[DEV])
+    assert (p["hidden"], p["status"], "folded" in p) == (False, status, False)
+    assert changes == []
 
 
 @pytest.mark.pure

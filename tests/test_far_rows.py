@@ -76,6 +76,40 @@ def test_the_board_names_the_machine_and_dims_what_may_be_old(
     assert old == ["Comment"]
 
 
+GONE = {"down": 7300, "link_why": "no route", "hidden": True, "folded": True}
+COUNTED = " box: 2 sessions, unreachable for 2h: no route"
+
+
+@pytest.mark.pure
+def test_a_machine_that_is_gone_is_one_line_in_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its sessions are not called hidden as well; `--all` shows them."""
+    gone = [dated(far("box", "blocked", name, **GONE), NOW) for name in ("api", "web")]
+    assert [COUNTED] == [line.plain for line in terminal.outages(gone, NOW, 80)]
+    terminal.show_list(gone, NOW)
+    assert [COUNTED] == capsys.readouterr().out.splitlines()
+    terminal.show_list(gone, NOW, hidden=True)
+    assert 3 == len(capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.editor
+def test_a_machine_that_is_gone_is_one_line_on_the_board(nvim: Editors) -> None:
+    """Also if there is nothing else; the statusline does not count its sessions."""
+    editor = nvim(config=ALONE, columns=60, lines=22)
+    gone = [far("box", "blocked", name, **GONE) for name in ("api", "web")]
+    host = Host(editor)
+    for others in ([], machines()):
+        host.push(*gone, *others)
+        editor.command(BOARD)
+        lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)")
+        assert [COUNTED] == [text for text in lines if text.startswith(" box")]
+    counts = "return require('bellboard').counts()"
+    counted = editor.lua(counts)
+    host.push(*machines())
+    assert counted == editor.lua(counts)
+
+
 @pytest.mark.editor
 def test_a_filter_finds_the_sessions_of_a_machine(nvim: Editors) -> None:
     editor = nvim(config=ALONE)

@@ -105,6 +105,7 @@ def deadline_kinds() -> set[str]:
         {"turn": "completed", "viewers": {"": T}},
         {"turn": "working", "tools": {"x": Tool("Bash", T)}},
         {"turn": "working"},
+        {"turn": "working", "machine": "dev", "link_since": T},
     ]
     options = Options(approval={"slow": 8.0})
     sessions = [Session("s", **p) for p in parts]  # type: ignore[arg-type]

@@ -56,6 +56,7 @@
 ---@field terminal? 'nvim'|'tmux'|'kitty'|'tty' what shows it there
 ---@field link_since? number since when that machine cannot be followed, while it cannot
 ---@field link_why? string why it cannot be followed
+---@field folded? boolean it cannot be followed for so long that its sessions are only counted
 ---@field cwd? string
 ---@field project_dir? string
 ---@field agent? string

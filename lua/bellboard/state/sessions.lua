@@ -20,6 +20,8 @@ local ordered = {}
 local by_tty = {}
 ---@type table<bellboard.Status, integer>
 local counts = {}
+---@type bellboard.Session[] of machines that cannot be reached for long
+local folded = {}
 local mixed = false
 ---@type table<string, integer> rank of a repository, the busiest first
 local places = {}
@@ -57,7 +59,7 @@ local function more_urgent(a, b)
 end
 
 local function reorder()
-  ordered, by_tty, counts, mixed = {}, {}, {}, false
+  ordered, by_tty, counts, folded, mixed = {}, {}, {}, {}, false
   for _, status in ipairs(M.statuses) do
     counts[status] = 0
   end
@@ -66,6 +68,9 @@ local function reorder()
       ordered[#ordered + 1] = session
       mixed = mixed or session.agent ~= ordered[1].agent
       counts[session.status] = (counts[session.status] or 0) + 1
+    end
+    if session.folded then
+      folded[#folded + 1] = session
     end
     local there = by_tty[session.tty or '']
     if session.tty and not (there and more_urgent(there, session)) then
@@ -149,6 +154,12 @@ end
 ---@return bellboard.Session[]
 M.list = function()
   return ordered
+end
+
+--- The sessions of machines that cannot be reached for long, which are only counted.
+---@return bellboard.Session[]
+M.folded = function()
+  return folded
 end
 
 --- All sessions, including hidden ones.

@@ -153,26 +153,36 @@ local function title(section, folded, width)
   return made
 end
 
---- A line for each unreachable machine, with the reason.
+--- A line for each unreachable machine, with the reason; it counts what has no row.
 ---@param listed bellboard.Session[]
 ---@param width integer
 ---@return bellboard.Line[]
 local function outages(listed, width)
-  local down, names = {}, {}
-  for _, session in ipairs(listed) do
-    if session.link_since and session.machine and not down[session.machine] then
-      down[session.machine] = session
-      names[#names + 1] = session.machine
+  local down, names, folded = {}, {}, {}
+  for _, sessions_of in ipairs({ listed, sessions.folded() }) do
+    for _, session in ipairs(sessions_of) do
+      local machine = session.machine
+      if session.link_since and machine and not down[machine] then
+        down[machine] = session
+        names[#names + 1] = machine
+      end
+      if session.folded and machine then
+        folded[machine] = (folded[machine] or 0) + 1
+      end
     end
   end
   table.sort(names)
   return vim.tbl_map(function(name)
-    local why = cells.safe(down[name].link_why or '')
-    local text = (' %s cannot be reached (%s)%s'):format(
-      cells.safe(name),
-      age.of(down[name].link_since),
-      why ~= '' and ': ' .. why or ''
-    )
+    local why, count = cells.safe(down[name].link_why or ''), folded[name]
+    local since = age.of(down[name].link_since)
+    local text = count
+        and (' %s: %s, unreachable for %s'):format(
+          cells.safe(name),
+          amount(count, 'session'),
+          since
+        )
+      or (' %s cannot be reached (%s)'):format(cells.safe(name), since)
+    text = text .. (why ~= '' and ': ' .. why or '')
     return line({ { cells.cut(text, width - 1), 'BellboardDim' } })
   end, names)
 end
@@ -203,7 +213,7 @@ end
 M.compose = function(width, choice, held)
   local all, before = sessions.list(), kept
   kept = {}
-  if #all == 0 then
+  if #all + #sessions.folded() == 0 then
     return { lines = start(), sections = {} }
   end
   local listed = sections.listed(all, choice)
@@ -211,7 +221,7 @@ M.compose = function(width, choice, held)
   local lines = { heading(all, listed, width, choice) }
   vim.list_extend(lines, outages(listed, width))
   lines[#lines + 1] = line({ { '' } })
-  if #listed == 0 then
+  if #listed == 0 and #all > 0 then
     lines[#lines + 1] = line({ { ' No session matches.', 'BellboardDetail' } })
   end
   local widths = columns.measure(found, width)

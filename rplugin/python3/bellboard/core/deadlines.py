@@ -30,6 +30,7 @@ class Deadline(Struct, order=True, frozen=True, gc=False):
     tool: str = ""
 
 
+LOST: Final = 3600.0  # seconds after which the sessions of an unreachable machine are one line
 SILENT: Final = 15.0  # seconds in which a model usually says something, and the next attempt begins
 CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # the tools that auto mode checks
 UNSEEN: Final = frozenset({"completed", "error"})  # always unseen; looking clears them
@@ -43,14 +44,19 @@ BY_TIME: Final = frozenset(
         *("registry dialog", "registry silent", "question stood", "report overdue", "looked at"),
         *("compaction quiet", "approval overdue", "silent", "long silent", "team over"),
         *("transcript quiet", "process unknown", "proof overdue"),
+        "link long down",
     )
 )
 
 
 def deadlines(s: Session, o: Options) -> list[Deadline]:
-    """Return the deadlines of a session for which the table has a rule; its own machine decides."""
+    """Return the deadlines of a session for which the table has a rule.
+
+    Of one on another machine, that decides; here it only counts since when it cannot be reached.
+    """
     if s.machine:
-        return []
+        is_lost = s.turn != ABSENT and s.link_since and not s.folded
+        return [Deadline(s.link_since + LOST, "link long down")] if is_lost else []
     found = [Deadline(p.at + o.settle, STOOD, p.pid) for p in s.processes.values() if not p.stood]
     if s.turn == ABSENT:
         return found

@@ -137,6 +137,7 @@ team over        | .       | disband   | disband   | disband   | disband   | dis
 proof overdue    | .       | .         | doubt     | doubt     | .         | .         | .          | .
 transcript quiet | .       | .         | hear_end  | .         | .         | .         | .          | .
 process unknown  | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
+link long down   | .       | fold_away | fold_away | fold_away | fold_away | fold_away | fold_away  | fold_away
 """
 
 

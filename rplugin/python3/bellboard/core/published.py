@@ -124,6 +124,7 @@ def _publish_far(s: Session) -> Published:
         "far_ssh": row.get("ssh"),
         "link_why": s.link_why,
         "link_since": s.link_since,
+        "folded": s.folded and not row.get("hidden"),
     }
     return {
         **{k: v for k, v in row.items() if k not in ("pid", "ssh")},

@@ -247,6 +247,7 @@ class Session(Run, omit_defaults=True, gc=False):
     stale: bool = False  # that machine cannot be followed
     link_why: str = ""  # why that machine cannot be followed, while it is stale
     link_since: float = 0.0  # since when
+    folded: bool = False  # that long that it is only counted
 
 
 def nameless(pid: int, started: str) -> str:
@@ -302,9 +303,10 @@ def published_status(s: Session) -> str | None:
 def is_hidden(s: Session) -> bool:
     """Return whether to hide a listed session.
 
-    That is one that nobody sees, and a teammate or an agent's worktree unless it asks.
+    That is one that nobody sees, one whose machine cannot be reached for long, and a teammate or an
+    agent's worktree unless it asks.
     """
-    if s.pid in s.processes and s.processes[s.pid].spare:
+    if s.folded or (s.pid in s.processes and s.processes[s.pid].spare):
         return True
     if status_of(s) == "blocked":
         return False

@@ -18,7 +18,7 @@ from ..system.threads import call_in
 from .full import Full
 from .history import changes
 from .styled import Text
-from .terminal import COLOURS, ENDLESS, console, table, write
+from .terminal import COLOURS, ENDLESS, console, outages, table, write
 
 HINT: Final = "q quit"
 MORE: Final = "j k scroll"
@@ -102,7 +102,7 @@ class Live:
         moments = [
             words.age_changes(p[key], now)
             for p in self._sessions.values()
-            for key in ("since", "quiet_since", "tool_since")
+            for key in ("since", "quiet_since", "tool_since", "link_since")
             if p.get(key)
         ]
         if moments and self._loop is not None:
@@ -113,6 +113,7 @@ class Live:
         """Return the header, the sessions that fit, and the health notes."""
         ordered = sorted((p for p in self._sessions.values() if not p["hidden"]), key=by_urgency)
         body = table(ordered, now, columns, self._icons)
+        body += outages((p for p in self._sessions.values() if p.get("folded")), now, columns)
         if not self._sessions:
             body = self._first_run
         notes = [Text(cut(f" {plain(note)}", columns), "yellow") for note in self._notes]

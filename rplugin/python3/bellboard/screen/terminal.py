@@ -103,8 +103,8 @@ def show_list(
     shown = [p for p in listed if hidden or not p["hidden"]]
     if listed:
         write(out, table(shown, now, out.width, icons))
-        write(out, outages(shown, now, out.width))
-        if unshown := len(listed) - len(shown):
+        write(out, outages(listed, now, out.width))
+        if unshown := len([p for p in listed if p not in shown and not p.get("folded")]):
             write(out, [Text(f" {unshown} hidden: bellboard list --all", "dim")])
     else:
         write(out, map(Text, first_run.splitlines()))
@@ -139,14 +139,21 @@ def table(
     return lines
 
 
-def outages(shown: Iterable[Published], now: float, columns: int) -> list[Text]:
-    """Return a line for each unreachable machine, with the reason."""
-    down = {p["machine"]: p for p in shown if p.get("machine") and p.get("link_since")}
-    texts = (
-        f" {plain(name)} cannot be reached ({words.age(p['link_since'], now)}): "
-        f"{plain(p.get('link_why')) or 'see `bellboard doctor`'}"
-        for name, p in sorted(down.items())
-    )
+def outages(listed: Iterable[Published], now: float, columns: int) -> list[Text]:
+    """Return a line for each unreachable machine, with the reason; it counts what has no row."""
+    down: dict[str, list[Published]] = {}
+    for p in listed:
+        if p.get("machine") and p.get("link_since"):
+            down.setdefault(p["machine"], []).append(p)
+    texts = []
+    for name, there in sorted(down.items()):
+        age = words.age(there[0]["link_since"], now)
+        folded = sum(bool(p.get("folded")) for p in there)
+        what = f"cannot be reached ({age})"
+        if folded:
+            what = f"{words.amount(folded, 'session')}, unreachable for {age}"
+        why = plain(there[0].get("link_why")) or "see `bellboard doctor`"
+        texts.append(f" {plain(name)}{':' * bool(folded)} {what}: {why}")
     return [Text(cut(text, columns), "dim") for text in texts]
 
 

@@ -86,5 +86,6 @@ RULES: Final[dict[str, Rule]] = {
         far.follow,
         far.rejoin,
         far.lose,
+        far.fold_away,
     )
 }

@@ -18,7 +18,7 @@ def follow(s: Session, e: Event, o: Options) -> str | None:
         return "older than what is known"
     s.machine, s.told = e.machine, e.cursor or s.told
     _show(s, e.row)
-    s.stale, s.link_why, s.link_since = False, "", 0.0
+    s.stale, s.link_why, s.link_since, s.folded = False, "", 0.0, False
     return None
 
 
@@ -40,7 +40,13 @@ def rejoin(s: Session, e: Event, o: Options) -> str | None:
     """Its machine can be reached again."""
     if not s.stale:
         return "it was not unreachable"
-    s.stale, s.link_why, s.link_since = False, "", 0.0
+    s.stale, s.link_why, s.link_since, s.folded = False, "", 0.0, False
+    return None
+
+
+def fold_away(s: Session, e: Event, o: Options) -> str | None:
+    """Its machine cannot be reached for an hour: its sessions are one line until it can."""
+    s.folded = True
     return None
 
 
