@@ -178,9 +178,13 @@ NOTHING: Final = {
     "restart": "the status cannot have changed meanwhile",
 }
 NOT_LISTED: Final = "the session is not listed"
-#: Transcript entries about an end, which do not say which of several processes they mean.
+#: Transcript entries about an end, or a request to the model, which do not say which of several
+#: processes they mean.
 ANYBODYS: Final = frozenset(
-    {"said result", "said denial", "said last", "said stop", "said end", "interrupt"}
+    {
+        *("said result", "said denial", "said last", "said stop", "said end", "interrupt"),
+        "said attempt",
+    }
 )
 
 
