@@ -133,6 +133,24 @@ def test_a_request_says_on_which_machine_it_is_asked(nvim: Editors) -> None:
     editor.shows("rm -rf build")
 
 
+def test_a_member_that_may_only_read_is_offered_nothing_that_it_may_not_do(
+    nvim: Editors,
+) -> None:
+    """But why; its machine refuses the rest."""
+    editor = nvim(config={**QUIET, "float": {"enabled": False}})
+    session = far("dev", "blocked", "api", far_pid=4711, detail="make", request="r", kind="x")
+    Host(editor).push(session)
+    looks = {"complete": False, "choices": [], "why": "you may look", "way": "look"}
+    looks["ways"] = [{"name": "look", "words": "read only"}]
+    asked_there = {**command(session, "rm -rf build"), **looks}
+    editor.lua(PLAYED, {"request": {"ok": True, "request": asked_there}})
+    editor.command(f"ClaudeSessions answer {SID}")
+    editor.shows("Cannot be answered here: you may look.")
+    editor.shows("read only")
+    for hint in ("go there", "snooze", "Yes"):
+        editor.hides(hint)
+
+
 def test_the_reason_is_shown_if_a_machine_cannot_be_asked(nvim: Editors) -> None:
     down = {"ok": False, "why": "the link is down: ssh: no route"}
     editor = played(nvim, goto=down, preview=down)

@@ -189,6 +189,7 @@ def test_what_a_file_holds_can_be_left_out(desk: Desk) -> None:
     assert parts_of(desk, contents=False) == [("file", WITHHELD, str(path), "", "", "new\n")]
     shown = desk.request(contents=False)["request"]
     assert not shown.get("choices") and not shown["complete"] and shown["why"] == READS
+    assert shown["way"] == "look"
     digests = {desk.request(contents=c)["request"]["digest"] for c in (True, False)}
     assert 1 == len(digests)
     path.write_text("another\n")

@@ -80,7 +80,8 @@ end
 ---@param width integer
 local function others(rows, request, foot, width)
   local has_diff = #parts.diffs(request) > 0
-  local filled = not foot.is_over and M.fills(request)
+  local may = request.way ~= 'look' -- a member of a fleet that may only read may not do these
+  local filled = may and not foot.is_over and M.fills(request)
   local chunks, used, goes = {}, 0, not foot.is_done
   local function put()
     rows[#rows + 1] = { text = cells.joined(chunks), chunks = chunks }
@@ -90,9 +91,9 @@ local function others(rows, request, foot, width)
     filled and { 'fill', filled } or false,
     has_diff and goes and not foot.is_diff and { 'diff', 'diff' } or false,
     foot.asks and goes and { 'update', 'what it asks now' } or false,
-    goes and { 'go', 'there' } or false,
+    may and goes and { 'go', 'there' } or false,
     foot.failed and { 'failed', 'to ' .. foot.failed } or false,
-    goes and { 'snooze', 'snooze' } or false,
+    may and goes and { 'snooze', 'snooze' } or false,
     foot.skips and goes and { 'skip', 'next' } or false,
     { 'close', foot.is_diff and 'back' or foot.skips and goes and 'quit' or 'close' },
   }) do

@@ -51,6 +51,7 @@ WORDS: Final = {
     "server": "by its server",
     "keys": "by keys in its terminal",
     "go": "there",
+    "look": "read only",
 }
 
 
@@ -109,6 +110,7 @@ class Showing:
             return {"request": _facts(asked.request, given)}
         is_bound = bool(digest or _name(given)) and given.get("shown") is not True
         asked, ways = await self._ways(asked, is_bound)
+        ways = ["look"] if given.get("contents") is False else ways
         shown = _facts(asked.request, given)
         shown["ways"] = [{"name": name, "words": WORDS[name]} for name in ways]
         takes = dialect_of(asked.session.agent).takes() if ways[0] == "keys" else ""

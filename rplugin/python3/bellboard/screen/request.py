@@ -124,6 +124,8 @@ def page(request: Request, who: str, columns: int) -> list[Text]:
         lines += wrapped(more, columns, INDENT, "dim")
     if request.why:
         lines += wrapped(request.why, columns, INDENT, "yellow")
+    if request.why and not request.choices:
+        return lines
     sid = shlex.quote(marked(request.session_id))
     told = f"bellboard answer {sid} CHOICE --digest {shlex.quote(request.digest)}"
     return [*lines, Text(""), Text(told, "dim")]
