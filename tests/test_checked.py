@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from threading import Timer
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from bellboard.core.session import Block, Process
 from bellboard.hosting import aftermath, keyboard, terminals
 from bellboard.hosting.beside import Declined
 from bellboard.hosting.waiting import Waiting
+from bellboard.storage.answers import TAKEN
 from bellboard.storage.store import Store
 from desk import NAME, Desk
 from rig.tmux import Pane, Server
@@ -30,6 +32,27 @@ from test_whole import BASH
 pytestmark = pytest.mark.files
 
 STRANGER = 54321
+
+
+@pytest.mark.parametrize("how", ["late", "full", "outdated"])
+def test_what_cannot_be_logged_reaches_no_hook(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Else the history would lack an answer that counted; the terminal still takes one."""
+    hook = desk.waits()
+    digest = desk.request()["request"]["digest"]
+    error = {"full": OSError(28, "No space left on device"), "outdated": ValueError("too old")}
+
+    def report(line: Mapping[str, Any]) -> str:
+        if how in error:
+            raise error[how]
+        return "the disk is full"
+
+    monkeypatch.setattr(desk, "report", report)
+    why = desk.answer(digest=digest)["why"]
+    assert re.fullmatch(f"an answer to a hook must be logged first: .+{THERE}", why)
+    assert hook.said == []
+    assert sorted(path.name for path in desk.folder.iterdir()) == [NAME, "1.1", f"1.1{TAKEN}"]
 
 
 @needs_root

@@ -15,6 +15,7 @@ from bellboard.cli.popup import EVERY, Flow
 from bellboard.cli.runner import Runner
 from bellboard.hosting import terminals
 from bellboard.screen.prompt import SOON
+from bellboard.storage.answers import TAKEN
 from bellboard.storage.header import MAGIC
 from bellboard.storage.spool import Spool
 from bellboard.system.processes import started_of
@@ -31,12 +32,10 @@ SUBAGENT = {"agent_id": "a1", "agent_type": "Explore"}
 DRAWN = {"notification_type": "permission_prompt", "message": "Claude needs your permission"}
 
 
-def hook(
-    spool: Spool, pid: int, event: str, session: str, pipe: str = "", **fields: object
-) -> None:
+def hook(spool: Spool, pid: int, event: str, session: str, pipe: str = "", **fields: object) -> str:
     head = f"agent=claude\0event={event}\0pid={pid}\0pipe={pipe}\0\0"
     payload = {"session_id": session, "hook_event_name": event, "cwd": "/srv", **fields}
-    put_raw(spool, MAGIC + head.encode() + json.dumps(payload).encode())
+    return put_raw(spool, MAGIC + head.encode() + json.dumps(payload).encode())
 
 
 def here(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,12 +48,13 @@ def lives(pid: int) -> dict[str, object]:
     return {"process": {"pid": pid, "alive": True, "started": started_of(pid)}}
 
 
-def permission(spool: Spool, pid: int, session: str = "one", pipe: str = "") -> None:
-    """Have a session ask for one, in a dialog."""
+def permission(spool: Spool, pid: int, session: str = "one", pipe: str = "") -> str:
+    """Have a session ask for one, in a dialog; return the name of the event."""
     hook(spool, pid, "UserPromptSubmit", session, prompt="go")
-    hook(spool, pid, "PermissionRequest", session, pipe, **ASKS)
+    name = hook(spool, pid, "PermissionRequest", session, pipe, **ASKS)
     hook(spool, pid, "Notification", session, **DRAWN)
     spool.write({"t": time.time(), **lives(pid)})
+    return name
 
 
 def test_a_request_is_answered_in_the_session_that_has_it_now(
@@ -95,7 +95,8 @@ def test_what_it_has_answered_is_not_shown_again(
     pipe = spool.home / "answers" / "1.1"
     os.mkfifo(pipe, 0o600)
     file = os.fdopen(os.open(pipe, os.O_RDWR), encoding="utf-8")
-    permission(spool, pid, pipe=pipe.name)
+    name = permission(spool, pid, pipe=pipe.name)
+    (spool.home / "answers" / f"1.1{TAKEN}").write_text(f"{name}\n")
 
     def agent() -> None:
         with file:
