@@ -126,6 +126,24 @@ def house() -> list[dict[str, Any]]:
     ]
 
 
+def clone() -> list[dict[str, Any]]:
+    """Return six sessions in one clone, and one of another repository with a long branch."""
+    asks = {"kind": "permission", "tool": "Bash", "detail": "rm -rf build && make all"}
+    build = {"tool": "Bash", "detail": "cargo test --workspace -- --nocapture rate_limits"}
+    shop = [
+        session("blocked", "s1", title="add rate limits to the endpoints", **asks),
+        session("completed", "s2", title="tidy the prompt", last_message="Removed 214 rules"),
+        session("working", "s3", title="fix the flaky login test", tool="Edit", detail="login.py"),
+        session("working", "s4", title="write section 4 of the paper", **build),
+        session("working", "s5", title="fix the tests", tool="Read", detail="a.py"),
+        session("working", "s6", title="fix the tests", tool="Read", detail="b.py"),
+    ]
+    here = {"project": "shop", "repository": "acme/shop", "branch": "main"}
+    branch = "feature/JIRA-1234-rework-the-whole-limiter"
+    api = session("working", "s7", ago=20, project="api", repository="acme/api", branch=branch)
+    return [*({**one, **here, "ago": 130 + n} for n, one in enumerate(shop)), {**api, **build}]
+
+
 def far(machine: str, status: str, project: str, **more: Any) -> dict[str, Any]:
     """Return a session of another machine; `down`: for so long that cannot be followed."""
     known = {"machine": machine, "project": project, "terminal": "tmux", "agent": "claude"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rig.fixtures import Editors, Screens
-from sample import QUIET, Host, activity, blocked, house, session
+from sample import QUIET, Host, activity, blocked, clone, house, session
 
 pytestmark = pytest.mark.screen
 
@@ -91,6 +91,17 @@ def test_the_board_says_what_is_quiet_and_since_when(
     assert "quiet 32m" in editor.lua("return require('bellboard').statusline({ sessions = true })")
     editor.command("ClaudeSessions pick")
     editor.shows("quiet 32m  working")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_the_board_tells_sessions_of_one_clone_apart(
+    nvim: Editors, screen: Screens, version: str, columns: int
+) -> None:
+    """By what they work on; one long branch takes no room from the others."""
+    editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=16)
+    Host(editor).push(*clone())
+    editor.command("execute 'ClaudeSessions board' | only")
+    screen.matches(editor, f"board-clone-{columns}")
 
 
 COLUMNS = "vim.o.statuscolumn, vim.o.colorcolumn, vim.o.cursorcolumn = '%s%=%l │ ', '20', true"

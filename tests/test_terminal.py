@@ -18,7 +18,7 @@ from bellboard.screen import history, terminal
 from bellboard.screen.styled import Text
 from bellboard.storage.history import Logged
 from examples import examples
-from sample import activity, dated, house
+from sample import activity, clone, dated, house
 
 NOW = 1_800_000_000.0
 SCREENS = Path(__file__).parent / "screens"
@@ -111,6 +111,19 @@ def test_the_table_says_what_is_quiet_and_since_when(
     """And which tool has run for how long; what tries again, and a limit, are in its words."""
     picture = SCREENS / f"cli-activity-{columns}.txt"
     shown = "\n".join(lines_of([dated(p, NOW) for p in activity()], columns)) + "\n"
+    if request.config.getoption("--update-screens"):
+        picture.write_text(shown)
+    assert shown == picture.read_text()
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_the_table_tells_sessions_of_one_clone_apart(
+    columns: int, request: pytest.FixtureRequest
+) -> None:
+    """By what they work on; one long branch takes no room from the others."""
+    picture = SCREENS / f"cli-clone-{columns}.txt"
+    shown = "\n".join(lines_of([dated(p, NOW) for p in clone()], columns)) + "\n"
     if request.config.getoption("--update-screens"):
         picture.write_text(shown)
     assert shown == picture.read_text()

@@ -10,6 +10,7 @@ local M = {}
 --- Narrower windows have no column for titles, or for places.
 local TITLES, PLACES = 90, 70
 local WHERE = 20 -- most cells of a column of places, and of the width a fifth
+local MUCH = 8 -- blank cells in a column that are for a text that would be cut
 local WORD = 9 -- minimum width of what a session does, in one word, beside a column of titles
 
 ---@class bellboard.Columns widths in cells; 0: no such column
@@ -18,14 +19,14 @@ local WORD = 9 -- minimum width of what a session does, in one word, beside a co
 ---@field title integer
 ---@field place integer
 ---@field places table<bellboard.Session, string>
+---@field names table<bellboard.Session, string> what distinguishes it from others of its repository
+---@field titles table<bellboard.Session, string> for the column of titles, unless it is the name
 ---@field key string the same for the same widths
 
 ---@class bellboard.Texts
 ---@field repository string after its machine, if that is another one
 ---@field project string the short name of the repository, after its machine
 ---@field machine string `dev:` of a session on another machine
----@field branch string what distinguishes it from others of its repository
----@field title string
 ---@field doing string
 
 ---@class bellboard.Measured texts of a session, and their widths
@@ -50,9 +51,6 @@ local function measured(session, wide)
       repository = wide and machine .. words.repository or words.project,
       project = words.project,
       machine = machine,
-      -- Without titles, the name that the user gave stands for the branch.
-      branch = not wide and session.name and words.title or words.branch,
-      title = wide and words.title or '',
       doing = words.text ~= '' and doing .. ' ' .. words.text or words.word,
     }
     known = { wide = wide, texts = texts, widths = vim.tbl_map(cells.width, texts) }
@@ -61,66 +59,181 @@ local function measured(session, wide)
   return known
 end
 
---- The widths for some sections. If they do not fit, the title is cut first, then what a session
---- does, then the name: its repository first, its branch last.
+--- Count the sessions in each repository, and those with the same text in it.
+---@param some bellboard.Section[]
+---@param text fun(session: bellboard.Session): string
+---@return fun(session: bellboard.Session): integer alike
+---@return fun(session: bellboard.Session): integer all
+local function counted(some, text)
+  local counts = {}
+  local function key(session)
+    return session.words.machine .. '\0' .. session.words.repository
+  end
+  local function add(of)
+    counts[of] = (counts[of] or 0) + 1
+  end
+  for _, section in ipairs(some) do
+    for _, session in ipairs(section.sessions) do
+      add(key(session))
+      add(key(session) .. '\0' .. text(session))
+    end
+  end
+  return function(session)
+    return counts[key(session) .. '\0' .. text(session)]
+  end, function(session)
+    return counts[key(session)]
+  end
+end
+
+--- What distinguishes each session from others of its repository that are listed: its branch, or
+--- its title if others have the same branch; the start of its id if nothing else does.
+---@param some bellboard.Section[]
+---@param wide boolean whether there is a column for titles
+---@param places table<bellboard.Session, string>
+---@return table<bellboard.Session, string> names
+---@return table<bellboard.Session, string> titles
+local function names_of(some, wide, places)
+  local names, titles = {}, {}
+  local alike, all = counted(some, function(session)
+    return session.words.branch
+  end)
+  for _, section in ipairs(some) do
+    for _, session in ipairs(section.sessions) do
+      local words, name = session.words, session.words.branch
+      -- Without titles, the name that the user gave stands for the branch.
+      local is_titled = not wide and (session.name or alike(session) > 1)
+      local is_needless = wide and alike(session) == all(session) and all(session) > 1
+      local title = wide and words.title or ''
+      if words.title ~= '' and (is_titled or is_needless) then
+        name, title = words.title, ''
+      end
+      names[session], titles[session] = name, title
+    end
+  end
+  alike = counted(some, function(session)
+    return table.concat({ names[session], titles[session], places[session] or '' }, '\0')
+  end)
+  local same = {}
+  for session in pairs(names) do
+    same[session] = alike(session) > 1
+  end
+  for session in pairs(names) do
+    if same[session] then
+      local id = cells.safe(session.session_id:match('[^/]*$')):sub(1, 4)
+      names[session] = vim.trim(id .. ' ' .. names[session])
+    end
+  end
+  return names, titles
+end
+
+--- The width of a column that cuts least; of several, the widest: then all start below each other.
+--- A text that is longer than its column gets what its own line leaves blank.
+---@param texts integer[] widths of what is in the column
+---@param rests integer[] widths of what follows it
+---@param room integer for both
+---@param part number of the room, at most
+---@param weight integer how much worse it is to cut the text than what follows it
+---@return integer
+local function best(texts, rests, room, part, weight)
+  local most = math.min(math.max(0, unpack(texts)), math.max(math.floor(room * part), 0))
+  local width, least = most, math.huge
+  for tried = most, math.min(most, 8), -1 do
+    local cost = 0
+    for nth, text in ipairs(texts) do
+      local over = text + rests[nth] - room
+      cost = cost + math.max(0, tried + rests[nth] - room)
+      cost = cost + weight * math.max(0, math.min(text - tried, over))
+    end
+    if cost < least then
+      width, least = tried, cost
+    end
+  end
+  return width
+end
+
+--- The width of the name of a session, whole.
+---@param session bellboard.Session
+---@param columns bellboard.Columns
+---@param mixed boolean
+---@return integer
+local function name_width(session, columns, mixed)
+  local widths = measured(session, columns.width >= TITLES).widths
+  local before = mixed and widths.repository + 1 or widths.machine
+  return before + cells.width(columns.names[session])
+end
+
+--- The widths for some sections.
 ---@param some bellboard.Section[]
 ---@param width integer
 ---@return bellboard.Columns
 M.measure = function(some, width)
-  local most, where, places = { name = 0, title = 0, doing = 0 }, 0, {}
-  local machine = 0
-  for _, section in ipairs(some) do
+  local wide = width >= TITLES
+  ---@type bellboard.Columns
+  local columns = { width = width, name = 0, title = 0, place = 0, places = {} }
+  local where = 0
+  for _, section in ipairs(width >= PLACES and some or {}) do
     for _, session in ipairs(section.sessions) do
-      local widths = measured(session, width >= TITLES).widths
-      local name = widths.branch + (section.mixed and widths.repository + 1 or widths.machine)
-      most.name, machine = math.max(most.name, name), math.max(machine, widths.machine)
-      most.title = math.max(most.title, widths.title)
-      most.doing = math.max(most.doing, widths.doing)
-      if width >= PLACES then
-        places[session] = place.of(session)
-        where = math.max(where, cells.width(places[session]))
-      end
+      columns.places[session] = place.of(session)
+      where = math.max(where, cells.width(columns.places[session]))
     end
   end
-  where = math.min(where, WHERE, math.floor(width / 5))
-  local room = width - where - 15 -- icon, age, and the spaces between columns
-  local over = most.name + most.title + most.doing - room
-  local function shrink(name, least)
-    local less = math.max(0, math.min(over, most[name] - least))
-    most[name], over = most[name] - less, over - less
+  columns.names, columns.titles = names_of(some, wide, columns.places)
+  columns.place = math.min(where, WHERE, math.floor(width / 5))
+  local names, titles, doings, rests = {}, {}, {}, {}
+  for _, section in ipairs(some) do
+    for _, session in ipairs(section.sessions) do
+      local widths = measured(session, wide).widths
+      names[#names + 1] = name_width(session, columns, section.mixed)
+      titles[#titles + 1] = cells.width(columns.titles[session])
+      doings[#doings + 1] = widths.doing
+      rests[#rests + 1] = math.min(titles[#titles], 20) + widths.doing
+    end
   end
-  shrink('title', math.max(12, math.floor(room / 5)))
-  shrink('doing', math.floor(room * 0.45))
-  shrink('title', 12)
-  shrink('name', 12 + machine)
-  return {
-    width = width,
-    name = most.name,
-    title = most.title,
-    place = where,
-    places = places,
-    key = ('%d %d %d %d'):format(width, most.name, most.title, where),
-  }
+  local room = width - columns.place - 15 -- icon, age, and the spaces between columns
+  columns.name = best(names, rests, room, wide and 0.4 or 0.55, 6)
+  room = room - columns.name
+  columns.title = best(titles, doings, room, 0.5, 2)
+  columns.key = ('%d %d %d %d'):format(width, columns.name, columns.title, columns.place)
+  return columns
 end
 
 --- The name of a session, in its column.
 ---@param texts bellboard.Texts
+---@param called string what distinguishes it
 ---@param room integer
 ---@param mixed boolean with its repository
 ---@return bellboard.Chunk[]
-local function name(texts, room, mixed)
+local function name(texts, called, room, mixed)
   local repository = texts.machine
   if mixed and texts.repository ~= '' then
     local least = math.min(8 + cells.width(texts.machine), cells.width(texts.repository))
-    local most = math.max(least, room - cells.width(texts.branch) - 1)
+    local most = math.max(least, room - cells.width(called) - 1)
     local fits = cells.width(texts.repository) <= most
     repository = cells.cut(fits and texts.repository or texts.project, most) .. ' '
   end
-  local branch = cells.fit(texts.branch, math.max(0, room - cells.width(repository)))
+  local rest = cells.fit(called, math.max(0, room - cells.width(repository)))
   return {
     { repository, 'BellboardRepository' },
-    { room > 0 and branch .. '  ' or '', 'BellboardProject' },
+    { room > 0 and rest .. '  ' or '', 'BellboardProject' },
   }
+end
+
+local TEXTS = { 'title', 'doing', 'name' }
+
+--- Give what would stay blank in a line to a text that would be cut: what is right of the texts,
+--- and much blank space in a column, although what follows it then starts further left.
+---@param room table<string, integer> cells of each text; changed
+---@param needs table<string, integer> widths of the texts
+local function share(room, needs)
+  for _, from in ipairs({ 'doing', 'name', 'title' }) do
+    local spare = room[from] - needs[from]
+    for _, to in ipairs(spare >= (from == 'doing' and 1 or MUCH) and TEXTS or {}) do
+      local more = room[to] > 0 and math.min(spare, needs[to] - room[to]) or 0
+      if more > 0 then
+        room[to], room[from], spare = room[to] + more, room[from] - more, spare - more
+      end
+    end
+  end
 end
 
 --- What else the line shows, in the order of importance, until a part of the width is used.
@@ -162,18 +275,30 @@ M.chunks = function(session, columns, mixed, marked)
     { marked and '>' or ' ', marked and 'BellboardMarked' or nil },
     { icon .. (' '):rep(math.max(1, 2 - cells.width(icon))), style.group(session) },
   }
-  vim.list_extend(head, name(texts, columns.name, mixed))
-  local title = columns.title > 0 and cells.fit(texts.title, columns.title) .. '  ' or ''
-  head[#head + 1] = { title, 'BellboardDim' }
   local at = ' ' .. cells.fit(age.of(session.since), 4, true)
   if columns.place > 0 then
     at = at .. '  ' .. cells.fit(columns.places[session], columns.place)
   end
-  local room = width - 1 - cells.width(at) - cells.sum(head)
-  local doing = measured(session, width >= TITLES).widths.doing
-  local tail = notes(session, math.max(math.floor(room / 2), room - doing))
-  room = math.max(room - cells.sum(tail), 8)
-  head[#head + 1] = { cells.fit(texts.doing, room), 'BellboardDetail' }
+  local widths = measured(session, width >= TITLES).widths
+  local room = { name = columns.name, title = columns.title }
+  local gaps = (room.name > 0 and 2 or 0) + (room.title > 0 and 2 or 0)
+  local left = width - 1 - cells.width(at) - cells.sum(head) - room.name - room.title - gaps
+  local tail = notes(session, math.max(math.floor(left / 2), left - widths.doing))
+  room.doing = math.max(left - cells.sum(tail), 8)
+  share(room, {
+    name = name_width(session, columns, mixed),
+    title = cells.width(columns.titles[session]),
+    doing = widths.doing,
+  })
+  vim.list_extend(head, name(texts, columns.names[session], room.name, mixed))
+  local title = cells.fit(columns.titles[session], room.title)
+  if columns.title > 0 and room.title > 0 then
+    title = title .. '  '
+  elseif columns.title > 0 then
+    room.doing = room.doing + 2 -- all of the column was blank
+  end
+  head[#head + 1] = { title, 'BellboardDim' }
+  head[#head + 1] = { cells.fit(texts.doing, room.doing), 'BellboardDetail' }
   vim.list_extend(head, tail)
   head[#head + 1] = { at, 'BellboardDim' }
   return session.link_since and style.faded(head) or head

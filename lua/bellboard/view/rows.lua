@@ -54,6 +54,7 @@ local function lines_of(known, session, widths, mixed, choice)
     age.outdated(session),
     age.quiet(session),
     widths.places[session] or '',
+    widths.names[session],
     style.group(session),
     widths.key,
     mixed and 'mixed' or '',
@@ -224,7 +225,12 @@ M.compose = function(width, choice, held)
   if #listed == 0 and #all > 0 then
     lines[#lines + 1] = line({ { ' No session matches.', 'BellboardDetail' } })
   end
-  local widths = columns.measure(found, width)
+  local widths = columns.measure(
+    vim.tbl_filter(function(section)
+      return not choice.folded[section.key]
+    end, found),
+    width
+  )
   for _, section in ipairs(found) do
     local folded = choice.folded[section.key] or false
     if section.title then

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -42,6 +43,7 @@ WIDE: Final = 90  # columns from which there is room for the title
 MIDDLE: Final = 70  # columns from which there is room for the place
 NARROW: Final = 30  # fewest columns in which a reason can be read
 USUAL: Final = 80
+MUCH: Final = 8  # blank columns that are for a text that would be cut
 ENDLESS: Final = 10_000  # width if the output is not a terminal: grep needs whole lines
 WIDEST: Final = {"name": 32, "title": 30, "word": 12, "progress": 30, "where": 20}
 #: Columns to shorten if the line is too long, and their new widths, in this order.
@@ -162,7 +164,10 @@ def rows(
 ) -> list[Text]:
     """Return one line for each of these sessions."""
     mixed = len({p.get("agent") for p in shown}) > 1
-    cells = [{**_row(p, now, columns, mixed), "icon": words.icon(p, icons)} for p in shown]
+    cells = [
+        {**_row(p, name, now, columns, mixed), "icon": words.icon(p, icons)}
+        for p, name in zip(shown, _names(shown, columns >= WIDE), strict=True)
+    ]
     space = max((width(row["icon"]) for row in cells), default=1)
     widths = _fit(cells, columns - space + 1)
     lines = []
@@ -171,7 +176,7 @@ def rows(
         is_dim = p.get("link_since") or words.is_quiet(p)
         colour = "dim" if is_dim else COLOURS[p["status"]]
         line.append(row["icon"] + " " * (space - width(row["icon"])), colour)
-        for column, room in widths.items():
+        for column, room in _shared(widths, row).items():
             text = cut(row[column], room)
             fill = " " * (room - width(text))
             plainly = column in ("name", "word", "text") and not p.get("link_since")
@@ -182,7 +187,48 @@ def rows(
     return lines
 
 
-def _row(p: Published, now: float, columns: int, mixed: bool) -> dict[str, str]:
+def _names(shown: Sequence[Published], wide: bool) -> list[str]:
+    """Return what distinguishes each of these within its repository; as the board does.
+
+    Its branch, or its title if others have the same branch; the start of its id if nothing else
+    does.  `wide`: the titles are beside it.
+    """
+    here = [(words.machine(p), words.repository(p)) for p in shown]
+    all_, alike = Counter(here), Counter(zip(here, map(words.branch, shown), strict=True))
+    found = []
+    for p, where in zip(shown, here, strict=True):
+        name, own = words.branch(p), words.title(p)
+        same = alike[where, name]
+        needless = 1 < same == all_[where] if wide else bool(p.get("name")) or same > 1
+        found.append(("" if wide else own) if own and needless else name)
+    told = [
+        (where, name, words.title(p) if wide else "", words.place(p))
+        for p, where, name in zip(shown, here, found, strict=True)
+    ]
+    times = Counter(told)
+    ids = (plain(p["session_id"]).rpartition("/")[2][:4] for p in shown)
+    return [
+        f"{own} {name}".strip() if times[key] > 1 else name
+        for own, name, key in zip(ids, found, told, strict=True)
+    ]
+
+
+def _shared(widths: dict[str, int], row: dict[str, str]) -> dict[str, int]:
+    """Return the widths in a line, where what would stay blank is for a text that would be cut."""
+    own, needs = dict(widths), {column: width(row[column]) for column in widths}
+    texts = [column for column in ("title", "text", "name") if column in own]
+    for source in ("text", "name", "title"):
+        spare = own.get(source, 0) - needs.get(source, 0)
+        for column in texts if spare >= (1 if source == "text" else MUCH) else ():
+            more = min(spare, needs[column] - own[column])
+            if more > 0:
+                own[column] += more
+                own[source] -= more
+                spare -= more
+    return own
+
+
+def _row(p: Published, name: str, now: float, columns: int, mixed: bool) -> dict[str, str]:
     """Return the text of each column; `mixed`: there are several kinds of agents."""
     word, text = words.doing(p)
     label = plain(p.get("label"))
@@ -195,7 +241,7 @@ def _row(p: Published, now: float, columns: int, mixed: bool) -> dict[str, str]:
     still = words.quiet(p, now)
     marks = (f"[{label}]" if label else "", agent, old, still, words.notes(p), snoozed)
     return {
-        "name": f"{where} {words.branch(p)}".strip(),
+        "name": f"{where} {name}".strip(),
         "title": words.title(p) if wide else "",
         "word": word if wide else "",
         "text": text if wide else f"{word} {text}".strip(),
@@ -218,7 +264,11 @@ def _fit(rows: list[dict[str, str]], columns: int) -> dict[str, int]:
     def over() -> int:
         return 2 + sum(w + 2 for w in widths.values()) - columns
 
-    for column, least in LEAST:
+    usual = sorted(width(row["name"]) for row in rows)[len(rows) * 3 // 4] if rows else 0
+    for column, least in (
+        ("name", max(usual + MUCH, 12)),
+        *LEAST,
+    ):  # the others may take what is blank
         if over() > 0 and column in widths:
             widths[column] = max(min(least, widths[column]), widths[column] - over())
     if over() > 0:
