@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from ..core.feed import MOST
 from .far import Said
 from .followed import Followed
 from .stored import Item, item_of, listed, read, server_time
@@ -69,7 +70,10 @@ class Reader:
 
         async def one(machine: str) -> None:
             async with some:
-                await read(wire, s.rows, await listed(wire, s.rows, s.rows_of(machine)), take)
+                found = await listed(wire, s.rows, s.rows_of(machine))
+                beat = s.row(Key(machine))
+                rows = [subject for subject in found if subject != beat][:MOST]
+                await read(wire, s.rows, [beat, *rows], take)
 
         some = asyncio.Semaphore(ASKED)
         await asyncio.gather(*map(one, machines))

@@ -28,7 +28,9 @@ CLOSING: Final = 1.0  # seconds to close a connection
 LOOK: Final = 1.0  # seconds between two checks whether it is closed
 BEAT: Final = 5  # seconds between two pings; the second that is missed ends the connection
 PENDING: Final = 1 << 20  # bytes waiting to be sent
-LARGEST: Final = 4 << 20  # bytes of a message that is not complete yet; a server allows 1 MB
+WAITING: Final = 32 << 20  # bytes of messages that wait for us
+#: Bytes of a message that is not complete yet: a list of 100,000 rows; members may send 128 kB.
+LARGEST: Final = 16 << 20
 WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
 NO_STREAM: Final = 10059
 NOBODY: Final = 503  # nobody listens to that subject
@@ -157,7 +159,9 @@ class Wire:
     ) -> Any:
         """Call `take` with each message; `most`: how many may wait."""
         try:
-            return await self._client.subscribe(subject, cb=take, pending_msgs_limit=most)
+            return await self._client.subscribe(
+                subject, cb=take, pending_msgs_limit=most, pending_bytes_limit=WAITING
+            )
         except Exception as e:
             raise Down(reason(e, self._joined)) from None
 
