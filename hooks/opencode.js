@@ -1,7 +1,7 @@
 import fs from "node:fs"
 import net from "node:net"
 
-const LIMIT = 1 << 17 // bytes of an answer
+const LIMIT = 1 << 12 // bytes of what is said
 const LINGER = 3000 // milliseconds in which late answers are refused as late
 const REPORTED =
   /^(session\.(created|deleted|status|idle|error|compacted)|permission\.(asked|replied)|question\.(asked|replied|rejected))$/
@@ -25,6 +25,22 @@ const post = async (id, reply) => {
   })
   return { status: sent.response?.status ?? 0 }
 }
+// Anything of ours that sees the socket may connect to it, even where it is mounted read-only, as in a
+// sandbox. So an answer is in a file that a host wrote, and is for exactly what was asked.
+const written = (id) => {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants
+  const file = fs.openSync(`${socket()}.reply`, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  try {
+    const found = fs.fstatSync(file)
+    if (!found.isFile() || found.uid !== process.getuid()) throw new Error("not ours")
+    const { request, asked, reply } = JSON.parse(fs.readFileSync(file, "utf8"))
+    if (request !== id || JSON.stringify(asked.properties) !== pending[id]?.asked)
+      throw new Error("for another request")
+    return reply
+  } finally {
+    fs.closeSync(file)
+  }
+}
 const serve = (connection) => {
   let text = ""
   connection.setTimeout(3000, () => connection.destroy())
@@ -37,12 +53,15 @@ const serve = (connection) => {
     connection.pause()
     let said = { status: 400 }
     try {
-      const { request, reply } = JSON.parse(text.slice(0, text.indexOf("\n")))
-      said = await post(String(request), reply)
+      const told = JSON.parse(text.slice(0, text.indexOf("\n")))
+      const id = String(told.request)
+      if (told.reply) said = { status: 501 } // of an older host
+      else said = { ...(await post(id, told.written && pending[id] && written(id))), written: true }
     } catch (_) {}
     connection.end(JSON.stringify(said) + "\n")
   })
 }
+const socket = () => `${state}/opencode/${process.pid}`
 const isOurs = (found) => found.isDirectory() && found.uid === process.getuid()
 const listen = () => {
   clearTimeout(leaving)
@@ -52,7 +71,7 @@ const listen = () => {
   if (!fs.existsSync(folder)) fs.mkdirSync(folder, { mode: 0o700 })
   const found = fs.lstatSync(folder)
   if (!isOurs(found) || found.mode & 0o077) return
-  const path = `${folder}/${process.pid}`
+  const path = socket()
   fs.rmSync(path, { force: true }) // of a dead process that had this id
   server = net.createServer(serve)
   server.on("error", () => (server = undefined))
@@ -112,7 +131,7 @@ export const Bellboard = async ({ client, directory }) => {
     const id = properties.requestID ?? properties.id
     const parent = type === "session.created" && properties.info?.parentID
     if (parent) parents[properties.sessionID ?? properties.info.id] = parents[parent] ?? parent
-    if (ASKS[type]) pending[id] = { kind: ASKS[type], client }
+    if (ASKS[type]) pending[id] = { kind: ASKS[type], client, asked: JSON.stringify(properties) }
     else if (ENDS.test(type)) forget([id], LINGER)
     const said = (type === "message.updated" && properties.info) || {}
     if (said.role === "assistant" && said.time?.completed)

@@ -19,7 +19,7 @@ from bellboard.storage.item import Item
 from bellboard.storage.pipes import COUNTS
 from bellboard.storage.spool import Spool
 from rig import tools
-from rig.mounts import unshared
+from rig.mounts import sandboxed
 from rig.waiting import eventually, rest
 from waiting_hook import Hook
 
@@ -158,19 +158,6 @@ done
 mkdir -p spool/new/x && echo made
 [ ! "$5" ] || kill "$5" && echo killed
 """
-
-
-def sandboxed(kind: str, home: Path) -> list[str]:
-    """Return what runs a command in a sandbox that can change nothing in the home."""
-    if kind == "bwrap":
-        own = ("--unshare-pid", "--unshare-user", "--proc", "/proc")
-        made = [str(tools.executable("bwrap")), "--ro-bind", "/", "/", *own]
-        tried = subprocess.run([*made, "true"], capture_output=True, text=True)
-        if tried.returncode != 0:
-            pytest.skip(f"this needs bubblewrap: {tried.stderr.strip()}")
-        return made
-    bound = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
-    return [*unshared("--mount", "--pid", "--fork"), "sh", "-c", bound, str(home)]
 
 
 @pytest.mark.parametrize("kind", ["bwrap", "unshare"])

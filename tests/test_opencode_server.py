@@ -26,6 +26,7 @@ from desk import NAME, Desk
 from rig import node
 from rig.cache import CHECKOUT
 from rig.home import Home
+from rig.mounts import sandboxed
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -199,6 +200,45 @@ def test_the_plugin_takes_an_answer_to_what_is_asked(started: Any) -> None:
     replied = {"requestID": "per_1", "sessionID": SESSION, "reply": "reject"}
     opencode.hears({"type": "permission.replied", "properties": replied})
     assert refused(asked) == "it has already been answered"
+
+
+TELLS = """
+import json, socket, sys
+with socket.socket(socket.AF_UNIX) as plugin:
+    plugin.connect(sys.argv[1])
+    plugin.sendall(sys.argv[2].encode() + b"\\n")
+    print(json.loads(plugin.makefile().readline())["status"])
+"""
+
+
+@pytest.mark.parametrize("said", ['"reply":{"reply":"once"}', '"written":true', '"other":1'])
+def test_nothing_in_a_sandbox_answers_for_its_opencode(started: Any, home: Home, said: str) -> None:
+    """With the home mounted read-only, where a socket takes connections all the same."""
+    opencode = started()
+    opencode.hears(PERMISSION)
+    asked = opencode.about(PERMISSION)
+    found(asked)
+    place = f"{home.bellboard}/opencode/{opencode.process.pid}"
+    told = [sys.executable, "-c", TELLS, place, f'{{"request":"per_1",{said}}}']
+    command = [*sandboxed("bwrap", home.bellboard), *told]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout in ("501\n", "400\n", "200\n"), done.stderr
+    OPENCODE.answer(asked, b'{"reply":"reject"}')
+    assert opencode.told()["body"] == {"reply": "reject"}  # the first that it was told
+
+
+def test_an_answer_to_something_else_under_its_id_is_refused(started: Any, home: Home) -> None:
+    """An event that was forged names the id of a true one: another command was shown."""
+    opencode = started()
+    opencode.hears(PERMISSION)
+    found(opencode.about(PERMISSION))
+    shown = {**PERMISSION["properties"], "patterns": ["ls"]}  # type: ignore
+    for forged in ({**PERMISSION, "properties": shown}, {"properties": {"id": "per_1"}}):
+        why = refused(opencode.about({**PERMISSION, **forged}))
+        assert why in ("OpenCode refused it with status 400", "its request is not known exactly")
+    assert [path.suffix for path in (home.bellboard / "opencode").iterdir()] == [""]
+    OPENCODE.answer(opencode.about(PERMISSION), b'{"reply":"reject"}')
+    assert opencode.told()["body"] == {"reply": "reject"}
 
 
 def test_questions_reach_the_plugin(started: Any) -> None:

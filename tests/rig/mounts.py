@@ -49,3 +49,16 @@ def unshared(*which: str) -> list[str]:
     if tried.returncode != 0:
         pytest.skip(f"this needs a namespace of its own: {tried.stderr.strip()}")
     return command
+
+
+def sandboxed(kind: str, home: Path) -> list[str]:
+    """Return what runs a command in a sandbox that can change nothing in the home."""
+    if kind == "bwrap":
+        own = ("--unshare-pid", "--unshare-user", "--proc", "/proc")
+        made = [str(tools.executable("bwrap")), "--ro-bind", "/", "/", *own]
+        tried = subprocess.run([*made, "true"], capture_output=True, text=True)
+        if tried.returncode != 0:
+            pytest.skip(f"this needs bubblewrap: {tried.stderr.strip()}")
+        return made
+    bound = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    return [*unshared("--mount", "--pid", "--fork"), "sh", "-c", bound, str(home)]

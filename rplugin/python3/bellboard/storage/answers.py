@@ -22,6 +22,7 @@ CLAIM: Final = ".answer"
 TAKEN: Final = ".taken"
 REPLY: Final = ".reply"
 
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -32,6 +33,22 @@ class Unusable(OSError):
 def is_ours(status: os.stat_result) -> bool:
     """Return whether a file belongs to us."""
     return status.st_uid == os.geteuid()
+
+
+def write(folder: str, name: str, data: bytes) -> None:
+    """Write a file in a folder of ours, instead of any that has this name."""
+    with opened(folder) as inside:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=inside)
+        fd = os.open(name, _CREATE, 0o600, dir_fd=inside)
+        try:
+            while data:
+                data = data[os.write(fd, data) :]
+        except OSError:
+            os.unlink(name, dir_fd=inside)
+            raise
+        finally:
+            os.close(fd)
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ import stat
 import time
 from typing import Final
 
-from .answers import REPLY, TAKEN, is_ours, opened
+from .answers import REPLY, TAKEN, is_ours, write
 from .contents import is_pipe
 from .ground import listing
 from .item import OPEN
@@ -34,7 +34,6 @@ from .item import OPEN
 WAKE: Final = b"\n"
 COUNTS: Final = 10.0  # seconds; the host that wrote an older reply has died before it took it back
 LARGEST: Final = 256  # bytes of a mark
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _BOTH: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -90,19 +89,7 @@ class Pipes:
         data = _reply(event, asks, line)
         if self.owner(name) != event or not self.is_read(name):
             return False
-        path = f"{name}{REPLY}"
-        with opened(self._folder) as folder:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path, dir_fd=folder)
-            fd = os.open(path, _CREATE, 0o600, dir_fd=folder)
-            try:
-                while data:
-                    data = data[os.write(fd, data) :]
-            except OSError:
-                os.unlink(path, dir_fd=folder)
-                raise
-            finally:
-                os.close(fd)
+        write(self._folder, f"{name}{REPLY}", data)
         return self._wake(name)
 
     def take_back(self, name: str, event: str, asks: bytes, line: bytes) -> None:

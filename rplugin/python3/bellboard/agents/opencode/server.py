@@ -1,20 +1,23 @@
 """OpenCode: find a request that waits there, and answer it.
 
 Our plugin runs in OpenCode's own process, and listens on a socket in the state folder while
-something is asked.  Without it, `opencode --port` serves HTTP.  Either has to be the process of the
-session itself; OpenCode then says whether the request still stands.
+something is asked.  It takes an answer from a file beside it, which says what was asked; see
+`storage/pipes.py` for the reason.  Without the plugin, `opencode --port` serves HTTP.  Either has
+to be the process of the session itself; OpenCode then says whether the request still stands.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Final
 
 import msgspec
 
 from ...core.detail import ODD
+from ...storage.answers import REPLY, write
 from ...system import gate, processes
 from ...system.wire import Broken, Wire
 from ..cli import Unanswered, Unreachable, Waiting, sent
@@ -61,20 +64,33 @@ def answer(asked: Waiting, reply: bytes) -> None:
 
 
 def _plugin(asked: Waiting, wanted: Id, reply: bytes) -> int:
-    address = f"{asked.home}/{FOLDER}/{asked.pid}"
-    message = {"request": wanted.request, **({"reply": msgspec.Raw(reply)} if reply else {})}
-    with Wire(gate.connected(address, PATIENCE, asked.pid), PATIENCE, LIMIT) as wire:
+    folder, file = f"{asked.home}/{FOLDER}", f"{asked.pid}{REPLY}"
+    connect = partial(gate.connected, f"{folder}/{asked.pid}", PATIENCE, asked.pid)
+    about: dict[str, object] = {"request": wanted.request}
+    status, reads_file = _told(connect, about)
+    if not reply or status != FOUND:
+        return status
+    given, raw = msgspec.Raw(reply), msgspec.Raw(asked.payload)
+    if not reads_file:  # an older one, until it is restarted
+        return _told(connect, {**about, "reply": given})[0]
+    try:
+        write(folder, file, msgspec.json.encode({**about, "asked": raw, "reply": given}))
+        return _told(connect, {**about, "written": True})[0]
+    finally:
+        with suppress(OSError):
+            os.unlink(f"{folder}/{file}")  # noqa: PTH108 - as in spool.py
+
+
+def _told(connect: Callable[[], gate.Connection], message: dict[str, object]) -> tuple[int, bool]:
+    """Tell the plugin something; return its status, and whether it reads answers from files."""
+    with Wire(connect(), PATIENCE, LIMIT) as wire:
         wire.send(msgspec.json.encode(message) + b"\n")
-        with sent("bellboard's plugin in OpenCode") if reply else nullcontext():
-            return _status(wire.until(b"\n", LINE))
-
-
-def _status(data: bytes) -> int:
-    said = _json(data)
+        with sent("bellboard's plugin in OpenCode") if len(message) > 1 else nullcontext():
+            said = _json(wire.until(b"\n", LINE))
     status = said.get("status") if isinstance(said, dict) else None
-    if not isinstance(status, int):
+    if not (isinstance(said, dict) and isinstance(status, int)):
         raise Broken("it sends something other than a status")
-    return status
+    return status, said.get("written") is True
 
 
 def _server(asked: Waiting, wanted: Id, reply: bytes) -> int:
