@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -273,6 +274,29 @@ def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:
     table.write_text("")
     assert network_of(tmp_path, str(table)) == ""
     assert network_of(tmp_path / "none", str(tmp_path / "none")) == ""
+
+
+@pytest.mark.parametrize(
+    ("mounts", "network"),
+    [
+        ([("/", "apfs")], ""),
+        ([("/", "apfs"), ("{here}", "smbfs")], "smbfs"),
+        ([("/", "nfs"), ("{here}", "apfs"), ("{here}/deep/er", "nfs")], ""),
+    ],
+)
+def test_a_network_file_system_is_known_without_a_table_of_mounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounts: list[tuple[str, str]], network: str
+) -> None:
+    """On macOS: there is no shared memory for SQLite on it there either."""
+    found = [
+        SimpleNamespace(mountpoint=place.format(here=tmp_path), fstype=kind)
+        for place, kind in mounts
+    ]
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: found)
+    monkeypatch.setattr("bellboard.system.mounts.TABLE", "/nowhere")
+    (tmp_path / "deep").mkdir()
+    assert network_of(tmp_path / "deep", "/nowhere") == network
+    assert network_of(tmp_path / "deep/none", "/nowhere") == network
 
 
 def test_on_a_network_file_system_there_is_no_wal(make: Make, clock: Clock) -> None:

@@ -17,6 +17,7 @@ NETWORK: Final = frozenset(
         *("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "glusterfs", "lustre"),
         *("gpfs", "afs", "davfs", "drvfs", "vboxsf", "fuse.vmhgfs-fuse", "fuse.sshfs"),
         *("fuse.rclone", "fuse.s3fs", "fuse.grpcfuse", "fuse.osxfs", "fuse.glusterfs"),
+        *("afpfs", "webdav", "osxfuse", "macfuse"),  # of macOS
     )
 )
 MOST_LINKS: Final = 40  # the kernel's own limit
@@ -151,5 +152,20 @@ def network_of(path: Path, table: str = TABLE) -> str:
         device = path.stat().st_dev
         kind = {mount.device: mount.kind for mount in read(table)}.get(device, "")
     except OSError:  # no such path, or not Linux
-        return ""
+        kind = "" if Path(TABLE).exists() else _kind_elsewhere(path)
     return kind if kind in NETWORK else ""
+
+
+def _kind_elsewhere(path: Path) -> str:
+    """Return the type of a file system as psutil knows it, which does not touch the mounts."""
+    try:
+        import psutil
+
+        mounts = {m.mountpoint.rstrip("/"): m.fstype for m in psutil.disk_partitions(all=True)}
+        place = path.resolve()
+    except (OSError, ImportError, RuntimeError):
+        return ""
+    return next(
+        (mounts[here] for p in (place, *place.parents) if (here := str(p).rstrip("/")) in mounts),
+        "",
+    )
