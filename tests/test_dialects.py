@@ -129,7 +129,7 @@ def test_what_one_agent_shows_changes_no_session_of_another(dialect: Dialect) ->
     shown += [(said.seen, "server") for said in map(dialect.heard, MESSAGES) if said is not None]
     pid = 11 + [*KEYS].index(dialect.key)
     for n, (seen, where) in enumerate(shown):
-        board.fold(from_line(seen.finding(T + 5 + n, dialect.key, pid, where=where).line))
+        board.fold(from_line(seen.finding(T + 5 + n / 100, dialect.key, pid, where=where).line))
     moved = {sid for sid, session in board.sessions.items() if before.get(sid) != session}
     assert moved == ({dialect.key} if shown else set())
 
