@@ -158,11 +158,12 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     if e.t < max(s.began, s.active if e.kind == "said error" else 0.0):
         return "older than the prompt"
     ask_no_more(s, e)
+    error = e.error or s.error  # its hook and its log: one of them may have no words for it
     if is_at_work(s) and not s.inferred:
         hold(s, "fail")  # the CLI goes on while its hooks run
-        s.error = e.error
+        s.error = error
     else:
-        die(s, e.t, e.error)
+        die(s, e.t, error)
     return None
 
 

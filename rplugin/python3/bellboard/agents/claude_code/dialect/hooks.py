@@ -189,9 +189,11 @@ def _stop(p: Payload, facts: Facts) -> None:
 
 
 def _failure(p: Payload, facts: Facts) -> None:
-    named = ": ".join(x for x in (p.error, p.error_details) if x)
-    said = p.last_assistant_message if p.error == "rate_limit" else ""  # until when a limit lasts
-    facts["error"] = error_of(said or "") or line(named or "unknown")
+    named = ": ".join(x for x in (p.error, p.error_details) if x and x != "unknown")
+    said = p.last_assistant_message or ""
+    # It says until when a limit lasts, and what was wrong if that has no name.
+    is_told = not named or p.error == "rate_limit" or said.startswith("API Error")
+    facts["error"] = (error_of(said) if is_told else "") or line(named)
 
 
 def _notification(p: Payload, facts: Facts) -> str:
