@@ -74,6 +74,18 @@ def test_serve_is_a_host_that_runs_commands(shell: Shell) -> None:
     assert serve.wait(PATIENCE) == 0
 
 
+def test_serve_says_which_command_cannot_run(shell: Shell) -> None:
+    """No shell runs it, and a program that does not exist is named while it serves."""
+    serve = shell.start("serve", "--on", "working=no-such-program a | b", stderr=subprocess.PIPE)
+    assert serve.stderr is not None
+    assert "no shell runs it, so | is an argument" in serve.stderr.readline()
+    shell.emit("UserPromptSubmit", prompt="x")
+    assert "no-such-program: command not found" in serve.stderr.readline()
+    serve.terminate()
+    assert serve.wait(PATIENCE) == 0
+    serve.stderr.close()
+
+
 def test_serve_rejects_what_is_not_a_command(shell: Shell) -> None:
     for spec in ("dancing=x", "working", "working=", "working='"):
         assert f"--on {spec}: " in shell.fails("serve", "--on", spec)

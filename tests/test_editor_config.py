@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.evidence import READERS
 from bellboard.core import visible
 from bellboard.core.policy import policy_of
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import QUIET, Host, house
+from sample import QUIET, Host, blocked, house
 
 pytestmark = pytest.mark.editor
 
@@ -277,6 +278,39 @@ def test_what_cannot_be_sent_is_reported_as_such(nvim: Editors) -> None:
     assert editor.lua(tell % "'b'") is True
     assert editor.lua(tell % "print") is False
     assert "label failed: a value in it cannot be sent" in editor.messages()
+
+
+@pytest.mark.parametrize(
+    ("call", "returned", "says"),
+    [
+        ("mode('loud')", "normal", 'no mode "loud"; there are quiet, normal and all'),
+        ("mode(false)", "normal", 'no mode "false"'),
+        ("tell({ nonsense = 1 })", False, 'there is no "nonsense"'),
+        ("tell({})", False, "name one thing"),
+        ("tell('label')", False, "name one thing"),
+        ("snooze('api', 'long')", None, "api: not snoozed; give 0 to"),
+        ("snooze('nobody', 5)", None, 'no session "nobody"'),
+        ("run('nonsense')", None, 'no subcommand "nonsense"'),
+    ],
+)
+def test_wrong_arguments_are_refused_in_words(
+    nvim: Editors, call: str, returned: object, says: str
+) -> None:
+    """The background process is running, so they could be sent."""
+    editor = nvim(config=QUIET, ui=False)
+    editor.lua("require('bellboard').start()")
+    Host(editor).push(blocked("api"))
+    assert editor.lua(f"return require('bellboard').{call}") == returned
+    eventually(lambda: says in editor.messages(), says)
+
+
+def test_the_kinds_of_evidence_are_those_of_the_background_process(nvim: Editors) -> None:
+    """Those that only it writes are not for `tell`."""
+    editor = nvim(config=QUIET, ui=False)
+    editor.lua("require('bellboard').start()")
+    tell = "return require('bellboard').tell({ [...] = {} })"
+    taken = {kind for kind in READERS if editor.lua(tell, kind)}
+    assert READERS.keys() - taken == {"truth", "far", "link", "decoded", "clock"}
 
 
 def test_a_tilde_is_the_home_directory_in_every_word(nvim: Editors) -> None:

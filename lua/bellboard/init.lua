@@ -2,6 +2,7 @@
 local config = require('bellboard.config')
 local coprocess = require('bellboard.system.coprocess')
 local host = require('bellboard.host')
+local message = require('bellboard.message')
 local push = require('bellboard.push')
 local sessions = require('bellboard.state.sessions')
 
@@ -58,10 +59,35 @@ M.statusline = function(opts)
   return require('bellboard.view.statusline').text(opts)
 end
 
+--- Kinds of evidence, as the background process knows them.
+-- stylua: ignore
+local KINDS = {
+  'answer', 'client', 'config', 'facts', 'forget', 'goto', 'hook', 'label', 'name', 'note',
+  'pane', 'park', 'process', 'raw', 'registry', 'restart', 'screen', 'server', 'set', 'snooze',
+  'tick', 'title', 'transcript', 'view',
+}
+--- What may be beside it: when, for whom, whose it is.
+local BESIDE = { 't', 'viewer', 'origin', 'event' }
+
 --- Report something that happened here, such as a label.
 ---@param evidence table
 ---@return boolean sent
-M.tell = host.tell
+M.tell = function(evidence)
+  local found, other = 0, nil
+  for key in pairs(type(evidence) == 'table' and evidence or {}) do
+    if vim.list_contains(KINDS, key) then
+      found = found + 1
+    elseif not vim.list_contains(BESIDE, key) then
+      other = key
+    end
+  end
+  if found == 1 and other == nil then
+    return host.tell(evidence)
+  end
+  local what = other ~= nil and ('there is no "%s"'):format(tostring(other)) or 'name one thing'
+  message.warn(('tell: %s; see :help bellboard.tell()'):format(what))
+  return false
+end
 
 --- The options that the background process needs.
 ---@return table
@@ -195,13 +221,13 @@ end
 ---@param count? integer
 ---@param filter? string as on the board, such as `agent:codex`
 M.next = function(count, filter)
-  require('bellboard.action.jump').step(count or 1, nil, filter)
+  require('bellboard.action.jump').step(tonumber(count) or 1, nil, filter)
 end
 
 ---@param count? integer
 ---@param filter? string
 M.prev = function(count, filter)
-  require('bellboard.action.jump').step(-(count or 1), nil, filter)
+  require('bellboard.action.jump').step(-(tonumber(count) or 1), nil, filter)
 end
 
 --- Go back to where the first jump started.
@@ -271,8 +297,8 @@ end
 ---@param name? 'quiet'|'normal'|'all'
 ---@return 'quiet'|'normal'|'all'
 M.mode = function(name)
-  if name then
-    require('bellboard.action.mark').mode(name)
+  if name ~= nil and not require('bellboard.action.mark').mode(name) then
+    name = nil
   end
   return name or sessions.mode()
 end

@@ -55,7 +55,7 @@ end
 M.snooze = function(id, minutes)
   local is_snoozed = M.is_snoozed(sessions.get(id))
   minutes = minutes or is_snoozed and 0 or config.get().notices.snooze
-  if not (minutes >= 0 and minutes <= LONGEST) then
+  if type(minutes) ~= 'number' or not (minutes >= 0 and minutes <= LONGEST) then
     return say(('%%s: not snoozed; give 0 to %d minutes'):format(LONGEST), id)
   elseif minutes == 0 and not is_snoozed then
     return say('%s: not snoozed', id)
@@ -119,7 +119,7 @@ end
 ---@param text? string
 M.label = function(id, text)
   local before = label_of(id)
-  text = text or ''
+  text = text and tostring(text) or ''
   if text == '' and before == '' then
     return say('%s: no label to remove', id)
   elseif text == before then
@@ -133,12 +133,17 @@ end
 
 --- Set the notification mode of every Neovim.
 ---@param name 'quiet'|'normal'|'all'
+---@return boolean set
 M.mode = function(name)
-  if host.notify('mode', name) then
+  if not vim.list_contains({ 'quiet', 'normal', 'all' }, name) then
+    message.warn(('no mode "%s"; there are quiet, normal and all'):format(tostring(name)))
+  elseif host.notify('mode', name) then
     message.info(('notification mode of every Neovim: %s'):format(name))
+    return true
   else
     message.warn('mode not changed: the background process is not running')
   end
+  return false
 end
 
 return M

@@ -251,6 +251,7 @@ def _restart(fields: Facts, t: float, now: float) -> Event:
 READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     # What its screen showed, for the judge of a replay.
     "truth": lambda fields, t, now: Event("note", "truth", t, now),
+    "note": lambda fields, t, now: Event("note", "note", t, now),
     "hook": _hook,
     "registry": _registry,
     "transcript": _transcript,

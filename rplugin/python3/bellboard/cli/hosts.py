@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import sys
 import threading
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 Push = Callable[[Message], None]
 GLANCE = 0.2  # seconds to wait for the screen to be restored
+#: What only a shell would understand.
+SHELL = re.compile(r"(?:(?<=\s)(?:\|\|?|&&?|;|[0-9]?>>?(?:&[0-9])?|<)(?=\s|$))|;(?=\s)|\$\(")
 NOBODY = -1  # no output whose reader could go away
 
 
@@ -32,7 +35,8 @@ def add_to(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="STATUS=COMMAND",
-        help="run COMMAND with the arguments: from to session project",
+        help="run COMMAND, without a shell, with four more arguments: from to session project; "
+        "STATUS may be ended, or transition for all",
     )
     serve.add_argument("--pull-requests", action="store_true", help="look up pull requests with gh")
     serve.add_argument(
@@ -76,6 +80,8 @@ def serve_host(args: Args) -> None:
             commands[status] = shlex.split(command)
         except ValueError as e:
             raise Problem(f"--on {spec}: {e}") from None
+        if meant := SHELL.search(command):
+            warn(f"--on {status}: no shell runs it, so {meant[0]} is an argument; use sh -c '…'")
     config: dict[str, Any] = {"callbacks": commands, "pull_requests": args.pull_requests}
     if args.notices is not None:
         try:

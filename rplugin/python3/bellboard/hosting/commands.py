@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..core.cells import cut
+from ..core.deadlines import NEVER
 from ..core.words import plain
 from ..system.failures import described
 
 ALIKE: Final = 8  # commands of one program at once
 MOST: Final = 24  # commands at once
 PATIENCE: Final = 60.0  # seconds after which a command that blocks others is killed
+SETTLES: Final = 1.0  # seconds in which most commands that cannot run have said so
 SOON: Final = 0.01
 LATE: Final = 0.5
 NO_PROGRAM: Final = (126, 127)  # a shell's exit codes
@@ -60,6 +62,12 @@ class Commands:
         """Return the seconds until to check for room: few after a start, more if commands hang."""
         last = max((begun for _, begun, _ in self._running), default=0.0)
         return min(max((time.monotonic() - last) / 4, SOON), LATE)
+
+    def settling(self) -> float:
+        """Return the seconds until it may be known that one that was just started cannot run."""
+        self._reap()
+        last = max((begun for _, begun, _ in self._running), default=-NEVER)
+        return self.patience() if time.monotonic() - last < SETTLES else NEVER
 
     def start(self, command: Sequence[str]) -> None:
         """Start a command without waiting for it."""

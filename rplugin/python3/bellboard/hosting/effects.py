@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from ..core.deadlines import NEVER
 from ..core.events import AHEAD
 from ..core.ledger import Transition
 from ..core.published import project_of
@@ -94,7 +93,7 @@ class Effects:
                 self._commands.start(command)
         if not (self._asked or self._far):
             self._dropped = 0
-        return self._commands.patience() if full else NEVER
+        return self._commands.patience() if full else self._commands.settling()
 
 
 def _holds(t: Transition, session: Session | None) -> bool:
