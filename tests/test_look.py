@@ -19,6 +19,7 @@ from bellboard.agents.cli import Cli
 from bellboard.agents.clis import WITNESSED, clis
 from bellboard.storage.shared import LOOKED
 from bellboard.storage.store import Store
+from bellboard.system.processes import started_of
 from rig.fixtures import Agents
 from rig.hung_mount import HungMount
 from rig.mounts import unshared
@@ -39,6 +40,7 @@ class Agent:
     def __init__(self, shell: Shell, sid: str = SID, ago: float = 100) -> None:
         self.shell, self.sid = shell, sid
         self.process = subprocess.Popen(["sleep", "600"])
+        self.started = started_of(self.process.pid)  # hooks say that if they see no host
         self.transcript = shell.home.root / f"{sid}.jsonl"
         self.ago = ago
 
@@ -55,7 +57,7 @@ class Agent:
         known = {"session_id": self.sid, "hook_event_name": event}
         known["cwd"] = str(self.shell.home.project)
         told = {**known, "transcript_path": str(self.transcript), **payload}
-        origin = {"pid": self.process.pid, "agent": "claude"}
+        origin = {"pid": self.process.pid, "agent": "claude", "started": self.started}
         self.shell.spool.write({"t": time.time() - ago, "hook": told, "origin": origin})
 
     def works(self) -> None:
@@ -151,6 +153,17 @@ SCENES: dict[Callable[[Agent], None], str | None] = {
     finished: "completed",
     asks: "blocked",
 }
+
+
+def test_an_agent_that_no_host_and_no_command_ever_saw_is_known_to_be_dead(
+    shell: Shell, agents: Start
+) -> None:
+    """Its hooks say when it started, if they see no host."""
+    agent = agents()
+    shell.emit("UserPromptSubmit", agent.process.pid, prompt="go", cwd="/w/api")
+    agent.end()
+    assert shell.bellboard("status").stdout == ""
+    assert moves(shell) == [(None, "working"), ("working", None)]
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)

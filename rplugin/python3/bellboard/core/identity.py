@@ -151,7 +151,8 @@ def runs_in(records: Records, s: Session, pid: int) -> None:
     if known is None:
         records.unbury(pid)
     if known is None or not known.hooked:
-        now = replace(known or Process(pid), hooked=True, shared=s.origin.shared)
+        claimed = s.origin.started if s.origin.pid == pid else ""
+        now = replace(known or Process(pid, claimed=claimed), hooked=True, shared=s.origin.shared)
         s.processes = {**s.processes, pid: now}
 
 

@@ -47,7 +47,7 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
         s = copy(old)
         s.viewers = {}
         s.processes = {
-            pid: Process(pid, p.started, file_session=p.file_session, shared=p.shared)
+            pid: Process(pid, p.started, p.claimed, file_session=p.file_session, shared=p.shared)
             for pid, p in s.processes.items()
         }
         records.keep(s)

@@ -95,6 +95,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
 
     pid: int
     started: str = ""
+    claimed: str = ""  # what its hook said of that, which proves nothing in another namespace
     says: str = ""  # idle | busy | waiting | shell
     asks: str = ""
     tool: str = ""

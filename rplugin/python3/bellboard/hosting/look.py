@@ -1,8 +1,8 @@
 """One look at what sessions show, by a command while no host runs: what a host does as it starts.
 
-A look asks the same witnesses, and what they find goes through the spool like all evidence.  It is
-one moment: what it finds has the time at which it began.  The first look after a time without any
-begins with the same doubt as a host: work that nothing proves becomes `unknown`.  Without a host,
+A look asks the same witnesses, and what they find goes through the spool like all evidence.  The
+first one after a time without any begins with the same doubt as a host: work that nothing proves
+becomes `unknown`, once the look is over.  Until then, its clock stands still.  Without a host,
 nothing that it changes is announced.  What it cannot verify in time is named instead.
 """
 
@@ -33,7 +33,7 @@ from ..system.processes import PROC
 from ..system.reach import Reach
 from ..system.watched import Unwatched
 from ..witnesses.running import reports
-from .folding import Clerk
+from .folding import BACK, Clerk
 
 PATIENCE: Final = DEADLINE  # seconds for all of it; with 50 sessions it takes 0.05
 EACH: Final = 0.2  # seconds for one file, so that the rest gets its turn
@@ -72,6 +72,7 @@ class _Look:
     def __init__(self, clerk: Clerk, environ: Mapping[str, str], until: float) -> None:
         self._clerk, self._environ, self._until = clerk, environ, until
         self._t = time.time()
+        self._is_over = False
         self._found: list[Finding] = []
         self._checked: set[str] = set()  # sessions whose process is known
         self._witnesses: dict[str, Witness] = {}
@@ -84,10 +85,11 @@ class _Look:
                 return Looked(self._t, frozenset())
             watch = self._begin()
         self._forget()
-        self._step(self._t)
+        self._step()
         late = asyncio.run(self._look(watch["since"]))
         time.sleep(max(0.0, self._t + MOMENT - time.time()))
-        self._step(time.time())
+        self._is_over = True
+        self._step()
         listed = filter(is_listed, self._sessions.values())
         unverified = frozenset(s.session_id for s in listed if self._is_unverified(s, late))
         result = {**watch, "t": self._t, "unverified": sorted(unverified)}
@@ -123,10 +125,8 @@ class _Look:
         until = min(self._until, time.monotonic() + PATIENCE)
         reach = Reach()
         jobs = _Jobs(reach)
-        clock, unwatched = partial(float, self._t), Unwatched()
-        means = Means(
-            jobs, unwatched, self._found.append, clock, self._environ, generation, brief=True
-        )
+        report, environ = self._found.append, self._environ
+        means = Means(jobs, Unwatched(), report, time.time, environ, generation, brief=True)
         for agent in {cli_of(s.agent).key for s in _here(self._sessions.values())}:
             self._open(means, agent)
         home = self._environ.get("HOME", "/")
@@ -175,7 +175,7 @@ class _Look:
 
     def _attend(self, s: Session, jobs: _Jobs, generation: str) -> None:
         """Check the processes of a session, and what its CLI shows."""
-        for pid, report in reports(s, self._t, generation):
+        for pid, report in reports(s, time.time, generation):
             self._checked.add(s.session_id)
             if report is not None:
                 jobs.do(f"{PROC}/{pid}/environ", report, self._found.append, key=f"process {pid}")
@@ -190,14 +190,16 @@ class _Look:
         self._found.clear()
         for name in found.keys() - self._clerk.store.applied([*found]):
             self._clerk.spool.write(found[name].line, found[name].key)
-        return self._step(self._t)
+        return self._step()
 
-    def _step(self, now: float) -> set[str]:
+    def _step(self) -> set[str]:
         """Fold what is pending, once others that fold have let go of the lock."""
         changed: set[str] = set()
         while True:
+            now = time.time()
+            is_still = not self._is_over and now < self._t + BACK / 2  # else it seems set back
             try:
-                step = self._clerk.step(now)
+                step = self._clerk.step(self._t if is_still else now)
                 changed |= step.changed
                 if not step.more:
                     return changed

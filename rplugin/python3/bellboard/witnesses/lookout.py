@@ -197,12 +197,13 @@ class Lookout:
         sid = s.session_id
         runs = set()
         for pid, process in s.processes.items():
-            if not (process.started or processes.is_alive(pid)):
+            started = running.start_of(process)
+            if not (started or processes.is_alive(pid)):
                 continue  # never seen alive from here, such as in a container: proves nothing
             runs.add(pid)
-            if pid not in self.deaths.watched and not processes.runs(pid, process.started):
+            if pid not in self.deaths.watched and not processes.runs(pid, started):
                 self._dead.add(pid)
-            self.deaths.watch(pid, process.started)
+            self.deaths.watch(pid, started)
             seen = self._seen.setdefault(pid, set())
             if process.started not in seen and not running.is_another(process, s.hook_at):
                 # Reported once for hooks, which lack the start time, and once with it.

@@ -9,8 +9,10 @@ from typing import Final
 from ..core.finding import Finding
 from ..core.session import Process, Session
 from ..system import processes
+from ..system.namespaces import FIRST, own_space
 from ..system.places import place_of
 
+Clock = Callable[[], float]
 Report = Callable[[], Finding]
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
@@ -55,12 +57,21 @@ def at_work(now: float, pid: int, since: float) -> Finding:
     return Finding({"t": now, "process": facts}, f"process {facts} {since}")
 
 
-def reports(s: Session, now: float, generation: str) -> Iterator[tuple[int, Report | None]]:
+def start_of(process: Process) -> str:
+    """Return when a process of a session started, if that is proven: "" proves nothing.
+
+    Whoever sees all processes can believe a hook: one that is in a sandbox was found there.
+    """
+    return process.started or (process.claimed if own_space() == FIRST else "")
+
+
+def reports(s: Session, clock: Clock, generation: str) -> Iterator[tuple[int, Report | None]]:
     """Yield the processes of a session, each with what reports it, unless it runs as is known."""
     for pid, process in s.processes.items():
-        if not (process.started or processes.is_alive(pid)):
+        started = start_of(process)
+        if not (started or processes.is_alive(pid)):
             continue  # never seen alive from here, such as in a container: proves nothing
-        if not processes.runs(pid, process.started):
-            yield pid, partial(gone, now, pid, process.started, found=True)
+        if not processes.runs(pid, started):
+            yield pid, partial(gone, clock(), pid, started, found=True)
         else:
-            yield pid, None if process.started else partial(seen, now, pid, generation)
+            yield pid, None if process.started else partial(seen, clock(), pid, generation)
