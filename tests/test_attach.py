@@ -1,7 +1,13 @@
-"""`bellboard goto --attach`: a terminal becomes the tmux client that shows exactly that pane."""
+"""`bellboard goto --attach`: a terminal becomes the tmux client that shows exactly that pane.
+
+And `claude attach`: a terminal becomes the one that shows a background session.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,11 +15,13 @@ from typing import Any
 
 import pytest
 
+from bellboard.core.session import is_listed
 from bellboard.storage.spool import Spool
 from rig import warm
 from rig.home import Home
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
+from test_lookout import SID, Desk, record, run
 
 pytestmark = pytest.mark.tmux
 
@@ -102,3 +110,34 @@ def test_a_jump_that_nobody_sees_says_how_to_attach(home: Home, tmux: Server) ->
     assert done.returncode == 1
     assert "no terminal is attached" in done.stderr
     assert done.stderr.endswith("in this terminal: bellboard goto 's one' --attach\n")
+
+
+def test_a_background_session_is_in_the_terminal_that_shows_it(home: Home, tmux: Server) -> None:
+    """From `claude attach` until that ends, whatever becomes of the pane."""
+    (home.project / "attach").write_text("sleep 60\n")
+    job = subprocess.Popen(["sleep", "60"])
+    attach = f"exec -a claude bash attach {SID[:8]}"
+
+    async def test(desk: Desk) -> None:
+        path = record(home, job.pid, kind="bg", status="idle", statusUpdatedAt=1_700_000_000_000)
+        desk.lookout.changed({str(path)})
+        await desk.settle()
+        s = desk.board.sessions[SID]
+        assert (s.job, s.tty) == (True, "")
+        pane = tmux.open(["bash", "-c", attach], session="a", cwd=home.project)
+        journal = home.claude / "daemon" / "attach-journal" / "1.json"  # it writes one
+        journal.parent.mkdir(parents=True)
+        journal.write_text("{}")
+        await desk.until(lambda: desk.board.sessions[SID].tty)
+        s = desk.board.sessions[SID]
+        assert (s.tty, s.tmux, s.pane) == (pane.tty, str(tmux.socket), pane.id)
+        os.kill(pane.pid, signal.SIGKILL)
+        await desk.until(lambda: not desk.board.sessions[SID].tty)
+        s = desk.board.sessions[SID]
+        assert (s.tmux, s.pane, is_listed(s)) == ("", "", True)
+
+    try:
+        run(home, test)
+    finally:
+        job.kill()
+        job.wait()

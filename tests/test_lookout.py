@@ -323,6 +323,7 @@ def test_a_change_of_branch_is_noticed(home: Home, process: subprocess.Popen[byt
         await desk.until(lambda: desk.board.sessions[SID].facts["branch"] == "topic")
         await desk.fold(**hook("SessionEnd", home, process.pid, reason="other"))
         starts = [str(home.claude / ".claude.json"), f"{home.claude}.json"]
+        starts.append(str(home.claude / "daemon/attach-journal"))
         starts.append(str(home.root / ".codex/thread-writer-locks"))
         starts.append(str(home.root / ".copilot/open-sessions-state.json"))
         assert [str(home.claude / "sessions"), *starts] == list(desk.lookout.watched)

@@ -85,9 +85,9 @@ def set_place(s: Session, o: Origin, begins: bool) -> None:
     s.ssh = env.get("ssh", s.ssh)
 
 
-def set_terminal(s: Session, o: Origin, tty_alone: bool = False) -> None:
-    """Set the terminal; a job has none, but inherits that of its starter."""
-    if s.job:
+def set_terminal(s: Session, o: Origin, tty_alone: bool = False, shows: bool = False) -> None:
+    """Set the terminal; a job has none but what `shows` it, and inherits that of its starter."""
+    if s.job and not shows:
         return
     s.tty = o.tty or s.tty
     s.kitty = o.kitty or s.kitty

@@ -92,7 +92,7 @@ def client(records: Records, e: Event) -> Iterator[Step]:
     s = copy(old)
     take_up(s, e.pid)
     s.tty = s.tmux = s.pane = s.nvim = s.kitty = ""
-    set_terminal(s, e.origin)
+    set_terminal(s, e.origin, shows=True)
     s.pane_tty = pane_tty(records, s)
     find_viewers(records, s, e.t)
     verdict = noted("Its terminal is that of a client of its server.")

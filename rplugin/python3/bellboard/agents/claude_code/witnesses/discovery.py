@@ -24,6 +24,7 @@ from ....storage.spool import Refused, default_home
 from ....system import processes
 from ....system.files import is_file
 from ....system.namespaces import innermost
+from ....system.places import place_of
 from ....system.tmux import socket_in
 from .registry import CONFIG
 from .transcript import begun_in
@@ -64,6 +65,15 @@ class Found(NamedTuple):
         return Finding(line, f"discovered {record} {generation}")
 
 
+class Attached(NamedTuple):
+    """A process that shows a background session in its terminal."""
+
+    pid: int
+    started: str
+    named: str  # the session: by the start of its id, or a part of its name
+    place: dict[str, str]
+
+
 class Discovery:
     """Searches the processes of this user, at most every 30 s."""
 
@@ -92,7 +102,7 @@ class Discovery:
         self._search = Search(now, frozenset(known) | self._passed, frozenset(taken), self._board)
         return self._search
 
-    def end(self, found: list[Found]) -> list[Found]:
+    def end(self, found: list[Found | Attached]) -> list[Found | Attached]:
         """End a search; return what it found."""
         self._search = None
         self._passed.clear()
@@ -112,18 +122,20 @@ class Search:
         """Return the file that it is reading."""
         return f"{processes.PROC}/{self.at}/cmdline"
 
-    def __call__(self) -> list[Found]:
-        """Return the agents that are not known."""
-        found = []
+    def __call__(self) -> list[Found | Attached]:
+        """Return the agents that are not known, and what shows others."""
+        found: list[Found | Attached] = []
         for pid in _mine():
             with contextlib.suppress(OSError, ValueError):  # its environment may name anything
                 if pid not in self._known and (agent := self._agent(pid)):
                     found.append(agent)
         return found
 
-    def _agent(self, pid: int) -> Found | None:
+    def _agent(self, pid: int) -> Found | Attached | None:
         self.at = pid
         argv = processes.argv_of(pid)
+        if named := attached_to(argv):
+            return Attached(pid, processes.started_of(pid), named, place_of(pid))
         if not is_agent(argv):
             return None
         tty, started = processes.tty_of(pid), processes.started_of(pid)
@@ -153,21 +165,31 @@ def _board_of(environ: Mapping[str, str]) -> Path | None:
 
 def is_agent(argv: list[str]) -> bool:
     """Return whether a command line starts an interactive session of Claude Code."""
-    if not argv:
-        return False
-    name = PurePosixPath(argv[0]).name
-    if name in processes.INTERPRETERS:
-        script = next((n for n, arg in enumerate(argv[1:], 1) if not arg.startswith("-")), 0)
-        if not script or not _SCRIPT.search(argv[script]):
-            return False
-        given = argv[script + 1 :]
-    elif name == "claude":
-        given = argv[1:]
-    else:
+    given = _given(argv)
+    if given is None:
         return False
     first = given[0] if given else ""
     is_other = first in NO_SESSION or _COMMAND.fullmatch(first)
     return not is_other and not {"-p", "--print"}.intersection(given)
+
+
+def attached_to(argv: list[str]) -> str:
+    """Return which background session a command line shows in its terminal, or ""."""
+    match _given(argv):
+        case ["attach", named, *_] if not named.startswith("-"):
+            return named
+    return ""
+
+
+def _given(argv: list[str]) -> list[str] | None:
+    """Return the arguments of the CLI, or None if that is not what runs."""
+    if not argv:
+        return None
+    name = PurePosixPath(argv[0]).name
+    if name in processes.INTERPRETERS:
+        script = next((n for n, arg in enumerate(argv[1:], 1) if not arg.startswith("-")), 0)
+        return argv[script + 1 :] if script and _SCRIPT.search(argv[script]) else None
+    return argv[1:] if name == "claude" else None
 
 
 def session_in(argv: list[str]) -> str:

@@ -23,8 +23,14 @@ STARTS: Final = "starts"
 
 
 def settings_of(config_dir: str) -> tuple[str, ...]:
-    """Return the files that a CLI writes at its start: in its directory, or next to the default."""
-    return f"{config_dir}/.claude.json", f"{config_dir}.json"
+    """Return what a CLI writes at its start: in its directory, or next to the default.
+
+    The last is a folder, for a CLI that shows a background session.
+    """
+    return (
+        *(f"{config_dir}/.claude.json", f"{config_dir}.json"),
+        f"{config_dir}/daemon/attach-journal",
+    )
 
 
 class Folders:

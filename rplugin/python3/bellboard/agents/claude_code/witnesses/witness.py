@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final
 
+from ....core.finding import Finding
 from ....core.session import Session, is_nameless, nameless
 from ....system import processes
+from ....system.deaths import Deaths
 from ....system.files import is_path
 from ....system.tmux import rows_of
 from ...cli import Means
@@ -16,7 +18,7 @@ from ...dialect import DEPTH
 from ...following import LogWitness
 from ..dialect.screens import read
 from ..dialect.spoken import ClaudeDialect
-from .discovery import GRACE, Discovery, Found
+from .discovery import GRACE, Attached, Discovery, Found
 from .folders import STARTS, Folders
 from .registry import config_of
 from .transcript import folder_of, path_of
@@ -40,6 +42,8 @@ class ClaudeWitness(LogWitness):
         self._loop = asyncio.get_running_loop()
         self._timers: dict[float, asyncio.TimerHandle] = {}  # of searches for agents
         self._unnamed: dict[str, str] = {}  # session without an id → where it will write
+        self._attached: dict[str, Attached] = {}  # background session → what shows it
+        self._deaths: Deaths | None = None  # of these
         self.folders.need(str(config_of(means.environ)), "")
 
     @property
@@ -86,6 +90,8 @@ class ClaudeWitness(LogWitness):
 
     def close(self) -> None:
         self.folders.close()
+        if self._deaths is not None:
+            self._deaths.close()
         for timer in self._timers.values():
             timer.cancel()
 
@@ -122,11 +128,13 @@ class ClaudeWitness(LogWitness):
         self._own.add(pid)
         self.folders.need(config_dir, f"process {pid}")
 
-    def _found(self, agents: list[Found]) -> None:
+    def _found(self, agents: list[Found | Attached]) -> None:
         for pid in [pid for pid in self._own if not processes.is_alive(pid)]:
             self._own.remove(pid)
             self.folders.leave(f"process {pid}")
-        for found in self._discovery.end(agents):
+        found_now = self._discovery.end(agents)
+        self._show([x for x in found_now if isinstance(x, Attached)])
+        for found in (x for x in found_now if isinstance(x, Found)):
             if found.config:
                 self._follow(found.pid, found.config)
             is_known = not found.session_id and any(
@@ -154,3 +162,38 @@ class ClaudeWitness(LogWitness):
             self._report(found.finding(self._clock(), self._generation))
             sid = found.session_id or nameless(found.pid, found.started)
             self._report(seen.finding(self._clock(), sid, found.pid))
+
+    def _show(self, attached: list[Attached]) -> None:
+        """Report in which terminals background sessions are shown, or that they no longer are."""
+        jobs = [s for s in self._sessions.values() if s.job and s.processes]
+        by_session = {s.session_id: a for a in attached if (s := _named(jobs, a.named)) is not None}
+        for s in jobs:
+            known, now = self._attached.get(s.session_id), by_session.get(s.session_id)
+            if now is not None and (now != known or now.place.get("tty", "") != s.tty):
+                self._attached[s.session_id] = now
+                if self._deaths is None:
+                    self._deaths = Deaths(self._detached)
+                self._deaths.watch(now.pid, now.started)
+                self._place(s, now.place, f"in {now.pid} {now.started}")
+            elif now is None and (s.tty or s.pane):
+                self._attached.pop(s.session_id, None)
+                self._place(s, {}, f"left {s.tty} {s.hook_at}")
+
+    def _detached(self, pid: int, started: str) -> None:
+        for sid in [sid for sid, known in self._attached.items() if known.pid == pid]:
+            del self._attached[sid]
+            if (s := self._sessions.get(sid)) is not None:
+                self._place(s, {}, f"left {pid} {started}")
+
+    def _place(self, s: Session, place: Mapping[str, str], how: str) -> None:
+        where = {"session_id": s.session_id, "pid": next(iter(s.processes)), **place}
+        key = f"client {s.session_id} {how} {self._generation}"
+        self._report(Finding({"t": self._clock(), "client": where}, key))
+
+
+def _named(jobs: list[Session], named: str) -> Session | None:
+    """Return the background session that the CLI finds by that id or part of a name."""
+    by_id = [s for s in jobs if s.session_id.startswith(named)]
+    by_name = [s for s in jobs if named.lower() in (s.name or s.title).lower()]
+    found = by_id or by_name
+    return found[0] if len(found) == 1 else None
