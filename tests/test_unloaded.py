@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -23,6 +24,7 @@ from bellboard.hosting.upkeep import Upkeep
 from bellboard.storage.header import MAGIC
 from hosting import Make, put, put_raw, statuses
 from rig.clock import Clock
+from rig.waiting import PATIENCE
 
 pytestmark = pytest.mark.files
 
@@ -170,3 +172,16 @@ def test_a_request_is_refused_if_what_carries_it_out_cannot_be_loaded(
     asyncio.run(remote.Bellboard(nvim)._run(7, "request", {}))
     refused = {"ok": False, "why": "Permission denied: errands.py"}
     assert told == [(remote.REPLY, 7, refused)]
+
+
+def test_a_host_that_cannot_start_ends_even_if_what_words_it_cannot_be_loaded() -> None:
+    """Neovim starts it again; one that stayed would never show anything."""
+    code = (
+        "import sys; from bellboard import remote\n"
+        "sys.modules['bellboard.system.lacking'] = None\n"
+        "try: remote._die(PermissionError(13, 'Permission denied', 'host.py'))\n"
+        "except Exception: sys.exit(0)\n"  # as pynvim handles what a method raises
+    )
+    run = [sys.executable, "-c", code]
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ended.returncode, "Permission denied: 'host.py'" in ended.stderr) == (1, True)

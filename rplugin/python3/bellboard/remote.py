@@ -225,14 +225,23 @@ def end() -> None:
 
 def _die(error: BaseException) -> NoReturn:
     """Exit with the error on standard error, where Lua reads it before it restarts the host."""
-    from .storage.ground import ADVICE, Refused
-    from .system.lacking import unfit
+    try:
+        _complain(error)
+    finally:  # whatever cannot be loaded to word it
+        sys.stderr.flush()
+        os._exit(1)
 
+
+def _complain(error: BaseException) -> None:
+    try:
+        from .storage.ground import ADVICE, Refused
+        from .system.lacking import unfit
+    except Exception:
+        traceback.print_exception(error)
+        return
     if isinstance(error, Refused | OSError):
         sys.stderr.write(f"{error}\n{ADVICE}\n")
     elif why := unfit(error):  # no build would help, so not as Lua knows a package that is missing
         sys.stderr.write(f"{why}\n")
     else:
         traceback.print_exception(error)
-    sys.stderr.flush()
-    os._exit(1)
