@@ -346,6 +346,55 @@ def test_no_header_blinds_the_others(team: Team) -> None:
             peer.close()
 
 
+SPACES = (b"\x0b", b"\x0c")  # the server takes them as part of a subject
+
+
+@pytest.mark.parametrize("team", ["publish"], indirect=True)
+def test_no_subject_blinds_the_others_or_speaks_for_them(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nats-py took for white space once ended the subject, and chose who got the message."""
+    monkeypatch.setattr("bellboard.fleet.requests.ANSWER", 3.0)
+    joined = [("dev", {"reads": False}), ("alice", {"publishes": False})]
+    dev, alice = peers = [
+        Peer(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how) for m, how in joined
+    ]
+
+    async def say(wire: Wire, subject: bytes) -> None:
+        await wire._client._send_command(b'PUB %b 27\r\n{"ok":true,"text":"forged"}\r\n' % subject)
+
+    async def main() -> dict[str, Any]:
+        eve = await team.wire("eve")
+        for space in SPACES:
+            for to in (S.row(Key("eve", "claude", "x")), S.moved(Key("eve", "claude", "x"))):
+                await say(eve, to.encode() + space + b"x")
+        asked = alice.service.ask("nobody", "answer", {"session_id": "s"})
+        while not ((number := await asked_for(eve)) or asked.done()):
+            await asyncio.sleep(0.05)
+        for sid in range(1, 32):
+            await say(eve, f"{S.rows_of('eve')[:-1]}nobody.alice.{number}\x0b{sid}".encode())
+        await eve._client.flush(10)
+        told = await asyncio.wrap_future(asked)
+        await eve.close()
+        return told
+
+    async def asked_for(eve: Wire) -> str:
+        told = await eve.info(S.relay, {"subjects_filter": S.ask("nobody", "*", "alice")})
+        return next(iter(told["state"].get("subjects") or ()), "").rpartition(".")[2]
+
+    try:
+        dev.show(a_row("s"))
+        eventually(lambda: {"s": "working"} == alice.statuses("dev"))
+        said = asyncio.run(main())
+        assert str(said.get("why")).startswith("nobody did not reply within"), said
+        dev.show(a_row("later"))
+        eventually(lambda: {"s": "working", "later": "working"} == alice.statuses("dev"))
+        assert alice.hellos.count("dev") < 2, "it had to connect again"
+    finally:
+        for peer in peers:
+            peer.close()
+
+
 def is_asked(subject: str) -> str:
     """Return what may be asked of dev under a subject."""
     tokens = subject.split(".")

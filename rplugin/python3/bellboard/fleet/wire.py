@@ -35,6 +35,13 @@ WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
 NO_STREAM: Final = 10059
 NOBODY: Final = 503  # nobody listens to that subject
 
+#: A message as the server announces it.  What else is white space may be part of a subject.
+_MSG: Final = re.compile(
+    rb"\AMSG[ \t]+([^ \t\r\n]+)[ \t]+(\d+)[ \t]+(([^ \t\r\n]+)[ \t]+)?(\d+)\r\n"
+)
+_HMSG: Final = re.compile(
+    rb"\AHMSG[ \t]+([^ \t\r\n]+)[ \t]+(\d+)[ \t]+(([^ \t\r\n]+)[ \t]+)?(\d+)[ \t]+(\d+)\r\n"
+)
 _DENIED: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.I)
 
 
@@ -260,11 +267,17 @@ class Wire:
 
 
 def _parser(client: Any) -> Any:
-    """Return a parser with a limit: the one of nats-py keeps noise, or half a message, forever."""
-    import nats.errors
-    from nats.protocol.parser import Parser
+    """Return a parser with a limit: the one of nats-py keeps noise, or half a message, forever.
 
-    class Limited(Parser):
+    It also ends a subject where the server does not, and takes the rest for the number of a
+    subscription: with that, a member would choose who gets its message, as whose.
+    """
+    import nats.errors
+    from nats.protocol import parser
+
+    parser.MSG_RE, parser.HMSG_RE = _MSG, _HMSG
+
+    class Limited(parser.Parser):
         async def parse(self, data: bytes = b"") -> None:
             await super().parse(data)
             if len(self.buf) > LARGEST:
