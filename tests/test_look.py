@@ -332,6 +332,16 @@ def test_a_transcript_that_hangs_costs_a_moment_and_is_marked(shell: Shell, agen
         mount.close()
 
 
+def test_what_keeps_a_command_from_looking_is_no_failure(shell: Shell, agents: Start) -> None:
+    """There are no descriptors left: what is known is shown, and marked."""
+    agents().works()
+    shell.bellboard("list")
+    argv = ["sh", "-c", 'ulimit -n 12; exec "$@"', "sh", *shell.argv, "list"]
+    done = subprocess.run(argv, env=shell.env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "working  stale now" in done.stdout
+
+
 def test_fifty_sessions_take_a_moment(shell: Shell, agents: Start) -> None:
     """Most of it is the start of Python."""
     for n in range(50):

@@ -9,6 +9,7 @@ nothing that it changes is announced.  What it cannot verify in time is named in
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import sys
@@ -43,8 +44,8 @@ GAP: Final = 30.0  # seconds between two looks that go on with one watch, as `fr
 MOMENT: Final = 0.002  # seconds after it began until which a look trusts what it has not proven
 PAUSE: Final = 0.005  # seconds until the database is tried again
 MOST_NAMES: Final = 5000  # of folded evidence, which only hosts forget otherwise
-#: A full disk, another process, a newer program: nothing can be verified then.
-UNABLE: Final = (OSError, Busy, Newer, sqlite3.OperationalError)
+#: A full disk, another process, a newer program, no thread: nothing can be verified then.
+UNABLE: Final = (OSError, Busy, Newer, sqlite3.OperationalError, RuntimeError, ImportError)
 
 
 def look(clerk: Clerk, environ: Mapping[str, str], age: float = 0.0) -> Looked:
@@ -63,6 +64,8 @@ def look(clerk: Clerk, environ: Mapping[str, str], age: float = 0.0) -> Looked:
                 return Looked(known["t"], frozenset(known["unverified"]))
             return _Look(clerk, environ, until).run()
     except UNABLE:
+        with contextlib.suppress(*UNABLE):
+            clerk.catch_up()  # what was folded and not committed is not shown
         return Looked(begun, None)
 
 
@@ -75,6 +78,7 @@ class _Look:
         self._is_over = False
         self._found: list[Finding] = []
         self._checked: set[str] = set()  # sessions whose process is known
+        self._failed: set[str] = set()  # sessions that could not be looked at
         self._witnesses: dict[str, Witness] = {}
         self._hung = frozenset(_known(clerk)["unverified"])  # maybe
 
@@ -121,7 +125,7 @@ class _Look:
         return self._clerk.board.sessions
 
     async def _look(self, generation: str) -> set[str]:
-        """Fold all that is found; return what `_Jobs.late` does."""
+        """Fold all that is found; return the sessions that could not be looked at in time."""
         until = min(self._until, time.monotonic() + PATIENCE)
         reach = Reach()
         jobs = _Jobs(reach)
@@ -136,7 +140,10 @@ class _Look:
             here = _here(self._sessions[x] for x in changed & self._sessions.keys())
             for s in sorted(here, key=lambda s: s.session_id in self._hung):  # they come last
                 jobs.whose = s.session_id
-                self._attend(s, jobs, generation)
+                try:
+                    self._attend(s, jobs, generation)
+                except Exception:  # of any kind: it concerns this session only
+                    self._failed.add(s.session_id)
             jobs.whose = ""
             while (now := time.monotonic()) < until and not reach.is_at_rest:
                 if self._found and now > jobs.last + QUIET:
@@ -147,7 +154,7 @@ class _Look:
             changed = self._fold()
             if now > until:
                 break
-        late = jobs.late()
+        late = jobs.late() | self._failed
         reach.close()
         for witness in self._witnesses.values():
             witness.close()
