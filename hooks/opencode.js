@@ -27,9 +27,10 @@ const post = async (id, reply) => {
 }
 // Anything of ours that sees the socket may connect to it, even where it is mounted read-only, as in a
 // sandbox. So an answer is in a file that a host wrote, and is for exactly what was asked.
-const written = (id) => {
+const written = (id, serial) => {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants
-  const file = fs.openSync(`${socket()}.reply`, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  const path = `${socket()}.${BigInt(serial)}.reply`
+  const file = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   try {
     const found = fs.fstatSync(file)
     if (!found.isFile() || found.uid !== process.getuid()) throw new Error("not ours")
@@ -55,8 +56,9 @@ const serve = (connection) => {
     try {
       const told = JSON.parse(text.slice(0, text.indexOf("\n")))
       const id = String(told.request)
-      if (told.reply) said = { status: 501 } // of an older host
-      else said = { ...(await post(id, told.written && pending[id] && written(id))), written: true }
+      const reply = told.written && pending[id] && written(id, told.written)
+      // A reply that was told is of an older host, or of anybody.
+      said = told.reply ? { status: 501 } : { ...(await post(id, reply)), written: true }
     } catch (_) {}
     connection.end(JSON.stringify(said) + "\n")
   })
@@ -72,7 +74,8 @@ const listen = () => {
   const found = fs.lstatSync(folder)
   if (!isOurs(found) || found.mode & 0o077) return
   const path = socket()
-  fs.rmSync(path, { force: true }) // of a dead process that had this id
+  for (const name of fs.readdirSync(folder)) // of a dead process that had this id, or a dead host
+    if (name.split(".")[0] === `${process.pid}`) fs.rmSync(`${folder}/${name}`, { force: true })
   server = net.createServer(serve)
   server.on("error", () => (server = undefined))
   server.listen(path)

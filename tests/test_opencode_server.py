@@ -211,7 +211,9 @@ with socket.socket(socket.AF_UNIX) as plugin:
 """
 
 
-@pytest.mark.parametrize("said", ['"reply":{"reply":"once"}', '"written":true', '"other":1'])
+@pytest.mark.parametrize(
+    "said", ['"reply":{"reply":"once"}', '"written":"1"', '"written":"../../x"', '"other":1']
+)
 def test_nothing_in_a_sandbox_answers_for_its_opencode(started: Any, home: Home, said: str) -> None:
     """With the home mounted read-only, where a socket takes connections all the same."""
     opencode = started()

@@ -44,7 +44,7 @@ _OURS: Final = re.compile(
     rf"|hosts/({_PID})?"
     rf"|answers/({_EVENT}(\.answer)?|{_PIPE}(\||\.taken|\.reply))?"
     rf"|links/(machines\.(json|lock)|\.machines\.json\.{_PID}|{_SSH}|{_MACHINE})?"
-    rf"|[a-z]+/({_PID}(=|\.reply))?",  # where the plugin of a CLI listens
+    rf"|[a-z]+/({_PID}(=|\.[0-9]{{1,30}}\.reply))?",  # where the plugin of a CLI listens
     re.ASCII,
 )
 #: What systems put into any folder: it does not make it a stranger's, and is never removed.

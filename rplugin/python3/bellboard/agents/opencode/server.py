@@ -9,6 +9,7 @@ to be the process of the session itself; OpenCode then says whether the request 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -64,7 +65,7 @@ def answer(asked: Waiting, reply: bytes) -> None:
 
 
 def _plugin(asked: Waiting, wanted: Id, reply: bytes) -> int:
-    folder, file = f"{asked.home}/{FOLDER}", f"{asked.pid}{REPLY}"
+    folder, serial = f"{asked.home}/{FOLDER}", f"{time.time_ns()}{os.getpid()}"
     connect = partial(gate.connected, f"{folder}/{asked.pid}", PATIENCE, asked.pid)
     about: dict[str, object] = {"request": wanted.request}
     status, reads_file = _told(connect, about)
@@ -73,9 +74,10 @@ def _plugin(asked: Waiting, wanted: Id, reply: bytes) -> int:
     given, raw = msgspec.Raw(reply), msgspec.Raw(asked.payload)
     if not reads_file:  # an older one, until it is restarted
         return _told(connect, {**about, "reply": given})[0]
+    file = f"{asked.pid}.{serial}{REPLY}"
     try:
         write(folder, file, msgspec.json.encode({**about, "asked": raw, "reply": given}))
-        return _told(connect, {**about, "written": True})[0]
+        return _told(connect, {**about, "written": serial})[0]
     finally:
         with suppress(OSError):
             os.unlink(f"{folder}/{file}")  # noqa: PTH108 - as in spool.py
