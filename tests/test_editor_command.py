@@ -357,3 +357,12 @@ def test_whoever_asks_for_a_session_that_is_not_found_gets_the_reason(nvim: Edit
     assert editor.lua(REPORTED, "nobody") == [nobody, nobody]
     two = '2 sessions match "api": a, b; give one of these ids'
     assert editor.lua(REPORTED, "api") == [two, two]
+
+
+@pytest.mark.parametrize("state", ["on", "off"])
+def test_answers_is_one_message_and_opens_nothing(nvim: Editors, state: str) -> None:
+    """What it means is in the help; the focus stays where it is."""
+    editor = nvim(config={**QUIET, "python": sys.executable}, columns=80)
+    editor.command(f"ClaudeSessions answers {state}")
+    editor.shows(f"bellboard: answers {state}: ")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1

@@ -7,7 +7,7 @@ import pytest
 from asked import asks, command, play
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import Host
+from sample import Host, session
 from test_editor_answer import CALM, SAID, counts, pressed, said
 from test_editor_around import SLOW
 
@@ -75,6 +75,59 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     editor.command("ClaudeSessions triage")
     said(editor, "no session is asking anything")
     assert editor.messages().strip() == ""
+
+
+def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str) -> None:
+    """It goes on when one asks, whoever it is, and ends when none works any more."""
+    editor = nvim(version, CALM, columns=64, lines=30)
+    host, api, web = Host(editor), asks("api"), asks("web", ago=3)
+    docs = session("working", "docs", project="docs")
+    editor.lua(SAID)
+    play(editor, command(api, "make api"), command(web, "make web"))
+    host.push(api, docs)
+    editor.command("ClaudeSessions triage")
+    editor.shows("make api")
+    counts(editor)
+    editor.press("A")
+    host.push(session("working", "api", project="api"), docs)
+    editor.shows("Waiting for 2 sessions: 1 answered.")
+    editor.press("ADgo")  # nothing is asked
+    pressed(editor)
+    assert editor.lua("return #answers") == 1
+    host.push(session("working", "api", project="api"), web, docs)
+    editor.shows("make web")
+    counts(editor)
+    editor.press("A")
+    editor.shows("Waiting for 2 sessions: 2 answered.")
+    host.push(*(session("completed", name, project=name) for name in ("api", "web", "docs")))
+    said(editor, "triage: 2 answered")
+    editor.hides("make web")
+    assert editor.messages().strip() == ""
+
+
+@pytest.mark.parametrize("leaves", ["q", "<C-w>p"])
+def test_a_triage_that_waits_is_left_at_once(nvim: Editors, leaves: str) -> None:
+    """By its key, or by going to another window, whose keys it never takes."""
+    editor = nvim(config=CALM, columns=64, lines=30)
+    host, api, web = Host(editor), asks("api"), asks("web", ago=3)
+    docs = session("working", "docs", project="docs")
+    editor.lua(SAID)
+    play(editor, command(api, "make api"), command(web, "make web"))
+    host.push(api, docs)
+    editor.command("ClaudeSessions triage")
+    editor.shows("make api")
+    counts(editor)
+    editor.press("A")
+    editor.shows("Waiting for 1 session: 1 answered.")
+    editor.press(leaves)
+    pressed(editor)
+    host.push(web, docs)
+    said(editor, "triage: 1 answered")
+    editor.hides("make")
+    editor.press("iA")
+    editor.shows("A")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+    assert editor.lua("return #answers") == 1
 
 
 #: Sends an answer once `release` is called.

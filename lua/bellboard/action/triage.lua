@@ -8,6 +8,7 @@ local opened = require('bellboard.action.opened')
 local request_view = require('bellboard.action.request')
 local sending = require('bellboard.action.sending')
 local sessions = require('bellboard.state.sessions')
+local updates = require('bellboard.state.updates')
 
 local M = {}
 
@@ -30,7 +31,8 @@ local AGAIN = 200 -- milliseconds until it is asked again
 ---@field note? string what has just happened
 ---@field shown? bellboard.Shown what it has shown last
 ---@field fetches? boolean what the next one asks is on its way
----@field is_done? boolean only the last outcomes are still to come
+---@field is_done? boolean nothing is asked now
+---@field said? string what the view says then
 ---@field is_over? boolean
 
 ---@type bellboard.Triage|nil
@@ -53,6 +55,19 @@ local function waiting()
       and not run.passed[key_of(session)]
       and (not run.only or run.only[session.session_id] == true)
   end, sessions.list())
+end
+
+--- How many of its sessions work: each of them may ask next.
+---@return integer
+local function working()
+  local some = vim.tbl_filter(function(session)
+    local is_ours = not run.only or run.only[session.session_id] == true
+    return session.status == 'working'
+      and is_ours
+      and (run.only ~= nil or not mark.is_muted(session))
+      and not session.link_since
+  end, sessions.stale() and {} or sessions.list())
+  return #some
 end
 
 ---@param what string
@@ -91,15 +106,22 @@ local function close()
   conclude(run)
 end
 
---- Nothing is left. The view stays until the outcome of the last answer is known and, if an answer
---- failed, until the user has read that.
+--- Nothing is asked. The view stays until the outcome of the last answer is known, while sessions
+--- work that may ask next, and, if an answer failed, until the user has read that.
 local function finish()
   if not run.shown or opened.now() ~= run.shown then
-    close()
-  elseif run.pending > 0 then
-    request_view.finish('Sending…', true)
-  else
-    request_view.finish(summary(run), #run.wrong > 0)
+    return close()
+  end
+  local text, stays, busy = summary(run), #run.wrong > 0, working()
+  if run.pending > 0 then
+    text, stays = 'Sending…', true
+  elseif busy > 0 then
+    text = text:gsub('^triage', ('waiting for %d session%s'):format(busy, busy == 1 and '' or 's'))
+    stays = true
+  end
+  if text ~= run.said or not opened.is_here() then
+    run.said = text
+    request_view.finish(text, stays)
   end
 end
 
@@ -181,6 +203,7 @@ end
 ---@param request bellboard.Request
 local function show(session, request)
   local of = run
+  run.said = nil
   local shown ---@type bellboard.Shown
   local is_passed = false
   --- Go on with the next one.
@@ -277,6 +300,29 @@ step = function()
   end)
 end
 
+--- Go on when a session asks while nothing was asked, and end when none works any more, or the user
+--- has left the view: the keys of another window are not for the next question.
+local function follow_updates()
+  local of = run
+  local function look()
+    if of ~= run or of.is_over or not of.is_done then
+      return
+    elseif of.shown and not opened.is_here() then
+      return close()
+    end
+    step()
+  end
+  updates.on('triage', function()
+    if of ~= run or of.is_over then
+      return true
+    elseif of.is_done then
+      vim.schedule(function()
+        cmdwin.after(look)
+      end)
+    end
+  end)
+end
+
 --- Answer one session after the other.
 ---@param only? bellboard.Session[] default: all that are blocked, not snoozed and not parked
 M.run = function(only)
@@ -295,6 +341,7 @@ M.run = function(only)
     run = nil
     message.info(host.instead('no session is asking anything'))
   else
+    follow_updates()
     step()
   end
 end
