@@ -26,7 +26,7 @@ def alike(data: str) -> list[int]:
         if not letter.isascii()
         and same.isascii()
         and same.isalnum()
-        and unicodedata.category(letter)[0] in "LN"
+        and re.match("L[ulo]|N", unicodedata.category(letter))
     } | {
         letter
         for letter in map(chr, range(sys.maxunicode))

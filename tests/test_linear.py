@@ -59,6 +59,7 @@ def is_linear(work: Callable[[str], object], unit: str, length: int) -> bool:
             "\x7f",
         ),
         *("\u0430", "\u0430.", "/\u0430", "a\u0430", "\u0430 \n", "\u0570", "\u2010a", "a\u0334"),
+        *("\u5b57", "\u0665x", "g\u0430 ", "\u0430.b", "\u03b1\u03bb"),
         *("\u0131", "\u0131.", "\u0131_", "\u0131 ", "\u13df", "\U0001d400"),
     ],
     ids=ascii,
