@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -341,6 +341,47 @@ def test_no_header_blinds_the_others(team: Team) -> None:
         eventually(lambda: truth == peers[-1].statuses("dev"))
         assert alice.hellos.count("dev") < 3, "it had to connect again"
         assert [] == [p.service.notes for p in peers if p.service.notes]
+    finally:
+        for peer in peers:
+            peer.close()
+
+
+class Slow(Peer):
+    """A machine that takes long to carry out what the attacker asks."""
+
+    async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        if member == "eve":
+            await asyncio.sleep(10)
+        return await super()._do(member, do, fields)
+
+
+@pytest.mark.parametrize("team", ["publish", "read"], indirect=True)
+def test_a_flood_harms_nobody_else(team: Team) -> None:
+    """Of requests, replies or screens; one of 65 once broke the connection of who got it."""
+    joined = [("dev", {"reads": False}), ("alice", {"publishes": False})]
+    dev, alice = peers = [
+        Slow(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how) for m, how in joined
+    ]
+
+    async def flood() -> None:
+        eve = Attacker(team)
+        for n in range(500):
+            await eve.say(S.ask("dev", "request", "eve", f"{n:016x}"), b"{}")
+            await eve.say(S.reply("eve", "alice", f"{n:016x}"), b"{}")
+        for n in range(5000):
+            await eve.say(S.screen("dev", "eve", f"{n}"))
+        await eve.flush()
+        assert eve.wire is not None
+        await eve.wire.close()
+
+    try:
+        dev.show(a_row("s"))
+        eventually(lambda: {"s": "working"} == alice.statuses("dev"))
+        wires = [p.service._wire for p in peers]
+        asyncio.run(flood())
+        told = alice.service.ask("dev", "answer", {"session_id": "s"}).result(30)
+        assert {"ok": True, "text": "done"} == told
+        assert wires == [p.service._wire for p in peers], "it had to connect again"
     finally:
         for peer in peers:
             peer.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ from ..system.failures import described
 from .subjects import Asked, Subjects
 from .wire import Denied, Down, Message, Refused, Wire
 
-MOST: Final = 16  # requests that are carried out at the same time
+MOST: Final = 16  # requests of one member that are carried out at the same time
+PENDING: Final = 1024  # messages that may wait: with more, others ask too much, and some are missed
 LARGEST: Final = 64 << 10  # bytes of a request
 #: Seconds for the other machine to carry it out: an answer to a slow CLI takes 3 to find what asks,
 #: 3 to be sent, and 6 until the agent goes on.
@@ -45,7 +47,9 @@ class Asking:
     async def listen(self) -> None:
         """Expect replies."""
         s = self._subjects
-        await self._wire.subscribe(s.seen(s.reply("*", self._wire.member)), self._take, 4 * MOST)
+        await self._wire.subscribe(
+            s.seen(s.reply("*", self._wire.member)), self._take, PENDING, True
+        )
 
     async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
         """Ask for something; the reply has `ok`, and `why` if that is false.
@@ -93,7 +97,7 @@ class Incoming:
 
     def __init__(self, subjects: Subjects, machine: str, do: Do) -> None:
         self._subjects, self._machine, self._do = subjects, machine, do
-        self._running = 0
+        self._running: Counter[str] = Counter()  # by member
 
     async def listen(self, wire: Wire) -> None:
         """Expect requests over a connection."""
@@ -102,14 +106,14 @@ class Incoming:
             await self._take(wire, message)
 
         s = self._subjects
-        await wire.subscribe(s.seen(s.asks_of(self._machine)), take, 4 * MOST)
+        await wire.subscribe(s.seen(s.asks_of(self._machine)), take, PENDING, True)
 
     async def _take(self, wire: Wire, message: Message) -> None:
         """Start what a member asks."""
         asked = self._subjects.asked(message.subject, self._machine)
         if asked is None:
             return
-        if self._running >= MOST:
+        if self._running[asked.member] >= MOST:
             why = "too many requests at the same time; try again"
             await self._reply(wire, asked, refusal(why))
             return
@@ -120,9 +124,9 @@ class Incoming:
         except (ValueError, RecursionError):
             await self._reply(wire, asked, refusal("the request cannot be read"))
             return
-        self._running += 1
+        self._running[asked.member] += 1
         running = asyncio.ensure_future(self._carry_out(wire, asked, fields))
-        running.add_done_callback(self._carried_out)
+        running.add_done_callback(lambda done: self._carried_out(asked.member, done))
 
     async def _carry_out(self, wire: Wire, asked: Asked, fields: Mapping[str, Any]) -> None:
         try:
@@ -134,8 +138,8 @@ class Incoming:
             reply = refusal(described(e))
         await self._reply(wire, asked, reply)
 
-    def _carried_out(self, running: asyncio.Future[None]) -> None:
-        self._running -= 1
+    def _carried_out(self, member: str, running: asyncio.Future[None]) -> None:
+        self._running[member] -= 1
         if not running.cancelled():
             running.exception()
 

@@ -56,7 +56,7 @@ class Screens:
         self._listens = self._listens or time.monotonic() + BEAT + LOOK
         filters = {s.all_screens} if "" in of else {*map(s.screens_of, ("", self._machine, *of))}
         for each in filters:
-            await wire.subscribe(s.seen(each), self._take, MOST)
+            await wire.subscribe(s.seen(each), self._take, MOST, True)
         ours, is_said = [s.screen(machine, member, self._by) for machine in of], False
         try:
             while True:

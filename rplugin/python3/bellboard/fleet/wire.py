@@ -75,6 +75,7 @@ class Wire:
         self._client: Any = None
         self._error: Exception | None = None
         self._denied: dict[str, asyncio.Future[str]] = {}  # subject, in lower case → who waits
+        self._may_miss: set[int] = set()  # subscriptions that can do without some messages
         self._broken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def open(self) -> None:
@@ -162,15 +163,25 @@ class Wire:
             raise Down(reason(e, self._joined)) from None
 
     async def subscribe(
-        self, subject: str, take: Callable[[Message], Awaitable[None]], most: int
+        self,
+        subject: str,
+        take: Callable[[Message], Awaitable[None]],
+        most: int,
+        may_miss: bool = False,
     ) -> Any:
-        """Call `take` with each message; `most`: how many may wait."""
+        """Call `take` with each message; `most`: how many may wait.
+
+        If more do, the connection breaks, unless we `may_miss` them.
+        """
         try:
-            return await self._client.subscribe(
+            made = await self._client.subscribe(
                 subject, cb=take, pending_msgs_limit=most, pending_bytes_limit=WAITING
             )
         except Exception as e:
             raise Down(reason(e, self._joined)) from None
+        if may_miss:
+            self._may_miss.add(made._id)
+        return made
 
     async def ask(
         self,
@@ -246,8 +257,10 @@ class Wire:
     async def _failed(self, error: Exception) -> None:
         import nats.errors
 
-        if isinstance(error, nats.errors.SlowConsumerError) and not self._broken.done():
-            self._broken.set_result("this machine does not keep up with the fleet")
+        if isinstance(error, nats.errors.SlowConsumerError):
+            if not (error.sid in self._may_miss or self._broken.done()):
+                self._broken.set_result("this machine does not keep up with the fleet")
+            return
         found = _DENIED.search(str(error))
         if found is None:
             self._error = error
