@@ -190,9 +190,9 @@ M.measure = function(some, width)
     end
   end
   local room = width - columns.place - 15 -- icon, age, and the spaces between columns
-  columns.name = best(names, rests, room, wide and 0.4 or 0.55, 6)
+  columns.name = best(names, rests, room, wide and 0.35 or 0.55, 6)
   room = room - columns.name
-  columns.title = best(titles, doings, room, 0.5, 2)
+  columns.title = best(titles, doings, room, 0.6, 3)
   columns.key = ('%d %d %d %d'):format(width, columns.name, columns.title, columns.place)
   return columns
 end
