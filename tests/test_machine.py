@@ -271,6 +271,22 @@ def test_a_workflow_is_one_agent_however_many_it_runs() -> None:
     assert {"workflow": True, "Explore": False} == {a["type"]: a["blocked"] for a in agents}
 
 
+def test_hooks_say_where_it_works_and_its_file_where_it_began() -> None:
+    """The file follows no `cd`; if it names another folder than before, that counts."""
+    board, shown = Board(), []
+    for n, (hooked, cwd) in enumerate(
+        ((True, "/p"), (False, "/p"), (True, "/p/sub"), (False, "/p"), (False, "/tree"))
+    ):
+        told = {"session_id": "s", "hook_event_name": "Stop" if n else "SessionStart", "cwd": cwd}
+        line = {"hook": told, "origin": {"pid": 7}}
+        if not hooked:
+            at = {"status": "idle", "statusUpdatedAt": (T + n) * 1000}
+            line = {"registry": {"pid": 7, "record": {"sessionId": "s", "cwd": cwd, **at}}}
+        board.fold(from_line({"t": T + n, **line}))
+        shown.append(board.sessions["s"].cwd)
+    assert ["/p", "/p", "/p/sub", "/p/sub", "/tree"] == shown
+
+
 def test_the_permission_mode_shows_while_hooks_tell_it() -> None:
     """A key changes it at rest, and nothing says so."""
     board, shown = Board(), []

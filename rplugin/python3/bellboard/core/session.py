@@ -106,6 +106,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     shown: bool = False  # its terminal's title or its server says that, and no file
     served: bool = False  # its server says that
     file_session: str = ""  # the session id in the file, which older CLIs do not update
+    file_cwd: str = ""  # the folder in the file, which follows no `cd`, unlike that of hooks
     children: int = 0  # its child processes, if they were counted
     hooked: bool = False  # hooks of this process have reported
     shared: bool = False  # it is a server that runs the sessions of many terminals

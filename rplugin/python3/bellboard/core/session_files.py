@@ -61,7 +61,8 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     for other in records.running_in(pid):
         if other.session_id != sid and not other.processes[pid].shared:
             records.keep(moved_on(other, pid))
-    absorb(s, e)
+    stays = known is None or known.file_cwd in ("", e.cwd)
+    absorb(s, msgspec.structs.replace(e, cwd="") if stays and s.cwd and is_hooked(s, pid) else e)
     was = published_status(s)
     take_up(s, pid)
     if says_more(e, known, value):
@@ -133,6 +134,7 @@ def said(e: Event, known: Process | None, began: float) -> Process:
         shown=e.source in LIVE,
         served=e.source == "server",
         file_session=e.session_id,
+        file_cwd=e.cwd,
         children=known.children if known else 0,
         hooked=known is not None and known.hooked,
         shared=known is not None and known.shared,
