@@ -144,6 +144,7 @@ def test_nothing_of_an_input_is_left_out(given: dict[str, Any]) -> None:
                     "<U+0430><U+0440><U+0440><U+04CF><U+0435>.\u0441\u043e\u043c"
                 ),
                 "ssh \u0262\u026a\u1d1b.io": "ssh <U+0262><U+026A><U+1D1B>.io",
+                "curl x\U0001d6a4.io": "curl x<U+1D6A4>.io",
                 "ssh my\u03bb.io # \u0394t": "ssh my<U+03BB>.io # \u0394t",
                 **{
                     text: text.replace(c, f"<U+{ord(c):04X}>")

@@ -185,7 +185,7 @@ def _is_alike(word: str) -> bool:
 
 @lru_cache(4096)
 def _is_like_ascii(c: str) -> bool:
-    return c.isascii() or not _letters().isdisjoint((c, _same(c)))
+    return c.isascii() or (c != _DOTLESS and not _letters().isdisjoint((c, _same(c))))
 
 
 def _same(c: str) -> str:
@@ -195,4 +195,4 @@ def _same(c: str) -> str:
 
 @cache
 def _letters() -> frozenset[str]:
-    return frozenset(_TABLE) - {_DOTLESS}
+    return frozenset(_TABLE)
