@@ -2,6 +2,7 @@
 local age = require('bellboard.view.age')
 local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
+local columns = require('bellboard.view.columns')
 local place = require('bellboard.view.place')
 local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
@@ -18,6 +19,7 @@ local namespace = api.nvim_create_namespace('bellboard')
 ---@field place integer
 ---@field asks integer
 ---@field title integer
+---@field names? table<bellboard.Session, string> what distinguishes each, if there are no titles
 
 ---@class bellboard.PickTexts
 ---@field name string project and branch
@@ -55,12 +57,22 @@ local function asks_of(session)
   return still ~= '' and still .. '  ' .. asks or asks
 end
 
+--- The name of a session: its project, and its branch or what distinguishes it.
+---@param session bellboard.Session
+---@param names? table<bellboard.Session, string>
+---@return string
+local function named(session, names)
+  local own = names and names[session]
+  return own and vim.trim(session.words.project .. ' ' .. own) or texts_of(session).name
+end
+
 --- Columns no wider than their contents. Age and place come first, so that they are not cut off at
 --- the right; the question gets the remaining width, and the title the rest.
 ---@param all bellboard.Session[]
 ---@param width integer
+---@param names? table<bellboard.Session, string>
 ---@return bellboard.PickLayout
-M.layout = function(all, width)
+local function laid(all, width, names)
   local most = { name = 0, place = 0, asks = 0, title = 0 }
   for _, session in ipairs(all) do
     local texts = texts_of(session)
@@ -71,7 +83,8 @@ M.layout = function(all, width)
       most[field] = math.max(before, cells.width(text))
     end
   end
-  local name = math.min(most.name, 28, math.max(12, math.floor(width / 4)))
+  local part = names and 0.4 or 0.25
+  local name = math.min(most.name, 28, math.max(12, math.floor(width * part)))
   local at, room = math.min(most.place, PLACE), width - FIXED - name - 2
   if at > 0 and room - at - 2 >= LEAST then
     room = room - at - 2
@@ -81,11 +94,21 @@ M.layout = function(all, width)
   local asks = math.min(most.asks, room)
   local title = math.min(most.title, room - asks - 2)
   return {
+    names = names,
     name = name,
     place = at,
     asks = asks,
     title = title < math.min(most.title, 8) and 0 or title,
   }
+end
+
+--- The same; without titles, the name of a session is what distinguishes it.
+---@param all bellboard.Session[]
+---@param width integer
+---@return bellboard.PickLayout
+M.layout = function(all, width)
+  local layout = laid(all, width)
+  return layout.title > 0 and layout or laid(all, width, columns.names(all))
 end
 
 --- A line of the picker, in highlighted chunks.
@@ -100,7 +123,7 @@ M.columns = function(session, layout)
   local chunks = {
     { cells.fit(style.icon(session), 2), style.group(session) },
     { cells.fit(age.of(session.since), 4, true) .. '  ', 'BellboardDim' },
-    { cells.fit(texts.name, layout.name) .. '  ', 'BellboardProject' },
+    { cells.fit(named(session, layout.names), layout.name) .. '  ', 'BellboardProject' },
     { at, 'BellboardDim' },
     {
       title ~= '' and cells.fit(asks, layout.asks) or cells.cut(asks, layout.asks),

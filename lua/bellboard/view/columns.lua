@@ -126,6 +126,14 @@ local function names_of(some, wide, places)
   return names, titles
 end
 
+--- The same for a list without titles.
+---@param all bellboard.Session[]
+---@return table<bellboard.Session, string>
+M.names = function(all)
+  local list = { key = '', mixed = true, rank = 0, sessions = all }
+  return (names_of({ list }, false, {}))
+end
+
 --- The width of a column that cuts least; of several, the widest: then all start below each other.
 --- A text that is longer than its column gets what its own line leaves blank.
 ---@param texts integer[] widths of what is in the column
