@@ -302,6 +302,12 @@ def test_the_permission_mode_shows_while_hooks_tell_it() -> None:
         told = {"session_id": "s", "hook_event_name": name, **more}
         board.fold(from_line({"t": T + n, "hook": told}))
         shown.append(publish(board.sessions["s"]).get("mode"))
+        if name == "Stop":  # the hooks are removed, and a turn runs without them
+            at = {"sessionId": "s", "status": "busy", "statusUpdatedAt": (T + n + 0.2) * 1000}
+            board.fold(from_line({"t": T + n + 0.3, "registry": {"pid": 7, "record": at}}))
+            board.advance(T + n + 0.8)
+            p = publish(board.sessions["s"])
+            assert (p["status"], p.get("mode")) == ("working", None)
     assert [None, "plan", "acceptEdits", None, None] == shown
 
 

@@ -161,7 +161,7 @@ def is_mode_known(s: Session, status: str) -> bool:
     They do while a turn runs.
     """
     runs = status in ("working", "blocked") and s.turn == "working"
-    return runs and not (s.stale or s.quiet) and s.mode_at >= s.began
+    return runs and not (s.stale or s.quiet) and s.mode_at >= s.began and s.mode_at > s.over
 
 
 def waiting_for_hook(s: Session) -> Block | None:
