@@ -387,6 +387,39 @@ def test_a_flood_harms_nobody_else(team: Team) -> None:
             peer.close()
 
 
+@pytest.mark.parametrize("team", ["publish"], indirect=True)
+def test_who_makes_its_list_too_long_is_left_out(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those who come later; they once connected again and again, and saw nobody."""
+    monkeypatch.setattr("bellboard.fleet.wire.LARGEST", 1 << 20)
+    dev = Peer(team.there.url, "dev", creds=str(team.folder / "dev.creds"), reads=False)
+    peers = [dev]
+
+    async def fill() -> None:
+        eve = Attacker(team)
+        for n in range(400):
+            await eve.say(S.row(Key("eve", "claude", f"{n}{'x' * 3000}")), b"{}")
+        await eve.say(S.row(Key("eve")), b"{}")
+        await eve.flush()
+        assert eve.wire is not None
+        await eve.wire.close()
+
+    try:
+        dev.show(a_row("s"))
+        eventually(lambda: not dev.service.shelf.changed)
+        asyncio.run(fill())
+        creds = str(team.folder / "alice.creds")
+        late = Peer(team.there.url, "late", creds=creds, publishes=False)
+        peers.append(late)
+        eventually(lambda: late.service.followed.is_read)
+        eventually(lambda: {"s": "working"} == late.statuses("dev"))
+        assert {"eve"} == {*late.service.followed.refused}
+    finally:
+        for peer in peers:
+            peer.close()
+
+
 SPACES = (b"\x0b", b"\x0c")  # the server takes them as part of a subject
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from typing import Final
 
 from ..core.feed import MOST, QUIET, SILENT, Hello, Problem
@@ -39,6 +40,7 @@ class Followed:
         self._gone: dict[str, None] = {}  # machines that were forgotten, to be reported
         self.refused: dict[str, int] = {}  # machine → how much of it could not be used
         self.unread: dict[str, str] = {}  # machine → why its beat could not be read
+        self.tries: Counter[str] = Counter()  # machine → connections that its list may have broken
         self.left_out: dict[str, int] = {}  # sessions that are not shown, by status
         self._counted = -COUNT
         self.is_read = False  # all rows were read on this connection

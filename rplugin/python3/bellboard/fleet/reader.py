@@ -20,6 +20,7 @@ TOGETHER: Final = 0.02  # seconds to collect changes in; a screen is drawn every
 LOOK: Final = 1.0  # seconds between two checks for silent machines
 PENDING: Final = 1 << 14  # messages that may wait; with more, we read everything again
 ASKED: Final = 16  # machines whose rows are read at the same time
+TRIES: Final = 3  # connections that the list of a machine may break
 
 #: Takes the messages about machines; returns when they are processed.
 Deliver = Callable[[list[tuple[str, Said]]], Awaitable[None]]
@@ -57,8 +58,12 @@ class Reader:
         stack.push_async_callback(_end, subscription)
 
     async def _read(self, machines: tuple[str, ...]) -> None:
-        """Read the rows that are stored: machine by machine, so that no list is too long."""
-        wire, s = self._wire, self._subjects
+        """Read the rows that are stored: machine by machine, so that no list is too long.
+
+        A machine can make its own too long for us, or for the server: the connection breaks then.
+        So those that were being listed when it broke are listed one by one, at last not at all.
+        """
+        wire, s, tries = self._wire, self._subjects, self._followed.tries
         now = await server_time(wire, s) or time.time()
         if not machines:
             keys = map(s.key, await listed(wire, s.rows, s.beats))
@@ -69,14 +74,22 @@ class Reader:
                 self._row(key, item, max(0.0, now - item.t))
 
         async def one(machine: str) -> None:
+            beat, found = s.row(Key(machine)), list[str]()
             async with some:
-                found = await listed(wire, s.rows, s.rows_of(machine))
-                beat = s.row(Key(machine))
+                if tries[machine] < TRIES:
+                    tries[machine] += 1
+                    found = await listed(wire, s.rows, s.rows_of(machine))
+                else:
+                    self._followed.refuse(machine)
+                del tries[machine]
                 rows = [subject for subject in found if subject != beat][:MOST]
                 await read(wire, s.rows, [beat, *rows], take)
 
         some = asyncio.Semaphore(ASKED)
-        await asyncio.gather(*map(one, machines))
+        suspects = sorted(filter(tries.get, machines), key=tries.__getitem__)
+        await asyncio.gather(*(one(m) for m in machines if m not in tries))
+        for machine in suspects:
+            await one(machine)
 
     def _key(self, item: Item) -> Key | None:
         """Return what an item is about; count one that cannot be used."""
