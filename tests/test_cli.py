@@ -60,11 +60,24 @@ def test_every_argument_of_every_command_is_explained() -> None:
             assert argument.text, f"{command.path}: {argument}"
 
 
-def test_a_fleet_without_members_leaves_no_folder(shell: Shell) -> None:
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("", "name each member"),
+        ("--member alice=read --only alcie=dev", "--only alcie=dev limits nobody"),
+        ("--member alice=answer", "who may answer also has to read: alice=read,answer"),
+        ("--member alice=read:dev", "expected MEMBER=ROLES, with roles of publish[:MACHINE], read"),
+        ("--member dev=publish:a,publish:b", "dev=publish:a,publish:b: expected MEMBER=ROLES"),
+        ("--member a=read --member A=read,answer", "two members are called A"),
+        ("--member a=publish:dev --member b=publish:dev", "two members publish the machine dev"),
+    ],
+)
+def test_a_fleet_that_is_not_what_it_seems_leaves_no_folder(
+    shell: Shell, words: str, why: str
+) -> None:
+    """Who answers without reading sees all the same; a role with a machine limited nobody."""
     folder = shell.home.root / "credentials"
-    assert "name each member" in shell.fails("fleet", "setup", str(folder))
-    named = ("--team", "core", "--member", "alice=read", "--only", "alcie=dev")
-    assert "--only alcie=dev limits nobody" in shell.fails("fleet", "setup", str(folder), *named)
+    assert why in shell.fails("fleet", "setup", str(folder), "--team", "core", *words.split())
     assert not folder.exists()
 
 

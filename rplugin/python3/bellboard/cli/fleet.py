@@ -30,7 +30,8 @@ roles of --member MEMBER=ROLES, with commas between them:
   publish   show the sessions of one machine, and take requests for it;
             publish:MACHINE if it has another name than the member
   read      see sessions, questions and terminals of all machines
-  answer    everything that changes a session: answer, stop, label, snooze
+  answer    everything that changes a session: answer, stop, label, snooze;
+            who may answer also has to read
 
 The member admin is always there: it creates the streams, with --create."""
 
@@ -257,6 +258,10 @@ def setup(args: Args) -> None:
         if not grants:
             raise Problem(f"name each member and what it may do, for example --member {EXAMPLE}")
         members = [grant.member for grant in grants]
+        machines = [grant.machine for grant in grants if grant.machine]
+        for said, names in (("are called", members), ("publish the machine", machines)):
+            if name := _twice(names):
+                raise Problem(f"two members {said} {name}: each needs a name of its own")
         if wrong := [x for x in args.only if x.partition("=")[0] not in members]:
             raise Problem(f"--only {wrong[0]} limits nobody: no --member has that name")
         grants.append(Grant(ADMIN, "", frozenset({ADMIN})))
@@ -310,15 +315,23 @@ def _grant(spec: str, only: list[str]) -> Grant:
     member, _, said = spec.partition("=")
     roles, machine = set(), ""
     for role in said.split(","):
-        role, _, name = role.partition(":")
+        if role.startswith("publish") and not machine:
+            role, _, machine = role.partition(":")
+            machine = machine or member
         roles.add(role)
-        machine = name or machine
-    machine = machine or (member if "publish" in roles else "")
     limits = [x.partition("=")[2] for x in only if x.partition("=")[0] == member]
     seen = tuple(name for part in limits for name in part.split(","))
     names = [machine] * bool(machine) + list(seen)
     good = MEMBER.fullmatch(member) and member != ADMIN and roles <= {*ROLES}
     if not good or not all(map(MACHINE.fullmatch, names)):
-        known = ", ".join(ROLES)
-        raise Problem(f"{spec}: expected MEMBER=ROLES, with roles of {known}[:MACHINE]")
+        known = ", ".join(ROLES).replace("publish", "publish[:MACHINE]")
+        raise Problem(f"{spec}: expected MEMBER=ROLES, with roles of {known}")
+    if "answer" in roles and "read" not in roles:
+        raise Problem(f"{spec}: who may answer also has to read: {member}=read,{said}")
     return Grant(member, "", frozenset(roles), machine, seen)
+
+
+def _twice(names: list[str]) -> str:
+    """Return a name that is there before, but for its case: some file systems ignore that."""
+    low = [name.lower() for name in names]
+    return next((name for n, name in enumerate(names) if low[n] in low[:n]), "")

@@ -53,6 +53,7 @@ def server(team: str, grants: list[Grant], where: str, port: int = 4222) -> str:
     members = "".join(_account(s, g) for g in grants if g not in admins)
     return f"""\
 # nats-server -c {where}/server.conf     (Debian: apt install nats-server)
+# Any member can end a server older than 2.9.15: have it start again by itself, or use a newer one.
 # To revoke, remove a member below or what it imports, then: nats-server --signal reload
 # To add one, restart the server: nats-server 2.9 ignores the imports of an account that is new.
 host: 0.0.0.0

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .mates import Mates
 
 OFTEN: Final = 1.0  # seconds between two checks of the option
-RECENT: Final = 200  # transitions that a new host publishes again; the server drops known ones
+RECENT: Final = 200  # transitions that a new host publishes again; readers drop known ones
 GREETING: Final = 300.0  # seconds to cache what a hello says of this machine
 NARROW: Final = "join again with --follow, --agent or --repository to choose"
 NAMED: Final = 5  # machines to name in health
