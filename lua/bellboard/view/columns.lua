@@ -65,23 +65,19 @@ end
 ---@return fun(session: bellboard.Session): integer alike
 ---@return fun(session: bellboard.Session): integer all
 local function counted(some, text)
-  local counts = {}
-  local function key(session)
-    return session.words.machine .. '\0' .. session.words.repository
-  end
-  local function add(of)
-    counts[of] = (counts[of] or 0) + 1
-  end
+  local counts, all, key = {}, {}, {}
   for _, section in ipairs(some) do
     for _, session in ipairs(section.sessions) do
-      add(key(session))
-      add(key(session) .. '\0' .. text(session))
+      local repository = session.words.machine .. '\0' .. session.words.repository
+      local own = repository .. '\0' .. text(session)
+      all[repository], counts[own] = (all[repository] or 0) + 1, (counts[own] or 0) + 1
+      key[session] = { repository, own }
     end
   end
   return function(session)
-    return counts[key(session) .. '\0' .. text(session)]
+    return counts[key[session][2]]
   end, function(session)
-    return counts[key(session)]
+    return all[key[session][1]]
   end
 end
 
@@ -143,14 +139,18 @@ end
 ---@param weight integer how much worse it is to cut the text than what follows it
 ---@return integer
 local function best(texts, rests, room, part, weight)
-  local most = math.min(math.max(0, unpack(texts)), math.max(math.floor(room * part), 0))
+  local most = math.min(vim.iter(texts):fold(0, math.max), math.max(math.floor(room * part), 0))
   local width, least = most, math.huge
   for tried = most, math.min(most, 8), -1 do
     local cost = 0
-    for nth, text in ipairs(texts) do
-      local over = text + rests[nth] - room
-      cost = cost + math.max(0, tried + rests[nth] - room)
-      cost = cost + weight * math.max(0, math.min(text - tried, over))
+    for nth = 1, #texts do
+      local text, rest = texts[nth], rests[nth] - room
+      if tried + rest > 0 then
+        cost = cost + tried + rest
+      end
+      if text > tried and text + rest > 0 then
+        cost = cost + weight * math.min(text - tried, text + rest)
+      end
     end
     if cost < least then
       width, least = tried, cost
