@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from functools import partial
 
 import msgspec
@@ -17,6 +18,7 @@ import pytest
 from bellboard import __version__
 from bellboard.cli import parser
 from bellboard.cli.syntax import command_of, walked
+from bellboard.storage.store import Store
 from rig import warm
 from rig.home import Home
 from rig.waiting import eventually
@@ -60,27 +62,6 @@ def test_every_argument_of_every_command_is_explained() -> None:
             assert argument.text, f"{command.path}: {argument}"
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ("", "name each member"),
-        ("--member alice=read --only alcie=dev", "--only alcie=dev limits nobody"),
-        ("--member alice=answer", "who may answer also has to read: alice=read,answer"),
-        ("--member alice=read:dev", "expected MEMBER=ROLES, with roles of publish[:MACHINE], read"),
-        ("--member dev=publish:a,publish:b", "dev=publish:a,publish:b: expected MEMBER=ROLES"),
-        ("--member a=read --member A=read,answer", "two members are called A"),
-        ("--member a=publish:dev --member b=publish:dev", "two members publish the machine dev"),
-    ],
-)
-def test_a_fleet_that_is_not_what_it_seems_leaves_no_folder(
-    shell: Shell, words: str, why: str
-) -> None:
-    """Who answers without reading sees all the same; a role with a machine limited nobody."""
-    folder = shell.home.root / "credentials"
-    assert why in shell.fails("fleet", "setup", str(folder), "--team", "core", *words.split())
-    assert not folder.exists()
-
-
 def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None:
     """So `fleet join` needs nothing else; what the server would refuse is refused here."""
     folder = home.root / "credentials {}"  # braces as in a template
@@ -94,7 +75,8 @@ def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None
 
     def setup(*members: str) -> list[str]:
         named = [word for member in members for word in ("--member", member)]
-        steps = fleet("setup", str(folder), "--team", "core", *named)[1]
+        only = ("--only", "bob=dev,box") * any(m.startswith("bob") for m in members)
+        steps = fleet("setup", str(folder), "--team", "core", *named, *only)[1]
         assert "openssl req" in steps and "nats-server -c" in steps and "=DNS:HOST " in steps
         return (folder / "dev.creds").read_text().splitlines()
 
@@ -113,7 +95,12 @@ def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None
     ):
         done = join("dev", *more)
         assert done[0] == "" and why in done[1]
-    *told, kept = setup("dev=publish,read", "alice=read,answer")
+    *told, kept = setup("dev=publish,read", "alice=read,answer", "bob=read")
+    assert "leave out --follow api" in join("bob", "--follow", "box", "--follow", "api")[1]
+    for more, follows in (([], ["dev", "box"]), (["--follow", "box"], ["box"])):
+        join("bob", *more)
+        with closing(Store(home.bellboard)) as store:
+            assert follows == store.option("fleet")["follow"]
     assert kept == seed and "# may: publish, read" in told
 
 

@@ -24,6 +24,7 @@ from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
 from ringing import Desktop
+from shell import Shell
 
 pytestmark = [
     pytest.mark.files,
@@ -261,6 +262,27 @@ def test_what_setup_prints_is_all_that_a_team_needs(home: Home, tmp_path: Path, 
             assert bellboard("status")[0].count("no machine publishes yet") == 1
         finally:
             server.kill()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("", "name each member"),
+        ("--member alice=read --only alcie=dev", "--only alcie=dev limits nobody"),
+        ("--member alice=answer", "who may answer also has to read: alice=read,answer"),
+        ("--member alice=read:dev", "expected MEMBER=ROLES, with roles of publish[:MACHINE], read"),
+        ("--member dev=publish:a,publish:b", "dev=publish:a,publish:b: expected MEMBER=ROLES"),
+        ("--member a=read --member A=read,answer", "two members are called A"),
+        ("--member a=publish:dev --member b=publish:dev", "two members publish the machine dev"),
+    ],
+)
+def test_a_fleet_that_is_not_what_it_seems_leaves_no_folder(
+    shell: Shell, words: str, why: str
+) -> None:
+    """Who answers without reading sees all the same; a role with a machine limited nobody."""
+    folder = shell.home.root / "credentials"
+    assert why in shell.fails("fleet", "setup", str(folder), "--team", "core", *words.split())
+    assert not folder.exists()
 
 
 def free_port() -> int:

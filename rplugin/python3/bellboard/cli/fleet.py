@@ -110,7 +110,7 @@ def join(args: Args) -> None:
             machine=args.machine or known.machine or machine_name(),
             creds=file,
             ca=str(absolute(args.ca)) if args.ca else "",
-            follow=tuple(args.follow),
+            follow=tuple(args.follow) or known.only,
             agents=tuple(args.agent),
             repositories=tuple(args.repository),
             publishes=not args.read_only and (not known.may or "publish" in known.may),
@@ -147,6 +147,10 @@ def _agree(wanted: Joined, known: Credentials) -> None:
         raise Problem(
             f"{file} is for the machine {known.machine}, not {wanted.machine}; leave out --machine,"
             " or ask for a file for that machine"
+        )
+    if known.only and (others := [m for m in wanted.follow if m not in known.only]):
+        raise Problem(
+            f"{file} is for following {', '.join(known.only)}; leave out --follow {others[0]}"
         )
     if known.team and wanted.team != known.team:
         raise Problem(f"{file} is for the team {known.team}, not {wanted.team}; leave out --team")
@@ -208,7 +212,13 @@ def status(args: Args) -> int | None:
         raise Problem("this machine is not in a fleet; see `bellboard fleet join --help`")
     _need_nats()
     found, why = asyncio.run(look(j)) if j.reads else ({}, asyncio.run(attempt(j)))
-    said = (note for notes in told for about, note in notes.items() if about.startswith(OPTION))
+    about_one = f"{OPTION} machine "
+    said = (
+        f"{about.removeprefix(about_one)}: {note}" if about.startswith(about_one) else note
+        for notes in told
+        for about, note in notes.items()
+        if about.startswith(OPTION)
+    )
     notes = sorted({*said, why} - {""})
     if args.json:
         where = {"v": 1, "url": j.url, "team": j.team, "machine": j.machine}

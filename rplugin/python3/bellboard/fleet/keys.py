@@ -36,6 +36,7 @@ def _text(grant: Grant, team: str, seed: str) -> str:
         f"# team: {team}",
         *([f"# machine: {grant.machine}"] if grant.machine else []),
         f"# may: {', '.join(sorted(grant.roles))}",
+        *([f"# only: {', '.join(grant.only)}"] if grant.only else []),
         f"# Whoever has this file is {grant.member}. Keep it secret.",
         seed,
     ]

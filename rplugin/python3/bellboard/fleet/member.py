@@ -22,7 +22,7 @@ from .subjects import MEMBER, TEAM
 LARGEST: Final = 64 << 10  # bytes of a file with credentials
 SCHEMES: Final = ("nats", "tls")
 _SEED: Final = re.compile(r"^(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
-_TOLD: Final = re.compile(r"^# (member|team|machine|may): (\S.*?)\s*$", re.MULTILINE)
+_TOLD: Final = re.compile(r"^# (member|team|machine|may|only): (\S.*?)\s*$", re.MULTILINE)
 _JWT: Final = re.compile(r"-----BEGIN NATS USER JWT-----\s+(\S+)\s+------END NATS USER JWT------")
 
 
@@ -54,6 +54,7 @@ class Credentials(Struct, frozen=True):
     team: str = ""
     machine: str = ""
     may: tuple[str, ...] = ()  # its roles; empty: not stated
+    only: tuple[str, ...] = ()  # machines that it may see; empty: all
 
     @property
     def is_walled(self) -> bool:
@@ -112,9 +113,9 @@ def credentials(path: str) -> Credentials:
         if seed is not None and member:
             return Credentials(named or member, seed[0], signed[1])
     elif (seed := _SEED.search(text)) is not None and MEMBER.fullmatch(named):
-        may = tuple(told["may"].split(", ")) if "may" in told else ()
+        may, only = (tuple(told[x].split(", ")) if x in told else () for x in ("may", "only"))
         team, machine = told.get("team", ""), told.get("machine", "")
-        return Credentials(named, seed[1], team=team, machine=machine, may=may)
+        return Credentials(named, seed[1], team=team, machine=machine, may=may, only=only)
     raise Unusable(f"{path} has no credentials; use a file that `bellboard fleet setup` wrote")
 
 
