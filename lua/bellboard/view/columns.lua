@@ -11,6 +11,7 @@ local M = {}
 local TITLES, PLACES = 90, 70
 local WHERE = 20 -- most cells of a column of places, and of the width a fifth
 local MUCH = 8 -- blank cells in a column that are for a text that would be cut
+local MOVED = 12 -- a line whose texts start elsewhere is as bad as so many cells that are cut
 local WORD = 9 -- minimum width of what a session does, in one word, beside a column of titles
 
 ---@class bellboard.Columns widths in cells; 0: no such column
@@ -130,8 +131,8 @@ M.names = function(all)
   return (names_of({ list }, false, {}))
 end
 
---- The width of a column that cuts least; of several, the widest: then all start below each other.
---- A text that is longer than its column gets what its own line leaves blank.
+--- The width of a column that cuts least, as far as its lines do not help themselves (`share`), and
+--- below which most texts start below each other; of several, the widest.
 ---@param texts integer[] widths of what is in the column
 ---@param rests integer[] widths of what follows it
 ---@param room integer for both
@@ -144,12 +145,14 @@ local function best(texts, rests, room, part, weight)
   for tried = most, math.min(most, 8), -1 do
     local cost = 0
     for nth = 1, #texts do
-      local text, rest = texts[nth], rests[nth] - room
-      if tried + rest > 0 then
-        cost = cost + tried + rest
+      local blank = tried - texts[nth]
+      local over = tried + rests[nth] - room
+      if blank < 0 then
+        cost = cost + weight * math.max(0, math.min(-blank, over - blank)) + MOVED
       end
-      if text > tried and text + rest > 0 then
-        cost = cost + weight * math.min(text - tried, text + rest)
+      if over > 0 then
+        local is_given = blank >= MUCH
+        cost = cost + (is_given and math.max(0, over - blank) + MOVED or over)
       end
     end
     if cost < least then
