@@ -155,9 +155,14 @@ M.rows = function(request, foot, width)
       choice(rows, reply --[[@as string]], each, foot, width)
     end
   end
-  local has_room = #rows + SPARED <= vim.o.lines
-  for _, more in ipairs(has_room and vim.list_slice(request.more or {}, 1, MORE) or {}) do
-    rows[#rows + 1] = parts.row(cells.cut(cells.safe(more), width), 'BellboardDim')
+  local room = vim.o.lines - SPARED - #rows
+  for _, more in ipairs(room >= 0 and vim.list_slice(request.more or {}, 1, MORE) or {}) do
+    local whole = {}
+    parts.add_text(whole, cells.safe(more), width, 'BellboardDim')
+    local cut = parts.row(cells.cut(cells.safe(more), width), 'BellboardDim')
+    local added = #whole <= room and whole or { cut }
+    vim.list_extend(rows, added)
+    room = room - #added
   end
   others(rows, request, foot, width)
   return rows
