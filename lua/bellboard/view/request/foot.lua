@@ -156,7 +156,8 @@ M.rows = function(request, foot, width)
     end
   end
   local room = vim.o.lines - SPARED - #rows
-  for _, more in ipairs(room >= 0 and vim.list_slice(request.more or {}, 1, MORE) or {}) do
+  local has_room = room >= 0 and not foot.is_over
+  for _, more in ipairs(has_room and vim.list_slice(request.more or {}, 1, MORE) or {}) do
     local whole = {}
     parts.add_text(whole, cells.safe(more), width, 'BellboardDim')
     local cut = parts.row(cells.cut(cells.safe(more), width), 'BellboardDim')
