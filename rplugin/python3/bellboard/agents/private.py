@@ -60,7 +60,7 @@ class Names:
             digest=self("digest", e.digest),
             rule=self("rule", e.rule),
             file=self.path(e.file),
-            prompt=self("prompt", e.prompt),
+            prompt=self.prompt(e.prompt),
             message=self("message", e.message),
             error=self.error(e.error),
             title=self("title", e.title),
@@ -123,6 +123,13 @@ class Names:
             return e.tool
         server = self("server", mcp.group(1)).replace(" ", "")
         return f"mcp__{server}__{self('tool', mcp.group(2)).replace(' ', '')}"
+
+    def prompt(self, text: str) -> str:
+        """Replace a prompt; a command at its start is replaced as where the CLI names it alone."""
+        command, blank, rest = text.partition(" ")
+        if not command.startswith("/"):
+            return self("prompt", text)
+        return self.path(command) + blank + self("prompt", rest)
 
     def detail(self, e: Event) -> str:
         if e.kind == "said retry" or not e.detail:
