@@ -98,6 +98,18 @@ def test_it_prints_the_answer_and_nothing_else(spool: Spool, ask: Ask) -> None:
 
 
 @pytest.mark.usefixtures("shell")
+def test_it_waits_as_long_as_its_question(spool: Spool, ask: Ask) -> None:
+    """Not only as long as bash reads where a variable says so, as administrators set it."""
+    spool.pipes.offer()
+    hook = ask(env={"TMOUT": "1"})
+    item = event(spool)
+    rest(1.5)
+    assert hook.waits
+    assert send(spool, item)
+    assert hook.printed() == ANSWER + b"\n"
+
+
+@pytest.mark.usefixtures("shell")
 def test_it_leaves_silently(spool: Spool, ask: Ask) -> None:
     """Dismissed, also by an older host, or left by the last one, whatever its pipe said."""
     for dismissed in (spool.pipes.dismiss, partial(dismissed_before, spool)):
