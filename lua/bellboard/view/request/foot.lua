@@ -1,6 +1,7 @@
 -- The rows below a request: what can be answered, with which key, and what else there is to do.
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
+local layout = require('bellboard.view.request.layout')
 local parts = require('bellboard.view.request.parts')
 
 local M = {}
@@ -30,6 +31,7 @@ local SPARED = 11
 ---@field asks boolean whether there is something else to show
 ---@field keys table<string, string> choice → its key
 ---@field choice? string the choice whose number was pressed once
+---@field is_short? boolean whether the notes of choices give way to the choices, on a small screen
 
 --- The key with that name.
 ---@param name string
@@ -57,7 +59,7 @@ local function choice(rows, lhs, each, foot, width)
   local group, key = foot.is_over and 'BellboardDim' or nil, not foot.can and 'BellboardDim' or nil
   group = not group and foot.choice == each.id and 'BellboardChosen' or group
   parts.add_marked(rows, cells.fit(lhs, wide), each.words, width, nil, group, key)
-  local note = (each.note or '') ~= '' and each.note or nil
+  local note = not foot.is_short and (each.note or '') ~= '' and each.note or nil
   parts.add_text(rows, note, width, 'BellboardDim', (' '):rep(wide))
 end
 
@@ -154,6 +156,9 @@ M.rows = function(request, foot, width)
     if is_twofold then
       choice(rows, reply --[[@as string]], each, foot, width)
     end
+  end
+  if not foot.is_short and #rows >= layout.most_of_foot() then
+    return M.rows(request, vim.tbl_extend('error', foot, { is_short = true }), width)
   end
   local room = vim.o.lines - SPARED - #rows
   local has_room = room >= 0 and not foot.is_over

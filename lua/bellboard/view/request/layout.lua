@@ -51,13 +51,19 @@ M.width = function()
   return math.max(math.min(most, vim.o.columns) - BESIDE, 16)
 end
 
+--- The rows that the foot can have on this screen.
+---@return integer
+M.most_of_foot = function()
+  return math.max(vim.o.lines - vim.o.cmdheight - LEAST, 1)
+end
+
 --- Where both parts go as floats. On a small screen, the last rows of the foot are left out.
 ---@param high integer rows of the text
 ---@param foot integer rows of the foot
 ---@return vim.api.keyset.win_config body
 ---@return vim.api.keyset.win_config foot
 local function floats(high, foot)
-  foot = math.max(math.min(foot, vim.o.lines - vim.o.cmdheight - LEAST), 1)
+  foot = math.min(foot, M.most_of_foot())
   local room = math.max(vim.o.lines - vim.o.cmdheight - foot - AROUND, 1)
   local height = math.max(math.min(high, room), 1)
   local width = M.width() + 2
