@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from bellboard.fleet.keys import key_of
+from bellboard.fleet.look import look
 from bellboard.fleet.member import Joined, credentials
 from bellboard.fleet.permits import ADMIN, Grant, allowed, server
 from bellboard.fleet.streams import ensure
@@ -415,6 +416,8 @@ def test_who_makes_its_list_too_long_is_left_out(
         eventually(lambda: late.service.followed.is_read)
         eventually(lambda: {"s": "working"} == late.statuses("dev"))
         assert {"eve"} == {*late.service.followed.refused}
+        found, why = asyncio.run(look(late.service.joined))
+        assert ("", {"dev", "eve"}) == (why, {*found}), "as `bellboard fleet status` shows it"
     finally:
         for peer in peers:
             peer.close()

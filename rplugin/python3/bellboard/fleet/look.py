@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from .followed import Followed
 from .member import Joined, Unusable, credentials
-from .reader import Reader
+from .reader import TRIES, Reader
 from .streams import ensure
 from .subjects import Subjects
 from .wire import Denied, Down, Refused, Wire
@@ -32,16 +32,20 @@ async def attempt(j: Joined) -> str:
 async def look(j: Joined) -> tuple[dict[str, Any], str]:
     """Return each machine with its counts and the age of its beat, and why that fails, or ""."""
     followed = Followed(replace(j, machine="", agents=(), repositories=()))
-    try:
-        wire = await _connected(j)
+    why = SLOW
+    for left in range(TRIES + 1)[::-1]:
         try:
-            why = "" if await _read(wire, j, followed) else SLOW
-        finally:
-            await wire.close()
-    except Denied:
-        return {}, "these credentials may not read all machines of this team"
-    except (Down, Refused, Unusable) as e:
-        return {}, str(e)
+            wire = await _connected(j)
+            try:
+                why = "" if await _read(wire, j, followed) else SLOW
+                break
+            finally:
+                await wire.close()
+        except Denied:
+            return {}, "these credentials may not read all machines of this team"
+        except (Down, Refused, Unusable) as e:
+            if not (followed.tries and left):  # a list that breaks it is left out in the end
+                return {}, str(e)
     now = time.monotonic()
     machines = followed.machines.values()
     return {m.name: {"counts": m.counts, "age": max(0.0, now - m.heard)} for m in machines}, why
@@ -62,15 +66,14 @@ async def _read(wire: Wire, j: Joined, followed: Followed) -> bool:
     """Read all rows; return whether that succeeded in time."""
     read = asyncio.Event()
     running = asyncio.ensure_future(Reader(wire, Subjects(j.team), followed).run(read.set))
-    reading = asyncio.ensure_future(read.wait())
+    tasks = [running, asyncio.ensure_future(wire.breaks()), asyncio.ensure_future(read.wait())]
     try:
-        await asyncio.wait(
-            (running, reading), timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED
-        )
-        if running.done():
-            running.result()
+        await asyncio.wait(tasks, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks[:2]:
+            if task.done():
+                task.result()
         return read.is_set()
     finally:
-        running.cancel()
-        reading.cancel()
-        await asyncio.gather(running, reading, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
