@@ -71,7 +71,8 @@ local function coprocess()
     health.warn('not running', (':%s starts it'):format(config.command()))
   end
   if status.restarts > 0 then
-    health.info(('restarted %d times, last exit code %s'):format(status.restarts, status.exit))
+    local times = status.restarts == 1 and 'once' or status.restarts .. ' times'
+    health.info(('restarted %s, last exit code %s'):format(times, status.exit))
   end
   for _, line in ipairs(status.stderr) do
     if line ~= '' and not status.is_unbuilt then

@@ -19,6 +19,7 @@ local namespace = api.nvim_create_namespace('bellboard')
 ---@field place integer
 ---@field asks integer
 ---@field title integer
+---@field spare integer what no column takes
 ---@field names? table<bellboard.Session, string> what distinguishes each, if there are no titles
 
 ---@class bellboard.PickTexts
@@ -93,12 +94,14 @@ local function laid(all, width, names)
   end
   local asks = math.min(most.asks, room)
   local title = math.min(most.title, room - asks - 2)
+  title = title < math.min(most.title, 8) and 0 or title
   return {
     names = names,
     name = name,
     place = at,
     asks = asks,
-    title = title < math.min(most.title, 8) and 0 or title,
+    title = title,
+    spare = math.max(0, room - asks - (title > 0 and title + 2 or 0)),
   }
 end
 
@@ -111,25 +114,37 @@ M.layout = function(all, width)
   return layout.title > 0 and layout or laid(all, width, columns.names(all))
 end
 
---- A line of the picker, in highlighted chunks.
+--- A line of the picker, in highlighted chunks. What its question leaves blank is for a name or title
+--- that would be cut.
 ---@param session bellboard.Session
 ---@param layout bellboard.PickLayout
 ---@return bellboard.Chunk[]
 M.columns = function(session, layout)
-  local texts = texts_of(session)
-  local at = layout.place > 0 and cells.fit(place.of(session), layout.place) .. '  ' or ''
-  local title = layout.title > 0 and '  ' .. cells.cut(texts.title, layout.title) or ''
+  local texts, name = texts_of(session), named(session, layout.names)
   local old, asks = age.outdated(session), asks_of(session)
+  local room = layout.asks + layout.spare
+  local spare = math.max(0, room - cells.width(asks))
+  local function fitted(text, width)
+    local more = math.min(spare, math.max(0, cells.width(text) - width))
+    spare, room = spare - more, room - more
+    return width + more
+  end
+  local name_room = fitted(name, layout.name)
+  local title_room = layout.title > 0 and fitted(texts.title, layout.title) or 0
+  local asks_room = math.min(room, layout.asks)
   local chunks = {
     { cells.fit(style.icon(session), 2), style.group(session) },
     { cells.fit(age.of(session.since), 4, true) .. '  ', 'BellboardDim' },
-    { cells.fit(named(session, layout.names), layout.name) .. '  ', 'BellboardProject' },
-    { at, 'BellboardDim' },
+    { cells.fit(name, name_room) .. '  ', 'BellboardProject' },
     {
-      title ~= '' and cells.fit(asks, layout.asks) or cells.cut(asks, layout.asks),
+      layout.place > 0 and cells.fit(place.of(session), layout.place) .. '  ' or '',
+      'BellboardDim',
+    },
+    {
+      title_room > 0 and cells.fit(asks, asks_room) or cells.cut(asks, room),
       'BellboardDetail',
     },
-    { title, 'BellboardDim' },
+    { title_room > 0 and '  ' .. cells.cut(texts.title, title_room) or '', 'BellboardDim' },
   }
   return old ~= '' and style.faded(chunks) or chunks
 end

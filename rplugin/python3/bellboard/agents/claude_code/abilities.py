@@ -50,7 +50,7 @@ ABILITIES: Final[dict[str, dict[Version, Ability]]] = {
     "API retries": {
         OLDEST: SAID,
         (2, 1, 328): Ability(
-            "transcript, screen", "once one is made; before, after 15 seconds from the screen"
+            "transcript, screen", "once a retry is made; from the screen, after 15 seconds"
         ),
     },
     "until when a usage limit lasts": {OLDEST: SAID, (2, 1, 78): HOOK},
