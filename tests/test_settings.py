@@ -353,7 +353,7 @@ def test_purge_changes_nothing_while_a_host_runs(home: Home, file: Path) -> None
     installed_text = file.read_text()
     Hosts(str(home.bellboard / "hosts")).announce(os.getpid())
     said = run(home, "uninstall", "--purge", "--yes", code=1)
-    assert f"still running (processes {os.getpid()})" in said
+    assert f"still running ({os.getpid()})" in said
     assert "hooks" not in said
     assert file.read_text() == installed_text
 

@@ -114,8 +114,8 @@ M.layout = function(all, width)
   return layout.title > 0 and layout or laid(all, width, columns.names(all))
 end
 
---- A line of the picker, in highlighted chunks. What its question leaves blank is for a name or title
---- that would be cut.
+--- A line of the picker, in highlighted chunks. What its question leaves blank is for a name or a
+--- title that would be cut.
 ---@param session bellboard.Session
 ---@param layout bellboard.PickLayout
 ---@return bellboard.Chunk[]

@@ -73,7 +73,7 @@ def _check_unused(home: Path) -> None:
     if hosts := Spool(home).hosts.alive():
         pids = ", ".join(map(str, hosts))
         raise Problem(
-            f"bellboard is still running (processes {pids}): quit Neovim, or run "
+            f"it is still running ({pids}): quit Neovim, or run "
             "`:Bellboard stop` in it, and end each `bellboard serve`; then try again"
         )
 
