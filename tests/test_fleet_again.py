@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.core.feed import MOST
 from bellboard.fleet.member import Credentials, Joined
 from bellboard.fleet.stored import Item, listed, read
 from bellboard.fleet.streams import ensure
@@ -86,6 +87,30 @@ def test_any_number_of_rows_is_everything(there: nats.Server, count: int) -> Non
             return len(await everything(wire))
 
     assert count == asyncio.run(main())
+
+
+def test_what_has_ended_leaves_room_for_what_runs(there: nats.Server) -> None:
+    """The server keeps a mark of each session that ended for as long as a row."""
+
+    async def ended(count: int) -> None:
+        async with wired(there.url) as wire:
+            for n in range(count):
+                key = Key("dev", "claude", f"a{n}")
+                await wire._client.publish(SUBJECTS.row(key), b"", headers={"KV-Operation": "DEL"})
+            await wire._client.flush(10)
+
+    asyncio.run(ended(2 * MOST))
+    dev, late = Peer(there.url, "dev", reads=False), Peer(there.url, "late", publishes=False)
+    try:
+        dev.show(a_row("s", "blocked"))
+        eventually(lambda: {"s": "blocked"} == late.statuses("dev"))
+        late.close()
+        late = Peer(there.url, "late", publishes=False)
+        eventually(lambda: late.service.followed.is_read)
+        eventually(lambda: {"s": "blocked"} == late.statuses("dev"))
+    finally:
+        dev.close()
+        late.close()
 
 
 def test_who_is_ended_just_as_something_happens_ends() -> None:

@@ -20,6 +20,7 @@ TOGETHER: Final = 0.02  # seconds to collect changes in; a screen is drawn every
 LOOK: Final = 1.0  # seconds between two checks for silent machines
 PENDING: Final = 1 << 14  # messages that may wait; with more, we read everything again
 ASKED: Final = 16  # machines whose rows are read at the same time
+READ: Final = 8 * MOST  # of a machine: its rows, and marks of sessions that ended lately
 TRIES: Final = 3  # connections that the list of a machine may break
 
 #: Takes the messages about machines; returns when they are processed.
@@ -73,6 +74,18 @@ class Reader:
             if (key := self._key(item)) is not None:
                 self._row(key, item, max(0.0, now - item.t))
 
+        async def rows_of(subjects: list[str]) -> None:
+            left, count = subjects[:READ], 0
+
+            def counted(item: Item) -> None:
+                nonlocal count
+                count += bool(item.data)
+                take(item)
+
+            while left and count <= MOST:
+                await read(wire, s.rows, left[:MOST], counted)
+                left = left[MOST:]
+
         async def one(machine: str) -> None:
             beat, found = s.row(Key(machine)), list[str]()
             async with some:
@@ -82,8 +95,7 @@ class Reader:
                 else:
                     self._followed.refuse(machine)
                 del tries[machine]
-                rows = [subject for subject in found if subject != beat][:MOST]
-                await read(wire, s.rows, [beat, *rows], take)
+                await rows_of([beat, *(subject for subject in found if subject != beat)])
 
         some = asyncio.Semaphore(ASKED)
         suspects = sorted(filter(tries.get, machines), key=tries.__getitem__)
