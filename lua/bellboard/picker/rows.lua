@@ -114,32 +114,35 @@ M.layout = function(all, width)
   return layout.title > 0 and layout or laid(all, width, columns.names(all))
 end
 
---- A line of the picker, in highlighted chunks. What its question leaves blank is for a name or a
---- title that would be cut.
+--- A line of the picker, in highlighted chunks. A name or a title that would be cut gets what its
+--- line leaves blank: where it runs, if that is not known, or right of the question.
 ---@param session bellboard.Session
 ---@param layout bellboard.PickLayout
 ---@return bellboard.Chunk[]
 M.columns = function(session, layout)
   local texts, name = texts_of(session), named(session, layout.names)
   local old, asks = age.outdated(session), asks_of(session)
+  local there = layout.place > 0 and place.of(session) or ''
+  local at = layout.place > 0 and layout.place + 2 or 0
   local room = layout.asks + layout.spare
   local spare = math.max(0, room - cells.width(asks))
-  local function fitted(text, width)
-    local more = math.min(spare, math.max(0, cells.width(text) - width))
-    spare, room = spare - more, room - more
-    return width + more
+  local name_room = layout.name
+  local over = math.max(0, cells.width(name) - name_room)
+  local from_place = there == '' and math.min(over, at) or 0
+  local from_asks = math.min(over - from_place, spare)
+  name_room, at = name_room + from_place + from_asks, at - from_place
+  spare, room = spare - from_asks, room - from_asks
+  local title_room = layout.title
+  if title_room > 0 then
+    local more = math.min(spare, math.max(0, cells.width(texts.title) - title_room))
+    title_room, room = title_room + more, room - more
   end
-  local name_room = fitted(name, layout.name)
-  local title_room = layout.title > 0 and fitted(texts.title, layout.title) or 0
   local asks_room = math.min(room, layout.asks)
   local chunks = {
     { cells.fit(style.icon(session), 2), style.group(session) },
     { cells.fit(age.of(session.since), 4, true) .. '  ', 'BellboardDim' },
     { cells.fit(name, name_room) .. '  ', 'BellboardProject' },
-    {
-      layout.place > 0 and cells.fit(place.of(session), layout.place) .. '  ' or '',
-      'BellboardDim',
-    },
+    { at > 0 and cells.fit(cells.cut(there, layout.place), at) or '', 'BellboardDim' },
     {
       title_room > 0 and cells.fit(asks, asks_room) or cells.cut(asks, room),
       'BellboardDetail',
