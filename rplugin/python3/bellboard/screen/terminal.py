@@ -217,9 +217,9 @@ def _shared(widths: dict[str, int], row: dict[str, str]) -> dict[str, int]:
     """Return the widths in a line, where what would stay blank is for a text that would be cut."""
     own, needs = dict(widths), {column: width(row[column]) for column in widths}
     texts = [column for column in ("title", "text", "name") if column in own]
-    for source in ("text", "name", "title"):
+    for source in ("progress", "text", "name", "title"):
         spare = own.get(source, 0) - needs.get(source, 0)
-        for column in texts if spare >= (1 if source == "text" else MUCH) else ():
+        for column in texts if spare >= (1 if source in ("progress", "text") else MUCH) else ():
             more = min(spare, needs[column] - own[column])
             if more > 0:
                 own[column] += more
