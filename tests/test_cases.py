@@ -53,6 +53,11 @@ def verify(case: Line, changes: list[Line], final: list[Line]) -> None:
 
 
 @pytest.mark.pure
+def test_no_case_hides_another_of_the_same_id() -> None:
+    assert len(BY_ID) == len(CASES)
+
+
+@pytest.mark.pure
 @pytest.mark.parametrize("id", BY_ID)
 def test_case(id: str) -> None:
     case = BY_ID[id]

@@ -47,7 +47,7 @@ prompt           | work    | work      | work      | work      | work      | wor
 report           | work    | work      | work      | work      | work      | work      | work       | work
 activity         | work    | wake      | go_on     | go_on     | wake      | wake      | wake       | wake
 stop             | .       | amend     | finish    | finish    | recount   | catch_up  | recount    | finish
-failure          | .       | fail      | fail      | fail      | fail      | .         | fail       | fail
+failure          | .       | fail      | fail      | fail      | fail      | explain   | fail       | fail
 interrupt        | .       | .         | break_off | break_off | .         | .         | .          | break_off
 compacting       | compact | compact   | compact   | compact   | compact   | compact   | compact    | compact
 compacted        | .       | .         | compacted | compacted | .         | .         | .          | .
@@ -94,7 +94,7 @@ said stop        | .       | .         | hear_end  | .         | .         | .  
 said end         | .       | amend     | hear_end  | .         | .         | .         | .          | hear_end
 said queue       | .       | dequeue   | dequeue   | dequeue   | dequeue   | dequeue   | dequeue    | dequeue
 said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .         | sent_on    | sent_on
-said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
+said error       | .       | amend     | fail      | fail      | .         | explain   | .          | fail
 said failure     | .       | amend     | fail_late | fail_late | fail_late | .         | .          | fail_late
 said cancel      | .       | amend     | esc_late  | esc_late  | esc_late  | .         | .          | esc_late
 said refusal     | .       | excuse    | reject    | reject    | .         | .         | .          | reject

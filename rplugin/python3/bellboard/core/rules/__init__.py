@@ -33,6 +33,7 @@ RULES: Final[dict[str, Rule]] = {
         ends.catch_up,
         ends.recount,
         ends.fail,
+        ends.explain,
         ends.fail_late,
         ends.esc_late,
         ends.reject,

@@ -167,6 +167,14 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+def explain(s: Session, e: Event, o: Options) -> str | None:
+    """Its log or hook has words for the error that ended the turn; what came first had none."""
+    if s.error or not e.error or not s.began <= e.t <= s.over + o.settle:
+        return "no turn is running"
+    s.error = e.error
+    return None
+
+
 def fail_late(s: Session, e: Event, o: Options) -> str | None:
     """Its log says that the turn failed, although its hook reported a normal end."""
     if refused := _not_its_end(s, e, o):
