@@ -337,7 +337,7 @@ CONNECTS = re.compile(
 
 #: What bash 3.2, the /bin/sh of macOS, or another shell does otherwise → what happens.
 NOT_IN_BASH_3: Final = {
-    r"command +exec": "after a redirection in a sourced file, `exit` never ends the shell",
+    r"\bcommand\b([ \t]|-p|\\\n)+exec\b": "in a sourced file, `exit` then never ends the shell",
     r"\$\([^()'\n]*\bcase\b": "the first `)` of a pattern ends the substitution",
     r"&>|\|&|;;?&|<<<|\$\{[a-zA-Z_]+(,|\^|@)|\bread +-[a-qs-zA-Z]": "unknown there, or in dash",
     r"(?m)^ *(local|declare|typeset|function|source|coproc|mapfile)\b": "not in each sh",
