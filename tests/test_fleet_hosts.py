@@ -269,7 +269,7 @@ def test_what_setup_prints_is_all_that_a_team_needs(home: Home, tmp_path: Path, 
     [
         ("", "name each member"),
         ("--member alice=read --only alcie=dev", "--only alcie=dev limits nobody"),
-        ("--member alice=answer", "who may answer also has to read: alice=read,answer"),
+        ("--member alice=answer", "whoever may answer has to read as well: alice=read,answer"),
         ("--member alice=read:dev", "expected MEMBER=ROLES, with roles of publish[:MACHINE], read"),
         ("--member dev=publish:a,publish:b", "dev=publish:a,publish:b: expected MEMBER=ROLES"),
         ("--member a=read --member A=read,answer", "two members are called A"),

@@ -31,7 +31,7 @@ roles of --member MEMBER=ROLES, with commas between them:
             publish:MACHINE if it has another name than the member
   read      see sessions, questions and terminals of all machines
   answer    everything that changes a session: answer, stop, label, snooze;
-            who may answer also has to read
+            whoever may answer has to read as well
 
 The member admin is always there: it creates the streams, with --create."""
 
@@ -337,7 +337,7 @@ def _grant(spec: str, only: list[str]) -> Grant:
         known = ", ".join(ROLES).replace("publish", "publish[:MACHINE]")
         raise Problem(f"{spec}: expected MEMBER=ROLES, with roles of {known}")
     if "answer" in roles and "read" not in roles:
-        raise Problem(f"{spec}: who may answer also has to read: {member}=read,{said}")
+        raise Problem(f"{spec}: whoever may answer has to read as well: {member}=read,{said}")
     return Grant(member, "", frozenset(roles), machine, seen)
 
 

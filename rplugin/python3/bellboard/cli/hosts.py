@@ -36,7 +36,7 @@ def add_to(commands: Commands) -> None:
         default=[],
         metavar="STATUS=COMMAND",
         help="run COMMAND, without a shell, with four more arguments: from to session project; "
-        "STATUS may be ended, or transition for all",
+        "STATUS may also be ended, or transition for all",
     )
     serve.add_argument("--pull-requests", action="store_true", help="look up pull requests with gh")
     serve.add_argument(

@@ -8,7 +8,7 @@ from .home import Problem
 
 
 def add_to(commands: Commands) -> None:
-    text = "stop the process of a session, after verifying that it is its process"
+    text = "stop the process of a session, after verifying that it is the right one"
     add_session(add(commands, "stop", stop, text))
 
 
