@@ -19,6 +19,8 @@ THREE = [
         "a-long-name-of-a-project", "x" * 200, branch="a-branch-with-a-long-name-too", ago=7300
     ),
 ]
+ASKED = {"status": "blocked", "kind": "permission", "tool": "Bash", "detail": "make all"}
+CLONE = [{**each, **(ASKED if nth < 2 else {})} for nth, each in enumerate(clone())]
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ THREE = [
         ("float-three", THREE, 80, 14),
         ("float-narrow", THREE, 40, 14),
         ("float-tiny", THREE, 24, 6),
+        ("float-clone", CLONE, 60, 12),
         ("float-many", [blocked(f"p{n}") for n in range(9)], 60, 16),
     ],
 )
@@ -40,7 +43,10 @@ def test_the_float_lists_what_is_blocked(
     columns: int,
     lines: int,
 ) -> None:
-    """Top right, as wide as needed, and not shown where there is no room."""
+    """Top right, as wide as needed, and not shown where there is no room.
+
+    Sessions of one clone are told apart by their titles.
+    """
     editor = nvim(version, QUIET, columns=columns, lines=lines)
     editor.lua(TEXT)
     Host(editor).push(*sessions)

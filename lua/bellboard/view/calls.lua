@@ -1,14 +1,19 @@
 -- The lines of the float for the blocked sessions: two lines each, or one line for all.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
+local columns = require('bellboard.view.columns')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
+local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
 
 local M = {}
 
 --- The minimum width of the full float; on a narrower screen it is not shown.
 M.LEAST_COLUMNS, M.LEAST_LINES = 30, 8
+
+--- The cells of a title for which it becomes wider.
+local TITLE = 20
 
 local GROUND = 'BellboardFloat'
 
@@ -19,14 +24,29 @@ local GROUND = 'BellboardFloat'
 ---@field title? bellboard.Chunk[] of the border, if it has one
 ---@field footer? bellboard.Chunk[]
 
+--- What distinguishes each from the others of its repository, whatever these do.
+---@param calling bellboard.Session[]
+---@return table<bellboard.Session, string>
+local function names_of(calling)
+  local is_near = {}
+  for _, session in ipairs(calling) do
+    is_near[session.words.repository] = true
+  end
+  return columns.names(vim.tbl_filter(function(session)
+    return is_near[session.words.repository] == true
+  end, sessions.list()))
+end
+
 --- The width that the lines need.
 ---@param calling bellboard.Session[]
+---@param names table<bellboard.Session, string>
 ---@return integer
-local function wish(calling)
+local function wish(calling, names)
   local widest = M.LEAST_COLUMNS
   for _, session in ipairs(calling) do
-    local words = session.words
-    local head = cells.width(words.project) + cells.width(words.branch) + cells.width(words.word)
+    local words, own = session.words, names[session] or session.words.branch
+    local wide = math.min(cells.width(own), math.max(cells.width(words.branch), TITLE))
+    local head = cells.width(words.project) + wide + cells.width(words.word)
     head = head + (words.label ~= '' and math.min(14, cells.width(words.label) + 2) or 0)
     widest = math.max(widest, head + 17, cells.width(words.text) + 4)
   end
@@ -35,10 +55,11 @@ end
 
 --- A session's name and age, and what it asks.
 ---@param session bellboard.Session
+---@param own string what distinguishes it
 ---@param width integer
 ---@param newest boolean
 ---@return bellboard.Chunk[][]
-local function lines_of(session, width, newest)
+local function lines_of(session, own, width, newest)
   local words = session.words
   local right = ('  %s %s '):format(
     cells.cut(words.word, 12),
@@ -50,7 +71,7 @@ local function lines_of(session, width, newest)
   local label = room > 12 and words.label or ''
   label = cells.cut(label ~= '' and '  ' .. label or '', 14)
   room = room - cells.width(label)
-  local branch = room > 6 and '  ' .. words.branch or ''
+  own = room > 6 and '  ' .. own or ''
   local old = age.outdated(session)
   local asks = old ~= '' and words.text ~= '' and ('%s: %s'):format(old, words.text)
     or old .. words.text
@@ -59,7 +80,7 @@ local function lines_of(session, width, newest)
       { icon, style.group(session) },
       { name, 'BellboardProject' },
       { label, style.label_group(session) },
-      { cells.fit(branch, room), 'BellboardDim' },
+      { cells.fit(own, room), 'BellboardDim' },
       { right, 'BellboardDim' },
     },
     asks ~= '' and { { '   ' .. cells.cut(asks, width - 4), 'BellboardDetail' } } or nil,
@@ -85,12 +106,13 @@ end
 ---@param newest bellboard.Session the one that was blocked last
 ---@return bellboard.Form
 M.in_full = function(calling, newest)
-  local options = config.get()
-  local width = math.min(wish(calling), options.float.width, vim.o.columns - 4)
+  local options, names = config.get(), names_of(calling)
+  local width = math.min(wish(calling, names), options.float.width, vim.o.columns - 4)
   local lines, ids, some = {}, {}, chosen(calling, newest)
   for _, session in ipairs(some) do
     local marked = #calling > 1 and session == newest
-    for _, chunks in ipairs(lines_of(session, width, marked)) do
+    local own = names[session] or session.words.branch
+    for _, chunks in ipairs(lines_of(session, own, width, marked)) do
       lines[#lines + 1], ids[#lines + 1] = chunks, session.session_id
     end
   end
