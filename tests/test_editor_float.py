@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asked import asks, edit, play
+from rig import neovim
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
@@ -59,7 +60,7 @@ def stands(editor: Editor, expected: str) -> None:
 @pytest.mark.parametrize(("own", "corner"), [("double", "╔"), ("none", " "), ("", "╭")])
 def test_every_float_has_the_border_of_the_user(nvim: Editors, own: str, corner: str) -> None:
     """Of 'winborder', which Neovim 0.11 brought; without it, titles and keys stay readable."""
-    editor = nvim(config={**QUIET, "answer": {"ready": 0}}, columns=80, lines=30)
+    editor = nvim(neovim.NEWEST, config={**QUIET, "answer": {"ready": 0}}, columns=80, lines=30)
     host, asking = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(asking, "limits.py", "a\n", "b\n"))
     editor.command(f"set winborder={own}")
@@ -102,7 +103,7 @@ def test_a_border_of_the_user_is_kept_where_lines_are_two_cells_wide(
     nvim: Editors, own: str, border: str | list[str]
 ) -> None:
     """If Neovim takes it; a view of two parts has one that both can share."""
-    editor = nvim(config={**QUIET, "answer": {"ready": 0}}, columns=80, lines=30)
+    editor = nvim(neovim.NEWEST, config={**QUIET, "answer": {"ready": 0}}, columns=80, lines=30)
     host, asking = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(asking, "limits.py", "a\n", "b\n"))
     editor.nvim.options["winborder"] = own
