@@ -152,7 +152,8 @@ vim.api.nvim_exec_autocmds('PackChanged', { pattern = '*', data = data })
 
 def test_an_update_starts_nothing_that_the_user_does_not_run(nvim: Editors) -> None:
     """It restarts the background process, unless `auto_start` is off or the user stopped it."""
-    editor, channel = nvim(neovim.NEWEST, QUIET), "return require('bellboard.host').status().channel"
+    editor = nvim(neovim.NEWEST, QUIET)
+    channel = "return require('bellboard.host').status().channel"
     editor.lua(UPDATED, str(CHECKOUT))
     editor.shows("built in 0 s; restart Neovim")
     assert not editor.lua(RUNS)
