@@ -236,8 +236,11 @@ def test_what_is_suggested_reaches_the_hook_only_as_it_was_suggested(desk: Desk)
     shown = desk.request()["request"]
     assert "always" not in [choice["id"] for choice in shown["choices"]]
     there = "Its terminal offers more: “Yes, and don\u2019t ask again for: make *”"
-    assert [*shown["more"]] == [there, "Not all can be typed: go there, or turn answers on"]
-    why = "its dialog does not say exactly that; go there, or turn answers on"
+    assert [*shown["more"]] == [
+        there,
+        "Not all can be typed: go there. With answers on, a waiting hook takes all.",
+    ]
+    why = "its dialog does not say exactly that: go there. With answers on, a waiting hook takes it"
     refused(desk, desk.answer("always"), why)
     assert terminal.keys == ""
     hook = desk.waits()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
-UNTYPED: Final = "Not all can be typed: go there, or turn answers on"
+UNTYPED: Final = "Not all can be typed: go there. With answers on, a waiting hook takes all."
 WORDS: Final = {
     "hook": "by its hook",
     "server": "by its server",

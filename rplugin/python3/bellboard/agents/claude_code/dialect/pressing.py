@@ -61,7 +61,9 @@ KEEP: Final = "Tell Claude what to change"
 FEEDBACK: Final = "shift+tab to approve with this feedback"  # a hint below that answer
 NO_PLAN: Final = "Claude wants to exit plan mode"
 NO_AND: Final = "No, and tell Claude what to do differently"
-UNPROVEN: Final = "its dialog does not say exactly that; go there, or turn answers on"
+UNPROVEN: Final = (
+    "its dialog does not say exactly that: go there. With answers on, a waiting hook takes it"
+)
 STOPS: Final = "“No” without a message also stops the turn: choose “stop”, or give a message"
 
 _TITLE: Final = re.compile(r"\s*(?:Exit plan mode|Ready to code)\?")
