@@ -231,12 +231,13 @@ end
 
 local TEXTS = { 'title', 'doing', 'name' }
 
---- Give what would stay blank in a line to a text that would be cut: what is right of the texts,
---- and much blank space in a column, although what follows it then starts further left.
+--- Give what would stay blank in a line to a text that would be cut: much blank space in a column,
+--- although what follows it may then start further left, and what is right of the texts. Titles
+--- first: a name that takes their place moves nothing.
 ---@param room table<string, integer> cells of each text; changed
 ---@param needs table<string, integer> widths of the texts
 local function share(room, needs)
-  for _, from in ipairs({ 'doing', 'name', 'title' }) do
+  for _, from in ipairs({ 'title', 'doing', 'name' }) do
     local spare = room[from] - needs[from]
     for _, to in ipairs(spare >= (from == 'doing' and 1 or MUCH) and TEXTS or {}) do
       local more = room[to] > 0 and math.min(spare, needs[to] - room[to]) or 0
