@@ -179,7 +179,6 @@ def test_the_requests_of_the_demo_can_be_answered_by_their_hooks(demo: Demo) -> 
     eventually(lambda: "need you" not in demo.display.picture.text, "nothing that is asked")
     demo.nvim.command("ClaudeSessions answers on")
     demo.shows("answers on: hooks wait")
-    demo.press("q")
     for scene in ("api", "web"):
         demo.type(scene, "\r")
     demo.answers("by its hook")
