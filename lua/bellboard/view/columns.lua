@@ -148,11 +148,17 @@ local function best(texts, rests, room, part, weight)
       local blank = tried - texts[nth]
       local over = tried + rests[nth] - room
       if blank < 0 then
-        cost = cost + weight * math.max(0, math.min(-blank, over - blank)) + MOVED
+        cost = cost + MOVED
+        local cut = -blank < over - blank and -blank or over - blank
+        cost = cut > 0 and cost + weight * cut or cost
       end
-      if over > 0 then
-        local is_given = blank >= MUCH
-        cost = cost + (is_given and math.max(0, over - blank) + MOVED or over)
+      if over > 0 and blank < MUCH then
+        cost = cost + over
+      elseif over > 0 then
+        cost = cost + MOVED + (over > blank and over - blank or 0)
+      end
+      if cost >= least then
+        break
       end
     end
     if cost < least then
