@@ -13,8 +13,8 @@ LUA_FILES = $(shell find $(LUA) -name '*.lua')
 BENCHES := hook latency backlog fold turn rest lying_around editor soak fleet
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
 SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
-# Twice as many as a small machine has cores: most of the time tests wait for processes.
-WORKERS := -n 4 --dist worksteal
+# Four times as many as a small machine has cores: most of the time tests wait for processes.
+WORKERS := -n 8 --dist worksteal
 # Where it is set, each worker would compile all tests again.
 unexport PYTHONDONTWRITEBYTECODE
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }

@@ -13,7 +13,7 @@ import pytest
 from bellboard.cli.wiring import SHOWN, remove, show
 from bellboard.hosting.bars import OPTION
 from bellboard.system.tmux import Tmux
-from hosting import made
+from hosting import made, opened
 from rig import warm
 from rig.home import Home
 from rig.tmux import Server
@@ -98,7 +98,8 @@ def test_tmux_keeps_the_status_true_without_a_host(
             eventually(lambda: hosts[-1].pid in spool.hosts.alive(), "a host")
             other = begins(f"two {how}")
             bar.shows(r" \*2 ", 30)
-            hosts[-1].send_signal(how)
+            with opened(home.bellboard) as clerk, clerk.store.lock():
+                hosts[-1].send_signal(how)  # not in mid-transaction: it would keep the lock
             os.kill(other, signal.SIGKILL)
             bar.shows(r" \*1 ", 30)
     finally:
