@@ -63,8 +63,8 @@ def test_a_permission_is_answered_by_the_hook_or_in_the_terminal(
         eventually(lambda: not waiting(spool), "the end of the hook")
 
     channel = asks()
-    item = spool.questions.read(spool.pipes.owner(channel))
-    assert item
+    # A hook takes its pipe before its event is there.
+    item = eventually(lambda: spool.questions.read(spool.pipes.owner(channel)), "its event")
     assert spool.pipes.send(channel, item.name, item.payload, ALLOW)
     agent.happens("PostToolUse")
     assert (home.project / "made.txt").exists()
