@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from asked import asks, command, play
+from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host, session
@@ -77,9 +80,8 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     assert editor.messages().strip() == ""
 
 
-def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str) -> None:
-    """It goes on when one asks, whoever it is, and ends when none works any more."""
-    editor = nvim(version, CALM, columns=64, lines=30)
+def answered_once(editor: Editor) -> tuple[Host, dict[str, Any], dict[str, Any]]:
+    """Answer the first request of a triage; return the one that may ask next, and one at work."""
     host, api, web = Host(editor), asks("api"), asks("web", ago=3)
     docs = session("working", "docs", project="docs")
     editor.lua(SAID)
@@ -89,6 +91,13 @@ def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str)
     editor.shows("make api")
     counts(editor)
     editor.press("A")
+    return host, web, docs
+
+
+def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str) -> None:
+    """It goes on when one asks, whoever it is, and ends when none works any more."""
+    editor = nvim(version, CALM, columns=64, lines=30)
+    host, web, docs = answered_once(editor)
     host.push(session("working", "api", project="api"), docs)
     editor.shows("Waiting for 2 sessions: 1 answered.")
     editor.press("ADgo")  # nothing is asked
@@ -109,15 +118,7 @@ def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str)
 def test_a_triage_that_waits_is_left_at_once(nvim: Editors, leaves: str) -> None:
     """By its key, or by going to another window, whose keys it never takes."""
     editor = nvim(config=CALM, columns=64, lines=30)
-    host, api, web = Host(editor), asks("api"), asks("web", ago=3)
-    docs = session("working", "docs", project="docs")
-    editor.lua(SAID)
-    play(editor, command(api, "make api"), command(web, "make web"))
-    host.push(api, docs)
-    editor.command("ClaudeSessions triage")
-    editor.shows("make api")
-    counts(editor)
-    editor.press("A")
+    host, web, docs = answered_once(editor)
     editor.shows("Waiting for 1 session: 1 answered.")
     editor.press(leaves)
     pressed(editor)

@@ -47,6 +47,14 @@ def everybody() -> list[Published]:
     ]
 
 
+def assert_shows(request: pytest.FixtureRequest, name: str, lines: list[str]) -> None:
+    """Compare lines with a picture, or with --update-screens write it."""
+    picture, shown = SCREENS / name, "\n".join(lines) + "\n"
+    if request.config.getoption("--update-screens"):
+        picture.write_text(shown)
+    assert shown == picture.read_text()
+
+
 def lines_of(sessions: list[Published], columns: int) -> list[str]:
     return [line.plain.rstrip() for line in terminal.table(sessions, NOW, columns)]
 
@@ -96,11 +104,7 @@ def test_the_table_matches_the_recorded_screen(
     columns: int, request: pytest.FixtureRequest
 ) -> None:
     """The screens are in tests/screens; --update-screens rewrites them."""
-    picture = SCREENS / f"cli-list-{columns}.txt"
-    shown = "\n".join(lines_of(everybody(), columns)) + "\n"
-    if request.config.getoption("--update-screens"):
-        picture.write_text(shown)
-    assert shown == picture.read_text()
+    assert_shows(request, f"cli-list-{columns}.txt", lines_of(everybody(), columns))
 
 
 @pytest.mark.pure
@@ -109,11 +113,11 @@ def test_the_table_says_what_is_quiet_and_since_when(
     columns: int, request: pytest.FixtureRequest
 ) -> None:
     """And which tool has run for how long; what tries again, and a limit, are in its words."""
-    picture = SCREENS / f"cli-activity-{columns}.txt"
-    shown = "\n".join(lines_of([dated(p, NOW) for p in activity()], columns)) + "\n"
-    if request.config.getoption("--update-screens"):
-        picture.write_text(shown)
-    assert shown == picture.read_text()
+    assert_shows(
+        request,
+        f"cli-activity-{columns}.txt",
+        lines_of([dated(p, NOW) for p in activity()], columns),
+    )
 
 
 @pytest.mark.pure
@@ -122,11 +126,9 @@ def test_the_table_tells_sessions_of_one_clone_apart(
     columns: int, request: pytest.FixtureRequest
 ) -> None:
     """By what they work on; one long branch takes no room from the others."""
-    picture = SCREENS / f"cli-clone-{columns}.txt"
-    shown = "\n".join(lines_of([dated(p, NOW) for p in clone()], columns)) + "\n"
-    if request.config.getoption("--update-screens"):
-        picture.write_text(shown)
-    assert shown == picture.read_text()
+    assert_shows(
+        request, f"cli-clone-{columns}.txt", lines_of([dated(p, NOW) for p in clone()], columns)
+    )
 
 
 @pytest.mark.pure
