@@ -78,8 +78,9 @@ PURE = (
     ),
 )
 NO_IO = {
-    *("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses"),
-    *("datetime", "enum", "functools", "hashlib", "heapq", "itertools", "json", "math", "msgspec"),
+    *("__future__", "abc", "binascii", "bisect", "collections", "contextlib", "copy"),
+    *("dataclasses", "datetime", "enum", "functools", "hashlib", "heapq", "itertools", "json"),
+    *("math", "msgspec"),
     *("operator", "re", "shlex", "string", "textwrap", "types", "typing", "typing_extensions"),
     *("unicodedata", "zlib"),
 }
