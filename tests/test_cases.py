@@ -4,6 +4,7 @@
 `traces/owners.jsonl` by random walks on real CLIs: what belongs to which process, agent and tool.
 `traces/late.jsonl` was found by scenes in which our hooks run late, as on a busy machine.
 `traces/clis.jsonl` are recordings of CLIs other than Claude Code, shortened.
+`traces/reports.jsonl` are programs that report their status themselves (OSC 7501).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 
 from playback import TRACES, Line, encoded, play, read_lines
 
-SOURCES = ("cases", "more", "owners", "late", "clis")
+SOURCES = ("cases", "more", "owners", "late", "clis", "reports")
 CASES = [case for name in SOURCES for case in read_lines(TRACES / f"{name}.jsonl")]
 BY_ID = {case["id"]: case for case in CASES}
 

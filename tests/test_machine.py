@@ -112,6 +112,10 @@ def deadline_kinds() -> set[str]:
     return {d.kind for s in sessions for d in deadlines.deadlines(s, options)} - {deadlines.STOOD}
 
 
+#: Kinds that a route finds the session of, and that a rule then decides.
+ROUTED = {"restart", "view", "process gone", "pane gone", "own report", *OF_LINKS}
+
+
 def missing(table: dict[str, dict[str, str]]) -> list[str]:
     """Return what is missing in the table."""
     kinds = (
@@ -121,7 +125,7 @@ def missing(table: dict[str, dict[str, str]]) -> list[str]:
         | kinds_of_the_registry()
         | kinds_of_other_evidence()
         | deadline_kinds()
-    ) - (ROUTES.keys() - {"restart", "view", "process gone", "pane gone", *OF_LINKS})
+    ) - (ROUTES.keys() - ROUTED)
     holes = [f"no row for {kind}" for kind in sorted(kinds - table.keys())]
     holes += [f"nothing makes {kind}" for kind in sorted(table.keys() - kinds)]
     holes += [

@@ -127,6 +127,14 @@ class Bellboard:
         if self.host is not None:
             self.host.hand_in(str(session_id), int(pid), str(text))
 
+    @exported("program_status")
+    def program_status(self, said: Mapping[str, Any]) -> None:
+        """Take the sequences of a terminal in which programs report their status."""
+        if self.host is not None:
+            heard = [(float(t), str(text)) for t, text in said["said"]]
+            dropped = int(said.get("dropped") or 0)
+            self.host.program_status(str(said["tty"]), int(said["pid"]), heard, dropped)
+
     @exported("chat")
     def chat(self, agent: str, payload: Mapping[str, Any], server: str) -> None:
         """Take an event of a chat inside the editor."""

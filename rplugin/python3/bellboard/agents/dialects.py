@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -27,6 +28,9 @@ _FOLDERS: Final = {
 }
 #: Environment variable with the process that runs the hooks → its CLI.
 RUNNERS: Final = {"COPILOT_LOADER_PID": "copilot"}
+#: What a CLI calls itself in its own report → its name in evidence, if that differs.
+APPS: Final = {"claude-code": KEYS[0]}
+_APP: Final = re.compile(r"[A-Za-z0-9_.+-]{1,32}", re.ASCII)
 #: Agent whose dialect could not be loaded → why: thousands of events may need it.
 _failed: Final[dict[str, str]] = {}
 
@@ -39,6 +43,12 @@ def is_known(agent: str) -> bool:
 def known(agent: str) -> str:
     """Return the agent; an unknown one is taken for the first."""
     return agent if is_known(agent) else KEYS[0]
+
+
+def program_of(app: str, command: str) -> str:
+    """Return the agent of a program: as its own report calls it, or its command."""
+    named = next((name for name in (app, command) if _APP.fullmatch(name)), "program")
+    return APPS.get(named, named)
 
 
 def module_of(agent: str, name: str) -> ModuleType:

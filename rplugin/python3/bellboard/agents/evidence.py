@@ -22,12 +22,16 @@ from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
 from ..core.events import LINES, LIVE, UNCOUNTED, Event, junk, usable_id
 from ..core.lenient import WRONG_SHAPE, Facts, decode, number_of, storable, text_of
+from ..core.program_status import Report
+from ..core.program_status import parsed as reported
 from . import linked
-from .dialects import dialect_of
+from .dialects import dialect_of, program_of
 from .origins import origin_of, pid_of, where_of
 
 _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
+#: What ends the reports of a program besides itself: the next prompt of its shell, its terminal.
+ENDS: Final = frozenset({"prompt", "exit"})
 LIVE_SAYS: Final = SCREENS | {""}  # "": only that it asks nothing
 
 
@@ -111,6 +115,33 @@ def _registry(fields: Facts, t: float, now: float) -> Event:
     source = "discovered" if given.get("discovered") else ""
     dialect = dialect_of(text_of(given, "agent"))
     return dialect.account(record, Event("registry", "", t, now, sid, pid=pid, source=source))
+
+
+def _own_report(fields: Facts, t: float, now: float) -> Event:
+    """Decode what a program writes to its terminal, or what else ends that (`ends`)."""
+    given = fields["osc7501"]
+    pid, body, ends = _process_id(given), text_of(given, "body"), text_of(given, "ends")
+    if body == "?":
+        return Event("note", "own report", t, now)
+    said = Report(ends) if ends in ENDS else reported(body)
+    agent = program_of(said.app, text_of(given, "command"))
+    return Event(
+        "own report",
+        "own report",
+        t,
+        now,
+        session_id=usable_id(known) if (known := text_of(given, "session_id")) else "",
+        pid=pid,
+        started=text_of(given, "started"),
+        origin=msgspec.structs.replace(where_of(given), pid=pid, agent=agent),
+        cwd=text_of(given, "cwd"),
+        status=said.state,
+        agent=said.id,
+        asks=said.kind,
+        progress=said.progress,
+        title=line(said.title),
+        detail=line(said.msg),
+    )
 
 
 def _transcript(fields: Facts, t: float, now: float) -> Event:
@@ -255,6 +286,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "hook": _hook,
     "registry": _registry,
     "transcript": _transcript,
+    "osc7501": _own_report,
     "screen": lambda fields, t, now: _shown(fields["screen"], t, now),
     **{key: _live(key) for key in LIVE},
     "process": _process,

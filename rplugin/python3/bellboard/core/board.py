@@ -32,6 +32,7 @@ from .identity import (
 )
 from .ledger import TOMBSTONE, Changed, Folded, Step, Transition, refused, why_of
 from .machine import TABLE, Verdict
+from .own_report import compared
 from .records import Records
 from .routes import ROUTES
 from .session import ABSENT, Session, published_status
@@ -129,6 +130,7 @@ class Board(Records):
             bring_forward(s)
             out.append(Folded(event, sid, verdict, self._change(s, was, event, verdict)))
             was = published_status(s)
+        s = compared(s, now)
         update_viewers(self, s, old)
         if self.keep(s) and (others := make_room(self, s, old)):
             out[-1] = msgspec.structs.replace(out[-1], changes=out[-1].changes + others)
@@ -180,6 +182,8 @@ class Board(Records):
             s.ended, s.end_reason, s.ended_pid = 0.0, "", 0
         if s.aside:
             bring_forward(s)
+        if s.own_report is not None:
+            s = compared(s, self.ledger.clock)
         if old is not None and old.pid != s.pid:
             update_viewers(self, s, old)
         moved = self.keep(s)

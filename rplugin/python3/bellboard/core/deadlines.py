@@ -96,7 +96,7 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
             found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"
         # After a time without hosts, silence proves nothing.
-        if not (run.hooked or said or runs or run.trusted_until):
+        if not (run.hooked or said or runs or run.trusted_until or run.own_report):
             found.append(Deadline(s.last + o.silence, "transcript quiet", run.pid))
     elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
         looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())

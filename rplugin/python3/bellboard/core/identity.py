@@ -34,6 +34,7 @@ from .session import (
     is_nameless,
     owns_pane,
     published_status,
+    says_itself,
     status_of,
     terminal_of,
 )
@@ -224,7 +225,8 @@ def _yield(
     shared = other.processes.keys() & s.processes.keys()
     beside = {run.pid for run in runs_of(other) if run.pid in shared and goes_on(run)}
     lately = other.ended and now <= other.ended + REKEYED and other.end_reason in MOVES_ON
-    moved_on = lately if other.turn == ABSENT else shared
+    wrapped = bool(terminal) and is_same_program(other, s)
+    moved_on = lately if other.turn == ABSENT else shared or wrapped
     if moved_on and other.session_id not in s.previous:
         if not beside:
             _go_on(s, other)
@@ -240,7 +242,7 @@ def _yield(
         return []
     if terminal:
         there = {run.pid for run in runs_of(other) if terminal_of(run) == terminal}
-        given_up = {pid for pid in there if not stays(other, pid)} - beside
+        given_up = {pid for pid in there if wrapped or not stays(other, pid)} - beside
     else:
         given_up = shared - beside
     if not given_up:
@@ -257,6 +259,11 @@ def _yield(
     why = f"{s.session_id} has its {'terminal' if terminal else 'process'} now"
     rule = TAKEN_OVER if terminal else "moved on"
     return [Transition(now, gone.session_id, was, published_status(gone), rule, why)]
+
+
+def is_same_program(other: Session, s: Session) -> bool:
+    """Return whether another one is known by its own report alone, perhaps as what started this."""
+    return is_nameless(other.session_id) and other.agent == s.agent and says_itself(other)
 
 
 def goes_on(run: Run) -> bool:

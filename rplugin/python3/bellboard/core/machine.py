@@ -101,6 +101,8 @@ said refusal     | .       | excuse    | reject    | reject    | .         | .  
 said attempt     | .       | .         | attempt   | .         | .         | .         | .          | attempt
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 
+own report       | state   | state     | state     | state     | state     | state     | state      | state
+
 screen busy      | .       | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy  | seen_busy
 screen idle      | .       | seen_idle | seen_idle | seen_idle | seen_idle | seen_idle | seen_idle  | seen_idle
 screen waiting   | .       | seen_asks | seen_asks | seen_asks | seen_asks | seen_asks | seen_asks  | seen_asks

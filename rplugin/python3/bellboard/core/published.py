@@ -16,6 +16,7 @@ from .session import (
     URGENCY,
     Agent,
     Block,
+    OwnReport,
     Session,
     Shell,
     Tool,
@@ -26,6 +27,8 @@ from .session import (
     oldest,
     owns_pane,
     question_of,
+    says_itself,
+    stated,
     status_of,
 )
 
@@ -45,6 +48,7 @@ def publish(s: Session) -> Published:
         return _publish_far(s)
     status, question, hidden = status_of(s), question_of(s), is_hidden(s)
     tool, kind, tool_name, detail, begun = tool_of(s), "", "", "", 0.0
+    own = s.own_report.records.get("") if s.own_report is not None else None
     if question:
         kind, tool_name, detail = question.asks, question.tool, question.detail
     elif status == "working" and (held := waiting_for_hook(s)):
@@ -53,6 +57,8 @@ def publish(s: Session) -> Published:
     elif status == "working" and not s.retrying:
         if tool is not None:
             tool_name, detail, begun = tool.name, tool.detail, tool.since
+        elif says_itself(s):
+            detail = own.msg if own is not None else ""
     else:
         detail = s.error or s.retrying
     known: Published = {
@@ -86,6 +92,7 @@ def publish(s: Session) -> Published:
         "agents": _agents(s) if s.agents else None,
         "background": [_task(x) for x in s.shells] if s.shells else None,
         "tasks": {"done": s.tasks_done, "total": s.tasks} if s.tasks else None,
+        "progress": f"{own.progress}%" if own is not None and own.progress >= 0 else "",
         "wakeups": s.wakeups,
         "mode": s.mode if is_mode_known(s, status) else "",
         "model": s.model,
@@ -96,6 +103,8 @@ def publish(s: Session) -> Published:
         "transcript": s.transcript,
         "snoozed_until": s.snoozed_until,
         "edited": s.edited,
+        "source": source_of(s),
+        "own_report": _compared(s.own_report) if s.own_report is not None else None,
         "last_event": {"event": s.hook, "t": s.hook_at} if s.hook else None,
         **s.facts,
     }
@@ -109,6 +118,29 @@ def publish(s: Session) -> Published:
         "updated": s.last,
         **{k: v for k, v in known.items() if v},
     }
+
+
+def source_of(s: Session) -> str:
+    """Return what shows the status of a session, in words."""
+    p = s.processes.get(s.pid)
+    says = p.says if p is not None else ""
+    if says_itself(s):
+        return "says so itself"
+    if p is not None and says and not p.shown:
+        return "session file"
+    if p is not None and says and p.served:
+        return "server"
+    if s.hooked:
+        return "hooks"
+    if says:
+        return "title"
+    return "screen" if s.screen else "transcript" if s.transcript else ""
+
+
+def _compared(report: OwnReport) -> dict[str, object]:
+    """Publish what a program says of itself, and how often that differed from what was shown."""
+    told = {"status": stated(report.records), "t": report.at}
+    return told | ({"differed": report.count, "seconds": report.seconds} if report.count else {})
 
 
 def _publish_far(s: Session) -> Published:

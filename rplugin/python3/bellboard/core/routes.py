@@ -19,6 +19,7 @@ from .identity import find_viewers, pane_tty, sees, set_terminal
 from .ledger import UNKNOWN, Changed, Folded, Step, View, noted, refused, with_pane, with_view
 from .machine import Verdict
 from .options import options_of
+from .own_report import own_report
 from .records import Records
 from .session import ABSENT, Process, owns_pane, published_status, terminal_of
 from .session_files import registry, registry_gone
@@ -45,7 +46,8 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
         if old.machine:
             continue
         s = copy(old)
-        s.viewers = {}
+        s.viewers, s.own_report = {}, None
+        s.aside = {p: msgspec.structs.replace(r, own_report=None) for p, r in s.aside.items()}
         s.processes = {
             pid: Process(pid, p.started, p.claimed, file_session=p.file_session, shared=p.shared)
             for pid, p in s.processes.items()
@@ -178,6 +180,7 @@ ROUTES: Final[dict[str, Callable[[Records, Event], Iterable[Step]]]] = {
     "restart": restart,
     "registry": registry,
     "registry gone": registry_gone,
+    "own report": own_report,
     "process": process,
     "process gone": process_gone,
     "client": client,

@@ -7,12 +7,13 @@ cycles, so the garbage collector can ignore them (`gc=False`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
 from .events import AGENT, Origin
+from .program_status import Record
 
 #: Every status, most urgent first.
 STATUSES: Final = ("blocked", "error", "completed", "unknown", "working", "background", "idle")
@@ -113,6 +114,20 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     spare: bool = False  # it shows no session, or another one
 
 
+class OwnReport(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a program reports of itself to its terminal, and how that compares with what is shown.
+
+    Where hooks, session file or server show the status, they decide; `count` and `seconds` say how
+    often and for how long the report differed from them.
+    """
+
+    records: dict[str, Record] = {}  # by id; "" is the program as a whole
+    at: float = 0.0  # the newest report
+    differs: float = 0.0  # since when it differs from what is shown
+    count: int = 0
+    seconds: float = 0.0
+
+
 class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     """What one process of a session does and asks, and the terminal that it runs in.
 
@@ -166,6 +181,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     tried: float = 0.0  # the newest request to the model
     tries: int = 0  # how many before that, of which nothing came
     recent: dict[int, float] = {}  # recent events, to recognize duplicates
+    own_report: OwnReport | None = None
     # what is running
     tools: dict[str, Tool] = {}
     logged: dict[str, Tool] = {}  # those of the transcript that hooks were to report
@@ -276,6 +292,26 @@ def says(s: Session, run: Run | None = None) -> str:
     """Return what the session file of a run says, or ""."""
     p = own(s, run)
     return p.says if p is not None else ""
+
+
+def is_told_otherwise(s: Session, run: Run | None = None) -> bool:
+    """Return whether hooks, a session file or a server show the status of a run."""
+    run, p = run or s, own(s, run)
+    return run.hooked or (p is not None and bool(p.says) and (p.served or not p.shown))
+
+
+def says_itself(s: Session, run: Run | None = None) -> bool:
+    """Return whether a run has the status that its program reports of itself."""
+    report = (run or s).own_report
+    return report is not None and bool(report.records) and not is_told_otherwise(s, run)
+
+
+def stated(records: Mapping[str, Record]) -> str:
+    """Return what the records of a program say of it as a whole: any of them may ask."""
+    states = {record.state for record in records.values()}
+    if "" in records and "blocked" not in states:
+        return records[""].state
+    return next((x for x in ("blocked", "error", "done", "working", "idle") if x in states), "")
 
 
 def status_of(run: Run) -> str:

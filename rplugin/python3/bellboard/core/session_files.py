@@ -15,7 +15,7 @@ from .identity import absorb, inherit, is_refuted, set_place, speak
 from .ledger import TOMBSTONE, UNKNOWN, Changed, Folded, Step, noted, refused
 from .records import Records
 from .rules.steps import MOVES_ON
-from .session import ABSENT, Process, Session, is_nameless, published_status
+from .session import ABSENT, Process, Session, is_nameless, published_status, says_itself
 
 
 def registry(records: Records, e: Event) -> Iterator[Step]:
@@ -50,6 +50,9 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     elsewhere = any(s.session_id != sid for s in records.ran_in(pid))
     if known is None and not elsewhere and e.t < s.left.get(pid, -TOMBSTONE) + TOMBSTONE:
         yield Folded(e, sid, refused("the session has ended in that process"))
+        return
+    if e.source == "title" and says_itself(s):
+        yield Folded(e, sid, refused("it says so itself, which tells more than its title"))
         return
     if is_held_back(e, known):
         yield Folded(e, sid, refused("its server says that it waits"))

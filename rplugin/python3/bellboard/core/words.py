@@ -185,8 +185,10 @@ def members(p: Published) -> str:
 
 
 def progress(p: Published) -> str:
-    tasks = p.get("tasks")
-    return f"{tasks['done']}/{tasks['total']}" if tasks else ""
+    """Return how far it is: of its tasks, or as it reports itself."""
+    if tasks := p.get("tasks"):
+        return f"{tasks['done']}/{tasks['total']}"
+    return plain(p.get("progress"))
 
 
 def notes(p: Published) -> str:

@@ -25,6 +25,7 @@ from ..storage.history import Logged
 from ..storage.store import Store
 from ..system.reach import Reach
 from ..system.watch import Watch
+from ..witnesses.own_reports import Said
 from .addresses import Addresses
 from .arrivals import Arrivals
 from .attempts import Attempts
@@ -160,6 +161,10 @@ class Host:
     def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
         """Take what the terminal of a session shows: its contents, or its title."""
         self.senses.hand_in(sid, pid, shown)
+
+    def program_status(self, tty: str, job: int, said: Sequence[Said], dropped: int = 0) -> None:
+        """Take the sequences of a terminal in which programs report their status."""
+        self.senses.take_reports(tty, job, said, dropped)
 
     def set_mode(self, mode: str) -> None:
         """Set the notification mode: quiet, normal or all."""

@@ -23,6 +23,7 @@ from ..system.reach import Reach
 from ..system.watch import Watch
 from ..witnesses import repository
 from ..witnesses.lookout import Lookout
+from ..witnesses.own_reports import Said
 from .attempts import Attempts
 
 SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
@@ -90,6 +91,11 @@ class Senses:
         """Take the contents or the title of the terminal of a session from the editor."""
         if self.lookout is not None:
             self._do("sessions", partial(self.lookout.hand_in, sid, pid, shown))
+
+    def take_reports(self, tty: str, job: int, said: Sequence[Said], dropped: int) -> None:
+        """Take what programs report of themselves in a terminal, from the editor."""
+        if self.lookout is not None:
+            self._do("sessions", partial(self.lookout.take_reports, tty, job, said, dropped))
 
     def expect(self) -> None:
         """Make the next rescan check everything."""

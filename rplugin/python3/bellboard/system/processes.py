@@ -10,12 +10,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from .program import run
+
+PATIENCE: Final = 2.0  # seconds for `ps`
 #: Programs that run an agent's script.
 INTERPRETERS = frozenset({"node", "bun", "deno"})
 PROC = "/proc"
@@ -166,6 +170,28 @@ def is_in_front(pid: int) -> bool:
         return not is_suspended(pid)
     group, terminal, front = int(stat[2]), int(stat[4]), int(stat[5])
     return terminal == 0 or front <= 0 or group == front
+
+
+def group_of(pid: int) -> int:
+    """Return the process group of a process, or 0."""
+    try:
+        return os.getpgid(pid)
+    except (OSError, OverflowError):
+        return 0
+
+
+def front_group(pid: int) -> int:
+    """Return the process group that is in front in the terminal of a process, or 0. May hang."""
+    stat = stat_of(pid)
+    if stat is not None:
+        return max(0, int(stat[5]))
+    if has_proc():
+        return 0
+    try:
+        printed = run(["/bin/ps", "-o", "tpgid=", "-p", str(pid)], PATIENCE).output.strip()
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return 0
+    return int(printed) if printed.isdigit() else 0
 
 
 def stat_of(pid: int) -> list[str] | None:

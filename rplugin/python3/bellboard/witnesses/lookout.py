@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from ..agents.cli import Means
 from ..agents.clis import cli_of, clis
+from ..agents.dialects import is_known
 from ..core.deadlines import NEVER, slow_tools
 from ..core.detail import line
 from ..core.finding import Finding, learned
@@ -30,6 +31,7 @@ from ..system.watch import Watch
 from ..system.watched import Watched
 from . import running
 from .directories import Directories
+from .own_reports import OwnReports, Said
 from .panes import Panes, panes_of
 from .screens import Screens
 from .titled import Titled
@@ -65,6 +67,7 @@ class Lookout:
         self._reach, self._report, self._clock = reach, report, clock
         self._slow, self._deaf = reach.lane("slow", PATIENCE), reach.lane("deaf", PATIENCE)
         self.screens = Screens(reach.lane("screens", PATIENCE), report, clock)
+        self.own_reports = OwnReports(reach.lane("reports", PATIENCE), report, clock)
         self.titled = Titled(reach.lane("titles", PATIENCE), report, clock)
         self._generation = generation
         self._sessions: dict[str, Session] = {}  # listed
@@ -82,6 +85,7 @@ class Lookout:
         self.deaths.close()
         self.screens.close()
         self.titled.close()
+        self.own_reports.close()
         for witness in self.witnesses.values():
             witness.close()
 
@@ -94,6 +98,7 @@ class Lookout:
         self.directories.renew()
         self.screens.renew()
         self.titled.renew()
+        self.own_reports.renew()
         self._seen.clear()
         self.rescan()
 
@@ -131,13 +136,19 @@ class Lookout:
         else:
             self.screens.hand_in(s, pid, shown)
 
+    def take_reports(self, tty: str, job: int, said: Sequence[Said], dropped: int) -> None:
+        """Take what programs report of themselves in a terminal of our Neovim."""
+        there = [s for s in self._sessions.values() if s.tty == tty]
+        self.own_reports.hand_in(tty, job, said, there, dropped)
+
     @property
     def notes(self) -> dict[str, str]:
         """Return what is wrong, for health."""
         deaths = {"deaths": note} if (note := self.deaths.note) else {}
         odd = {f"session {line(sid, 40)}": why for sid, why in list(self._odd.items())[:FEW]}
         found = {k: v for w in self.witnesses.values() for k, v in w.notes.items()}
-        return {**found, **self.panes.notes, **deaths, **odd}
+        reports = self.own_reports.notes
+        return {**found, **self.panes.notes, **deaths, **odd, **reports}
 
     def rescan(self) -> None:
         """Check everything: no system promises to report every change."""
@@ -212,9 +223,10 @@ class Lookout:
                 path, key = f"{processes.PROC}/{pid}/environ", f"process {pid} {process.started}"
                 self._reach.do(path, work, self._report, key=key)
         self._hold(sid, runs)
-        if (witness := self.witnesses.get(cli_of(s.agent).key)) is not None:
-            witness.attend(s)
-        self.screens.attend(s)
+        if is_known(s.agent):
+            if (witness := self.witnesses.get(cli_of(s.agent).key)) is not None:
+                witness.attend(s)
+            self.screens.attend(s)
         self.titled.attend(s)
         if s.cwd:
             self.directories.attend(s)
@@ -273,6 +285,7 @@ class Lookout:
         found = pid in self._dead
         self._dead.discard(pid)
         self._report(running.gone(self._clock(), pid, started, found))
+        self.own_reports.died(pid)
         for witness in self.witnesses.values():
             witness.died(pid)
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import ABSENT, Crew, Session, own
+from ..session import ABSENT, Crew, Session, own, says_itself
 from .steps import MOVES_ON, end, rest, take_back, turn_to_work
 from .tools import of_agents
 
@@ -82,6 +82,9 @@ def depart(s: Session, e: Event, o: Options) -> str | None:
         return "not its process"
     if e.started and gone.started and e.started != gone.started:
         return "an earlier process had the same pid"
+    if says_itself(s) and s.turn in ("completed", "error"):  # that stays until it is seen
+        s.processes = {pid: p for pid, p in s.processes.items() if pid != gone.pid}
+        return None
     end(s, e.t, "process gone", gone.pid)
     return None
 

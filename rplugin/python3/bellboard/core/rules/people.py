@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import Block, Session
-from .steps import rest
+from ..session import Block, Session, says_itself
+from .steps import end, rest
 
 
 def look(s: Session, e: Event, o: Options) -> str | None:
@@ -27,6 +27,8 @@ def clear(s: Session, e: Event, o: Options) -> str | None:
         s.unseen = False
         return None
     rest(s, s.over)
+    if says_itself(s) and not s.processes:
+        end(s, e.t, "seen", 0)
     return None
 
 

@@ -21,6 +21,7 @@ from ..session import (
     is_nested,
     own,
     says,
+    says_itself,
     status_of,
 )
 from ..shown import squeezed
@@ -236,7 +237,7 @@ def is_what(tool: Tool, asked: Block) -> bool:
 
 def is_alone(s: Session) -> bool:
     """Return whether only the transcript or the screen shows its state."""
-    return not s.hooked and not says(s)
+    return not s.hooked and not says(s) and not says_itself(s)
 
 
 def is_blind(s: Session) -> bool:

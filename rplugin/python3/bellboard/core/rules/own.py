@@ -1,0 +1,72 @@
+"""The rule for what a program reports of itself (OSC 7501): that is its status, as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..events import Event
+from ..options import Options
+from ..program_status import Record, Report, at_prompt, taken
+from ..session import Agent, Block, OwnReport, Session, is_told_otherwise, stated
+from .steps import complete, die, end, end_questions, rest, turn_to_work
+
+UNNAMED: Final = "choice"  # what it asks, if it does not say which kind of question that is
+
+
+def state(s: Session, e: Event, o: Options) -> str | None:
+    """It says so itself."""
+    before = s.own_report or OwnReport()
+    records = _heard(before.records, e)
+    if records == before.records and s.own_report is not None:
+        return "it has said that before"
+    s.own_report = replace(before, records=records, at=max(before.at, e.t))
+    if is_told_otherwise(s):
+        return "its hooks, session file or server decide; its own report is only compared"
+    _set(s, e, stated(before.records), stated(records))
+    return None
+
+
+def _heard(records: Mapping[str, Record], e: Event) -> Mapping[str, Record]:
+    """Return its records after a report, at the next prompt of its shell, or without a terminal."""
+    if e.status == "prompt":
+        return at_prompt(records)
+    if e.status == "exit":
+        return {}
+    said = (e.status, e.agent, e.asks, "", e.progress, e.title, e.detail)
+    return taken(records, Report(*said), e.t)
+
+
+def _set(s: Session, e: Event, before: str, now: str) -> None:
+    """Set a session to what its records say."""
+    records = s.own_report.records if s.own_report is not None else {}
+    root = records.get("") or Record(now, e.t)
+    if root.title and not s.titled:
+        s.title = root.title
+    asked = {
+        f"own report {name}": Block(r.kind or UNNAMED, r.since, name, detail=r.msg, shown=True)
+        for name, r in records.items()
+        if r.state == "blocked"
+    }
+    end_questions(s, s.blocks.keys() - asked.keys(), e)
+    s.blocks = asked
+    if now in ("working", "blocked"):
+        if s.turn != "working" or before not in ("working", "blocked"):
+            turn_to_work(s, e.t)
+    elif now == "done" and (before != now or s.turn in ("working", "unknown")):
+        complete(s, e.t)
+        s.message = root.msg
+    elif now == "error" and (before != now or s.turn in ("working", "unknown")):
+        die(s, e.t, root.msg)
+    elif now == "idle" and s.turn != "idle":
+        rest(s, e.t)
+    elif not now:
+        end(s, e.t, "its own report", s.pid)
+        return
+    s.agents = {
+        name: Agent(name, "task", r.since, r.title or r.msg)
+        for name, r in records.items()
+        if name and r.state in ("working", "blocked")
+    }

@@ -1,0 +1,246 @@
+"""Take what programs report of themselves in the terminals of our Neovim (OSC 7501).
+
+A report belongs to the process in front in its terminal: the one that its shell waits for, or the
+shell.  If a known session runs in that process, or in another of its job, it is that session's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, NamedTuple
+
+from ..core.detail import line
+from ..core.finding import Finding
+from ..core.program_status import Discarded, Report, parsed
+from ..core.session import Session
+from ..system import processes
+from ..system.doer import Doer
+from ..system.places import place_of
+
+REPORT: Final = "7501;"  # how the sequences begin that are read
+PROMPT: Final = "133;A"
+TEXT: Final = 1.0  # seconds between two reports of a record that differ only in text or progress
+MOST_WAITING: Final = 1000  # reports of a terminal, while it cannot be found out who is in front
+MOST_RECORDS: Final = 256  # as in core.program_status; the least recently updated goes
+JUST_DIED: Final = 2.0  # seconds in which the last words of a process may follow its end
+
+Said = tuple[float, str]  # when a sequence arrived, and the sequence
+
+
+class Front(NamedTuple):
+    """The process in front in a terminal."""
+
+    pid: int
+    started: str
+    command: str = ""
+    cwd: str = ""
+    place: Mapping[str, str] = {}
+
+
+@dataclass(slots=True)
+class _Program:
+    """A process that has reported, and the last report of each of its records."""
+
+    front: Front
+    session_id: str
+    died: float = 0.0
+    last: dict[str, tuple[Report, float, str]] = field(default_factory=dict)
+    held: dict[str, Said] = field(default_factory=dict)  # to be reported a moment later
+
+
+@dataclass(slots=True)
+class _Terminal:
+    job: int  # the process that Neovim started in it
+    waiting: list[Said] = field(default_factory=list)
+    programs: dict[int, _Program] = field(default_factory=dict)  # the newest one last
+    refused: int = 0
+    why: str = ""  # the last refusal
+
+
+class OwnReports:
+    """Calls `report` with what a program says of itself, when that has changed."""
+
+    def __init__(
+        self, reach: Doer, report: Callable[[Finding], None], clock: Callable[[], float]
+    ) -> None:
+        self._reach, self._report, self._clock = reach, report, clock
+        self._terminals: dict[str, _Terminal] = {}  # by tty
+        self._timer: asyncio.TimerHandle | None = None
+        self._count = 0
+
+    def hand_in(
+        self, tty: str, job: int, said: Sequence[Said], there: Iterable[Session], dropped: int
+    ) -> None:
+        """Take sequences from a terminal whose first process is `job`, in order.
+
+        `there`: the sessions that are known in that terminal; `dropped`: how many were too long.
+        """
+        terminal = self._terminals.get(tty)
+        if terminal is None or terminal.job != job:
+            terminal = self._terminals[tty] = _Terminal(job)
+        if dropped:
+            terminal.refused, terminal.why = terminal.refused + dropped, "too long"
+        terminal.waiting = [*terminal.waiting, *said][-MOST_WAITING:]
+        known = {pid: s.session_id for s in there for pid in s.processes}
+        served = {pid for s in there for pid, p in s.processes.items() if p.shared}
+        work = partial(front_of, job, tuple(known), frozenset(served))
+        then = partial(self._took, tty, known)
+        self._reach.do(f"{processes.PROC}/{job}/stat", work, then, key=f"front of {tty}")
+
+    def died(self, pid: int) -> None:
+        """Note the end of a process."""
+        for terminal in self._terminals.values():
+            if pid in terminal.programs:
+                terminal.programs[pid].died = self._clock()
+
+    def renew(self) -> None:
+        """Report everything again, after a time without hosts."""
+        for tty, terminal in self._terminals.items():
+            for program in terminal.programs.values():
+                for report, t, text in [*program.last.values()]:
+                    if not program.died:
+                        self._tell(tty, program, t, text, report.id)
+
+    def close(self) -> None:
+        """Stop reporting."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return what was not understood, for health."""
+        return {
+            f"reports in {line(tty, 40)}": f"{x.refused} not used, the last because {x.why}"
+            for tty, x in self._terminals.items()
+            if x.refused
+        }
+
+    def _took(self, tty: str, known: Mapping[int, str], front: Front | None) -> None:
+        terminal = self._terminals.get(tty)
+        if terminal is None:
+            return
+        waiting, terminal.waiting = terminal.waiting, []
+        for t, text in waiting:
+            if not text:
+                self._end(tty, terminal, t, "exit")
+                del self._terminals[tty]
+                return
+            if text.startswith(PROMPT):
+                self._end(tty, terminal, t, "prompt")
+            elif text.startswith(REPORT):
+                program = self._program(terminal, front, known)
+                if program is not None:
+                    self._one(tty, terminal, program, t, text.removeprefix(REPORT))
+
+    def _program(
+        self, terminal: _Terminal, front: Front | None, known: Mapping[int, str]
+    ) -> _Program | None:
+        """Return the process that a report belongs to."""
+        last = next(reversed(terminal.programs.values()), None)
+        if front is None or (front.pid == terminal.job and last is not None):
+            # The last words of a program may be read only when its shell is in front again.
+            is_over = last is None or (last.died and self._clock() > last.died + JUST_DIED)
+            if last is not None and not is_over and not processes.runs(*last.front[:2]):
+                return last
+            if front is None:
+                return None
+        sid = known.get(front.pid, "")
+        program = terminal.programs.pop(front.pid, None)
+        if program is None or program.front.started != front.started:
+            program = _Program(front, sid)
+        program.session_id = sid
+        living = {p: x for p, x in terminal.programs.items() if not x.died}
+        terminal.programs = {**living, front.pid: program}
+        return program
+
+    def _one(self, tty: str, terminal: _Terminal, program: _Program, t: float, body: str) -> None:
+        """Report what is new at once, and other text or progress not too often."""
+        try:
+            report = parsed(body)
+        except Discarded as why:
+            terminal.refused, terminal.why = terminal.refused + 1, str(why)
+            return
+        name = report.id
+        before = program.last.pop(name, None)
+        if report.state == "clear":
+            gone = [x for x in program.last if not name or x.startswith(f"{name}/")]
+            for each in (*gone, name):
+                program.last.pop(each, None)
+                program.held.pop(each, None)
+            self._tell(tty, program, t, body, name)
+            return
+        while len(program.last) >= MOST_RECORDS:
+            del program.last[next(iter(program.last))]
+        since = t
+        if before is not None:
+            was, told, _ = before
+            if was == report:
+                program.last[name] = before
+                return
+            if (was.state, was.kind) == (report.state, report.kind) and t < told + TEXT:
+                program.held[name] = (t, body)
+                since = told
+                self._plan()
+        program.last[name] = (report, since, body)
+        if since == t:
+            program.held.pop(name, None)
+            self._tell(tty, program, t, body, name)
+
+    def _plan(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(TEXT, self._release)
+
+    def _release(self) -> None:
+        """Report what was held back."""
+        self._timer = None
+        for tty, terminal in self._terminals.items():
+            for program in terminal.programs.values():
+                held, program.held = program.held, {}
+                for name, (t, body) in held.items():
+                    if name in program.last:
+                        program.last[name] = (program.last[name][0], self._clock(), body)
+                    self._tell(tty, program, t, body, name)
+
+    def _end(self, tty: str, terminal: _Terminal, t: float, how: str) -> None:
+        for program in terminal.programs.values():
+            self._tell(tty, program, t, "", "", ends=how)
+        terminal.programs.clear()
+
+    def _tell(
+        self, tty: str, program: _Program, t: float, body: str, name: str, ends: str = ""
+    ) -> None:
+        front = program.front
+        said = {"ends": ends} if ends else {"body": body}
+        facts = {"pid": front.pid, "started": front.started, **front.place, "tty": tty}
+        more = {"session_id": program.session_id, "command": front.command, "cwd": front.cwd}
+        self._count += 1
+        key = f"own report {front.pid} {front.started} {name} {t} {self._count}"
+        facts |= {k: v for k, v in more.items() if v}
+        self._report(Finding({"t": t, "osc7501": {**facts, **said}}, key))
+
+
+def front_of(job: int, known: Sequence[int], served: frozenset[int]) -> Front | None:
+    """Return the process in front in the terminal of a job; of several, one that is known.
+
+    `served`: servers, which show their sessions in the terminal but run outside it.
+    """
+    group = processes.front_group(job)
+    inside = [pid for pid in known if pid not in served and processes.group_of(pid) == group]
+    found = next(iter((*inside, *served)), 0) if group else 0
+    if not found and group:
+        found = group if processes.is_alive(group) else _member(job, group)
+    if not found:
+        return None
+    argv = processes.argv_of(found)
+    name = argv[0].rpartition("/")[2].lstrip("-") if argv else ""
+    cwd, place = processes.cwd_of(found), place_of(found)
+    return Front(found, processes.started_of(found), name, cwd, place)
+
+
+def _member(job: int, group: int) -> int:
+    """Return a process of a group whose first one has ended."""
+    below = processes.descendants(job)
+    return next((pid for pid in below if processes.group_of(pid) == group), 0)
