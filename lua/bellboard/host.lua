@@ -88,7 +88,7 @@ end
 M.trouble = function()
   local state = coprocess.status()
   if state.is_unbuilt and config.get().python then
-    return state.gave_up, 'fix it, or unset the option python'
+    return state.gave_up, 'fix or unset the option python'
   end
   local verb = state.is_unbuilt and 'build' or 'restart'
   return state.gave_up, (':%s %s'):format(config.command(), verb)

@@ -132,6 +132,7 @@ M.receive = function(encoded, version)
     require('bellboard.evidence.focus').renew()
     require('bellboard.evidence.screens').renew()
     require('bellboard.evidence.titles').renew()
+    require('bellboard.evidence.reports').renew()
     require('bellboard.action.welcome').greet()
   end
   for _, notice in ipairs(push.notices or {}) do

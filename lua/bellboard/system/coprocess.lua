@@ -42,7 +42,7 @@ local on_exit = function() end
 local on_end = function() end
 ---@type fun(why: string)
 local on_unbuilt = function() end
----@type (fun(): table)|nil makes the first message; nil while it should not run
+---@type (fun(): table)|false|nil makes the first message; false once it should not run
 local greeting
 --- It was asked to stop.
 local ending = false
@@ -214,7 +214,7 @@ M.notify = function(method, ...)
 end
 
 M.stop = function()
-  greeting = nil
+  greeting = false
   end_pause()
   finish()
 end
@@ -239,10 +239,10 @@ M.on_end = function(callback)
   on_end = callback
 end
 
---- Whether it was started, and not stopped since, even if it cannot run.
----@return boolean
+--- Whether it was started, and not stopped since, even if it cannot run; nil: neither yet.
+---@return boolean|nil
 M.is_wanted = function()
-  return greeting ~= nil
+  return greeting and true or greeting --[[@as boolean|nil]]
 end
 
 ---@return bellboard.HostStatus

@@ -3,7 +3,9 @@ local buttons = require('bellboard.view.buttons')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local format = require('bellboard.view.format')
+local host = require('bellboard.host')
 local ink = require('bellboard.view.ink')
+local records = require('bellboard.state.records')
 local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
 local terminals = require('bellboard.state.terminals')
@@ -196,12 +198,23 @@ local function styled_on(layout, ground)
   return known.styled[ground]
 end
 
+--- What to do where programs report and nothing can read it.
+---@return bellboard.Item[]
+local function unread_items()
+  local why, step = host.trouble()
+  local count = why and records.count() or 0
+  local text = ('bellboard: %d %s here; %s'):format(count, count == 1 and 'agent' or 'agents', step)
+  return count > 0 and { { text } } or {}
+end
+
 ---@param layout bellboard.Layout
 ---@return boolean changed
 local function work_out(layout)
   local before = texts[layout]
   local items = layouts[layout]()
-  if #items > 0 and sessions.stale() then -- not everybody sees colours
+  if #items == 0 then
+    items = unread_items()
+  elseif sessions.stale() then -- not everybody sees colours
     items = vim.list_extend(vim.list_slice(items), { { ' outdated' } })
   end
   texts[layout] = { items = items, styled = {}, plain = defused(cells.joined(items)) }

@@ -1,0 +1,221 @@
+-- What the programs in terminals here have said of themselves (OSC 7501): the last report of each
+-- record. The background process understands them; here only so much is read as decides which
+-- report replaces which.
+local M = {}
+
+local api = vim.api
+
+---@class bellboard.Report
+---@field key string what a later one replaces it by
+---@field nth integer among those of its terminal
+---@field t number when it arrived
+---@field text string as it came
+---@field stays boolean it outlives the program
+---@field passes boolean once it is sent, nothing of it is left
+
+---@class bellboard.Reporter a terminal whose program reports
+---@field tty string
+---@field pid integer of the job
+---@field reports table<string, bellboard.Report> by their keys
+---@field count integer
+---@field last integer the number of the last report
+---@field sent integer and of the last that was sent
+---@field dropped integer how many were too long, since then
+---@field has_ended boolean its job has
+
+--- Records of a terminal; the least recently updated one goes first.
+local MOST = 256
+--- The states of the protocol, and whether a report outlives the program.
+local STATES =
+  { idle = false, working = false, blocked = false, done = true, error = true, clear = false }
+--- Keys; no id has that character. What begins with the first leaves nothing once it is sent.
+local ROOT, CLEAR, PROMPT, GONE, JUNK = '', '!', '!!prompt', '!!gone', '!!junk'
+
+---@type table<integer, bellboard.Reporter> by buffer
+local reporters = {}
+
+--- The program that reports in a terminal: a job, not what a plugin shows in a buffer.
+---@param buf integer
+---@return bellboard.Reporter|nil
+M.of = function(buf)
+  if not reporters[buf] then
+    local info = api.nvim_get_chan_info(vim.bo[buf].channel)
+    if info.stream ~= 'job' or (info.pty or '') == '' then
+      return nil
+    end
+    local pid = vim.fn.jobpid(info.id)
+    -- stylua: ignore
+    reporters[buf] = {
+      tty = info.pty, pid = pid, reports = {}, count = 0, last = 0, sent = 0, dropped = 0,
+      has_ended = false,
+    }
+  end
+  return reporters[buf]
+end
+
+---@param buf integer
+M.forget = function(buf)
+  reporters[buf] = nil
+end
+
+--- How many programs say here what they do.
+---@return integer
+M.count = function()
+  local count = 0
+  for _, reporter in pairs(reporters) do
+    count = count + (reporter.reports[ROOT] and not reporter.has_ended and 1 or 0)
+  end
+  return count
+end
+
+---@param id string
+---@return boolean
+local function is_path(id)
+  local levels = 0
+  for segment in (id .. '/'):gmatch('([^/]*)/') do
+    levels = levels + 1
+    if #segment > 32 or not segment:find('^[%w_.+-]+$') then
+      return false
+    end
+  end
+  return levels <= 8 and #id <= 128
+end
+
+--- What a report is about. One that counts for nothing replaces none that counts.
+---@param text string
+---@return string|nil state
+---@return string id
+local function read(text)
+  local state, id, is_junk = nil, ROOT, false
+  if text:find('[ \t]') then -- around a key or a value, it is ignored
+    text = text:gsub('[ \t]', '')
+  end
+  for key, value in text:gmatch('[:;]([a-z]+)=([^:]*)') do
+    if key == 'id' then
+      id, is_junk = value, is_junk or not is_path(value)
+    elseif key == 'state' and value:find('^[%w_.,+/=-]*$') then
+      state = value
+    end
+  end
+  return not is_junk and STATES[state] ~= nil and state or nil, id
+end
+
+---@param reporter bellboard.Reporter
+---@param is_gone fun(report: bellboard.Report): boolean
+local function drop(reporter, is_gone)
+  for key, report in pairs(reporter.reports) do
+    if is_gone(report) then
+      reporter.reports[key] = nil
+      reporter.count = reporter.count - 1
+    end
+  end
+end
+
+---@param reporter bellboard.Reporter
+local function drop_oldest(reporter)
+  local oldest
+  for _, report in pairs(reporter.reports) do
+    oldest = (not oldest or report.nth < oldest.nth) and report or oldest
+  end
+  reporter.reports[oldest.key] = nil
+  reporter.count = reporter.count - 1
+end
+
+---@param reporter bellboard.Reporter
+---@param key string
+---@return bellboard.Report
+local function put(reporter, key)
+  local report = reporter.reports[key]
+  if not report then
+    if reporter.count == MOST then
+      drop_oldest(reporter)
+    end
+    report = { key = key, passes = key:byte() == CLEAR:byte() }
+    reporter.reports[key] = report
+    reporter.count = reporter.count + 1
+  end
+  reporter.last = reporter.last + 1
+  report.nth = reporter.last
+  return report
+end
+
+--- The program has ended, or a shell prompts again: what was done stays until it is seen.
+---@param reporter bellboard.Reporter
+M.rest = function(reporter)
+  drop(reporter, function(report)
+    return not (report.stays or report.passes)
+  end)
+end
+
+--- Clear a record and those below it.
+---@param reporter bellboard.Reporter
+---@param id string
+local function clear(reporter, id)
+  local below = id .. '/'
+  drop(reporter, function(report)
+    local key = report.key:gsub('^!', '')
+    return id == ROOT and report.key ~= PROMPT or key == id or key:sub(1, #below) == below
+  end)
+end
+
+--- Keep a report.
+---@param reporter bellboard.Reporter
+---@param t number
+---@param text string
+M.take = function(reporter, t, text)
+  local report
+  if text == '133;A' then
+    M.rest(reporter)
+    report = put(reporter, PROMPT)
+  else
+    local state, id = read(text)
+    if state == 'clear' then
+      clear(reporter, id)
+      report = put(reporter, CLEAR .. id)
+    else
+      report = put(reporter, state and id or JUNK)
+      report.stays = state ~= nil and STATES[state]
+    end
+  end
+  report.t, report.text = t, text
+end
+
+--- Its terminal is gone, and what it has said with it.
+---@param reporter bellboard.Reporter
+---@param t number
+M.close = function(reporter, t)
+  clear(reporter, ROOT)
+  local report = put(reporter, GONE)
+  report.t, report.text = t, ''
+  reporter.has_ended = true
+end
+
+--- What was not sent yet, in order.
+---@param reporter bellboard.Reporter
+---@return [number, string][]
+M.unsent = function(reporter)
+  local reports, said = {}, {}
+  for _, report in pairs(reporter.reports) do
+    if report.nth > reporter.sent then
+      reports[#reports + 1] = report
+    end
+  end
+  table.sort(reports, function(a, b)
+    return a.nth < b.nth
+  end)
+  for nth, report in ipairs(reports) do
+    said[nth] = { report.t, report.text }
+  end
+  return said
+end
+
+--- All of it was sent.
+---@param reporter bellboard.Reporter
+M.was_sent = function(reporter)
+  reporter.sent, reporter.dropped = reporter.last, 0
+  drop(reporter, function(report)
+    return report.passes
+  end)
+end
+
+return M
