@@ -20,9 +20,11 @@ MOMENTS: Final = {
     "interrupted": "was interrupted",
     "failed": "failed with an error",
     "ended": "has ended",
+    "itself": "says so itself",
     "answer": "takes answers from here",
 }
-ANSWER: Final = "answer"
+#: Those that a CLI has or lacks, however it is observed.
+HAD: Final = frozenset({"itself", "answer"})
 
 
 class Ability(NamedTuple):
@@ -37,8 +39,8 @@ Abilities = Mapping[str, Ability]  # for each of `MOMENTS`
 
 
 def mark(moment: str, ability: Ability) -> str:
-    """Return how it is known: `observed`, `inferred` or `not known`; of answers, `yes` or `no`."""
-    if moment == ANSWER:
+    """Return how it is known: `observed`, `inferred` or `not known`; of some, `yes` or `no`."""
+    if moment in HAD:
         return "yes" if ability.source else "no"
     if not ability.source:
         return "not known"

@@ -23,6 +23,7 @@ def diagnose(home: Path, environ: Mapping[str, str], folder: Path) -> list[Fact]
         "versions": own.versions,
         "state": lambda: own.state(home),
         "database": lambda: own.database(home),
+        "sessions": lambda: own.sources(home),
         "Claude Code": lambda: claude_code.installed(environ),
         "hooks": lambda: chain(around.hooks(home, environ, folder), claude_code.hooks(environ)),
         "what Claude Code reports": lambda: claude_code.abilities_seen(environ),

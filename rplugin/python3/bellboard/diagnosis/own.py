@@ -16,8 +16,12 @@ from typing import Final
 
 import msgspec
 
+from ..agents.clis import cli_of
+from ..agents.dialects import is_known
 from ..core import words
+from ..core.board import Board
 from ..core.options import Options, options_of
+from ..core.published import Published, snapshot
 from ..core.version import VERSION
 from ..storage import ground, holders
 from ..storage.damaged import kept
@@ -42,6 +46,7 @@ NEEDED: Final = {
 BEHIND: Final = 1000  # pending events; with more, a running host hangs or is too slow
 CHECK: Final = 3.0  # seconds; 100 MB take a third of a second
 RESTART: Final = "quit all Neovims and start one: it replaces the database and keeps a copy"
+MOST_SOURCES: Final = 30  # sessions to list
 LARGE: Final = 256 << 20  # bytes; the database of a busy month has 40 MB
 
 # ---------------------------------------------------------------- versions
@@ -214,6 +219,49 @@ def database(home: Path) -> Iterator[Fact]:
     yield from _lock(home)
     for damaged in kept(home):
         yield info(f"damaged database kept: {damaged}", "delete it when you no longer need it")
+
+
+def sources(home: Path) -> Iterator[Fact]:
+    """Name what shows the status of each session, and why none says so itself."""
+    listed = [p for p in _listed(home) if not (p["hidden"] or p.get("machine"))]
+    for p in listed[:MOST_SOURCES]:
+        yield info(f"{words.project(p)} ({words.plain(p['agent'])}): {_source(p)}")
+    if (more := len(listed) - MOST_SOURCES) > 0:
+        yield info(f"and {words.amount(more, 'other session')}")
+
+
+def _listed(home: Path) -> list[Published]:
+    """Return the sessions; none if they cannot be read, as the facts about the database say."""
+    if not (ground.is_ours(home) and (home / "board.db").is_file()):
+        return []
+    board = Board()
+    try:
+        store = Store(home, readonly=True)
+    except (Damaged, sqlite3.Error):
+        return []
+    try:
+        with store.plainly():
+            store.refresh(board)
+    except (Busy, Damaged, sqlite3.Error, msgspec.MsgspecError):
+        return []
+    finally:
+        store.close()
+    return snapshot(board.sessions.values())
+
+
+def _source(p: Published) -> str:
+    """Return what shows a status, and where a program is not asked to say so itself."""
+    source = p.get("source") or "nothing yet"
+    if source == "says so itself":
+        return source
+    if p.get("own_report"):
+        return f"{source}; it says so itself as well"
+    if p.get("pane") and not p.get("nvim"):
+        return f"{source}; tmux reads no program's own report"
+    can = cli_of(p["agent"]).abilities.get("itself") if is_known(p["agent"]) else None
+    if not p.get("nvim") or can is None or not can.source:
+        return source
+    return f"{source}; it would say so itself{', ' + can.when if can.when else ''}"
 
 
 def _inside(store: Store, path: Path) -> Iterator[Fact]:

@@ -72,6 +72,7 @@ ABILITIES: Final[dict[str, dict[Version, Ability]]] = {
         (2, 1, 119): FILE,
     },
     "/clear without hooks": {OLDEST: NO, (2, 1, 197): FILE},
+    "its own report, in a Neovim terminal": {OLDEST: NO, (2, 1, 295): Ability("OSC 7501")},
     "killed processes": {OLDEST: Ability("processes")},
 }
 
@@ -99,5 +100,10 @@ NEWEST: Final[neutral.Abilities] = {
     "interrupted": _FILE,
     "failed": neutral.Ability("hooks, transcript"),
     "ended": neutral.Ability("hooks, processes"),
+    "itself": neutral.Ability(
+        "OSC 7501",
+        when="in a Neovim terminal, from 2.1.295 on, unless "
+        "CLAUDE_CODE_DISABLE_TERMINAL_TITLE is set",
+    ),
     "answer": neutral.Ability("hooks, keys"),
 }

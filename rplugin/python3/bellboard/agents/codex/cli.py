@@ -26,6 +26,7 @@ ABILITIES: Final[Abilities] = {
     "interrupted": HOOKS,
     "failed": Ability("log"),
     "ended": Ability("hooks, processes"),
+    "itself": Ability("OSC 7501", when="in a Neovim terminal, from 0.171 on"),
     "answer": Ability("server", when="if it runs with its shared server"),
 }
 

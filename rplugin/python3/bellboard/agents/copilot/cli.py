@@ -26,6 +26,7 @@ ABILITIES: Final[Abilities] = {
     "interrupted": Ability("log, the file of its open sessions"),
     "failed": LOG,
     "ended": Ability("hooks, processes"),
+    "itself": NOT,
     "answer": NOT,
 }
 

@@ -26,6 +26,7 @@ ABILITIES: Final[Abilities] = {
     "interrupted": LOG,
     "failed": LOG,
     "ended": Ability("hooks, processes"),
+    "itself": Ability(""),
     "answer": Ability(""),
 }
 

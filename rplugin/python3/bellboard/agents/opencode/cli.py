@@ -23,6 +23,7 @@ ABILITIES: Final[Abilities] = {
     "interrupted": PLUGIN,
     "failed": PLUGIN,
     "ended": Ability("plugin, processes"),
+    "itself": Ability(""),
     "answer": Ability("plugin, server"),
 }
 

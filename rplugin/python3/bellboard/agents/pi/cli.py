@@ -24,6 +24,7 @@ ABILITIES: Final[Abilities] = {
     "interrupted": EXTENSION,
     "failed": Ability("extension", when="also between retries"),
     "ended": Ability("extension, processes"),
+    "itself": Ability("OSC 7501", when="in a Neovim terminal, from 1.1 on"),
     "answer": Ability(""),
 }
 

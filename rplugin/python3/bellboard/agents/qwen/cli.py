@@ -26,6 +26,7 @@ ABILITIES: Final[Abilities] = {
     "interrupted": AT_REST,
     "failed": HOOKS,
     "ended": Ability("hooks, processes"),
+    "itself": Ability(""),
     "answer": Ability(""),
 }
 
