@@ -33,6 +33,7 @@ class Stand:
     settings: Callable[[Settings], Mapping[str, str]]  # writes them; returns the environment
     ready: str  # what it shows once it takes a prompt
     status: Callable[[str], Status]  # of a screen
+    node: tuple[int, ...] = ()  # the oldest one that runs the script
     args: tuple[str, ...] = ()
     free: tuple[str, ...] = ()  # arguments with which it asks for nothing
     asking: str = "run"  # the step of a script that makes it ask
@@ -55,7 +56,8 @@ class Stand:
         found = sorted(tree.glob(self.program))
         if not found:
             raise Missing(f"{self.name} {self.version} has no program here; remove {folder}")
-        return [*([str(node.node())] if self.program.endswith(".js") else []), str(found[0])]
+        runs = [str(node.node(self.node))] if self.program.endswith(".js") else []
+        return [*runs, str(found[0])]
 
 
 def _after_prompt(screen: str) -> str | None:
@@ -151,7 +153,7 @@ def _qwen(screen: str) -> Status:
 
 
 def _pi(screen: str) -> Status:
-    if re.search("Working\\.\\.\\.|Retrying|Compacting", screen):
+    if re.search(r"(?m)^── \S+ (Working|Retrying|.*[Cc]ompacting)", screen):
         return "working"
     parts = re.split(r"(?m)^\s*DO:.*$", screen)
     if len(parts) < 2:
@@ -166,7 +168,7 @@ CODEX: Final = Stand(
     key="codex",
     name="Codex",
     package="@openai/codex",
-    version="0.169.0",
+    version="0.171.0",
     program="@openai/codex-*/vendor/*/bin/codex",
     settings=settings.codex,
     ready="Ask Codex",
@@ -241,9 +243,10 @@ QWEN: Final = Stand(
 PI: Final = Stand(
     key="pi",
     name="Pi",
-    package="@mariozechner/pi-coding-agent",
-    version="0.73.1",
-    program="@mariozechner/pi-coding-agent/dist/cli.js",
+    package="@earendil-works/pi-coding-agent",
+    version="1.6.0",
+    program="@earendil-works/pi-coding-agent/dist/bundle/cli.js",
+    node=(22, 19),
     settings=settings.pi,
     ready="fake-model",
     status=_pi,

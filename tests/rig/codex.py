@@ -17,7 +17,7 @@ from rig.tmux import Pane, Server
 from rig.waiting import eventually
 
 NAME: Final = "@openai/codex"
-VERSION: Final = "0.169.0"
+VERSION: Final = "0.171.0"
 EMIT: Final = CHECKOUT / "hooks/emit"
 READY: Final = "Ask Codex|Hooks need review"
 

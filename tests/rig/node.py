@@ -5,6 +5,7 @@ Both come from the same source, because the system's npm may need its own node.
 
 from __future__ import annotations
 
+import functools
 import shutil
 import sys
 from pathlib import Path
@@ -15,9 +16,10 @@ VERSION = "22.20.0"
 HOW = "install node and npm"
 
 
-def node() -> Path:
-    """Return a program that runs scripts for node."""
-    if found := shutil.which("node"):
+def node(least: tuple[int, ...] = ()) -> Path:
+    """Return a program that runs scripts for node of at least that version."""
+    found = shutil.which("node")
+    if found and (not least or _release(found) >= least):
         return Path(found)
     return _fetched() / "bin" / "node"
 
@@ -34,6 +36,12 @@ def npm() -> list[Path]:
         return [Path(found)]
     tree = _fetched()
     return [tree / "bin" / "node", tree / "lib/node_modules/npm/bin/npm-cli.js"]
+
+
+@functools.cache
+def _release(path: str) -> tuple[int, ...]:
+    """Return (22, 20, 0) for `v22.20.0`."""
+    return tuple(int(part) for part in run(path, "--version").strip().lstrip("v").split("."))
 
 
 def _fetched() -> Path:

@@ -11,7 +11,7 @@ from .dialect.names import KINDS
 from .trust import obstacles, remarks
 
 HOOKS: Final = Ability("hooks")
-#: What it reports (measured on 0.169.0).
+#: What it reports (measured on 0.171.0).
 ABILITIES: Final[Abilities] = {
     "unprompted": Ability("locks", when="on Linux, which lists them; elsewhere with that prompt"),
     "working": HOOKS,

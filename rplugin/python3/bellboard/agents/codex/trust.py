@@ -1,7 +1,7 @@
 """Whether Codex runs our hooks, and what else it says of them.
 
 It asks its user first, and notes what was trusted by its hash.  The notes are in config.toml:
-`[hooks.state."FILE:EVENT:GROUP:HANDLER"]` with the hash of the definition, as Codex 0.169 computes
+`[hooks.state."FILE:EVENT:GROUP:HANDLER"]` with the hash of the definition, as Codex 0.171 computes
 it.  Python 3.10 reads no TOML; then nothing is said.
 """
 

@@ -12,7 +12,7 @@ from ..installing.place import HooksFile, below_home
 
 EXTENSION: Final = Ability("extension")
 NOTHING_ASKED: Final = Ability("", when="it never asks for one")
-#: What it reports (measured on 0.73.1).
+#: What it reports (measured on 1.6.0).
 ABILITIES: Final[Abilities] = {
     "unprompted": EXTENSION,
     "working": EXTENSION,
