@@ -69,7 +69,7 @@ truth: $(READY) rig ## compare with real CLIs, write doc/truth.md (CLI=newest or
 machines: $(READY) rig ## links between machines with real CLIs and sshd (ARGS=cut: only that)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m machines $(ARGS)
 
-wild: $(READY) rig ## random walks through real CLIs (MINUTES=5 SEED=… CLI=2.1.330)
+wild: $(READY) rig ## random walks through real CLIs (MINUTES=5 SEED=… CLI=2.1.332)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m wild --minutes $(or $(MINUTES),5) \
 		$(if $(SEED),--seed $(SEED)) $(if $(CLI),--cli $(CLI)) $(ARGS)
 

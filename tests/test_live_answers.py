@@ -9,6 +9,7 @@ import pytest
 
 from answers.cases import CASES
 from answers.giving import give
+from rig import claude_code
 
 pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(300)]
 
@@ -22,5 +23,5 @@ def test_the_model_gets_what_was_answered() -> None:
     """Each choice has its own effect, and none is asked for twice."""
     cases = [case for case in CASES if case.name in SOME]
     assert len(cases) == len(SOME)
-    told = {case.name: wrong for case, wrong in give("2.1.330", cases)}
+    told = {case.name: wrong for case, wrong in give(claude_code.VERSION, cases)}
     assert told == dict.fromkeys(SOME, "")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from bellboard.storage.spool import Spool
+from rig import claude_code
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home
@@ -42,7 +43,7 @@ def waiting(spool: Spool) -> list[str]:
     return [name for name, taken in found.items() if taken and spool.pipes.is_read(name)]
 
 
-@pytest.mark.parametrize("version", ["2.1.328", "2.1.76"])
+@pytest.mark.parametrize("version", [claude_code.VERSION, "2.1.76"])
 def test_a_permission_is_answered_by_the_hook_or_in_the_terminal(
     claude: Agents, home: Home, spool: Spool, version: str
 ) -> None:

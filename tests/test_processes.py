@@ -37,6 +37,7 @@ from bellboard.system.processes import (
     tty_of,
 )
 from bellboard.witnesses import running
+from rig import claude_code
 from rig.home import Home
 from rig.mounts import unshared
 from rig.waiting import PATIENCE, eventually, leniency
@@ -548,7 +549,7 @@ def test_an_agent_with_an_odd_environment_hides_no_other(
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("version", ["2.1.76", "2.1.328"])
+@pytest.mark.parametrize("version", ["2.1.76", claude_code.VERSION])
 def test_the_real_cli_is_found(claude: Any, home: Home, version: str) -> None:
     """As a node script that calls itself claude, and as a program."""
     agent = claude(version=version)

@@ -7,12 +7,14 @@ from typing import Any
 import psutil
 import pytest
 
+from bellboard.agents.claude_code.dialect.names import KINDS
 from rig import claude_code
 from rig.agent import elicitation
 from rig.api import Api
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.loopback import Watch
+from truth.seen import hook_names
 
 pytestmark = pytest.mark.live
 
@@ -27,6 +29,13 @@ def test_each_version_is_the_one_that_was_pinned(version: str, home: Home) -> No
     lock = (folder / "package-lock.json").read_text()
     (home.project / "package-lock.json").write_text(lock.replace("sha512-", "sha512-A"))
     assert claude_code.PINNED[version] != claude_code.digest(home.project)
+
+
+def test_every_hook_that_the_newest_cli_names_has_a_kind() -> None:
+    """A new event is found when its version is pinned, and not as an unknown hook of a user."""
+    named = hook_names(claude_code.VERSION)
+    assert len(named) > 30
+    assert set(named) - KINDS.keys() == set()
 
 
 def test_a_session_answers_asks_is_held_and_is_interrupted(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hosting import RecordedHost
-from rig import agent
+from rig import agent, claude_code
 from rig.agent import Agent
 from rig.api import Api
 from rig.fixtures import Agents, Editors
@@ -50,7 +50,7 @@ def becomes(host: RecordedHost, pid: int, **expected: Any) -> dict[str, Any]:
     return eventually(look)  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("version", [OLD, "2.1.328"])
+@pytest.mark.parametrize("version", [OLD, claude_code.VERSION])
 def test_a_cli_at_its_trust_dialog_is_blocked(
     home: Home, api: Api, watch: Watch, tmux: Server, host: RecordedHost, version: str
 ) -> None:
@@ -66,7 +66,7 @@ def test_a_cli_at_its_trust_dialog_is_blocked(
     becomes(host, pane.pid, status="idle")
 
 
-@pytest.mark.parametrize("version", [OLD, "2.1.328"])
+@pytest.mark.parametrize("version", [OLD, claude_code.VERSION])
 def test_a_cli_without_hooks_is_read_from_its_screen(
     claude: Agents, host: RecordedHost, version: str
 ) -> None:
@@ -126,7 +126,9 @@ def test_a_neovim_reads_its_own_terminals(
     """A CLI asks in a terminal buffer: the board of that Neovim shows what."""
     watch.old = True
     editor = nvim(version, {}, columns=110, lines=50)
-    launch = agent.prepare(home, api, watch, version=OLD if version == "0.10" else "2.1.328")
+    launch = agent.prepare(
+        home, api, watch, version=OLD if version == "0.10" else claude_code.VERSION
+    )
     cli = Agent(launch, Terminal(editor, launch.command, launch.cwd))
     cli.ready()
     cli.submit("play:perm please")

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from typing import Final, Protocol
 
 from answers.leaving import hooks
-from answers.place import NEWEST, PROGRAM, Place, answers_on, look, place
+from answers.place import PROGRAM, Place, answers_on, look, place
 from bellboard.screen.prompt import SOON
 from rig import claude_code
 from rig.agent import Agent, spoken
@@ -200,7 +200,7 @@ if __name__ == "__main__":
     given = argparse.ArgumentParser(prog="python -m answers.meeting")
     given.add_argument("pair", nargs="*", choices=[*PAIRS, []])
     given.add_argument("--times", type=int, default=TIMES)
-    given.add_argument("--cli", default=NEWEST, help="that version, or `newest`")
+    given.add_argument("--cli", default=claude_code.VERSION, help="that version, or `newest`")
     args = given.parse_args()
     for pair in args.pair or PAIRS:
         meet(claude_code.resolved(args.cli), args.times, pair)

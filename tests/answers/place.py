@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from bellboard.core.request import Answer
 from bellboard.storage.spool import Spool
-from rig import agent
+from rig import agent, claude_code
 from rig import home as homes
 from rig.agent import Agent, Launch
 from rig.api import Api, Request
@@ -23,7 +23,6 @@ from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 
 PROGRAM: Final = (sys.executable, "-m", "bellboard")
-NEWEST: Final = "2.1.330"
 QUIET: Final = {"float": {"enabled": False}}
 CAN: Final = "return require('bellboard.action.opened').can()"
 OPEN: Final = """
@@ -41,7 +40,7 @@ class Place:
     watch: Watch
     tmux: Server
     spool: Spool
-    version: str = NEWEST
+    version: str = claude_code.VERSION
     hooked: bool = True  # with the hooks of this checkout
     started: list[Agent] = field(default_factory=list)
 
@@ -123,7 +122,7 @@ class Place:
 
 
 @contextlib.contextmanager
-def place(version: str = NEWEST) -> Iterator[Place]:
+def place(version: str = claude_code.VERSION) -> Iterator[Place]:
     """Build it; end everything that was started in it."""
     home = homes.build()
     tmux = Server(home)

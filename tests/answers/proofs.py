@@ -14,7 +14,7 @@ import psutil
 
 from answers.elsewhere import across
 from answers.leaving import first, held, leaving, runs
-from answers.place import CAN, NEWEST, Place, answers_on, look, place, serving, shown
+from answers.place import CAN, Place, answers_on, look, place, serving, shown
 from bellboard.core.request import Answer
 from rig import claude_code
 from rig.agent import Agent
@@ -217,7 +217,7 @@ if __name__ == "__main__":
     given.add_argument("name", nargs="*", choices=[*PROOFS, []])
     given.add_argument("--cli", action="append", help="that version, or `newest`")
     args = given.parse_args()
-    for cli in map(claude_code.resolved, args.cli or [NEWEST]):
+    for cli in map(claude_code.resolved, args.cli or [claude_code.VERSION]):
         for name in args.name or PROOFS:
             print(f"== {name}, {cli}", flush=True)
             PROOFS[name](cli)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hosting import Change, RecordedHost, opened
-from rig import agent
+from rig import agent, claude_code
 from rig import home as homes
 from rig.agent import Agent
 from rig.apart import unable
@@ -22,7 +22,6 @@ from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 from ringing import Desktop
 
-VERSION: Final = "2.1.330"
 BELLS: Final = {"blocked": {"notify": False, "desktop": 0, "command": False}}
 RINGS: Final = {"notices": {"via": "notify-send", "least": 0, "gap": 0, **BELLS}}
 
@@ -49,10 +48,10 @@ class Station:
         """Start a CLI there, ready for a prompt, with the hooks of this checkout."""
         folder = self.home.project / session
         folder.mkdir(exist_ok=True)
-        launch = agent.prepare(self.home, self.api, self.watch, version=VERSION)
+        launch = agent.prepare(self.home, self.api, self.watch, version=claude_code.VERSION)
         launch = replace(launch, cwd=folder)
         if not self.clis:
-            self.machine.bellboard("hooks", "install", "--yes", "--cli", VERSION)
+            self.machine.bellboard("hooks", "install", "--yes", "--cli", claude_code.VERSION)
         self.clis.append(self.resume(launch, session))
         return self.clis[-1]
 

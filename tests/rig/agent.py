@@ -53,6 +53,7 @@ EVENTS: dict[str, str] = {
     "2.1.88": "PermissionDenied",
     "2.1.119": "UserPromptExpansion PostToolBatch",
     "2.1.251": "PreModelSwitch PostModelSwitch",
+    "2.1.332": "PreSkillShellCommand",
 }
 
 

@@ -21,7 +21,7 @@ from rig.scenarios import COMPACT, ERRAND, SCENARIOS, Failure, Scenario, Text, T
 
 TASK = re.compile(r"(?:agentId|with ID): ?([A-Za-z0-9_-]+)")
 MARKER = re.compile(r"play:([a-z0-9]+)")
-# How requests for a summary begin in the known versions (2.0.76 to 2.1.328).
+# How requests for a summary begin in the known versions (2.0.76 to 2.1.332).
 SUMMARY = ("summary of the conversation", "detailed summary")
 CACHED = {"cache_creation_input_tokens": 300, "cache_read_input_tokens": 9000}
 

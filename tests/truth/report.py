@@ -19,8 +19,8 @@ LEFT: Final = 2.0  # seconds that a session is listed after its end
 
 TABLE: Final = CHECKOUT / "doc" / "truth.md"
 WAYS: Final = {
+    "2.1.332": How("2.1.332"),
     "2.1.330": How("2.1.330"),
-    "2.1.328": How("2.1.328"),
     "Neovim": How(editor="0.12"),
     "late hooks": How(late=0.3),
     "no hooks": How(hooked=False),
@@ -28,7 +28,7 @@ WAYS: Final = {
     "2.1.119": How("2.1.119"),
     "2.1.76": How("2.1.76"),
 }
-STRICT: Final = ("2.1.330", "2.1.328", "Neovim")  # where the evidence is complete
+STRICT: Final = ("2.1.332", "2.1.330", "Neovim")  # where the evidence is complete
 HEAD: Final = """# Is it right?
 
 This page is written by `make truth`. It starts the real Claude Code CLI on a fake API, with

@@ -67,7 +67,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5.0, help="default: 5")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the first one")
     parser.add_argument(
-        "--cli", default="2.1.330", metavar="A,B", help="versions in turn (default: 2.1.330)"
+        "--cli", default=claude_code.VERSION, metavar="A,B", help="versions in turn"
     )
     parser.add_argument("--length", type=float, default=LENGTH, help="seconds of a walk")
     parser.add_argument("--jobs", type=int, default=1, help="walks at a time (default: 1)")

@@ -43,6 +43,7 @@ KINDS: Final[dict[str, str]] = {
     "WorktreeRemove": "note",
     "Setup": "note",
     "MessageDisplay": "note",
+    "PreSkillShellCommand": "note",
     "StopCancelled": "interrupt",  # Grok, whose other hooks are those of Claude Code
 }
 
