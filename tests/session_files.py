@@ -11,7 +11,9 @@ from bellboard.system.processes import started_of
 from rig.home import Home
 
 
-def write_session_file(home: Home, status: str, sid: str = "one", pid: int = 0) -> None:
+def write_session_file(
+    home: Home, status: str, sid: str = "one", pid: int = 0, version: str = "2.1.332"
+) -> None:
     """Replace the session file of a process atomically, with the current time."""
     pid = pid or os.getpid()
     folder = home.claude / "sessions"
@@ -23,7 +25,7 @@ def write_session_file(home: Home, status: str, sid: str = "one", pid: int = 0) 
         "cwd": str(home.project),
         "startedAt": now,
         "procStart": started_of(pid),
-        "version": "2.1.328",
+        "version": version,
         "kind": "interactive",
         "entrypoint": "cli",
         "status": status,

@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.abilities import ABILITIES, OLDEST, abilities
+from bellboard.agents.claude_code.cli import CLI
 from bellboard.agents.claude_code.installer import PLUGIN
+from bellboard.agents.clis import cli_of, clis
 from bellboard.diagnosis import claude_code, diagnose
 from bellboard.diagnosis.apart import DIED
 from bellboard.diagnosis.own import state
@@ -25,11 +27,15 @@ from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system import inotify
+from bellboard.system.packaged import dotted
+from clis.stands import STANDS
 from hosting import RecordedHost, made, put, put_raw, start
 from rig import warm
+from rig.claude_code import VERSION
 from rig.fixtures import Agents, Editors
 from rig.home import Home
 from rig.waiting import eventually
+from session_files import write_session_file
 
 __all__ = ["start"]
 
@@ -234,6 +240,57 @@ def test_every_version_has_its_abilities() -> None:
     assert "session file" == abilities((2, 1, 119))["Esc before any output"].source
 
 
+@pytest.mark.house
+def test_the_newest_tested_version_of_each_cli_is_the_one_that_tests_run() -> None:
+    """Those that no test runs name none: nobody is told that theirs is newer."""
+    pinned = {key: stand.version for key, stand in STANDS.items()}
+    pinned["claude"] = VERSION
+    assert pinned == {cli.key: dotted(cli.tested) for cli in clis() if cli.tested}
+
+
+@pytest.mark.files
+@pytest.mark.parametrize("on_path,running", [(0, 0), (0, 1), (2, 1)])
+def test_a_version_that_is_newer_than_any_tested_one_is_named_once(
+    home: Home, on_path: int, running: int
+) -> None:
+    """The newest that runs or is on PATH, as information: nothing is wrong with it."""
+
+    def later(by: int) -> str:
+        return dotted((*CLI.tested[:-1], CLI.tested[-1] + by))
+
+    program = home.bin / "claude"
+    program.write_text(f"#!/bin/sh\necho '{later(on_path)} (Claude Code)'\n")
+    program.chmod(0o755)
+    write_session_file(home, "idle", version=later(running))
+    newest = max(on_path, running)
+    told = [f for f in diagnose(home.bellboard, home.env, home.project) if "is newer" in f.text]
+    assert ["info"] * bool(newest) == [fact.level for fact in told]
+    start = f"Claude Code {later(newest)} is newer than {later(0)}, "
+    assert all(fact.text.startswith(start) for fact in told)
+
+
+@pytest.mark.files
+def test_the_package_of_another_cli_shows_that_it_is_newer(home: Home, tmp_path: Path) -> None:
+    """Its `bin` names the program; it is not started to ask it."""
+    program = tmp_path / "node_modules/@openai/codex/bin/codex.js"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    (home.bin / "codex").symlink_to(program)
+
+    def told(version: str, installs: str) -> list[str]:
+        package = {"name": "x", "version": version, "bin": {installs: "bin/codex.js"}}
+        (program.parents[1] / "package.json").write_text(json.dumps(package))
+        facts = diagnose(home.bellboard, home.env, home.project)
+        return [fact.text for fact in facts if "is newer" in fact.text]
+
+    tested = dotted(cli_of("codex").tested)
+    assert [] == told(tested, "codex")
+    assert [] == told("99.0.0", "another")
+    [text] = told("99.0.0-beta.1", "codex")
+    assert text.startswith(f"Codex 99.0.0 is newer than {tested}, ")
+
+
 @pytest.mark.files
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 def test_watches_in_use_are_counted(tmp_path: Path) -> None:
@@ -264,7 +321,7 @@ def test_running_versions_are_listed_with_their_abilities(claude: Agents, home: 
     eventually(lambda: len([*files.glob("*.json")]) == 2, "the file of the older one")
     facts = doctor(home)
     old = "version 2.1.76 or a little later: 1 session"
-    assert {"version 2.1.328: 1 session", old} <= set(facts)
+    assert {f"version {VERSION}: 1 session", old} <= set(facts)
     assert "Esc before any output: at once (session file)" in facts
     assert "2.1.76: Esc before any output: never; marked as quiet after 10 minutes" in facts
     assert "2.1.76: killed processes: at once (processes)" not in facts

@@ -501,7 +501,7 @@ def test_the_version_is_found_from_the_installation(home: Home, tmp_path: Path) 
         program.parent.mkdir(parents=True)
         program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'; exit 3\n")
         program.chmod(0o755)
-    told = {"name": "@anthropic-ai/claude-code", "version": "2.1.6"}
+    told = {"version": "2.1.6", "bin": {"claude": "cli.js"}}
     (lies["2.1.6"].parent / "package.json").write_text(json.dumps(told))
     for version, program in lies.items():
         link = home.bin / "claude"

@@ -18,6 +18,7 @@ from .installing.place import Hooked
 
 if TYPE_CHECKING:
     from ..system.doer import Doer
+    from ..system.packaged import Version
     from ..system.watched import Watched
     from .installing.installer import Installer
 
@@ -111,6 +112,7 @@ class Cli(Hooked):
     """A CLI; its dialect is in `dialects.py`."""
 
     abilities: ClassVar[Abilities] = {}  # empty if nothing was measured
+    tested: ClassVar[Version] = ()  # the newest version that our tests run; empty if none does
     variable: ClassVar[str] = ""  # names the folder of its files, where it is not in the home
     resuming: ClassVar[tuple[str, ...]] = ()  # the arguments that resume the session named next
     keeps: ClassVar[str] = ""  # the folder that it makes in the state folder
@@ -126,6 +128,14 @@ class Cli(Hooked):
             hook = {"type": "command", **self.named, "command": line(event), "timeout": t}
             hooks[event] = [{"hooks": [hook]}]
         return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False) if hooks else ""
+
+    def version(self, environ: Mapping[str, str]) -> Version | None:
+        """Return the version on PATH, or None if its package does not show it."""
+        from ..system.mounts import near
+        from ..system.packaged import version_at
+
+        found = near(self.program, environ.get("PATH", ""))
+        return version_at(found, self.program) if found else None
 
     def witness(self, means: Means) -> Witness | None:
         """Start observing, if there is more than hooks; needs a running event loop."""

@@ -16,8 +16,9 @@ from .terminal import agrees
 if TYPE_CHECKING:
     from ..agents.cli import Cli
     from ..agents.installing.change import Change
-    from ..agents.installing.installer import Installer, Version
+    from ..agents.installing.installer import Installer
     from ..agents.installing.place import Hooked
+    from ..system.packaged import Version
 
 AGENT = "only this agent, such as codex"
 

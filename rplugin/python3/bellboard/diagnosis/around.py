@@ -15,6 +15,7 @@ from ..agents.installing.installed import script, stored, unread
 from ..agents.installing.state import State
 from ..core import words
 from ..system.inotify import usage
+from ..system.packaged import Version, dotted
 from ..system.tmux import Tmux, socket_in, sockets
 from .fact import Fact, error, info, ok, program, warn
 
@@ -25,8 +26,19 @@ def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
     """List what the other CLIs on this machine report."""
     for cli in clis()[1:]:
         if cli.hooks is not None and cli.is_used(environ):
+            yield from newer(cli, cli.version(environ))
             for moment, ability in cli.abilities.items():
                 yield info(f"{cli.name}: {MOMENTS[moment]}: {worded(moment, ability)}")
+
+
+def newer(cli: Cli, version: Version | None) -> Iterator[Fact]:
+    """Say so if a version is newer than any that our tests run."""
+    if version is not None and cli.tested and version > cli.tested:
+        yield info(
+            f"{cli.name} {dotted(version)} is newer than {dotted(cli.tested)}, the newest that was "
+            "tested: usually nothing is different",
+            "if a status is wrong, please report it, with this version",
+        )
 
 
 # ---------------------------------------------------------------- hooks

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from ..agents.claude_code.abilities import abilities
+from ..agents.claude_code.cli import CLI
 from ..agents.claude_code.installer import PLUGIN
-from ..agents.claude_code.version import Version, version_of
+from ..agents.claude_code.version import version_of
 from ..agents.claude_code.witnesses.registry import config_of
 from ..agents.claude_code.witnesses.running import SILENT, registry_of, versions_of
 from ..agents.clis import installable
 from ..core import words
 from ..core.version import VERSION
 from ..system.files import decoded, read
+from ..system.packaged import Version, dotted
+from .around import newer
 from .fact import Fact, info, ok, warn
 
 #: An administrator's settings, on Linux and on macOS.
@@ -55,21 +58,22 @@ def installed(environ: Mapping[str, str]) -> Iterator[Fact]:
             yield warn(f"{path}: {why}", "please report this, and attach the file")
     at_hand, versions = version_of(None, environ), versions_of(records)
     if at_hand:
-        yield ok(f"version {_dotted(at_hand)} on PATH")
+        yield ok(f"version {dotted(at_hand)} on PATH")
     elif found := shutil.which("claude", path=environ.get("PATH", "")):
         yield warn(f"{found} does not report its version", f"run {found} --version")
     else:
         yield info("no claude on PATH, so `install` adds only the events that all versions know")
+    yield from newer(CLI, max(filter(None, (at_hand, *versions)), default=None))
     for version, running in versions.items():
         guessed = " or a little later" if version == SILENT else ""
-        yield ok(f"version {_dotted(version)}{guessed}: {words.amount(running, 'session')}")
+        yield ok(f"version {dotted(version)}{guessed}: {words.amount(running, 'session')}")
 
 
 def abilities_seen(environ: Mapping[str, str]) -> Iterator[Fact]:
     """List what each version in use reports; for older versions only the differences."""
     newest: dict[str, object] = {}
     for version in _seen(environ):
-        name = f"{_dotted(version)}: " if newest else ""
+        name = f"{dotted(version)}: " if newest else ""
         for what, ability in abilities(version).items():
             if newest.get(what) != ability:
                 source = f" ({ability.source})" if ability.source else ""
@@ -88,10 +92,6 @@ def _seen(environ: Mapping[str, str]) -> list[Version]:
     at_hand = version_of(None, environ)
     running = versions_of(registry_of(config_of(environ)).records)
     return sorted({*running, *([at_hand] if at_hand else ())}, reverse=True)
-
-
-def _dotted(version: Version) -> str:
-    return ".".join(map(str, version))
 
 
 def _object_in(path: Path, ours: bool = True) -> dict[str, object]:

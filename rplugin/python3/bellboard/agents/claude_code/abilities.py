@@ -1,8 +1,8 @@
 """What each version of Claude Code reports, through which source, and with what delay.
 
-Measured on the real CLI (versions 2.0.76, 2.1.76, 2.1.119, 2.1.197, 2.1.328 and 2.1.330); a version
-in between is treated as the newest measured one before it.  `bellboard doctor` shows this for the
-versions it finds, so that nobody mistakes a limit of the CLI for a bug.
+Measured on the real CLI (versions 2.0.76, 2.1.76, 2.1.119, 2.1.197, 2.1.328, 2.1.330 and 2.1.332);
+a version in between is treated as the newest measured one before it.  `bellboard doctor` shows this
+for the versions it finds, so that nobody mistakes a limit of the CLI for a bug.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .. import abilities as neutral
 
 if TYPE_CHECKING:
-    from .version import Version
+    from ...system.packaged import Version
 
 OLDEST: Final = (2, 0, 76)  # nothing older was measured
 

@@ -28,6 +28,7 @@ class ClaudeCode(Cli):
     name = "Claude Code"
     program = "claude"
     variable = CONFIG
+    tested = (2, 1, 332)
     abilities = NEWEST
     resuming = ("--resume",)
     hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")

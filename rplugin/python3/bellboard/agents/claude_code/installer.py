@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from ...core.lenient import object_of
+from ...system.packaged import Version
 from ..installing import hookline, installed
 from ..installing.forms import Beside
 from ..installing.hooktext import Handler, group_of
 from ..installing.installer import Installer, SettingsError
 from ..installing.jsontext import MARK
 from ..installing.state import State
-from .version import LATER, Version, events_of, version_of
+from .version import LATER, events_of, version_of
 from .witnesses.running import oldest_running
 
 FILE: Final = "settings.json"

@@ -7,19 +7,14 @@ later versions show a dialog at each start.
 from __future__ import annotations
 
 import contextlib
-import re
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
-from ...system.files import decoded, read, real
 from ...system.mounts import near
+from ...system.packaged import NUMBERS, Version, numbers, version_at, version_in
 from ...system.program import run
 
-Version = tuple[int, ...]
-
-LARGEST: Final = 1 << 20  # bytes of package.json
 #: Known to every supported version.
 CORE: Final = (
     *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
@@ -39,19 +34,11 @@ LATER: Final[dict[Version, tuple[str, ...]]] = {
 }
 PATIENCE: Final = 3.0  # seconds for `claude --version`, which takes 0.1 s
 
-_VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
-
 
 def events_of(version: Version | None) -> tuple[str, ...]:
     """Return the events to register for a version; only the core ones if it is unknown."""
     later = (names for since, names in LATER.items() if version is not None and version >= since)
     return (*CORE, *(name for names in later for name in names))
-
-
-def version_in(text: str) -> Version | None:
-    """Return (2, 1, 328) for `2.1.328`, and None for anything else."""
-    found = _VERSION.fullmatch(text)
-    return _numbers(found) if found else None
 
 
 def version_of(cli: str | None, environ: Mapping[str, str]) -> Version | None:
@@ -61,30 +48,11 @@ def version_of(cli: str | None, environ: Mapping[str, str]) -> Version | None:
     found = near(cli or "claude", environ.get("PATH", ""))
     if found is None:
         return None
-    return _by_place(Path(found)) or _by_asking(found, environ)
-
-
-def _by_place(program: Path) -> Version | None:
-    """Read the version from versions/2.1.328 (native installer) or package.json (npm)."""
-    there = Path(real(program))
-    if there.parent.name == "versions" and (named := _VERSION.fullmatch(there.name)):
-        return _numbers(named)
-    for folder in list(there.parents)[:3]:
-        with contextlib.suppress(OSError):
-            package = decoded(read(folder / "package.json", LARGEST, ours=False)[0]) or {}
-            found = _VERSION.match(str(package.get("version")))
-            if found and str(package.get("name")).startswith("@anthropic-ai/claude-code"):
-                return _numbers(found)
-    return None
+    return version_at(found, "claude") or _by_asking(found, environ)
 
 
 def _by_asking(program: str, environ: Mapping[str, str]) -> Version | None:
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         done = run([program, "--version"], PATIENCE, environ)
-        if found := _VERSION.search(done.output.decode("utf-8", "replace")):
-            return _numbers(found)
+        return numbers(NUMBERS.search(done.output.decode("utf-8", "replace")))
     return None
-
-
-def _numbers(found: re.Match[str]) -> Version:
-    return tuple(int(part) for part in found.groups())

@@ -46,6 +46,7 @@ class Codex(Cli):
     name = "Codex"
     program = "codex"
     variable = "CODEX_HOME"
+    tested = (0, 171, 0)
     abilities = ABILITIES
     timeouts = TIMEOUTS
     resuming = ("resume",)

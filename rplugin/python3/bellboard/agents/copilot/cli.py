@@ -42,6 +42,7 @@ class Copilot(Cli):
     name = "GitHub Copilot CLI"
     program = "copilot"
     variable = "COPILOT_HOME"
+    tested = (1, 0, 102)
     abilities = ABILITIES
     resuming = ("--resume",)
     without_hooks = SHOWN_IN_PART

@@ -66,6 +66,7 @@ class Gemini(Cli):
     name = "Gemini CLI"
     program = "gemini"
     variable = "GEMINI_CLI_HOME"
+    tested = (0, 61, 0)
     abilities = ABILITIES
     timeouts = dict.fromkeys(EVENTS, PATIENCE)
     named = NAMED

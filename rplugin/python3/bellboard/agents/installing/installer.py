@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from ...storage.spool import Spool
 from ...system import atomic
+from ...system.packaged import Version
 from . import hookline, installed
 from .backups import backup_of, prune
 from .change import Change
@@ -29,7 +30,6 @@ from .place import Hooked, HooksFile, Looked
 from .state import State
 
 T = TypeVar("T")
-Version = tuple[int, ...]
 
 
 class SettingsError(Exception):

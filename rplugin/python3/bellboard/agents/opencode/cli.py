@@ -42,6 +42,7 @@ class OpenCode(Cli):
     key = "opencode"
     name = "OpenCode"
     program = "opencode"
+    tested = (1, 18, 33)
     abilities = ABILITIES
     resuming = ("-s",)
     keeps = key  # for sockets

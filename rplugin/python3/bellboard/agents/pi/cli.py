@@ -38,6 +38,7 @@ class Pi(Cli):
     name = "Pi"
     program = "pi"
     variable = "PI_CODING_AGENT_DIR"
+    tested = (1, 6, 0)
     abilities = ABILITIES
     resuming = ("--session",)
     hooks = HooksFile(

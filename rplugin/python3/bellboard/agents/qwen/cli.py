@@ -53,6 +53,7 @@ class Qwen(Cli):
     name = "Qwen Code"
     program = "qwen"
     variable = "QWEN_HOME"
+    tested = (0, 24, 4)
     abilities = ABILITIES
     timeouts = dict.fromkeys(EVENTS, PATIENCE)
     named = NAMED

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ..version import Version, version_in
+from ....system.packaged import Version, version_in
 from .registry import Record, Registry, config_of
 
 SILENT: Final = (2, 1, 76)  # the first with session files, which do not yet name the version
