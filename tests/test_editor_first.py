@@ -18,6 +18,7 @@ from rig.fixtures import Editors
 from rig.home import Home
 from rig.waiting import eventually
 from sample import QUIET
+from test_editor_reports import LISTEN, QUERY, Program, becomes, status
 
 pytestmark = pytest.mark.editor
 
@@ -117,6 +118,35 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     eventually(lambda: again.lua(RUNS), "the host")
     eventually(lambda: again.lua("return require('bellboard').health().version"), "a push")
     assert "?" not in again.screen.text
+
+
+def test_the_statusline_counts_agents_that_nothing_reads_yet(
+    nvim: Editors, home: Home, plugin: Path, version: str
+) -> None:
+    """Until it is built; they are told that somebody reads, and what they said is read then."""
+    editor = started(nvim, plugin, version)
+    asks(editor, "Install bellboard's Python packages?")
+    editor.press("n")
+    editor.hides("Install bellboard's Python packages?")
+    one, other = Program(editor, "one"), Program(editor, "other")
+    assert one.asks().startswith(QUERY)
+    assert "agent" not in editor.screen.text
+    one.say(status("state=working"))
+    editor.shows("bellboard: 1 agent here; :ClaudeSessions build")
+    other.say(status("state=idle:id=part"), status("state=done"))
+    editor.shows("bellboard: 2 agents here; :ClaudeSessions build")
+    other.say(status("state=clear"))
+    editor.shows("bellboard: 1 agent here; :ClaudeSessions build")
+    other.say(status("state=idle"))
+    editor.shows("bellboard: 2 agents here; :ClaudeSessions build")
+    editor.lua("vim.fn.jobstop(vim.bo[...].channel)", other.buffer)
+    editor.shows("bellboard: 1 agent here; :ClaudeSessions build")
+    editor.command(f"bwipeout {other.buffer}")
+    editor.lua(LISTEN)
+    editor.command("ClaudeSessions build")
+    editor.shows("packages installed with uv")
+    editor.hides("agent here")
+    becomes(editor, "7501;state=working")
 
 
 def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(

@@ -12,7 +12,7 @@ from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import PATIENCE, eventually
 from sample import QUIET
-from test_editor_live import hosted
+from test_editor_live import STATUSLINE, hosted
 
 pytestmark = pytest.mark.editor
 
@@ -271,3 +271,112 @@ def test_a_handler_that_fails_stands_in_no_way(nvim: Editors, version: str) -> N
     editor = nvim(version, SILENT, lua="package.preload['bellboard.evidence.reports'] = error")
     assert Program(editor, "other").asks() == b""
     assert editor.messages() == ""
+
+
+#: Takes reports one after the other; returns what is to be sent then.
+TAKE = """
+local records = require('bellboard.state.records')
+local buf = ...
+local reporter = records.of(buf)
+for nth, text in ipairs(select(2, ...)) do
+  records.take(reporter, nth, text:find('^133') and text or '7501;' .. text)
+end
+local said = vim.tbl_map(function(one)
+  return (one[2]:gsub('^7501;', ''))
+end, records.unsent(reporter))
+records.was_sent(reporter)
+reporter.sent = 0
+local kept = #records.unsent(reporter)
+records.forget(buf)
+return { said, kept }"""
+DEEP = "/".join("abcdefgh")
+#: What is said → the numbers of what is sent of it, and how much a new host gets of it.
+KEPT: list[tuple[list[str], list[int], int]] = [
+    (["state=idle", "state=working"], [1], 1),
+    (["state=idle", "state=idle:id=a", "state=done"], [1, 2], 2),
+    (["app=x:state=idle:id=a", "id=a:state=done"], [1], 1),
+    (["state=idle:id=a:id=b", "state=idle:id=b"], [1], 1),
+    (["state=idle:id=a", "state= idle:id = a"], [1], 1),
+    (["state=idle:id=a:id=", "state=idle:id=a"], [0, 1], 1),
+    (["state=idle", "state=idle:id=a//b", "state=idle:id=?"], [0, 2], 1),
+    (["state=idle", f"state=idle:id={DEEP}", f"state=idle:id={DEEP}/i"], [0, 1, 2], 2),
+    (["state=idle", f"state=idle:id={'a' * 32}", f"state=idle:id={'a' * 33}"], [0, 1, 2], 2),
+    (["state=blocked", "state=paused", "hello", "msg=eA=="], [0, 3], 1),
+    (["state=blocked", "state=clear", "state=idle"], [1, 2], 1),
+    (["state=clear", "state=idle", "state=clear"], [2], 0),
+    (["state=idle", "state=idle:id=a/b", "state=clear:id=a", "state=idle:id=ab"], [0, 2, 3], 2),
+    (["state=clear:id=a/b", "state=idle:id=a/b", "state=clear:id=a"], [2], 0),
+    (["state=clear:id=a/b", "state=clear:id=a/b/c", "state=idle:id=a/b"], [0, 1, 2], 1),
+    (["state=idle", "state=done:id=a", "state=error:id=b", "133;A"], [1, 2, 3], 2),
+    (["state=clear:id=a", "133;A", "133;A", "state=working"], [0, 2, 3], 1),
+    (["133;A", "state=clear"], [0, 1], 0),
+    ([f"state=idle:id=r{n}" for n in range(300)], [*range(44, 300)], 256),
+    ([*(f"state=idle:id=r{n % 256}" for n in range(257)), "state=done"], [*range(2, 258)], 256),
+]
+
+
+def test_a_report_replaces_only_what_it_is_about(nvim: Editors, version: str) -> None:
+    """A clear ends what it is about and below, a prompt what is neither done nor failed."""
+    editor = silent(nvim, version)
+    program = Program(editor)
+    for said, sent, kept in KEPT:
+        expected = [said[n] for n in sent]
+        assert editor.lua(TAKE, program.buffer, said) == [expected, kept], said
+
+
+#: Hands over pieces as Neovim 0.10 does, and a prompt; returns what was taken of them.
+PIECES = """
+local records = require('bellboard.state.records')
+local take, taken = records.take, {}
+records.take = function(_, _, text)
+  taken[#taken + 1] = text:match('^7501;(.*)')
+end
+local buf, cases = ...
+local all = {}
+for nth, pieces in ipairs(cases) do
+  taken = {}
+  for _, piece in ipairs(pieces) do
+    require('bellboard.evidence.reports').heard(buf, '\\27]7501;' .. piece)
+  end
+  require('bellboard.evidence.reports').heard(buf, '\\27]133;A')
+  all[nth] = taken
+end
+records.take = take
+return all"""
+STREAM = ["state=working:app=x:msg=c3RhdGU=", "state=done:app=y:id=s/st", "state=clear"]
+
+
+def cut(bodies: list[str], *places: int) -> list[str]:
+    """Return the pieces of a stream that is read up to each of these places."""
+    pieces, begin = [], 0
+    for body in bodies:
+        ends = [p - begin for p in sorted(places) if begin <= p <= begin + len(body)]
+        pieces += [body[a:b] for a, b in zip([0, *ends], [*ends, len(body)], strict=True)]
+        begin += len(body) + 1
+    return pieces
+
+
+def test_a_report_in_pieces_is_put_together(nvim: Editors, version: str) -> None:
+    """Wherever Neovim 0.10 cuts it, once or twice, or into its bytes; its state comes first."""
+    editor = silent(nvim, version)
+    program = Program(editor)
+    ends = range(len(":".join(STREAM)) + 1)
+    cases = [cut(STREAM, *{a, b}) for a in ends for b in ends if a <= b]
+    cases.append(cut(STREAM, *ends))
+    taken = editor.lua(PIECES, program.buffer, cases)
+    assert [c for c, t in zip(cases, taken, strict=True) if t != STREAM] == []
+
+
+def test_the_statusline_says_what_to_do_where_nothing_reads(nvim: Editors, version: str) -> None:
+    """As long as no session is known otherwise."""
+    crashes = {"python": ["sh", "-c", "exit 1"], "restarts": 1}
+    editor = nvim(version, crashes, lua=STATUSLINE)
+    program = Program(editor)
+    program.say(status("state=idle"))
+    editor.shows("bellboard: 1 agent here; :ClaudeSessions restart")
+    editor = nvim(version, {"python": "/nowhere"}, lua=STATUSLINE)
+    other = Program(editor, "other")
+    other.say(status("state=idle"))
+    editor.shows("bellboard: 1 agent here; fix or unset the option python")
+    editor.lua("vim.api.nvim_buf_delete(..., { force = true })", other.buffer)
+    editor.hides("agent here")

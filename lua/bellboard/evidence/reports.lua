@@ -102,6 +102,14 @@ local function has_state(body)
   return (body:find('^' .. START) or body:find(':' .. START, 1, true)) ~= nil
 end
 
+--- Whether a text goes on as reports start, as far as it goes.
+---@param text string
+---@return boolean
+local function may_start(text)
+  local length = math.min(#text, #START)
+  return text:sub(1, length) == START:sub(1, length)
+end
+
 --- Neovim 0.10 hands over what it just read: a report may come in pieces, and nothing says which
 --- is the last one. What has no state goes on with the piece before it.
 ---@param delivery bellboard.Delivery
@@ -114,16 +122,21 @@ local function join(delivery, piece)
     return
   end
   local open, start = delivery.open, (delivery.start or '') .. piece
+  if may_start(piece) and not may_start(start) then
+    open, start = (open or '') .. delivery.start, piece
+    delivery.open, delivery.is_due = open, true
+  end
   delivery.start = nil
-  if START:sub(1, #start) == start then
+  if #start < #START and may_start(start) then
     delivery.start = start -- or more of the one before: what comes next decides
   elseif has_state(start) and (not open or has_state(open)) then
     complete(delivery)
     delivery.open, delivery.is_due = start, true
-  elseif #(open or '') + #start > 2 * LONGEST then -- too long already: the end changes nothing
-    delivery.is_due = true
   else
-    delivery.open, delivery.is_due = (open or '') .. start, true
+    delivery.is_due = true
+    if #(open or '') <= LONGEST then -- else it is too long, whatever follows
+      delivery.open = (open or '') .. start
+    end
   end
 end
 

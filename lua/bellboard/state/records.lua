@@ -6,7 +6,8 @@ local M = {}
 local api = vim.api
 
 ---@class bellboard.Report
----@field key string what a later one replaces it by
+---@field key string by which a later one replaces it
+---@field id string of its record
 ---@field nth integer among those of its terminal
 ---@field t number when it arrived
 ---@field text string as it came
@@ -17,7 +18,9 @@ local api = vim.api
 ---@field tty string
 ---@field pid integer of the job
 ---@field reports table<string, bellboard.Report> by their keys
+---@field order table<integer, bellboard.Report> by their numbers
 ---@field count integer
+---@field first integer no report has a lower number
 ---@field last integer the number of the last report
 ---@field sent integer and of the last that was sent
 ---@field dropped integer how many were too long, since then
@@ -46,8 +49,8 @@ M.of = function(buf)
     local pid = vim.fn.jobpid(info.id)
     -- stylua: ignore
     reporters[buf] = {
-      tty = info.pty, pid = pid, reports = {}, count = 0, last = 0, sent = 0, dropped = 0,
-      has_ended = false,
+      tty = info.pty, pid = pid, has_ended = false,
+      reports = {}, order = {}, count = 0, first = 1, last = 0, sent = 0, dropped = 0,
     }
   end
   return reporters[buf]
@@ -101,61 +104,57 @@ local function read(text)
 end
 
 ---@param reporter bellboard.Reporter
----@param is_gone fun(report: bellboard.Report): boolean
-local function drop(reporter, is_gone)
-  for key, report in pairs(reporter.reports) do
-    if is_gone(report) then
-      reporter.reports[key] = nil
-      reporter.count = reporter.count - 1
-    end
-  end
-end
-
----@param reporter bellboard.Reporter
-local function drop_oldest(reporter)
-  local oldest
-  for _, report in pairs(reporter.reports) do
-    oldest = (not oldest or report.nth < oldest.nth) and report or oldest
-  end
-  reporter.reports[oldest.key] = nil
+---@param report bellboard.Report
+local function drop(reporter, report)
+  reporter.reports[report.key], reporter.order[report.nth] = nil, nil
   reporter.count = reporter.count - 1
 end
 
 ---@param reporter bellboard.Reporter
 ---@param key string
+---@param id string
 ---@return bellboard.Report
-local function put(reporter, key)
-  local report = reporter.reports[key]
-  if not report then
-    if reporter.count == MOST then
-      drop_oldest(reporter)
-    end
-    report = { key = key, passes = key:byte() == CLEAR:byte() }
-    reporter.reports[key] = report
-    reporter.count = reporter.count + 1
+local function put(reporter, key, id)
+  local report, order = reporter.reports[key], reporter.order
+  if report then
+    order[report.nth] = nil
+  else
+    report = { key = key, id = id, passes = key:byte() == CLEAR:byte() }
+    reporter.reports[key], reporter.count = report, reporter.count + 1
   end
   reporter.last = reporter.last + 1
-  report.nth = reporter.last
+  report.nth, order[reporter.last] = reporter.last, report
+  if reporter.count > MOST then -- only now: a full table would be made again for each
+    while not order[reporter.first] do
+      reporter.first = reporter.first + 1
+    end
+    drop(reporter, order[reporter.first])
+  end
   return report
 end
 
 --- The program has ended, or a shell prompts again: what was done stays until it is seen.
 ---@param reporter bellboard.Reporter
 M.rest = function(reporter)
-  drop(reporter, function(report)
-    return not (report.stays or report.passes)
-  end)
+  for _, report in pairs(reporter.reports) do
+    if not (report.stays or report.passes) then
+      drop(reporter, report)
+    end
+  end
 end
 
 --- Clear a record and those below it.
 ---@param reporter bellboard.Reporter
 ---@param id string
 local function clear(reporter, id)
-  local below = id .. '/'
-  drop(reporter, function(report)
-    local key = report.key:gsub('^!', '')
-    return id == ROOT and report.key ~= PROMPT or key == id or key:sub(1, #below) == below
-  end)
+  local length, slash = #id, ('/'):byte()
+  for _, report in pairs(reporter.reports) do
+    local other = report.id
+    local is_below = other:byte(length + 1) == slash and other:sub(1, length) == id
+    if other == id or is_below or id == ROOT and report.key ~= PROMPT then
+      drop(reporter, report)
+    end
+  end
 end
 
 --- Keep a report.
@@ -166,14 +165,14 @@ M.take = function(reporter, t, text)
   local report
   if text == '133;A' then
     M.rest(reporter)
-    report = put(reporter, PROMPT)
+    report = put(reporter, PROMPT, PROMPT)
   else
     local state, id = read(text)
     if state == 'clear' then
       clear(reporter, id)
-      report = put(reporter, CLEAR .. id)
+      report = put(reporter, CLEAR .. id, id)
     else
-      report = put(reporter, state and id or JUNK)
+      report = put(reporter, state and id or JUNK, state and id or JUNK)
       report.stays = state ~= nil and STATES[state]
     end
   end
@@ -185,7 +184,7 @@ end
 ---@param t number
 M.close = function(reporter, t)
   clear(reporter, ROOT)
-  local report = put(reporter, GONE)
+  local report = put(reporter, GONE, GONE)
   report.t, report.text = t, ''
   reporter.has_ended = true
 end
@@ -213,9 +212,11 @@ end
 ---@param reporter bellboard.Reporter
 M.was_sent = function(reporter)
   reporter.sent, reporter.dropped = reporter.last, 0
-  drop(reporter, function(report)
-    return report.passes
-  end)
+  for _, report in pairs(reporter.reports) do
+    if report.passes then
+      drop(reporter, report)
+    end
+  end
 end
 
 return M
