@@ -39,12 +39,13 @@ class Agent:
         self.process = subprocess.Popen(
             ["claude", "600"], executable=sleep, stdin=subprocess.DEVNULL
         )
+        self.pid = self.process.pid
 
     def emit(self, event: str, **fields: Any) -> None:
         payload = {"session_id": "live", "cwd": str(self.home.project), "hook_event_name": event}
         attended = {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}
         subprocess.run(
-            [str(ROOT / "hooks/emit"), event, str(self.process.pid)],
+            [str(ROOT / "hooks/emit"), event, str(self.pid)],
             input=json.dumps({**payload, **fields}).encode(),
             env={**self.home.env, **attended},
             check=True,
