@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.evidence import from_line
+from bellboard.core.board import Board
 from bellboard.core.finding import Finding
+from bellboard.core.published import ended
 from bellboard.core.session import Process, Session
 from bellboard.system import processes
 from bellboard.system.doer import AtOnce
@@ -224,3 +227,12 @@ def test_everything_is_reported_again_after_a_time_without_hosts(heard: Heard) -
 @pytest.mark.parametrize("ask", [processes.front_group, processes.group_of])
 def test_no_process_is_in_no_group(ask: Callable[[int], int]) -> None:
     assert (0, 0) == (ask(1 << 30), ask(1 << 40))
+
+
+def test_a_program_known_by_its_report_alone_cannot_be_resumed() -> None:
+    board = Board()
+    said = {"pid": 77, "started": "5", "tty": "/dev/pts/9", "body": "state=working:app=make"}
+    board.fold(from_line({"t": 1.0, "osc7501": said}))
+    board.fold(from_line({"t": 2.0, "process": {"pid": 77, "alive": False, "started": "5"}}))
+    (over,) = board.sessions.values()
+    assert ("absent", []) == (over.turn, ended([over]))

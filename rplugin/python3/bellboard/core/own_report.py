@@ -17,7 +17,7 @@ from . import machine
 from .events import Event
 from .front import take_up
 from .identity import set_place, speak
-from .ledger import Changed, Folded, Step, refused
+from .ledger import TOMBSTONE, Changed, Folded, Step, refused
 from .records import Records
 from .session import (
     ABSENT,
@@ -51,6 +51,9 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
     sid = session_of(records, e)
     old = records.sessions.get(sid)
     is_new = old is None or old.turn == ABSENT
+    if is_new and has_just_ended(records, sid, e):
+        yield Folded(e, sid, refused("the session of its process has just ended"))
+        return
     buried = records.ledger.dead.get(pid)
     is_dead = buried is not None and buried in ("", e.started)
     if is_new and e.status in ENDS:
@@ -71,7 +74,7 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
         if (p := s.processes.get(pid)) is not None and p.shown:  # a title knows less
             s.processes = {**s.processes, pid: replace(p, says="", asks="", shown=False)}
         speak(s, e.t)
-    s.last = max(s.last, e.t)
+        s.last = max(s.last, e.t)
     verdict = machine.apply(s, e, records.options)
     if s.turn == ABSENT and old is None:
         yield Folded(e, sid, verdict)
@@ -90,6 +93,15 @@ def session_of(records: Records, e: Event) -> str:
         return nameless(pid, e.started)
     best = max(there, key=lambda s: (s.tty == tty, not is_nameless(s.session_id), s.last))
     return best.session_id
+
+
+def has_just_ended(records: Records, sid: str, e: Event) -> bool:
+    """Return whether a known session of its process has ended: another may begin in a moment."""
+    return any(
+        s.session_id != sid and s.turn == ABSENT and e.t < s.ended + TOMBSTONE
+        for s in records.ran_in(e.pid or 0)
+        if s.ended_pid == e.pid
+    )
 
 
 def is_last_word(old: Session | None, e: Event) -> bool:

@@ -23,6 +23,7 @@ from .session import (
     heard_of,
     is_hidden,
     is_listed,
+    is_nameless,
     markers_of,
     oldest,
     owns_pane,
@@ -139,7 +140,7 @@ def source_of(s: Session) -> str:
 
 def _compared(report: OwnReport) -> dict[str, object]:
     """Publish what a program says of itself, and how often that differed from what was shown."""
-    told = {"status": stated(report.records), "t": report.at}
+    told = {"status": stated(report.records)}
     return told | ({"differed": report.count, "seconds": report.seconds} if report.count else {})
 
 
@@ -220,7 +221,7 @@ def _task(x: Agent | Shell) -> dict[str, object]:
 
 def ended(sessions: Iterable[Session], path: str = "") -> list[Published]:
     """Return the ended sessions, of one directory if given, latest first."""
-    over = [s for s in sessions if s.turn == ABSENT and s.ended and s.session_id]
+    over = [s for s in sessions if s.turn == ABSENT and s.ended and not is_nameless(s.session_id)]
     here = [s for s in over if not path or path in (s.cwd, s.project_dir)]
     here.sort(key=lambda s: (-s.ended, s.session_id))
     return [

@@ -12,7 +12,7 @@ from typing import Final
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from . import crew, ends, far, files, life, own, people, questions, screen, turn
+from . import crew, ends, far, files, life, own_report, people, questions, screen, turn
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
@@ -76,7 +76,7 @@ RULES: Final[dict[str, Rule]] = {
         screen.seen_busy,
         screen.seen_idle,
         screen.seen_asks,
-        own.state,
+        own_report.state,
         people.look,
         people.clear,
         people.correct,
