@@ -24,7 +24,7 @@ from bellboard.core.program_status import (
 
 pytestmark = pytest.mark.pure
 
-SPOKEN = Path(__file__).with_name("captures") / "2.1.332/program_status.txt"
+SPOKEN = Path(__file__).with_name("reports") / "2.1.332.txt"
 LONGEST_BODY = MOST_BYTES - len("\x1b]7501;\x07")
 
 
