@@ -193,6 +193,18 @@ def test_of_a_burst_the_last_of_each_record_is_sent(nvim: Editors, version: str)
     assert len(editor.lua(SENT)) <= 2 + 30 * took
 
 
+def test_many_records_are_sent_a_few_at_a_time(nvim: Editors, version: str) -> None:
+    """No more than 30 in a second, however many there are; in order, and each of them."""
+    editor = silent(nvim, version)
+    program = Program(editor)
+    said = [f"7501;state=idle:id=r{n}" for n in range(70)]
+    began = time.monotonic()
+    program.say(*(osc(text) for text in said))
+    becomes(editor, *said)
+    assert time.monotonic() - began > (70 - 30 - 1) / 30
+    assert max(len(message["said"]) for message in editor.lua(SENT)) <= 30
+
+
 def test_a_report_that_is_too_long_is_counted(nvim: Editors, version: str) -> None:
     """Its sequence has more than 4,096 bytes; the next one is read."""
     editor = silent(nvim, version)
@@ -210,7 +222,7 @@ def test_what_was_said_before_the_background_process_runs_is_sent_then(
     nvim: Editors, version: str
 ) -> None:
     """And to the next one, what still holds; a prompt ends what a program was at."""
-    editor = nvim(version, {"auto_start": False})
+    editor = nvim(version, {"auto_start": False, "notices": {"error": {"notify": False}}})
     editor.lua(LISTEN)
     program = Program(editor)
     program.say(status("state=working"), status("state=done:id=a"), status("state=idle:id=a/b"))
@@ -281,12 +293,13 @@ local reporter = records.of(buf)
 for nth, text in ipairs(select(2, ...)) do
   records.take(reporter, nth, text:find('^133') and text or '7501;' .. text)
 end
+local unsent, last = records.unsent(reporter, 1000)
 local said = vim.tbl_map(function(one)
   return (one[2]:gsub('^7501;', ''))
-end, records.unsent(reporter))
-records.was_sent(reporter)
+end, unsent)
+records.was_sent(reporter, last)
 reporter.sent = 0
-local kept = #records.unsent(reporter)
+local kept = #records.unsent(reporter, 1000)
 records.forget(buf)
 return { said, kept }"""
 DEEP = "/".join("abcdefgh")

@@ -12,7 +12,8 @@ local M = {}
 
 local api = vim.api
 
-local PAUSE = 33 -- ms between two messages about a terminal
+local PAUSE = 33 -- ms after a message, for each report in it: a flood costs no more than that
+local MOST = 30 -- reports in a message
 local SETTLE = 20 -- ms after a piece, which may be the last one
 local LONGEST = 4096 -- bytes of a sequence, with its start and end
 local PREFIX, QUERY, PROMPT = '7501;', '7501;?', '133;A'
@@ -43,23 +44,25 @@ end
 
 --- Send what is new; to a new background process, all that still holds.
 ---@param delivery bellboard.Delivery
+---@return integer count of the reports
 local function send(delivery)
   local reporter, channel = delivery.reporter, coprocess.status().channel
   if not channel then
-    return
+    return 0
   elseif delivery.channel ~= channel then
     reporter.sent = 0
   end
-  local said = records.unsent(reporter)
+  local said, last = records.unsent(reporter, MOST)
   if #said == 0 and reporter.dropped == 0 then
-    return
+    return 0
   end
   local message =
     { tty = reporter.tty, pid = reporter.pid, said = said, dropped = reporter.dropped }
   if host.notify('program_status', message) then
     delivery.channel = channel
-    records.was_sent(reporter)
+    delivery.is_new = records.was_sent(reporter, last)
   end
+  return #said
 end
 
 --- Show how many programs report while nobody can read it.
@@ -165,9 +168,9 @@ end
 
 flush = function(delivery)
   delivery.is_new = false
-  send(delivery)
+  local count = send(delivery)
   show(delivery)
-  wait(delivery, PAUSE)
+  wait(delivery, PAUSE * math.max(count, 1))
 end
 
 --- Say that a terminal is gone.
@@ -247,7 +250,11 @@ end
 --- Report to a new background process what still holds.
 M.renew = function()
   for _, delivery in pairs(deliveries) do
-    send(delivery)
+    if delivery.waits then
+      delivery.is_new = true
+    else
+      flush(delivery)
+    end
   end
 end
 

@@ -191,8 +191,10 @@ end
 
 --- What was not sent yet, in order.
 ---@param reporter bellboard.Reporter
+---@param most integer
 ---@return [number, string][]
-M.unsent = function(reporter)
+---@return integer last the number of the last one
+M.unsent = function(reporter, most)
   local reports, said = {}, {}
   for _, report in pairs(reporter.reports) do
     if report.nth > reporter.sent then
@@ -202,21 +204,24 @@ M.unsent = function(reporter)
   table.sort(reports, function(a, b)
     return a.nth < b.nth
   end)
-  for nth, report in ipairs(reports) do
-    said[nth] = { report.t, report.text }
+  for nth = 1, math.min(most, #reports) do
+    said[nth] = { reports[nth].t, reports[nth].text }
   end
-  return said
+  return said, #reports > most and reports[most].nth or reporter.last
 end
 
---- All of it was sent.
+--- They were sent, up to that number.
 ---@param reporter bellboard.Reporter
-M.was_sent = function(reporter)
-  reporter.sent, reporter.dropped = reporter.last, 0
+---@param last integer
+---@return boolean is_left something else is to be sent
+M.was_sent = function(reporter, last)
+  reporter.sent, reporter.dropped = last, 0
   for _, report in pairs(reporter.reports) do
-    if report.passes then
+    if report.passes and report.nth <= last then
       drop(reporter, report)
     end
   end
+  return last < reporter.last
 end
 
 return M
