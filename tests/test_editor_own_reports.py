@@ -66,6 +66,22 @@ def test_an_unknown_program_is_on_the_board(nvim: Editors, version: str) -> None
     assert editor.messages() == "project has completed: 3 added"
 
 
+def test_what_was_reported_before_the_background_process_runs_is_shown(
+    nvim: Editors, version: str
+) -> None:
+    editor = nvim(version, {"auto_start": False})
+    programs = [Program(editor, name) for name in ("a", "b")]
+    for program in programs:
+        program.say(status("state=working:app=make"))
+        program.say(status("state=blocked:app=make:" + msg("Go on?")))
+    editor.command("ClaudeSessions start")
+    eventually(lambda: [row["status"] for row in rows(editor)] == ["blocked"] * 2, "two that ask")
+    editor.command("ClaudeSessions restart")
+    programs[0].say(status("state=done:app=make"))
+    wanted = ["blocked", "completed"]
+    eventually(lambda: [row["status"] for row in rows(editor)] == wanted, "one that asks")
+
+
 def test_work_that_is_killed_is_gone(nvim: Editors, version: str) -> None:
     editor = hosted(nvim(version, {}))
     program = Program(editor)

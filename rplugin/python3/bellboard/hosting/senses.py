@@ -22,7 +22,7 @@ from ..system import watch as watching
 from ..system.reach import Reach
 from ..system.watch import Watch
 from ..witnesses import repository
-from ..witnesses.lookout import Lookout
+from ..witnesses.lookout import MOST_EARLY, Lookout
 from ..witnesses.own_reports import Said
 from .attempts import Attempts
 
@@ -54,6 +54,7 @@ class Senses:
         self._generation = ""
         self._unattended: set[str] = set()  # changed sessions that the lookout has not seen yet
         self._undone: dict[str, None] = {}  # parts of the rescan still to do
+        self._reported: list[tuple[str, int, Sequence[Said], int]] = []  # not taken yet
         self._parts: dict[str, Callable[[], None]] = {
             "watches": self._rearm,
             "sessions": self._rescan,
@@ -94,8 +95,10 @@ class Senses:
 
     def take_reports(self, tty: str, job: int, said: Sequence[Said], dropped: int) -> None:
         """Take what programs report of themselves in a terminal, from the editor."""
+        self._reported.append((tty, job, said, dropped))
+        del self._reported[:-MOST_EARLY]
         if self.lookout is not None:
-            self._do("sessions", partial(self.lookout.take_reports, tty, job, said, dropped))
+            self._do("sessions", partial(self._hand_on, self.lookout))
 
     def expect(self) -> None:
         """Make the next rescan check everything."""
@@ -187,6 +190,12 @@ class Senses:
             generation=self._generation,
             pull_requests=self._config.get("pull_requests") is True,
         )
+        self._hand_on(self.lookout)
+
+    def _hand_on(self, lookout: Lookout) -> None:
+        reported, self._reported = self._reported, []
+        for each in reported:
+            lookout.take_reports(*each)
 
     def _guard(self) -> None:
         if self.watch is None:
