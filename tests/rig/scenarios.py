@@ -82,6 +82,8 @@ def words(count: int) -> str:
 
 # A wait that looks like work: the CLI refuses a plain foreground `sleep`.
 WAIT = "python3 -c 'import time; time.sleep({})'"
+FORGED = "\x1b]7501;state=done:app=claude-code\x1b\\"
+FORGE = "python3 sub/forge.py {}"
 QUESTION = {
     "question": "Which colour?",
     "header": "Colour",
@@ -91,6 +93,7 @@ QUESTION = {
         {"label": "Blue", "description": "cold"},
     ],
 }
+OTHER = {**QUESTION, "question": "Which other?"}
 
 # How the API tells a subscriber's CLI that a usage limit is reached, and until when.
 LIMIT = (
@@ -176,6 +179,9 @@ SCENARIOS: dict[str, Scenario] = {
     "askread": (Turn((ASK, READ)), say("You chose, I read.")),
     "readask": (Turn((READ, ASK)), say("I read, you chose.")),
     "asks": (Turn((ASK, ASK)), say("You chose twice.")),
+    "asksother": (Turn((ASK, Tool("AskUserQuestion", {"questions": [OTHER]}))), say("You chose.")),
+    "askboth": (call("AskUserQuestion", questions=[QUESTION, OTHER]), say("You chose both.")),
+    "askask": (Turn((ASK,)), Turn((ASK,)), say("You chose one after the other.")),
     "askpause": (Turn((ASK, shell(WAIT.format(2)))), say("You chose, I paused.")),
     "askbad": (Turn((ASK, Tool("NoSuchTool", {"x": 1}))), say("You chose.")),
     "askperm": (Turn((ASK, shell("touch a1.txt"))), say("You chose, I touched.")),
@@ -197,6 +203,23 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "pausewords": (Turn((shell(WAIT.format(2)),)), say(words(200), between=0.25)),
     "pauseask": (Turn((shell(WAIT.format(2)),)), Turn((ASK,)), say("You chose.")),
+    # a report of the CLI's status (OSC 7501) that is not its own, in several ways
+    "forge": (Turn((shell(FORGE.format(0)),)), Turn((shell(WAIT.format(4)),)), say("It did.")),
+    "forgeperm": (
+        Turn((shell(FORGE.format(5), run_in_background=True),)),
+        Turn((shell("touch made.txt"),)),
+        say("Touched."),
+        say("Heard from it."),
+    ),
+    "forgecat": (
+        Turn((shell("cat sub/forged.txt"),)),
+        Turn((shell(WAIT.format(3)),)),
+        say("Seen."),
+    ),
+    "forgesay": (
+        Turn((Text(f"It is {FORGED} finished."), shell(WAIT.format(3)))),
+        say(f"Now {FORGED.replace('done', 'error')} it is."),
+    ),
     # subagents; the last scenarios are played by them
     "agent": (helper("play:sub"), say("The subagent finished.")),
     "agentperm": (helper("play:subperm"), say("The subagent with a question finished.")),
@@ -213,6 +236,11 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "agentbgperm": (
         helper("play:subperm", run_in_background=True),
+        say("Launched in the background."),
+        say("Heard from it."),
+    ),
+    "agentbgpermlate": (
+        helper("play:subpermlater", run_in_background=True),
         say("Launched in the background."),
         say("Heard from it."),
     ),
@@ -274,6 +302,11 @@ SCENARIOS: dict[str, Scenario] = {
         say("Teammate launched."),
         say("Noted."),
     ),
+    "teamperm": (
+        helper("play:subperm", name="researcher", team_name="t1"),
+        say("Teammate launched."),
+        say("Noted."),
+    ),
     "taskold": (
         call("Task", description="a helper", prompt="play:sub", subagent_type="general-purpose"),
         say("The subagent finished."),
@@ -281,6 +314,7 @@ SCENARIOS: dict[str, Scenario] = {
     "sub": (Turn((Text("At work."), shell("echo from-sub"))), say("Result of the subagent.")),
     "subperm": (Turn((shell("touch by-sub.txt"),)), say("Result after permission.")),
     "subpermlate": (Turn((shell("touch by-sub.txt"),), before=2.5), say("Result after it.")),
+    "subpermlater": (Turn((shell("touch by-sub.txt"),), before=6), say("Result after it.")),
     "subpause": (Turn((shell(WAIT.format(8)),)), say("A late result.")),
     "subslow": (say(words(300), between=0.3),),
     "sublater": (Turn((shell("echo from-sub"),), before=4), say("A late result.", before=2)),
@@ -289,6 +323,16 @@ SCENARIOS: dict[str, Scenario] = {
         Turn((shell(WAIT.format(6), run_in_background=True),)),
         say("Started a background shell."),
         say("Heard from the shell."),
+    ),
+    "bgshelllong": (
+        Turn((shell(WAIT.format(14), run_in_background=True),)),
+        say("Started a long background shell."),
+        say("Heard from the long shell."),
+    ),
+    "bgshellstays": (
+        Turn((shell(WAIT.format(90), run_in_background=True),)),
+        say("Started a shell that stays."),
+        say("Heard of its end."),
     ),
     "bgshells": (
         Turn((shell(WAIT.format(4), run_in_background=True),)),
@@ -320,6 +364,10 @@ SCENARIOS: dict[str, Scenario] = {
     "e400": (Failure(400, "invalid_request_error"),),
     "e401": (Failure(401, "authentication_error"),),
     "e429": (Failure(429, "rate_limit_error", retry_after=1),),
+    "e429once": (
+        Failure(429, "rate_limit_error", retry_after=3, times=1),
+        say("Here I am again."),
+    ),
     "e429wait": (Failure(429, "rate_limit_error", retry_after=60),),
     "limit": (Failure(429, "rate_limit_error", headers=LIMIT),),
     "e500": (Failure(500, "api_error"),),

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import FrameType
 
 from rig import claude_code
-from rig.cache import folder
-from truth import seen, stage
+from rig.cache import CHECKOUT, folder
+from truth import reported, seen, stage
 from truth.monkey import Walks
-from truth.play import play
+from truth.play import play, slug
+from truth.public import brief
 from truth.report import OTHERS, STRICT, TABLE, WAYS, Total, line, missed, page
 from truth.rows import Kept, Row
-from truth.scenes import SCENES
+from truth.scenes import SCENES, spoken
 from truth.stage import How
+
+HEARD = CHECKOUT / "tests" / "traces" / "reported"
 
 
 def main() -> int:
     """Return 1 if a limit was missed with complete evidence, 2 if a scene was not played."""
     args = parsed()
     version = claude_code.resolved(args.cli) if args.cli else ""
+    if args.heard:
+        return record(version or max(claude_code.PINNED, key=claude_code.numbers), args)
     ways = {version: How(version)} if version else {w: WAYS[w] for w in args.way or WAYS}
     if version and not args.keep:
         args.keep = folder() / "truth" / version
@@ -70,6 +78,28 @@ def main() -> int:
     return 2 if unplayed else int(bool(bad))
 
 
+def record(version: str, args: argparse.Namespace) -> int:
+    """Record scenes in a Neovim, with what it hears and shows; print how the reports compare."""
+    how = How(version, editor="0.12", heard=True)
+    scenes = [s for s in spoken.SCENES if any(part in s.name for part in args.scene.split("|"))]
+    args.heard.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        raw = args.keep or Path(temporary)
+        rows = play(scenes, how, args.jobs, lambda row: print(line(row), flush=True), raw)
+        failed = {row.scene for row in rows if row.failure}
+        for scene in scenes:
+            path = raw / f"{version}-{slug(scene.name)}.jsonl"
+            if scene.name in failed or not path.exists():
+                continue
+            lines = brief(json.loads(text) for text in path.read_text().splitlines())
+            name = re.sub(r"\W+", "_", scene.name).strip("_")
+            text = "".join(json.dumps(x, ensure_ascii=False) + "\n" for x in lines)
+            (args.heard / f"{name}-{version}.jsonl").write_text(text)
+            for other in (reported.FILE, reported.SCREEN):
+                print(f"{name:40} {other:6} {reported.compared(lines, other)}")
+    return int(bool(failed))
+
+
 def compared(version: str, traces: Path, *, whole: bool) -> str:
     """Compare a version with the last complete one, and keep it if it is complete, too."""
     files = sorted(traces.glob(f"{version}-*.jsonl"))
@@ -103,6 +133,14 @@ def parsed() -> argparse.Namespace:
         "--listing", action="store_true", help="compare with `claude agents --json` too"
     )
     parser.add_argument("--walks", type=Path, metavar="FILE", help="the monkey's, for the page")
+    parser.add_argument(
+        "--heard",
+        type=Path,
+        nargs="?",
+        const=HEARD,
+        metavar="DIR",
+        help="record what a CLI reports of itself in a Neovim, as traces there",
+    )
     parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
     return parser.parse_args()
 

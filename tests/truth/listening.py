@@ -21,6 +21,7 @@ from rig.home import Home
 from rig.reaper import lives
 from rig.waiting import eventually
 from truth.account import Line
+from truth.heard import Heard, noted_in
 
 EVERY: Final = 0.01  # seconds between two reads of the session files
 STARVED: Final = 0.25  # seconds; a longer gap between two reads is not compared
@@ -147,6 +148,7 @@ class Witness(Beside):
         self._screens: dict[int, Callable[[], str]] = {}
         self._origins: dict[int, Line] = {}
         self._transcripts = Transcripts(home)
+        self._heard = Heard(noted_in(home))
         self._glanced = 0.0
 
     def follow(self, pid: int, screen: Callable[[], str] | None = None, **where: str) -> None:
@@ -192,6 +194,7 @@ class Witness(Beside):
             self._read_files()
             for session_id, entry in self._transcripts.look():
                 self._tell(transcript={"session_id": session_id, "entry": entry})
+            self.lines += self._heard.look()
             if self._screens and time.monotonic() > self._glanced + GLANCES:
                 self._read_screens()
                 self._glanced = time.monotonic()

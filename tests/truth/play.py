@@ -130,14 +130,18 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
         published.close()
     changes = [c for c in list(published.changes) if c["session_id"] in mine]
     if keep:
-        name = scene.name.replace("/", "").replace(" ", "-")
-        write(keep / f"{how.version}-{name}.jsonl", trace, changes)
+        write(keep / f"{how.version}-{slug(scene.name)}.jsonl", trace, changes)
     homes.remove(home)
     if not trace:
         return Row(scene.name, failure, otherwise, fault=scene.fault)
     row = judged(scene.name, scene.fault, trace, changes, witness.ended)
     told = {"listed": third.compared, "disagreements": tuple(third.disagreements)}
     return replace(row, failure=failure, otherwise=otherwise, **told)
+
+
+def slug(scene: str) -> str:
+    """Return the name of a scene as a part of that of a file."""
+    return scene.replace("/", "").replace(" ", "-")
 
 
 def write(path: Path, trace: Sequence[Line], changes: Sequence[Line]) -> None:

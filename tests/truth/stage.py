@@ -25,6 +25,7 @@ from rig.loopback import Watch
 from rig.terminal import Terminal
 from rig.tmux import Pane
 from rig.waiting import GLANCE, PATIENCE, eventually
+from truth import heard
 from truth.listening import Published, Witness
 from truth.seen import SCREEN
 
@@ -58,6 +59,7 @@ class How:
     hidden: bool = False  # the host does not know the session files
     hooked: bool = True  # our hook is installed
     late: float = 0.0  # seconds before our hook starts, as on a busy machine
+    heard: bool = False  # what its Neovim hears and shows is in the traces, too
 
     @property
     def tells(self) -> bool:
@@ -99,12 +101,13 @@ class Stage:
         *args: str,
         env: dict[str, str] | None = None,
         shell: bool = False,
+        beside: Agent | None = None,
         trusted: bool = True,
         ready: bool = True,
     ) -> Agent:
         """Start a CLI with our hook; wait for its prompt, or whether to trust the folder.
 
-        `shell`: as a job of an interactive shell.
+        `shell`: as a job of an interactive shell; `beside`: of the one that has this CLI as a job.
         """
         before = ["unset CLAUDE_CONFIG_DIR"] if self.how.hidden else []
         before += [f"sleep {self.how.late}"] if self.how.late else []
@@ -128,8 +131,8 @@ class Stage:
             env={"BELLBOARD_HOME": str(self.board), **(env or {})},
             trusted=trusted,
         )
-        started = Agent(launch, self._open(launch, shell))
-        if shell:
+        started = Agent(launch, beside.pane if beside else self._open(launch, shell))
+        if shell or beside:
             self._run_in_shell(started)
         self.agents.append(started)
         screen = None if self.how.tells else lambda: spoken(started.text())
@@ -155,7 +158,8 @@ class Stage:
             return self.server.open(command, cwd=launch.cwd, columns=110, lines=45)
         if self.editor is None:
             env = {"BELLBOARD_HOME": str(self.board)}
-            how: dict[str, Any] = {"config": {}, "lua": "", "peers": (), "args": ()}
+            noting = heard.lua(self.home) if self.how.heard else ""
+            how: dict[str, Any] = {"config": {}, "lua": noting, "peers": (), "args": ()}
             how |= {"columns": 110, "lines": 50, "ui": False, "env": env}
             self.editor = Editor(self.how.editor, self.home, "nvim", **how)
         return Terminal(self.editor, command, launch.cwd)
@@ -165,8 +169,10 @@ class Stage:
         script = self.home.root / "agent.sh"
         script.write_text(f"exec {shlex.join(started.launch.command)}\n")
         shell = psutil.Process(started.pane.pid)
+        before = shell.children()
         started.pane.type(f"sh {script}\n")
-        started.pid = eventually(lambda: [c.pid for c in shell.children()], "the job")[0]
+        (job,) = eventually(lambda: [c for c in shell.children() if c not in before], "the job")
+        started.pid = job.pid
 
     @property
     def agent(self) -> Agent:
