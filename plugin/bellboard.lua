@@ -31,15 +31,18 @@ end
 
 -- Programs report what they do (OSC 7501), and ask once, at their start, whether anybody reads it.
 local reports = 'bellboard.evidence.reports'
+local function heard(event)
+  local data = event.data -- a string in Neovim 0.10
+  local sequence = type(data) == 'table' and data.sequence or data
+  local is_report = sequence:find('^\27%]7501;')
+  if is_report or package.loaded[reports] and sequence:find('^\27%]133;A') then
+    require(reports).heard(event.buf, data)
+  end
+end
 vim.api.nvim_create_autocmd('TermRequest', {
   group = vim.api.nvim_create_augroup('bellboard.plugin', {}),
   callback = function(event)
-    local data = event.data -- a string in Neovim 0.10
-    local sequence = type(data) == 'table' and data.sequence or data
-    local is_report = sequence:find('^\27%]7501;')
-    if is_report or package.loaded[reports] and sequence:find('^\27%]133;A') then
-      pcall(late(reports, 'heard'), event.buf, data)
-    end
+    pcall(heard, event)
   end,
 })
 

@@ -275,6 +275,9 @@ for _ = 1, 2 do
 end"""
 
 
+EXECUTE = "vim.api.nvim_exec_autocmds('TermRequest', ...)"
+
+
 def test_a_handler_that_fails_stands_in_no_way(nvim: Editors, version: str) -> None:
     """Neither another plugin's before or behind ours, nor ours."""
     editor = nvim(version, SILENT, lua=FAILING, ui=False)
@@ -282,6 +285,8 @@ def test_a_handler_that_fails_stands_in_no_way(nvim: Editors, version: str) -> N
     eventually(lambda: "theirs" in editor.messages(), "its error")
     editor = nvim(version, SILENT, lua="package.preload['bellboard.evidence.reports'] = error")
     assert Program(editor, "other").asks() == b""
+    for data in (None, 1, {}, "\x1b]7501;?"):  # as another plugin might execute it
+        editor.lua(EXECUTE, {"group": "bellboard.plugin", "data": data})
     assert editor.messages() == ""
 
 
