@@ -84,6 +84,19 @@ _G.bench = {
     end
     return timed(function() require('bellboard.picker.open').open() end)
   end,
+  reports = function(calls) -- of a program with 300 records, and of one that clears
+    vim.cmd.terminal('sleep 600')
+    local buf, heard = vim.fn.bufnr(), require('bellboard.evidence.reports').heard
+    local spent = timed(function()
+      for nth = 1, calls do
+        local state = nth % 2 == 0 and 'clear' or 'working:app=x:msg=YSBoZWxwZXI='
+        local text = ('\27]7501;state=%s:id=a%d/b'):format(state, nth % 600)
+        heard(buf, { sequence = text, terminator = '\7' })
+      end
+    end)
+    vim.cmd.bwipeout({ bang = true })
+    return spent
+  end,
 }
 """
 
@@ -101,6 +114,7 @@ BARS = (
     Bar("board updates, one session changed", 5, "ms"),
     Bar(f"picker of {SESSIONS:,} opens", 50, "ms"),
     Bar("whole push of one session, board open", 10, "ms"),
+    Bar("a report of a terminal", 20, "µs"),
 )
 
 
@@ -183,7 +197,8 @@ def measure(editor: Editor, runs: int) -> list[float]:
         updated += [ask("update", change(100 * run + n)) for n in range(5, 10)]
         ask("close")
     found.append(statusline())
-    return found + [statistics.median(times) for times in (opened, updated, picked, pushed)]
+    found += [statistics.median(times) for times in (opened, updated, picked, pushed)]
+    return [*found, ask("reports", calls) * 1e3 / calls]
 
 
 def main() -> int:
