@@ -49,6 +49,8 @@ def test_an_unknown_program_is_on_the_board(nvim: Editors, version: str) -> None
         *(shown["agent"], shown["detail"], shown["source"]),
     )
     editor.shows("*1")
+    program.say(status("state=working:id=lint"))
+    eventually(lambda: rows(editor)[0]["words"]["members"] == "1 task")
     program.say(status("state=blocked:app=terraform:kind=permission:" + msg("Apply 3 to add?")))
     assert becomes(editor, "blocked")["kind"] == "permission"
     editor.shows("Apply 3 to add?")

@@ -47,7 +47,8 @@ class Shell:
 
     def _front(self) -> int:
         group = processes.front_group(self.pid)
-        return group if group != self.pid else 0
+        is_copy = processes.argv_of(group) == processes.argv_of(self.pid)  # of the shell, at first
+        return 0 if is_copy else group
 
     def is_in_front(self) -> bool:
         return processes.front_group(self.pid) == self.pid

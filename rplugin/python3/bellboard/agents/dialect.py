@@ -14,6 +14,7 @@ from typing import ClassVar, Final, NamedTuple
 from ..core.events import Event, Origin
 from ..core.finding import Finding
 from ..core.lenient import Facts
+from ..core.program_status import Report
 from ..core.request import Answer, Request
 
 DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
@@ -113,6 +114,10 @@ class Dialect(ABC):
     def account(self, record: Facts, about: Event) -> Event:
         """Return the event, completed with what the CLI's session file says of its session."""
         raise ValueError("this CLI has no session files")
+
+    def reported(self, report: Report) -> str:
+        """Return what its own report says: the words of the protocol, or `background`."""
+        return report.state
 
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
         """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is invalid."""

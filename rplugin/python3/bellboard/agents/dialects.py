@@ -8,6 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
+from ..core.program_status import Report
 from .claude_code.dialect.names import VARIABLES
 from .dialect import Dialect
 
@@ -49,6 +50,11 @@ def program_of(app: str, command: str) -> str:
     """Return the agent of a program: as its own report calls it, or its command."""
     named = next((name for name in (app, command) if _APP.fullmatch(name)), "program")
     return APPS.get(named, named)
+
+
+def reported(agent: str, report: Report) -> str:
+    """Return what a program says of itself, in the words of the protocol or as `background`."""
+    return dialect_of(agent).reported(report) if is_known(agent) else report.state
 
 
 def module_of(agent: str, name: str) -> ModuleType:

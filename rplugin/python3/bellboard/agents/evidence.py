@@ -23,9 +23,9 @@ from ..core.detail import ODD, line, whole
 from ..core.events import LINES, LIVE, UNCOUNTED, Event, junk, usable_id
 from ..core.lenient import WRONG_SHAPE, Facts, decode, number_of, storable, text_of
 from ..core.program_status import Report
-from ..core.program_status import parsed as reported
+from ..core.program_status import parsed as parsed_report
 from . import linked
-from .dialects import dialect_of, program_of
+from .dialects import dialect_of, program_of, reported
 from .origins import origin_of, pid_of, where_of
 
 _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
@@ -123,7 +123,7 @@ def _own_report(fields: Facts, t: float, now: float) -> Event:
     pid, body, ends = _process_id(given), text_of(given, "body"), text_of(given, "ends")
     if body == "?":
         return Event("note", "own report", t, now)
-    said = Report(ends) if ends in ENDS else reported(body)
+    said = Report(ends) if ends in ENDS else parsed_report(body)
     agent = program_of(said.app, text_of(given, "command"))
     return Event(
         "own report",
@@ -135,7 +135,7 @@ def _own_report(fields: Facts, t: float, now: float) -> Event:
         started=text_of(given, "started"),
         origin=msgspec.structs.replace(where_of(given), pid=pid, agent=agent),
         cwd=text_of(given, "cwd"),
-        status=said.state,
+        status=reported(agent, said),
         agent=said.id,
         asks=said.kind,
         progress=said.progress,

@@ -38,6 +38,7 @@ AGREES: Final = {
     "done": frozenset({"completed", "idle", "background"}),
     "error": frozenset({"error", "idle"}),
     "idle": frozenset({"idle", "background"}),
+    "background": frozenset({"background"}),
 }
 MOMENT: Final = 0.5  # seconds for the others to say the same: a session file is that late
 LAST_WORDS: Final = 2.0  # seconds after its end in which what a program said last may arrive

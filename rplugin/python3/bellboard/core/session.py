@@ -18,6 +18,8 @@ from .program_status import Record
 #: Every status, most urgent first.
 STATUSES: Final = ("blocked", "error", "completed", "unknown", "working", "background", "idle")
 URGENCY: Final = {status: n for n, status in enumerate(STATUSES)}
+#: What a program may report of a part of its work, most urgent first.
+REPORTED: Final = ("blocked", "error", "done", "working", "background", "idle")
 ABSENT: Final = "absent"  # not listed: never seen, or ended
 
 #: Types of tasks during which a session is working; during others it is in `background`.
@@ -311,7 +313,7 @@ def stated(records: Mapping[str, Record]) -> str:
     states = {record.state for record in records.values()}
     if "" in records and "blocked" not in states:
         return records[""].state
-    return next((x for x in ("blocked", "error", "done", "working", "idle") if x in states), "")
+    return next((x for x in REPORTED if x in states), "")
 
 
 def status_of(run: Run) -> str:

@@ -27,6 +27,7 @@ ICONS: Final = {
     "background": "&",
     "idle": ".",
 }
+TASK: Final = "task"  # the type of what a program only reports as a part of its work
 ICON_ROOM: Final = 2  # cells
 SERVER_ROOM: Final = 8  # cells for the name of a tmux server or of another Neovim
 MACHINE_ROOM: Final = 10  # cells for the name of another machine
@@ -179,6 +180,8 @@ def members(p: Published) -> str:
     """Return how many subagents, teammates and background tasks it has."""
     nouns = (("agents", "agent"), ("team", "teammate"), ("background", "background task"))
     counts = {noun: len(p[key]) for key, noun in nouns if p.get(key)}
+    if "agent" in counts and all(x.get("type") == TASK for x in p["agents"]):
+        counts = {"task" if noun == "agent" else noun: n for noun, n in counts.items()}
     if p["status"] == "background" and counts.get("background task") == 1:
         del counts["background task"]  # `doing` names it
     return ", ".join(amount(count, noun) for noun, count in counts.items())

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
+from ..agents.dialects import program_of, reported
 from ..core.detail import line
 from ..core.finding import Finding
 from ..core.program_status import Discarded, Report, parsed
@@ -180,7 +181,8 @@ class OwnReports:
             if was == report:
                 program.last[name] = before
                 return
-            if (was.state, was.kind) == (report.state, report.kind) and t < told + TEXT:
+            is_text = was.kind == report.kind and _says(program, was) == _says(program, report)
+            if is_text and t < told + TEXT:
                 program.held[name] = (t, body)
                 since = told
                 self._plan()
@@ -220,6 +222,10 @@ class OwnReports:
         key = f"own report {front.pid} {front.started} {name} {t} {self._count}"
         facts |= {k: v for k, v in more.items() if v}
         self._report(Finding({"t": t, "osc7501": {**facts, **said}}, key))
+
+
+def _says(program: _Program, report: Report) -> str:
+    return reported(program_of(report.app, program.front.command), report)
 
 
 def front_of(job: int, known: Sequence[int], served: frozenset[int]) -> Front | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..program_status import Record, Report, at_prompt, taken
-from ..session import Agent, Block, OwnReport, Session, is_told_otherwise, stated
+from ..session import Agent, Block, OwnReport, Session, Shell, is_told_otherwise, stated
 from .steps import complete, die, end, end_questions, rest, turn_to_work
 
 UNNAMED: Final = "choice"  # what it asks, if it does not say which kind of question that is
@@ -51,13 +51,17 @@ def _set(s: Session, e: Event, before: str, now: str) -> None:
         if r.state == "blocked"
     }
     end_questions(s, s.blocks.keys() - asked.keys(), e)
-    s.blocks = asked
+    s.blocks, s.shells = asked, ()
     if now in ("working", "blocked"):
         if s.turn != "working" or before not in ("working", "blocked"):
             turn_to_work(s, e.t)
     elif now == "done" and (before != now or s.turn in ("working", "unknown")):
         complete(s, e.t)
         s.message = root.msg
+    elif now == "background":
+        unseen = before in ("working", "blocked") or s.unseen
+        rest(s, e.t)
+        s.turn, s.unseen = now, unseen
     elif now == "error" and (before != now or s.turn in ("working", "unknown")):
         die(s, e.t, root.msg)
     elif now == "idle" and s.turn != "idle":
@@ -65,8 +69,9 @@ def _set(s: Session, e: Event, before: str, now: str) -> None:
     elif not now:
         end(s, e.t, "its own report", s.pid)
         return
-    s.agents = {
-        name: Agent(name, "task", r.since, r.title or r.msg)
-        for name, r in records.items()
-        if name and r.state in ("working", "blocked")
-    }
+    parts = {x: r for x, r in records.items() if x and r.state in ("working", "blocked")}
+    if now == "background":
+        named = ((x, r.since, r.title or r.msg) for x, r in parts.items())
+        s.shells = tuple(Shell(x, "shell", since, text) for x, since, text in named)
+        return
+    s.agents = {x: Agent(x, "task", r.since, r.title or r.msg) for x, r in parts.items()}

@@ -5,10 +5,12 @@ The parts about screens are loaded when one is read: hooks and files report ever
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from ....core.events import AGENT
+from ....core.program_status import Report
 from ....core.request import Answer, Request
 from ...dialect import About, Dialect, Press, Seen
 from .asking import on_disk
@@ -19,6 +21,11 @@ from .request import request
 from .rules import SETTINGS
 from .said import decoded, head_of, is_noise
 from .session_file import account
+
+#: Its own report, once the turn is over and only these still run.
+_LEFT: Final = re.compile(
+    r"\d+ (?:shell|monitor)s?(?:\W+(?:and )?\d+ (?:shell|monitor)s?)* still running"
+)
 
 
 class ClaudeDialect(Dialect):
@@ -36,6 +43,10 @@ class ClaudeDialect(Dialect):
     request = staticmethod(request)
     on_disk = staticmethod(on_disk)
     reply = staticmethod(reply)
+
+    def reported(self, report: Report) -> str:
+        is_left = report.state == "working" and _LEFT.fullmatch(report.msg)
+        return "background" if is_left else report.state
 
     def on_screen(self, rows: Sequence[str]) -> Seen | None:
         from .screens import read
