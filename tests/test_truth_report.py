@@ -110,7 +110,7 @@ def test_the_page_names_every_scene_and_what_the_monkey_found(tmp_path: Path) ->
     walk = {"seed": 7, "version": "2.1.330", "actions": 40, "compared": 120.0, "wrong": 6.0}
     (tmp_path / "walks").write_text(json.dumps({**walk, "wrongs": [wrong]}) + "\n")
     text = page({"2.1.330": {}}, Walks(tmp_path / "walks"))
-    assert all(f"| {scene.name} | - |" in text for scene in SCENES)
+    assert all(f"| {scene.name} | not played |" in text for scene in SCENES)
     assert "| 2.1.330 | 1 | 40 | 2 | 95.00% | 1 |" in text
     assert "| idle, not blocked | reopen | 1 | 4.2 s | 7 |" in text
 

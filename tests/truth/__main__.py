@@ -14,11 +14,11 @@ from types import FrameType
 
 from rig import claude_code
 from rig.cache import CHECKOUT, folder
-from truth import reported, seen, stage
+from truth import own, reported, seen, stage
 from truth.monkey import Walks
 from truth.play import play, slug
 from truth.public import brief
-from truth.report import OTHERS, STRICT, TABLE, WAYS, Total, line, missed, page
+from truth.report import OWN, STRICT, TABLE, WAYS, Total, line, missed, page, with_part
 from truth.rows import Kept, Row
 from truth.scenes import SCENES, spoken
 from truth.stage import How
@@ -29,6 +29,9 @@ HEARD = CHECKOUT / "tests" / "traces" / "reported"
 def main() -> int:
     """Return 1 if a limit was missed with complete evidence, 2 if a scene was not played."""
     args = parsed()
+    if args.kept:
+        TABLE.write_text(with_part(TABLE.read_text(), OWN, own.section(args.kept)))
+        return 0
     version = claude_code.resolved(args.cli) if args.cli else ""
     if args.heard:
         return record(version or max(claude_code.PINNED, key=claude_code.numbers), args)
@@ -65,10 +68,9 @@ def main() -> int:
         unplayed += len(wanted) - sum(any(s.name == r.scene for r in fresh) for s in wanted)
         print(f"== {way}: {Total(rows.values())}")
     bad = [f"{w}: {m}" for w in played if w in STRICT or w == version for m in missed(played[w])]
-    if args.write and not unplayed:
-        _, others, part = TABLE.read_text().partition(OTHERS)
-        written = page(played, Walks(args.walks) if args.walks else None)
-        TABLE.write_text(f"{written.rstrip()}\n\n{others}{part}" if others else written)
+    if args.write:
+        walks = Walks(args.walks) if args.walks else None
+        TABLE.write_text(page(played, walks, TABLE.read_text()))
     for each in ways if args.keep else ():
         if ways[each] == How(each):  # in tmux, with all evidence
             print(compared(each, args.keep, whole=not unplayed and not args.scene))
@@ -140,6 +142,13 @@ def parsed() -> argparse.Namespace:
         const=HEARD,
         metavar="DIR",
         help="record what a CLI reports of itself in a Neovim, as traces there",
+    )
+    parser.add_argument(
+        "--kept",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="play nothing: write the part about what programs say themselves, of these traces",
     )
     parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
     return parser.parse_args()

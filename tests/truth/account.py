@@ -218,6 +218,23 @@ class Account:
             self.stretches.append(Stretch(since, t, sid, pid, allowed or ANY))
 
 
+def of_process(trace: Sequence[Line], pid: int) -> list[Stretch]:
+    """Return the stretches of a process as if no other had its session."""
+    others = {
+        x["hook"]["prompt_id"]
+        for x in trace
+        if x.get("origin", {}).get("pid") not in (None, pid) and x["hook"].get("prompt_id")
+    }
+    lines = [
+        x
+        for x in trace
+        if x.get("origin", {}).get("pid") in (None, pid)
+        and x.get("transcript", {}).get("entry", {}).get("promptId") not in others
+    ]
+    found = Account(lines).stretches
+    return [replace(x, session_id=str(pid)) for x in found if x.pid == pid]
+
+
 def is_sent_on(entry: Line) -> bool:
     """Return whether this transcript entry shows that a Stop hook continued the session."""
     said = entry.get("message") if entry.get("isMeta") else None

@@ -17,11 +17,12 @@ from rig.home import Home
 from rig.loopback import Watch
 from rig.scenarios import Failure, Scenario
 from rig.waiting import eventually
-from truth.account import Line
+from truth.account import Account, Line, most_urgent
 from truth.listening import Published, Witness
 from truth.listing import Listing
 from truth.rows import GONE, Row, judged
 from truth.scene import Scene
+from truth.score import of_processes
 from truth.stage import CLOSING, SOON, How, Stage
 
 THINKS: Final = 1.0  # seconds that every answer takes, so that statuses last
@@ -102,7 +103,9 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
     home = homes.build()
     failure = otherwise = ""
     published, host_home = hall.published, hall.home
-    if not how.hooked:  # only a host of this home knows where its session files are
+    if not (
+        how.hooked or how.is_alone
+    ):  # only a host of this home knows where its session files are
         published, host_home = Published(home), home
     with Witness(home) as witness, Listing(home, how.version, witness, listing) as third:
         stage = Stage(how, home, hall.api, hall.watch, published, witness, host_home.bellboard)
@@ -123,7 +126,8 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
         finally:
             stage.close()
         trace = witness.trace()
-        mine = {x["hook"]["session_id"] for x in trace if "hook" in x}
+        unnamed = stage.unnamed if how.is_alone else {}
+        mine = unnamed.keys() or {x["hook"]["session_id"] for x in trace if "hook" in x}
         with contextlib.suppress(AssertionError):
             eventually(lambda: not mine & published.listed.keys(), within=GONE)
     if published is not hall.published:
@@ -134,7 +138,11 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
     homes.remove(home)
     if not trace:
         return Row(scene.name, failure, otherwise, fault=scene.fault)
-    row = judged(scene.name, scene.fault, trace, changes, witness.ended)
+    stood = most_urgent(Account(trace).stretches)
+    if how.is_alone:
+        stood = of_processes(trace)
+        changes = [{**c, "session_id": str(unnamed[c["session_id"]])} for c in changes if unnamed]
+    row = judged(scene.name, scene.fault, stood, changes, witness.ended)
     told = {"listed": third.compared, "disagreements": tuple(third.disagreements)}
     return replace(row, failure=failure, otherwise=otherwise, **told)
 

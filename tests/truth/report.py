@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from rig.cache import CHECKOUT
 from truth.monkey import Walks
 from truth.rows import Row
-from truth.scenes import GROUPS
+from truth.scenes import GROUPS, SCENES
 from truth.stage import How
 
 AGREES: Final = 0.999  # share of the time
@@ -18,17 +19,23 @@ SLOWEST: Final = 0.5  # seconds until a change is shown
 LEFT: Final = 2.0  # seconds that a session is listed after its end
 
 TABLE: Final = CHECKOUT / "doc" / "truth.md"
+ALONE: Final = {"hidden": True, "hooked": False, "heard": True}
 WAYS: Final = {
     "2.1.332": How("2.1.332"),
     "2.1.330": How("2.1.330"),
-    "Neovim": How(editor="0.12"),
+    "Neovim, 2.1.332": How("2.1.332", "0.12", heard=True),
+    "Neovim, 2.1.330": How("2.1.330", "0.12", heard=True),
+    "its own report, nothing else, 2.1.332": How("2.1.332", "0.12", **ALONE),
+    "its own report, nothing else, 2.1.330": How("2.1.330", "0.12", **ALONE),
     "late hooks": How(late=0.3),
     "no hooks": How(hooked=False),
     "no session files": How(hidden=True),
     "2.1.119": How("2.1.119"),
     "2.1.76": How("2.1.76"),
 }
-STRICT: Final = ("2.1.332", "2.1.330", "Neovim")  # where the evidence is complete
+STRICT: Final = (  # where the evidence is complete
+    *("2.1.332", "2.1.330", "Neovim, 2.1.332", "Neovim, 2.1.330"),
+)
 HEAD: Final = """# Is it right?
 
 This page is written by `make truth`. It starts the real Claude Code CLI on a fake API, with
@@ -47,10 +54,18 @@ Each cell says how much of the time both agreed, and how long the slowest change
 `-`: that version cannot do this, or does it differently.
 """
 LESS: Final = """
+In the columns of its own report, nothing else is known: the CLI runs in a `:terminal` of Neovim,
+without hooks, and without session files and transcripts that bellboard could find. Compared is what
+it shows from the first report on. When the API refuses the key (error 401), the session file says
+`idle`, and the report `blocked`, because you have to log in: that is counted as wrong.
+
 The other columns show what missing evidence costs. Without session files, nothing reports an Esc
 before the first output, a `!` command or a form. 2.1.76 has no status in them, so its screen is
 compared instead.
 """
+UNPLAYED: Final = "not played"
+MONKEY: Final = "## A monkey at the keyboard"
+OWN: Final = "## What a program says itself"  # which `make truth` writes of kept traces
 OTHERS: Final = "## Other agents"  # how their part begins, which `make truth AGENT=…` writes
 TITLES: Final = {
     "turns": "Turns and interrupts",
@@ -137,22 +152,67 @@ class Total:
         )
 
 
-def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None) -> str:
-    """Return doc/truth.md."""
-    lines = [head(ways), "## In all", ""]
-    lines += [f"* {way}: {Total(rows.values())}" for way, rows in ways.items()]
-    where = f"Played on {os.cpu_count()} cores, with a load of {os.getloadavg()[1]:.0f} at the end"
-    lines += ["", f"{where}. On a busy machine, both the CLI and bellboard are late.", ""]
-    if walks:
-        lines += walks.section()
+def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None, old: str = "") -> str:
+    """Return doc/truth.md; what was not played now is as in the `old` one."""
+    now = {way: column(rows, WAYS.get(way, How())) for way, rows in ways.items()}
+    columns = {way: c for way in (*WAYS, *ways) if (c := now.get(way) or kept(old, way))}
+    lines = [head(columns), "## In all", ""]
+    lines += [f"* {way}: {each.total}" for way, each in columns.items()]
+    lines += ["", "On a busy machine, both the CLI and bellboard are late.", ""]
+    lines += walks.section() if walks else part(old, MONKEY)
     for group, scenes in GROUPS.items():
-        lines += [f"## {TITLES[group]}", "", f"| scene | {' | '.join(ways)} |"]
-        lines += [f"|---{'|--:' * len(ways)}|"]
+        lines += [f"## {TITLES[group]}", "", f"| scene | {' | '.join(columns)} |"]
+        lines += [f"|---{'|--:' * len(columns)}|"]
         for scene in scenes:
-            cells = [cell(rows.get(scene.name)) for rows in ways.values()]
+            cells = [each.cells.get(scene.name, UNPLAYED) for each in columns.values()]
             lines.append(f"| {scene.name} | {' | '.join(cells)} |")
         lines.append("")
-    return "\n".join([*lines, UNKNOWN])
+    return "\n".join([*lines, UNKNOWN, *part(old, OWN), *part(old, OTHERS)]).rstrip() + "\n"
+
+
+class Column(NamedTuple):
+    """A way in which the scenes were played, as the page shows it."""
+
+    total: str
+    cells: Mapping[str, str]  # by scene
+
+
+def column(rows: Mapping[str, Row], how: How) -> Column:
+    """Return what was played now."""
+    where = f"{os.cpu_count()} cores with a load of {os.getloadavg()[1]:.0f}"
+    cells = {s.name: cell(rows.get(s.name)) if s.suits(how) else "-" for s in SCENES}
+    return Column(f"{Total(rows.values())}; on {where}", cells)
+
+
+def kept(old: str, way: str) -> Column | None:
+    """Return a column of a page; None if it has no such column."""
+    total = re.search(rf"(?m)^\* {re.escape(way)}: (.*)$", old)
+    if total is None:
+        return None
+    cells: dict[str, str] = {}
+    at = -1
+    for row in re.findall(r"(?m)^\| (.*) \|$", old):
+        scene, *rest = row.split(" | ")
+        if scene == "scene":
+            at = rest.index(way) if way in rest else -1
+        elif at >= 0:
+            cells[scene] = rest[at]
+    return Column(total[1], cells)
+
+
+def part(page: str, title: str) -> list[str]:
+    """Return a part of a page, from its title to the next one."""
+    found = re.search(rf"(?ms)^{re.escape(title)}$.*?(?=^## |\Z)", page)
+    return [*found[0].rstrip().split("\n"), ""] if found else []
+
+
+def with_part(page: str, title: str, lines: Sequence[str]) -> str:
+    """Return a page with a part in place of the old one, or before that of other agents."""
+    old, new = "\n".join(part(page, title)), "\n".join(lines).rstrip() + "\n"
+    if old:
+        return page.replace(old, new)
+    before, others, after = page.partition(OTHERS)
+    return f"{before}{new}\n{others}{after}"
 
 
 def head(ways: Collection[str]) -> str:
@@ -172,5 +232,5 @@ def head(ways: Collection[str]) -> str:
 def cell(row: Row | None) -> str:
     """Return a row in a few characters."""
     if row is None or row.failure:
-        return "-" if row is None else "not played"
+        return UNPLAYED
     return f"{100 * row.agrees:.4g} % · {max(row.delays, default=0.0):.2f} s"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bellboard.core import program_status
 from bellboard.core.session import stated
-from truth.account import ANY, AT_REST, Account, Allowed
+from truth.account import ANY, AT_REST, Allowed, of_process
 
 Line = dict[str, Any]
 
@@ -227,10 +227,9 @@ def joined(found: Iterable[Difference]) -> Iterator[Difference]:
 def by_process(lines: Sequence[Line]) -> Iterator[list[Stretch]]:
     """Yield the stretches of each process that reports, until its end."""
     reporters = {x["osc7501"]["pid"] for x in lines if "osc7501" in x}
-    accounts = Account(lines).stretches
     for pid in sorted(reporters):
         times: list[tuple[float, Moment]] = list(moments(lines, pid))
-        means = [x for x in accounts if x.pid == pid]
+        means = of_process(lines, pid)
         cuts = sorted({t for t, _ in times} | {t for x in means for t in (x.start, x.end)})
         mine = []
         for start, end in pairwise(cuts):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from truth.account import Account, Line, delay, most_urgent, unsteady, wrong_times
+from truth.account import Line, Stretch, delay, unsteady, wrong_times
 
 GONE = 5.0  # seconds; longer than the limit, so that a miss is measured
 
@@ -35,10 +35,9 @@ class Row:
 
 
 def judged(
-    scene: str, fault: str, trace: Sequence[Line], changes: list[Line], ended: dict[int, float]
+    scene: str, fault: str, stood: Sequence[Stretch], changes: list[Line], ended: dict[int, float]
 ) -> Row:
-    """Return the figures of a played scene."""
-    stood = most_urgent(Account(trace).stretches)
+    """Return the figures of a played scene; `stood`: what its CLIs said about themselves."""
     compared = [x.compared for x in stood if x.compared.end > x.compared.start]
     gone = max(ended.values(), default=changes[-1]["t"] if changes else 0.0)
     last = {c["session_id"]: c for c in changes}.values()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import psutil
 
+from bellboard.core.session import nameless
 from rig import agent, claude_code, neovim
 from rig import tmux as tmuxes
 from rig.agent import Agent, Launch, spoken
@@ -67,6 +68,11 @@ class How:
         return claude_code.numbers(self.version) >= (2, 1, 119)
 
     @property
+    def is_alone(self) -> bool:
+        """Return whether the host knows nothing but what the terminal tells it."""
+        return self.hidden and not self.hooked
+
+    @property
     def is_seen(self) -> bool:
         """Return whether the host has all evidence, so that a wrong status has no excuse."""
         return self.tells and self.hooked and not self.hidden
@@ -109,7 +115,7 @@ class Stage:
 
         `shell`: as a job of an interactive shell; `beside`: of the one that has this CLI as a job.
         """
-        before = ["unset CLAUDE_CONFIG_DIR"] if self.how.hidden else []
+        before = ["unset CLAUDE_CONFIG_DIR"] if self.how.hidden and self.how.hooked else []
         before += [f"sleep {self.how.late}"] if self.how.late else []
         settings = self.settings
         if before:
@@ -120,6 +126,8 @@ class Stage:
         self.home.file("sub/x.txt", "x\n")
         is_plugin = self.how.hooked and not before
         plugin = ("--plugin-dir", str(CHECKOUT)) if is_plugin else ()
+        # No host reads the session file of a CLI that belongs to another board.
+        board = self.home.bellboard if self.how.is_alone else self.board
         self.watch.old = True  # another test checks for outside connections
         launch = agent.prepare(
             self.home,
@@ -128,7 +136,7 @@ class Stage:
             version=self.how.version,
             args=(*plugin, *args),
             settings=settings,
-            env={"BELLBOARD_HOME": str(self.board), **(env or {})},
+            env={"BELLBOARD_HOME": str(board), **(env or {})},
             trusted=trusted,
         )
         started = Agent(launch, beside.pane if beside else self._open(launch, shell))
@@ -158,6 +166,8 @@ class Stage:
             return self.server.open(command, cwd=launch.cwd, columns=110, lines=45)
         if self.editor is None:
             env = {"BELLBOARD_HOME": str(self.board)}
+            if self.how.is_alone:  # its host looks for session files, too
+                env["CLAUDE_CONFIG_DIR"] = str(self.home.root / "elsewhere")
             noting = heard.lua(self.home) if self.how.heard else ""
             how: dict[str, Any] = {"config": {}, "lua": noting, "peers": (), "args": ()}
             how |= {"columns": 110, "lines": 50, "ui": False, "env": env}
@@ -297,15 +307,33 @@ class Stage:
 
     @property
     def session(self) -> str:
-        """Return the session of the CLI in use, from its newest hook event."""
+        """Return the session of the CLI in use, from its newest hook event if that is known."""
+        if self.how.is_alone:
+            mine = (sid for sid, pid in self.unnamed.items() if pid == self.agent.pid)
+            return next(mine, "")
         return str(self.agent.events()[-1]["session_id"])
 
     def shown(self) -> str | None:
         """Return its published status."""
         return self.published.listed.get(self.session)
 
+    @property
+    def unnamed(self) -> dict[str, int]:
+        """Return the sessions that are known only by the process of one of our CLIs, with that."""
+        return {
+            change["session_id"]: agent.pid
+            for change in list(self.published.changes)
+            for agent in self.agents
+            if change["session_id"].startswith(nameless(agent.pid, ""))
+        }
+
     def marks(self, marker: str, detail: str) -> None:
-        """Wait until its session has been published with a marker, and a detail with this."""
+        """Wait until its session has been published with a marker, and a detail with this.
+
+        No program reports what the markers tell.
+        """
+        if self.how.is_alone:
+            return
 
         def marked() -> bool:
             row = next(r for r in self.published.rows() if r["session_id"] == self.session)
@@ -346,7 +374,7 @@ class Stage:
             mine = {
                 c["session_id"]: c["to"]
                 for c in list(self.published.changes)
-                if f"process-{self.agent.pid}-" in c["session_id"]
+                if c["session_id"].startswith(nameless(self.agent.pid, ""))
             }
             assert status in mine.values(), f"{mine or 'nothing'} is shown, not {status}"
             return True
