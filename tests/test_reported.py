@@ -14,9 +14,10 @@ from typing import Any, Final
 import pytest
 
 from bellboard.core import program_status
-from playback import TRACES, Line, read_lines
+from playback import TRACES, Line, play, read_lines
 from rig import home as homes
 from truth import reported
+from truth.account import STANDS, Account, most_urgent, wrong_times
 from truth.public import brief
 from truth.reported import FILE, SCREEN, Comparison, compared
 
@@ -84,6 +85,36 @@ def test_the_report_agrees_with_the_session_file() -> None:
         x.of(reported.WHICH_END, reported.REPORT_LATER, reported.UNEXPLAINED) for x in found
     )
     assert 1 - wrong / seconds > 0.995
+
+
+#: What lasts, by scene: the report has no word for it, has another one, or is not the CLI's own.
+LASTS: Final = {
+    reported.SHELL: "shell_",
+    reported.OWN_DIALOG: "_ahead|_at_rest|login|usage_limit|shell_stopped|bg_|_menu|exit_at_work",
+    reported.LOGIN: "401",
+    reported.FORGED: "forged_by_a_tool|forged_in_a_question",
+}
+
+
+@pytest.mark.parametrize("cause", LASTS)
+def test_what_a_report_cannot_tell_is_in_these_scenes(cause: str) -> None:
+    """In no other for longer than a moment, and in some for longer than a second."""
+    found = {name: score.of(cause) for name, score in scores(FILE).items()}
+    assert [] == [n for n, s in found.items() if s > 0.5 and not re.search(LASTS[cause], n)]
+    assert max(found.values()) > 1.0
+
+
+@pytest.mark.parametrize("name", ["forged_by_a_tool", "forged_in_a_question"])
+def test_a_report_by_something_else_hides_nothing(name: str) -> None:
+    """Neither a question that hooks and file show, nor work."""
+    recorded = next(lines_of(path) for path in RECORDED if path.stem.startswith(f"{name}-"))
+    stood = [x for x in most_urgent(Account(recorded).stretches) if x.end - x.start > STANDS]
+    changes, _ = play(recorded)
+    forged = [x for x in compared(recorded).differences if x.cause == reported.FORGED]
+    assert max(x.seconds for x in forged) > 3
+    during = [x for x in stood for f in forged if x.start < f.start + f.seconds and f.start < x.end]
+    assert {"working", "blocked"} & set().union(*(x.allowed for x in during))
+    assert [] == [w for x in during for w in wrong_times(x.compared, changes) if w > 0.1]
 
 
 def lines(*given: tuple[float, str, str]) -> list[Line]:
