@@ -92,7 +92,7 @@
 ---@field edited? table<string, number> files that its tools changed last, and when
 ---@field progress? string how far it is, as it reports itself: `40%`
 ---@field source? string what shows its status
----@field own_report? { status: string, differed?: integer, seconds?: number }
+---@field own_report? { status?: string, differed?: integer, seconds?: number }
 ---@field last_event? { event: string, t: number } its newest hook event
 ---@field previous? string[] ids that it had before, oldest first
 ---@field urgency? integer

@@ -16,7 +16,18 @@ from .events import Event
 from .front import take_up
 from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
-from .session import ABSENT, Block, Process, Run, Session, heard_of, oldest, says, status_of
+from .session import (
+    ABSENT,
+    Block,
+    Process,
+    Run,
+    Session,
+    heard_of,
+    oldest,
+    says,
+    says_itself,
+    status_of,
+)
 
 NEVER: Final = float("inf")  # never falls due
 
@@ -96,7 +107,7 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
             found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"
         # After a time without hosts, silence proves nothing.
-        if not (run.hooked or said or runs or run.trusted_until or run.own_report):
+        if not (run.hooked or said or runs or run.trusted_until or says_itself(s, run)):
             found.append(Deadline(s.last + o.silence, "transcript quiet", run.pid))
     elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
         looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())

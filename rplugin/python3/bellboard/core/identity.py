@@ -240,6 +240,8 @@ def _yield(
             gone.processes = {p: x for p, x in other.processes.items() if p not in shared}
             records.keep(gone)
         return []
+    if terminal and says_itself(s) and not is_nameless(other.session_id):
+        return []  # whatever can write to that terminal can say so
     if terminal:
         there = {run.pid for run in runs_of(other) if terminal_of(run) == terminal}
         given_up = {pid for pid in there if wrapped or not stays(other, pid)} - beside

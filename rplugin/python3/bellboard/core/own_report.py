@@ -19,8 +19,10 @@ from .front import take_up
 from .identity import set_place, speak
 from .ledger import TOMBSTONE, Changed, Folded, Step, refused
 from .records import Records
+from .rules.own_report import ENDS
 from .session import (
     ABSENT,
+    OwnReport,
     Process,
     Session,
     is_nameless,
@@ -43,7 +45,6 @@ AGREES: Final = {
 MOMENT: Final = 0.5  # seconds for the others to say the same: a session file is that late
 LAST_WORDS: Final = 2.0  # seconds after its end in which what a program said last may arrive
 OUTLIVES: Final = frozenset({"done", "error"})  # what stays until seen, even if the program ends
-ENDS: Final = frozenset({"clear", "prompt", "exit"})  # what starts no session
 
 
 def own_report(records: Records, e: Event) -> Iterator[Step]:
@@ -54,6 +55,9 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
     is_new = old is None or old.turn == ABSENT
     if is_new and has_just_ended(records, sid, e):
         yield Folded(e, sid, refused("the session of its process has just ended"))
+        return
+    if is_anothers(records, sid, e):
+        yield Folded(e, sid, refused("another program of its terminal has said that"))
         return
     buried = records.ledger.dead.get(pid)
     is_dead = buried is not None and buried in ("", e.started)
@@ -89,7 +93,13 @@ def session_of(records: Records, e: Event) -> str:
     named = records.sessions.get(e.session_id)
     if named is not None and named.turn != ABSENT and pid in named.processes:
         return e.session_id
-    there = [s for s in records.running_in(pid) if s.turn != ABSENT and not s.processes[pid].shared]
+    there = [
+        s
+        for s in records.running_in(pid)
+        if s.turn != ABSENT
+        and not s.processes[pid].shared
+        and s.processes[pid].started in ("", e.started)
+    ]
     if not there:
         return nameless(pid, e.started)
     best = max(there, key=lambda s: (s.tty == tty, not is_nameless(s.session_id), s.last))
@@ -105,9 +115,25 @@ def has_just_ended(records: Records, sid: str, e: Event) -> bool:
     )
 
 
+def is_anothers(records: Records, sid: str, e: Event) -> bool:
+    """Return whether it was said before another program's newest report in its terminal.
+
+    After a time without hosts a terminal says everything again, whoever is in front by now.
+    """
+    return any(
+        s.session_id != sid and s.own_report is not None and e.t <= s.own_report.at
+        for s in records.in_terminal(("tty", e.origin.tty or ""))
+    )
+
+
 def is_last_word(old: Session | None, e: Event) -> bool:
     """Return whether a program ended right after it had said how: both may arrive in any order."""
     return old is None or (old.own_report is not None and e.t <= old.ended + LAST_WORDS)
+
+
+def unproven(report: OwnReport | None) -> OwnReport | None:
+    """Return what is left of a report after a time without hosts: when it was made."""
+    return report and replace(report, records={}, differs=0.0)
 
 
 def compared(s: Session, t: float) -> Session:

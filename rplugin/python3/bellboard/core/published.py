@@ -140,8 +140,10 @@ def source_of(s: Session) -> str:
 
 def _compared(report: OwnReport) -> dict[str, object]:
     """Publish what a program says of itself, and how often that differed from what was shown."""
-    told = {"status": stated(report.records)}
-    return told | ({"differed": report.count, "seconds": report.seconds} if report.count else {})
+    says = stated(report.records)
+    return ({"status": says} if says else {}) | (
+        {"differed": report.count, "seconds": report.seconds} if report.count else {}
+    )
 
 
 def _publish_far(s: Session) -> Published:

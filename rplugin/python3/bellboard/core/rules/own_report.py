@@ -13,6 +13,7 @@ from ..program_status import Record, Report, at_prompt, taken
 from ..session import Agent, Block, OwnReport, Session, Shell, is_told_otherwise, stated
 from .steps import complete, die, end, end_questions, rest, turn_to_work
 
+ENDS: Final = frozenset({"clear", "prompt", "exit"})  # what says nothing but that something is over
 UNNAMED: Final = "choice"  # what it asks, if it does not say which kind of question that is
 
 
@@ -20,12 +21,15 @@ def state(s: Session, e: Event, o: Options) -> str | None:
     """It says so itself."""
     before = s.own_report or OwnReport()
     records = _heard(before.records, e)
-    if records == before.records and s.own_report is not None:
+    if records == before.records and e.status not in ENDS:
         return "it has said that before"
     s.own_report = replace(before, records=records, at=max(before.at, e.t))
     if is_told_otherwise(s):
         return "its hooks, session file or server decide; its own report is only compared"
-    _set(s, e, stated(before.records), stated(records))
+    again = e.agent not in before.records and e.t <= before.at  # after a time without hosts
+    if again and e.t < before.at and s.turn != "unknown":
+        return "that was heard, and what it has said since comes next"
+    _set(s, e, stated(before.records), stated(records), again)
     return None
 
 
@@ -39,8 +43,9 @@ def _heard(records: Mapping[str, Record], e: Event) -> Mapping[str, Record]:
     return taken(records, Report(*said), e.t)
 
 
-def _set(s: Session, e: Event, before: str, now: str) -> None:
+def _set(s: Session, e: Event, before: str, now: str, again: bool) -> None:
     """Set a session to what its records say."""
+    is_news = not again and (before != now or s.turn in ("working", "unknown"))
     records = s.own_report.records if s.own_report is not None else {}
     root = records.get("") or Record(now, e.t)
     if root.title and not s.titled:
@@ -55,14 +60,14 @@ def _set(s: Session, e: Event, before: str, now: str) -> None:
     if now in ("working", "blocked"):
         if s.turn != "working" or before not in ("working", "blocked"):
             turn_to_work(s, e.t)
-    elif now == "done" and (before != now or s.turn in ("working", "unknown")):
+    elif now == "done" and is_news:
         complete(s, e.t)
         s.message = root.msg
     elif now == "background":
         unseen = before in ("working", "blocked") or s.unseen
         rest(s, e.t)
         s.turn, s.unseen = now, unseen
-    elif now == "error" and (before != now or s.turn in ("working", "unknown")):
+    elif now == "error" and is_news:
         die(s, e.t, root.msg)
     elif now == "idle" and s.turn != "idle":
         rest(s, e.t)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import Block, Session, says_itself
+from ..session import Block, Session, is_told_otherwise
 from .steps import end, rest
 
 
@@ -27,7 +27,7 @@ def clear(s: Session, e: Event, o: Options) -> str | None:
         s.unseen = False
         return None
     rest(s, s.over)
-    if says_itself(s) and not s.processes:
+    if s.own_report is not None and not s.processes and not is_told_otherwise(s):
         end(s, e.t, "seen", 0)
     return None
 
