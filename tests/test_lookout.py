@@ -36,6 +36,7 @@ from rig.waiting import PATIENCE, leniency
 
 LATE = 10.0  # nothing polls here: a finding after that was not reported by a watch
 SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+CAPTURES = Path(__file__).with_name("captures")
 
 
 class Desk:
@@ -577,5 +578,23 @@ def test_a_terminal_is_read_even_if_its_neovim_knew_the_session_first(
         desk.lookout.hand_in(SID, process.pid, rows)
         await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         assert "screen waiting" in desk.kinds()
+
+    run(home, test)
+
+
+@pytest.mark.files
+@pytest.mark.parametrize(("app", "read"), [("claude-code", True), ("make", False)])
+def test_the_screen_of_an_unknown_program_means_nothing(home: Home, app: str, read: bool) -> None:
+    """What looks like the screen of some CLI is that of another program."""
+    rows = (CAPTURES / "2.1.330/retrying.txt").read_text().splitlines()
+
+    async def test(desk: Desk) -> None:
+        pid, started = os.getpid(), started_of(os.getpid())
+        said = {"pid": pid, "started": started, "body": f"state=working:app={app}"}
+        await desk.fold(osc7501={**said, "tty": "/dev/pts/9"})
+        (sid,) = desk.statuses()
+        desk.lookout.hand_in(sid, pid, rows)
+        await desk.settle()
+        assert read == ("screen busy" in desk.kinds())
 
     run(home, test)

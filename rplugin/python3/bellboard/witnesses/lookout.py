@@ -133,7 +133,7 @@ class Lookout:
             self._early = {**dict(list(self._early.items())[1 - MOST_EARLY :]), sid: (pid, shown)}
         elif isinstance(shown, str):
             self.titled.hand_in(s, pid, shown)
-        else:
+        elif is_known(s.agent):
             self.screens.hand_in(s, pid, shown)
 
     def take_reports(self, tty: str, job: int, said: Sequence[Said], dropped: int) -> None:
