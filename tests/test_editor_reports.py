@@ -211,9 +211,11 @@ def test_a_report_that_is_too_long_is_counted(nvim: Editors, version: str) -> No
     program = Program(editor)
     empty = "state=idle:msg="
     fits = "A" * (4096 - len(status(empty, ST)))
-    program.say(status(f"{empty}{fits}AA", ST), status(f"{empty}{fits}", ST))
+    # Neovim 0.12 loses a sequence that a read ends right before the end of, so not at 4,096 bytes.
+    shift = b"." * 100
+    program.say(shift, status(f"{empty}{fits}AA", ST), status(f"{empty}{fits}", ST))
     becomes(editor, f"7501;{empty}{fits}")
-    program.say(status(f"{empty}{fits * 9}", ST), status("state=done"))
+    program.say(shift, status(f"{empty}{fits * 9}", ST), status("state=done"))
     becomes(editor, f"7501;{empty}{fits}", "7501;state=done")
     assert sum(message["dropped"] for message in editor.lua(SENT)) == 2
 
