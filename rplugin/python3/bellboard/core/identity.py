@@ -203,13 +203,14 @@ def make_room(records: Records, s: Session, old: Session | None) -> tuple[Transi
         for other in () if s.processes[pid].shared else records.ran_in(pid):
             if other.session_id != s.session_id:
                 out += _yield(records, other, s)
+    terminal = terminal_of(s)
+    # If it was ended by mistake and comes back, both use this terminal.
+    returns = old is not None and (old.end_reason, old.ended_pid) == (TAKEN_OVER, s.pid)
+    for other in records.in_terminal(terminal) if terminal and not returns else ():
+        # A log may name a session before its terminal is known.
+        if other.session_id != s.session_id and (not was_listed or is_same_program(other, s)):
+            out += _yield(records, other, s, terminal)
     if not was_listed:
-        terminal = terminal_of(s)
-        # If it was ended by mistake and comes back, both use this terminal.
-        returns = old is not None and (old.end_reason, old.ended_pid) == (TAKEN_OVER, s.pid)
-        for other in records.in_terminal(terminal) if terminal and not returns else ():
-            if other.session_id != s.session_id:
-                out += _yield(records, other, s, terminal)
         find_viewers(records, s, s.started)  # somebody may already look at its pane
         records.keep(s)
         if s.parent:
