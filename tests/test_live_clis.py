@@ -10,11 +10,12 @@ import pytest
 
 from clis.account import Row, judged
 from clis.report import missed
-from clis.stage import STANDS, Stage
-from clis.stands import CODEX, COPILOT, OPENCODE, QWEN, Stand
+from clis.stage import STANDS, How, Stage
+from clis.stands import CODEX, COPILOT, OPENCODE, QWEN, SPEAKING, Stand
 from live_answers import say
 from rig import codex
 from rig import home as homes
+from rig.fixtures import VERSIONS
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually, rest
@@ -43,6 +44,26 @@ def test_what_is_shown_of_an_agent_is_what_its_screen_says(stand: Stand) -> None
         outside = stage.watch.spoke_out()
         shown = dict.fromkeys(change["to"] for change in stage.published.changes)
     assert tuple(shown) == ("idle", "working", "blocked", "completed", None)
+    assert not outside
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.live
+@pytest.mark.parametrize("stand", SPEAKING.values(), ids=lambda stand: stand.key)
+def test_what_an_agent_reports_of_itself_is_all_that_is_needed(stand: Stand) -> None:
+    """In a terminal of Neovim, without hooks, and with its own files out of sight."""
+    stand.fetch()
+    with Stage(stand, how=How(VERSIONS[-1], alone=True)) as stage:
+        stage.start()
+        stage.asks()
+        stage.press(*stand.allow)
+        stage.becomes("completed")
+        stage.leave()
+        outside = stage.watch.spoke_out()
+        changes = list(stage.published.changes)
+    shown = dict.fromkeys(change["to"] for change in changes if change["to"] != "idle")
+    assert tuple(shown) == ("working", "blocked", "completed", None)
+    assert len({change["session_id"] for change in changes}) == 1
     assert not outside
 
 

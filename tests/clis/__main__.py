@@ -15,8 +15,9 @@ from types import FrameType
 from clis import stage
 from clis.play import played
 from clis.report import Kept, line, missed, total, write
-from clis.scenes import SCENES
-from clis.stands import STANDS, Stand
+from clis.scenes import SCENES, SPOKEN
+from clis.stage import How
+from clis.stands import SPEAKING, STANDS, Stand
 
 
 def main() -> int:
@@ -26,14 +27,18 @@ def main() -> int:
         signal.signal(number, end)
     kept = Kept(args.rows)
     bad: list[str] = []
-    for key in args.agent.split(",") if args.agent else STANDS:
-        stand = STANDS[key]
+    stands = SPEAKING if args.editor else STANDS
+    for key in args.agent.split(",") if args.agent else stands:
+        stand = stands[key]
         stand.fetch()
-        names = [n for n in SCENES if args.scene in n and n not in stand.lacks]
+        scenes = SPOKEN if args.editor else SCENES
+        names = [n for n in scenes if args.scene in n and n not in stand.lacks]
         names = [n for n in names if not kept.has(key, n)]
         print(f"== {stand.name} {stand.version}", flush=True)
         with ThreadPoolExecutor(args.jobs) as pool:
-            list(pool.map(partial(tell, stand, kept, args.keep), names))
+            list(
+                pool.map(partial(tell, stand, kept, args.keep, How(args.editor, args.alone)), names)
+            )
         print(f"== {stand.name}: {total(kept.of(key))}", flush=True)
         bad += missed(stand, kept.of(key))
     if args.write:
@@ -42,8 +47,8 @@ def main() -> int:
     return int(bool(bad))
 
 
-def tell(stand: Stand, kept: Kept, keep: Path | None, name: str) -> None:
-    row = played(stand, name, keep)
+def tell(stand: Stand, kept: Kept, keep: Path | None, how: How, name: str) -> None:
+    row = played(stand, name, keep, how)
     print(line(row), flush=True)
     kept.add(stand.key, row)
 
@@ -61,6 +66,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="what was seen and shown")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="keep figures, and go on there")
+    parser.add_argument("--editor", default="", help="in a :terminal of this Neovim (0.10, 0.12)")
+    parser.add_argument("--alone", action="store_true", help="with its own report, nothing else")
     parser.add_argument("--write", action="store_true", help="write doc/truth.md")
     return parser.parse_args()
 

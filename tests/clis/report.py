@@ -11,6 +11,7 @@ from typing import Final
 
 from clis.account import Row
 from clis.scenes import SCENES
+from clis.spoken import section
 from clis.stands import STANDS, Stand
 from truth.report import LEFT, OTHERS, SLOWEST, TABLE
 
@@ -128,7 +129,7 @@ def part(kept: Kept) -> str:
             for key, stand in played.items()
         ]
         lines.append(f"| {scene} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", section()])
 
 
 def cell(row: Row | None) -> str:

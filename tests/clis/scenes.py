@@ -7,8 +7,8 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-from clis.stage import STANDS, Stage
-from rig.waiting import eventually, rest
+from clis.stage import PASTE, STANDS, Stage
+from rig.waiting import eventually, leniency, rest
 
 Scene = Callable[[Stage], None]
 NAP: Final = "perl -e 'sleep 3'"
@@ -130,6 +130,35 @@ def subagent(s: Stage) -> None:
     s.becomes("completed")
 
 
+def queued(s: Stage) -> None:
+    s.start()
+    s.prompt("slow 5")
+    s.becomes("working")
+    s.enter("DO: slow 4")
+    s.becomes("completed", 20.0 * leniency())
+
+
+def compacted(s: Stage) -> None:
+    s.start()
+    s.prompt("slow 2")
+    s.becomes("completed")
+    s.prompt("say Second")
+    s.becomes("completed")
+    s.enter("/compact")
+    rest(PASTE)
+    s.becomes("completed|error|idle")
+
+
+def typed(s: Stage) -> None:
+    s.start()
+    s.prompt("say First")
+    s.becomes("completed")
+    s.write("a half-written prompt")
+    s.becomes("completed")
+    s.press("C-u")
+    s.becomes("completed")
+
+
 def two(s: Stage) -> None:
     s.start()
     s.start()
@@ -170,6 +199,14 @@ SCENES: Final[dict[str, Scene]] = {
     "subagent": subagent,
     "two at once": two,
     "kill -9": killed,
+}
+#: And of what a CLI reports of itself.
+SPOKEN: Final[dict[str, Scene]] = {
+    **SCENES,
+    "error 529": error("err 529"),
+    "queued prompt": queued,
+    "compaction": compacted,
+    "typing after a turn": typed,
 }
 FREE: Final = frozenset({"text", "tool", "Esc while it works"})  # in which nothing is asked
 GONE: Final = frozenset({"kill -9"})  # that end it themselves

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from clis.heard import Heard
 from clis.settings import Settings
 from clis.stands import Stand, Status
 from rig import home as homes
 from rig import tmux as tmuxes
 from rig.beside import Beside
+from rig.editor import Editor
 from rig.loopback import Watch
 from rig.model import Model
+from rig.terminal import Terminal
 from rig.tmux import Pane
 from rig.waiting import eventually, leniency, rest
 from truth.listening import Published
@@ -37,6 +43,7 @@ START: Final = 15.0
 TAKES: Final = 5.0  # seconds for a text to show
 LAST: Final = 8  # characters of it to look for: the line may be broken before them
 COLUMNS, LINES = 120, 44
+UNTOLD: Final = ("own report", "facts")  # decoded lines that a trace leaves out
 
 
 OPEN: Final[list[Stage]] = []  # to close before the process exits
@@ -48,11 +55,23 @@ def close_all() -> None:
         OPEN.pop().close()
 
 
+@dataclass(frozen=True)
+class How:
+    """A configuration in which scenes are played."""
+
+    editor: str = ""  # the Neovim that has the terminals; empty: tmux panes
+    alone: bool = False  # without our hooks, and with its own folder out of sight
+
+
+IN_TMUX: Final = How()
+
+
 @dataclass
 class Seen:
     """A terminal, and what its screen said: when, and which status."""
 
-    pane: Pane
+    pane: Pane | Terminal
+    place: str  # its id
     marks: list[tuple[float, str]] = field(default_factory=list)
     pending: Status = None
     since: float = 0.0
@@ -65,17 +84,17 @@ class Seen:
     def status(self) -> Status:
         return self.marks[-1][1] if self.marks else None
 
-    def look(self, stand: Stand) -> None:
-        """Note what it says now, if that is new; rest counts from its first sight."""
+    def look(self, stand: Stand, at: float, screen: str) -> None:
+        """Note what its screen says, if that is new; rest counts from its first sight."""
         if self.status == "ended":
             return
         now = time.time()
         if self.pane.dead:
             self.note(now, "ended")
-        self.screen = self.pane.text()
-        said = stand.status(self.screen)
+        self.screen = screen
+        said = stand.status(screen)
         if said != self.pending:
-            self.pending, self.since = said, now
+            self.pending, self.since = said, at
         if said == "completed" and not self.is_prompted:
             self.is_resumed = True
         elif said in ("working", "blocked", "error"):
@@ -95,7 +114,7 @@ class Seen:
 class Stage(Beside):
     """While open, plays one CLI; `model` is its model, and nothing else is within its reach."""
 
-    def __init__(self, stand: Stand, free: bool = False) -> None:
+    def __init__(self, stand: Stand, free: bool = False, how: How = IN_TMUX) -> None:
         super().__init__(self._look)
         self.stand, self.free = stand, free
         self.home = homes.build()
@@ -103,12 +122,24 @@ class Stage(Beside):
         self.watch = Watch()
         self.watch.old = True  # what the trap caught has reached nobody
         self.tmux = tmuxes.Server(self.home)
+        self.editors: list[Editor] = []  # one for each terminal
+        self.heard = Heard(self.home.root / "heard", LINES)
         self.seen: list[Seen] = []
         self.places: dict[str, list[str]] = {}  # session → panes
         self.env = dict(stand.settings(Settings(self.home, self.model, free)))
         self.home.file("x.txt", "x\n")
-        self._install()
+        self.how = how
+        if how.alone:
+            self.env[stand.variable] = str(self._hide(stand.folder))
+        else:
+            self._install()
         self.published = Published(self.home)
+
+    def _hide(self, folder: str) -> Path:
+        """Move the folder of a CLI to where our host does not look for it."""
+        hidden = self.home.root / "hidden"
+        (self.home.root / folder).rename(hidden)
+        return hidden
 
     def _install(self) -> None:
         """Put our hooks in place, as a user would."""
@@ -136,6 +167,8 @@ class Stage(Beside):
 
     def close(self) -> None:
         """End the terminals, the host and the model."""
+        for editor in self.editors:
+            editor.close()
         self.tmux.close()
         self.published.close()
         self.model.close()
@@ -143,8 +176,12 @@ class Stage(Beside):
 
     def _look(self) -> None:
         while not self._over.wait(EVERY):
+            self.heard.look()
             for seen in list(self.seen):
-                seen.look(self.stand)
+                if isinstance(seen.pane, Pane):
+                    seen.look(self.stand, time.time(), seen.pane.text())
+                elif noted := self.heard.screens.get(seen.pane.pid):
+                    seen.look(self.stand, *noted)
 
     # ------------------------------------------------------------ what a user does
 
@@ -153,15 +190,25 @@ class Stage(Beside):
         given = args or (self.stand.free if self.free else ()) or self.stand.args
         env = {**self.watch.env, **self.env}
         argv = [*self.stand.fetch(), *given]
-        pane = self.tmux.open(argv, env=env, columns=COLUMNS, lines=LINES)
+        pane = self._open(argv, env)
         self.watch.follow(pane.pid)
-        if not self.seen:
+        if not self.seen and not self.how.alone:
             for question, choice in self.stand.welcome.items():
                 pane.shows(question, within=START * leniency())
                 self._choose(pane, choice)
         pane.shows(self.stand.ready, within=START * leniency())
-        self.seen.append(Seen(pane))
+        self.seen.append(Seen(pane, pane.id))
         rest(STANDS)
+
+    def _open(self, argv: list[str], env: Mapping[str, str]) -> Pane | Terminal:
+        if not self.how.editor:
+            return self.tmux.open(argv, env=env, columns=COLUMNS, lines=LINES)
+        how: dict[str, Any] = {"config": {}, "lua": self.heard.lua, "peers": (), "args": ()}
+        how |= {"columns": COLUMNS, "lines": LINES, "ui": False, "env": {}}
+        name = f"nvim{len(self.editors)}"
+        self.editors.append(Editor(self.how.editor, self.home, name, **how))
+        exports = [f"{key}={value}" for key, value in env.items()]
+        return Terminal(self.editors[-1], ["env", *exports, *argv], self.home.project)
 
     @property
     def now(self) -> Seen:
@@ -214,7 +261,7 @@ class Stage(Beside):
     def press(self, *keys: str) -> None:
         self._press(self.now.pane, *keys)
 
-    def _choose(self, pane: Pane, choice: str) -> None:
+    def _choose(self, pane: Pane | Terminal, choice: str) -> None:
         """Choose a row of a dialog that has just been drawn, and may not take a key yet."""
 
         def is_chosen() -> bool:
@@ -224,7 +271,7 @@ class Stage(Beside):
         eventually(is_chosen, f"choice {choice}", SOON * leniency())
         self._press(pane, "Enter")
 
-    def _press(self, pane: Pane, *keys: str) -> None:
+    def _press(self, pane: Pane | Terminal, *keys: str) -> None:
         for key in keys:
             pane.press(key)
             rest(PRESS)
@@ -245,8 +292,9 @@ class Stage(Beside):
         """Note where each session is that the board lists."""
         for row in self.published.rows():
             panes = self.places.setdefault(row["session_id"], [])
-            if row.get("pane") and row["pane"] not in panes:
-                panes.append(row["pane"])
+            place = row.get("pane") or row.get("tty")
+            if place and place not in panes:
+                panes.append(place)
 
     def leave(self) -> None:
         """Exit the CLI in use as a user would."""
@@ -260,6 +308,22 @@ class Stage(Beside):
         now = self.now
         eventually(lambda: now.status == "ended", "the end of the CLI", SOON * leniency(), EVERY)
         rest(STANDS)
+
+    def recorded(self) -> list[dict[str, Any]]:
+        """Return the trace of it all: what the host was told, what was reported and shown."""
+        told = subprocess.run(
+            [sys.executable, "-m", "bellboard", "record", "--minutes", "60"],
+            env=self.home.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
+        lines = [json.loads(text) for text in told.stdout.splitlines()]
+        lines = [x for x in lines if x.get("decoded", {}).get("kind") not in UNTOLD]
+        lines += self.heard.reports  # as they came
+        for seen in self.seen:
+            lines += [{"t": t, "truth": says, "tty": seen.place} for t, says in seen.marks]
+        return sorted(lines, key=lambda x: x["t"])
 
     def evidence(self) -> list[dict[str, Any]]:
         """Return what the host was told, and what came of it."""

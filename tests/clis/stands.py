@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clis import settings
@@ -34,6 +34,7 @@ class Stand:
     ready: str  # what it shows once it takes a prompt
     status: Callable[[str], Status]  # of a screen
     node: tuple[int, ...] = ()  # the oldest one that runs the script
+    loads: tuple[str, ...] = ()  # extensions of its package
     args: tuple[str, ...] = ()
     free: tuple[str, ...] = ()  # arguments with which it asks for nothing
     asking: str = "run"  # the step of a script that makes it ask
@@ -46,6 +47,8 @@ class Stand:
     leave: str = "/quit"
     resume: tuple[str, ...] = ("--continue",)
     spawn: str = "spawn DO+ {asks} ~ say Sub done; say Parent done"
+    folder: str = ""  # its own, below the home
+    variable: str = ""  # that names another one
     lacks: tuple[str, ...] = ()  # scenes that it cannot play
     agrees: float = 0.97  # the share of the time in which what is shown must be right
 
@@ -57,7 +60,8 @@ class Stand:
         if not found:
             raise Missing(f"{self.name} {self.version} has no program here; remove {folder}")
         runs = [str(node.node(self.node))] if self.program.endswith(".js") else []
-        return [*runs, str(found[0])]
+        loads = [part for each in self.loads for part in ("-e", str(folder / each))]
+        return [*runs, str(found[0]), *loads]
 
 
 def _after_prompt(screen: str) -> str | None:
@@ -153,6 +157,8 @@ def _qwen(screen: str) -> Status:
 
 
 def _pi(screen: str) -> Status:
+    if re.search("enter (to )?select", screen, re.I):
+        return "blocked"
     if re.search(r"(?m)^── \S+ (Working|Retrying|.*[Cc]ompacting)", screen):
         return "working"
     parts = re.split(r"(?m)^\s*DO:.*$", screen)
@@ -181,6 +187,8 @@ CODEX: Final = Stand(
     always=("p",),
     resume=("resume", "--last", "--no-daemon"),
     spawn="spawn DO+ {asks} ~ say Sub done; wait 15; say Parent done",
+    folder=".codex",
+    variable="CODEX_HOME",
     agrees=0.99,
 )
 OPENCODE: Final = Stand(
@@ -252,6 +260,19 @@ PI: Final = Stand(
     status=_pi,
     clear="/new",
     leave="/quit",
+    folder=".pi/agent",
+    variable="PI_CODING_AGENT_DIR",
     lacks=("approve", "always", "deny", "Esc in a dialog", "question", "subagent"),
 )
 STANDS: Final = {stand.key: stand for stand in (CODEX, OPENCODE, COPILOT, QWEN, GEMINI, PI)}
+#: Those that report their status to their terminal (OSC 7501), as far as it hears them.
+SPEAKING: Final = {
+    "codex": CODEX,
+    "pi": replace(
+        PI,
+        loads=tuple(f"examples/extensions/{name}.ts" for name in ("permission-gate", "question")),
+        asking="run : rm -rf |",
+        deny=("Down", "Enter"),
+        lacks=("always", "subagent"),
+    ),
+}

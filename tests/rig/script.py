@@ -126,6 +126,8 @@ def _shell(name: str, word: str, command: str) -> Call:
 def _question(name: str, tools: Mapping[str, str]) -> Call:
     if name == "ask_user" and "run_shell_command" not in tools:  # Copilot
         return name, {"message": QUESTION["question"], "requestedSchema": FORM}
+    if name == "question" and "task" not in tools:  # Pi
+        return name, QUESTION
     more = {"ask_user": {"type": "choice"}, "ask_user_question": {}}
     single = {"multiSelect": False} if name in more else {}
     return name, {"questions": [{**QUESTION, **more.get(name, {}), **single}]}

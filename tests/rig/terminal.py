@@ -14,6 +14,7 @@ from typing import Final
 
 import psutil
 
+from bellboard.system.processes import tty_of
 from rig.editor import Editor
 from rig.waiting import PATIENCE, eventually, matching
 
@@ -23,6 +24,7 @@ KEYS: Final = {  # by tmux's names
     "Tab": "\t",
     "Up": "\x1b[A",
     "Down": "\x1b[B",
+    "Right": "\x1b[C",
     "BSpace": "\x7f",
     **{f"C-{letter}": chr(ord(letter) & 31) for letter in ascii_lowercase},
 }
@@ -54,6 +56,11 @@ class Terminal:
         self._buffer, self._job, self.pid, self._lines = editor.lua(
             OPEN, list(argv), str(cwd), 110, 45
         )
+
+    @property
+    def id(self) -> str:
+        """Return its device, while its program runs."""
+        return tty_of(self.pid)
 
     @property
     def dead(self) -> bool:
