@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 CASES = {
     case["id"]: case["trace"]
-    for name in ("cases.jsonl", "more.jsonl")
+    for name in ("cases.jsonl", "more.jsonl", "reports.jsonl")
     for case in read_lines(TRACES / name)
 }
 RECORDINGS = {path.stem: read_lines(path) for path in sorted((TRACES / "recordings").iterdir())}

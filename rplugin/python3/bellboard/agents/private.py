@@ -111,8 +111,11 @@ class Names:
         return self("d", part).replace(" ", "") + (suffix.group() if suffix else "")
 
     def id(self, text: str) -> str:
-        """Keep a generated id; replace one that is a name."""
-        return text if _ID.fullmatch(text) else self("agent", text).replace(" ", "-")
+        """Keep a generated id; replace one that is a name, and each in a path of them."""
+        return "/".join(
+            part if _ID.fullmatch(part) else self("agent", part).replace(" ", "-")
+            for part in text.split("/")
+        )
 
     def tool(self, e: Event) -> str:
         """Keep the name of a built-in tool; replace those of MCP servers and their tools."""
