@@ -193,6 +193,20 @@ def test_of_a_burst_the_last_of_each_record_is_sent(nvim: Editors, version: str)
     assert len(editor.lua(SENT)) <= 2 + 30 * took
 
 
+def test_what_the_whole_program_says_waits_for_no_part(nvim: Editors, version: str) -> None:
+    """Unless one before it was cleared: that would count for what came later."""
+    editor = silent(nvim, version)
+    program = Program(editor)
+    asks = "7501;state=blocked:app=make"
+    program.say(
+        *(status(f"state=idle:id=r{n}") for n in range(100)), osc(asks), osc("7501;state=idle:id=z")
+    )
+    eventually(lambda: "7501;state=idle:id=r99" in texts(editor), "all of them")
+    first = next(m for m in editor.lua(SENT) if asks in [text for _, text in m["said"]])
+    assert "7501;state=idle:id=r99" not in [text for _, text in first["said"]]
+    assert texts(editor).index(asks) < 60
+
+
 def test_many_records_are_sent_a_few_at_a_time(nvim: Editors, version: str) -> None:
     """No more than 30 in a second, however many there are; in order, and each of them."""
     editor = silent(nvim, version)

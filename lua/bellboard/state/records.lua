@@ -189,7 +189,8 @@ M.close = function(reporter, t)
   reporter.has_ended = true
 end
 
---- What was not sent yet, in order.
+--- What was not sent yet, in order; that of the program as a whole is never left for later, unless
+--- something before it ends a record.
 ---@param reporter bellboard.Reporter
 ---@param most integer
 ---@return [number, string][]
@@ -204,8 +205,12 @@ M.unsent = function(reporter, most)
   table.sort(reports, function(a, b)
     return a.nth < b.nth
   end)
-  for nth = 1, math.min(most, #reports) do
-    said[nth] = { reports[nth].t, reports[nth].text }
+  local is_clear = true
+  for nth, report in ipairs(reports) do
+    is_clear = is_clear and not (nth > most and report.passes)
+    if nth <= most or report.key == ROOT and is_clear then
+      said[#said + 1] = { report.t, report.text }
+    end
   end
   return said, #reports > most and reports[most].nth or reporter.last
 end

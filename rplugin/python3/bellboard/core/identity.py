@@ -266,6 +266,8 @@ def _yield(
 
 def is_same_program(other: Session, s: Session) -> bool:
     """Return whether another one is known by its own report alone, perhaps as what started this."""
+    if is_nameless(s.session_id):
+        return False  # each is a program of its own: one may be suspended
     return is_nameless(other.session_id) and other.agent == s.agent and says_itself(other)
 
 

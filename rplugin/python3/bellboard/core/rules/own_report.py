@@ -11,9 +11,10 @@ from ..events import Event
 from ..options import Options
 from ..program_status import Record, Report, at_prompt, taken
 from ..session import Agent, Block, OwnReport, Session, Shell, is_told_otherwise, stated
-from .steps import complete, die, end, end_questions, rest, turn_to_work
+from .steps import die, end, end_questions, rest, turn_to_work
 
 ENDS: Final = frozenset({"clear", "prompt", "exit"})  # what says nothing but that something is over
+RESTS: Final = frozenset({"idle", "done", "background"})
 UNNAMED: Final = "choice"  # what it asks, if it does not say which kind of question that is
 
 
@@ -56,27 +57,22 @@ def _set(s: Session, e: Event, before: str, now: str, again: bool) -> None:
         if r.state == "blocked"
     }
     end_questions(s, s.blocks.keys() - asked.keys(), e)
-    s.blocks, s.shells = asked, ()
+    parts = [(x, r) for x, r in records.items() if x and r.state in ("working", "blocked")]
+    s.blocks, s.shells, s.agents = asked, (), {}
     if now in ("working", "blocked"):
         if s.turn != "working" or before not in ("working", "blocked"):
             turn_to_work(s, e.t)
-    elif now == "done" and is_news:
-        complete(s, e.t)
-        s.message = root.msg
-    elif now == "background":
-        unseen = before in ("working", "blocked") or s.unseen
+        s.agents = {x: Agent(x, "task", r.since, r.title or r.msg) for x, r in parts}
+    elif now in RESTS:
+        is_end = is_news and now != "idle" and before not in RESTS - {"idle"}
+        unseen = is_end or (now != "idle" and (s.unseen or s.turn == "completed"))
         rest(s, e.t)
-        s.turn, s.unseen = now, unseen
+        goes_on = bool(parts) or now == "background"  # something that it has started
+        s.turn = "background" if goes_on else "completed" if unseen else "idle"
+        s.unseen = goes_on and unseen
+        s.shells = tuple(Shell(x, "shell", r.since, r.title or r.msg) for x, r in parts)
+        s.message = root.msg if is_end else s.message
     elif now == "error" and is_news:
         die(s, e.t, root.msg)
-    elif now == "idle" and s.turn != "idle":
-        rest(s, e.t)
     elif not now:
         end(s, e.t, "its own report", s.pid)
-        return
-    parts = {x: r for x, r in records.items() if x and r.state in ("working", "blocked")}
-    if now == "background":
-        named = ((x, r.since, r.title or r.msg) for x, r in parts.items())
-        s.shells = tuple(Shell(x, "shell", since, text) for x, since, text in named)
-        return
-    s.agents = {x: Agent(x, "task", r.since, r.title or r.msg) for x, r in parts.items()}
