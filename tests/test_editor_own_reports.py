@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from base64 import b64encode
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.system import processes
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.home import Home
@@ -100,6 +102,23 @@ def test_work_ends_at_the_next_prompt_of_its_shell(nvim: Editors, version: str) 
     assert becomes(editor, "working")["agent"].startswith("python")
     program.say(osc("133;A"))
     eventually(lambda: rows(editor) == [], "no session")
+
+
+@pytest.mark.parametrize("how", ["qa!", "kill"])
+def test_what_is_done_ends_with_its_neovim(nvim: Editors, version: str, how: str) -> None:
+    """Nobody can look at it any more, so it does not call for ever."""
+    editor, other = (hosted(nvim(version, {})) for _ in range(2))
+    program = Program(editor)
+    program.say(status("state=working:app=make"), status("state=done:app=make"))
+    becomes(other, "completed")
+    os.kill(program.pid, signal.SIGKILL)
+    eventually(lambda: not processes.is_alive(program.pid), "its end")
+    if how == "kill":
+        os.kill(editor.pid, signal.SIGKILL)
+    else:
+        with contextlib.suppress(EOFError):
+            editor.command("qa!")
+    eventually(lambda: rows(other) == [], "no session")
 
 
 def test_two_programs_are_two_rows(nvim: Editors, version: str) -> None:

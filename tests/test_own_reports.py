@@ -200,10 +200,17 @@ def test_a_prompt_and_the_end_of_a_terminal_end_its_programs(heard: Heard) -> No
     heard.take(WORKING, "133;A")
     assert (job, "prompt") == (heard.last["pid"], heard.last["ends"])
     heard.take(WORKING, "")
-    assert (job, "exit") == (heard.last["pid"], heard.last["ends"])
+    assert (heard.shell.tty, "exit") == (heard.last["tty"], heard.last["ends"])
     assert 4 == len(heard.found)
     heard.take("133;A")
     assert 4 == len(heard.found)
+
+
+def test_every_terminal_ends_with_its_neovim(heard: Heard) -> None:
+    heard.shell.start("sleep 1000")
+    heard.take(WORKING)
+    heard.reports.left()
+    assert (heard.shell.tty, "exit") == (heard.last["tty"], heard.last["ends"])
 
 
 def test_what_is_not_valid_is_counted_and_not_reported(heard: Heard) -> None:

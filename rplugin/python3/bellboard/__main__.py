@@ -26,11 +26,14 @@ def serve_neovim() -> None:
     sys.argv[1:] = [package]
     import pynvim
 
-    from bellboard.remote import end
+    from bellboard.remote import end, left
     from bellboard.system.ending import attended
 
     try:
-        attended(pynvim.start_host, end, held=0)
+        try:
+            attended(pynvim.start_host, end, held=0)
+        finally:
+            left()
     except (EOFError, KeyboardInterrupt):
         pass
     except BaseException:

@@ -219,6 +219,7 @@ class Bellboard:
         """Exit when the host has ended, so that Neovim notices."""
         if not task.cancelled() and (error := task.exception()) is not None:
             _die(error)
+        left()
         os._exit(0)
 
 
@@ -229,6 +230,15 @@ def end() -> None:
             plugin.host.stop()
             return
     os._exit(0)
+
+
+def left() -> None:
+    """Report what has ended with the Neovim, if that has exited."""
+    from .system.ending import is_hung_up
+
+    for plugin in _plugins if is_hung_up(0) else ():
+        if plugin.host is not None:
+            plugin.host.left()
 
 
 def _die(error: BaseException) -> NoReturn:

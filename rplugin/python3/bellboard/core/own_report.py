@@ -49,6 +49,9 @@ OUTLIVES: Final = frozenset({"done", "error"})  # what stays until seen, even if
 
 def own_report(records: Records, e: Event) -> Iterator[Step]:
     """Keep what a program reports of itself, and set its status if nothing else does."""
+    if e.status == "exit":
+        yield from closed(records, e)
+        return
     pid = e.pid or 0
     sid = session_of(records, e)
     old = records.sessions.get(sid)
@@ -85,6 +88,19 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
         yield Folded(e, sid, verdict)
     else:
         yield Changed(s, old, was, verdict)
+
+
+def closed(records: Records, e: Event) -> Iterator[Step]:
+    """End what programs have said in a terminal that is gone: nobody can look at it any more."""
+    there = [
+        s
+        for s in records.in_terminal(("tty", e.origin.tty or ""))
+        if s.turn != ABSENT and s.own_report is not None
+    ]
+    for s in there:
+        yield s.session_id, replace(e, pid=s.pid or None)
+    if not there:
+        yield Folded(e, "", refused("no program is listed there"))
 
 
 def session_of(records: Records, e: Event) -> str:

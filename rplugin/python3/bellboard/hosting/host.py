@@ -128,6 +128,12 @@ class Host:
         """Stop soon; may be called from any thread."""
         self.loop.stop()
 
+    def left(self) -> None:
+        """Report what has ended with our editor: the last words of a host."""
+        with contextlib.suppress(Exception):
+            if not self.spool.obstacle():
+                self.senses.left()
+
     def report(self, line: Mapping[str, Any], key: str | None = None) -> str:
         """Write evidence to the spool; return why that is delayed, or "".
 

@@ -68,6 +68,11 @@ class Senses:
         self.expect()
         self.rescan()
 
+    def left(self) -> None:
+        """Report what has ended with our editor."""
+        if self.lookout is not None:
+            self.lookout.own_reports.left()
+
     def close(self) -> None:
         """Stop observing."""
         for sense in (self.lookout, self.guard, self.watch):

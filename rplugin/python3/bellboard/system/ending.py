@@ -30,6 +30,13 @@ def is_reason(read: bytes) -> bool:
     return not {*OVER, *SIGNALS}.isdisjoint(read)
 
 
+def is_hung_up(fd: int) -> bool:
+    """Return whether the other end of a file descriptor is closed."""
+    hang_up = select.poll()
+    hang_up.register(fd, select.POLLHUP)  # which macOS reports only if it is asked for
+    return bool(hang_up.poll(0))
+
+
 def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) -> None:
     """Run `work`; call `end` on a signal, or once the other end of `held` is closed.
 
@@ -54,17 +61,16 @@ def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) 
     woken = signal.set_wakeup_fd(writer)
     before = {n: signal.signal(n, lambda *_: None) for n in SIGNALS}
     worker = threading.Thread(target=run, name="bellboard", daemon=True)
-    reasons, hang_up = select.poll(), select.poll()
+    reasons = select.poll()
     reasons.register(reader, select.POLLIN)
-    if held >= 0:
-        for each in (hang_up,) if LOOK else (reasons, hang_up):
-            each.register(held, select.POLLHUP)  # which macOS reports only if it is asked for
+    if held >= 0 and not LOOK:
+        reasons.register(held, select.POLLHUP)
     try:
         try:
             worker.start()
         except RuntimeError as e:  # the user has as many processes as are allowed
             raise OSError(errno.EAGAIN, f"{e} (ulimit -u)") from None
-        while not hang_up.poll(0):
+        while held < 0 or not is_hung_up(held):
             if any(fd == reader and is_reason(os.read(fd, CHUNK)) for fd, _ in reasons.poll(LOOK)):
                 break
         if not is_over.is_set():

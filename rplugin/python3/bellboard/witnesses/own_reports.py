@@ -105,6 +105,11 @@ class OwnReports:
                     if not program.died:
                         self._tell(tty, program, t, text, report.id)
 
+    def left(self) -> None:
+        """Report the end of every terminal, as our Neovim has exited."""
+        for tty, terminal in self._terminals.items():
+            self._closed(tty, terminal, self._clock())
+
     def close(self) -> None:
         """Stop reporting."""
         if self._timer is not None:
@@ -126,11 +131,13 @@ class OwnReports:
         waiting, terminal.waiting = terminal.waiting, []
         for t, text in waiting:
             if not text:
-                self._end(tty, terminal, t, "exit")
+                self._closed(tty, terminal, t)
                 del self._terminals[tty]
                 return
             if text.startswith(PROMPT):
-                self._end(tty, terminal, t, "prompt")
+                for each in terminal.programs.values():
+                    self._tell(tty, each, t, "", "", ends="prompt")
+                terminal.programs.clear()
             elif text.startswith(REPORT):
                 program = self._program(terminal, front, known)
                 if program is not None:
@@ -206,10 +213,10 @@ class OwnReports:
                         program.last[name] = (program.last[name][0], self._clock(), body)
                     self._tell(tty, program, t, body, name)
 
-    def _end(self, tty: str, terminal: _Terminal, t: float, how: str) -> None:
-        for program in terminal.programs.values():
-            self._tell(tty, program, t, "", "", ends=how)
-        terminal.programs.clear()
+    def _closed(self, tty: str, terminal: _Terminal, t: float) -> None:
+        """Report the end of a terminal, which is also that of what others have said there."""
+        said = {"pid": terminal.job, "tty": tty, "ends": "exit"}
+        self._report(Finding({"t": t, "osc7501": said}, f"end of {tty} {terminal.job} {t}"))
 
     def _tell(
         self, tty: str, program: _Program, t: float, body: str, name: str, ends: str = ""
