@@ -124,6 +124,8 @@ def test_the_page_keeps_what_was_not_played_again() -> None:
     assert [OWN, "", "said", ""] == part(new, OWN)
     assert new.endswith("## Other agents\n\nthey\n")
     assert new == page({}, old=new)
+    older = page({}, old=new.replace("2.1.330", "2.0.1"))  # which nobody plays any more
+    assert "| text turn | 100 % · 0.00 s | 75 % · 0.25 s |" in older
 
 
 def test_what_was_wrong_is_told_by_cause() -> None:

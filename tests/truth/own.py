@@ -33,9 +33,10 @@ Claude Code since 2.1.295, Codex and other programs report their status to the t
 run in (OSC 7501), if it says that it reads such reports. Here a `:terminal` of Neovim did. Each
 scene was played once, and hooks, session file, transcript, reports and screen were recorded side by
 side, so that each way to know the status is scored on the same moments: those from the first report
-of a program on. A way is a few simple rules, without any of the exceptions that bellboard makes.
-None of the simple ways is late: the screen is looked at ten times a second, hooks count from the
-moment at which they ran.
+of a program on. All but the last two ways are a few simple rules, without any of the exceptions
+that bellboard makes; the last two are bellboard itself, as it replays the recordings. No way is
+late here: the screen is looked at ten times a second, and hooks count from the moment at which they
+ran. The machine was busy, so that session files often came some time after the report.
 
 Each cell says how much of the time it agreed with the session file, and how long the slowest change
 took. A question is missed while one is open that is not shown, and false while one is shown that is
@@ -55,9 +56,11 @@ CANNOT: Final = """### What a program cannot say this way
 * Who asks, if several subagents do: one record asks at a time, that of the whole program.
 * That it retries a failed call, or compacts: it is `working` all the same, then `done`.
 * Why an Esc came: whether a turn was ended, or a question refused.
+* That a hook of yours refused the prompt: it is `done`, as after an answer.
 * That it was killed: no report follows. The end of its process tells.
-* That only a shell in the background is left: it is `working` until that has ended, too. The
-  session file calls this `shell`, and bellboard `background`.
+* That only a shell in the background is left, in a word of its own: it is `working` until that has
+  ended, too. The session file calls this `shell`, and bellboard `background`, because it reads "1
+  shell still running" in the text of Claude Code's report.
 * Which session it is: another process of the same session, `/clear` and `/resume` look the same.
 * Anything in tmux: tmux does not answer the question whether it reads reports, and so Claude Code
   makes none there. Older versions than 2.1.295, and those started with
@@ -95,7 +98,8 @@ def section(folders: Sequence[Path]) -> list[str]:
     scores = {version: scored(files) for version, files in played.items()}
     asked = sum(each["report"].asked for each in scores.values())
     lines = [HEAD.format(asked=asked)]
-    lines += [f"| way | {' | '.join(played)} | missed | false |", "|---" * (len(played) + 3) + "|"]
+    names = [f"{version}, {len(files)} scenes" for version, files in played.items()]
+    lines += [f"| way | {' | '.join(names)} | missed | false |", "|---" * (len(played) + 3) + "|"]
     for way, name in NAMES.items():
         mine = [each[way] for each in scores.values()]
         missed, false = (sum(x) for x in zip(*((s.missed, s.false) for s in mine), strict=True))

@@ -64,6 +64,7 @@ before the first output, a `!` command or a form. 2.1.76 has no status in them, 
 compared instead.
 """
 UNPLAYED: Final = "not played"
+IN_ALL: Final = "## In all"
 MONKEY: Final = "## A monkey at the keyboard"
 OWN: Final = "## What a program says itself"  # which `make truth` writes of kept traces
 OTHERS: Final = "## Other agents"  # how their part begins, which `make truth AGENT=…` writes
@@ -155,8 +156,9 @@ class Total:
 def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None, old: str = "") -> str:
     """Return doc/truth.md; what was not played now is as in the `old` one."""
     now = {way: column(rows, WAYS.get(way, How())) for way, rows in ways.items()}
-    columns = {way: c for way in (*WAYS, *ways) if (c := now.get(way) or kept(old, way))}
-    lines = [head(columns), "## In all", ""]
+    before = re.findall(r"(?m)^\* (.+?): \d+ scenes", "\n".join(part(old, IN_ALL)))
+    columns = {way: c for way in (*WAYS, *ways, *before) if (c := now.get(way) or kept(old, way))}
+    lines = [head(columns), IN_ALL, ""]
     lines += [f"* {way}: {each.total}" for way, each in columns.items()]
     lines += ["", "On a busy machine, both the CLI and bellboard are late.", ""]
     lines += walks.section() if walks else part(old, MONKEY)
