@@ -227,7 +227,7 @@ def head(ways: Collection[str]) -> str:
     )
     text = f"{HEAD}\n{textwrap.fill(limits, 100, break_on_hyphens=False)}\n"
     text += LESS if set(ways) - set(STRICT) else ""
-    left_out = ", ".join(way for way in WAYS if way not in ways)
+    left_out = "; ".join(way for way in WAYS if way not in ways)
     return text + (f"\nNot played for this page: {left_out}.\n" if left_out else "")
 
 
