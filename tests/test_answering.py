@@ -319,7 +319,7 @@ def test_an_unknown_cli_is_refused(desk: Desk) -> None:
     """It is not answered in the words of another."""
     desk.waits()
     desk.s = replace(desk.s, agent="other")
-    refused(desk, desk.answer(digest="x"), f"cannot answer other from here{THERE}")
+    refused(desk, desk.answer(digest="x"), f"how other takes answers is not known{THERE}")
     desk.s = replace(desk.s, agent="claude")
     desk.asks(agent="other")
     refused(desk, desk.answer(digest="x"), f"its request is about another session{THERE}")

@@ -97,6 +97,41 @@ def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
     assert editor.messages() == ""
 
 
+@pytest.mark.parametrize(
+    ("agents", "names"),
+    [(("make", "ninja"), ["make", "ninja"]), (("make", "make"), ["6079", "6137"])],
+)
+def test_programs_of_one_folder_are_told_apart(
+    nvim: Editors, agents: list[str], names: list[str]
+) -> None:
+    """By what they are, else by their process; a long text does not cut that."""
+    editor = nvim(config=CALM, columns=100)
+    rows = [
+        session("working", f"process-{pid}-5050", project="app", agent=agent, detail=text)
+        for pid, agent, text in zip(
+            (6079, 6137), agents, ("compiling", "linking " * 30), strict=True
+        )
+    ]
+    Host(editor).push(*rows)
+    lines = asked(editor)["lines"]
+    assert [line.split()[2:4] for line in lines] == [["app", name] for name in names]
+    assert len({line.index("working") for line in lines}) == 1
+
+
+def test_a_program_is_found_by_its_name(nvim: Editors) -> None:
+    editor = nvim(config=CALM, columns=80)
+    rows = [
+        session("working", x, project=x, agent=agent)
+        for x, agent in (("a", "make"), ("b", "ninja"))
+    ]
+    Host(editor).push(*rows)
+    editor.press(":ClaudeSessions<CR>")
+    editor.shows("Agent sessions")
+    editor.press("ninja")
+    editor.hides(" a ")
+    editor.shows(" b ")
+
+
 @pytest.mark.parametrize("columns", [40, 60, 200])
 def test_lines_fit_the_screen(nvim: Editors, columns: int) -> None:
     """The question fits into 40 columns, and lines are not stretched over 200."""

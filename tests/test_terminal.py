@@ -132,6 +132,25 @@ def test_the_table_tells_sessions_of_one_clone_apart(
 
 
 @pytest.mark.pure
+@pytest.mark.parametrize(
+    ("agents", "names"),
+    [
+        (("make", "ninja"), ["app", "app"]),  # their column tells them apart
+        (("make", "make"), ["app 6079", "app 6137"]),
+    ],
+)
+def test_programs_without_a_session_are_told_apart(
+    agents: tuple[str, str], names: list[str]
+) -> None:
+    """By their process: the ids of all begin alike."""
+    rows = [
+        published(session_id=f"process-{pid}-505098", project="app", agent=agent, detail="")
+        for pid, agent in zip((6079, 6137), agents, strict=True)
+    ]
+    assert [re.split("  +", line)[1] for line in lines_of(rows, 120)] == names
+
+
+@pytest.mark.pure
 def test_a_status_bar_counts_what_is_quiet() -> None:
     """Not a session whose tool has run all the time."""
     shown = [dated(p, NOW) for p in activity()]

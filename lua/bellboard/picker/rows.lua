@@ -80,6 +80,7 @@ local function laid(all, width, names)
     for field, before in pairs(most) do
       local text = field == 'place' and place.of(session)
         or field == 'asks' and asks_of(session)
+        or field == 'name' and named(session, names)
         or texts[field]
       most[field] = math.max(before, cells.width(text))
     end
@@ -177,6 +178,7 @@ M.words = function(session)
     session.status,
     session.kind or '',
     words.repository,
+    words.agent,
     session.machine or '',
     words.label,
     age.outdated(session),

@@ -82,11 +82,19 @@ local function counted(some, text)
   end
 end
 
+--- The start of the id of a session, or its process if it has none.
+---@param session bellboard.Session
+---@return string
+local function brief(session)
+  local id = cells.safe(session.session_id:match('[^/]*$'))
+  return id:match('^process%-(%d+)%-') or id:sub(1, 4)
+end
+
 --- What distinguishes each session from others of its repository that are listed: its branch, or
---- its title if others have the same branch; the start of its id if nothing else does.
+--- its title if others have the same branch; its agent or the start of its id if nothing else does.
 ---@param some bellboard.Section[]
 ---@param wide boolean whether there is a column for titles
----@param places table<bellboard.Session, string>
+---@param places? table<bellboard.Session, string> beside them, as is the agent if there are several
 ---@return table<bellboard.Session, string> names
 ---@return table<bellboard.Session, string> titles
 local function names_of(some, wide, places)
@@ -107,28 +115,31 @@ local function names_of(some, wide, places)
       names[session], titles[session] = name, title
     end
   end
-  alike = counted(some, function(session)
-    return table.concat({ names[session], titles[session], places[session] or '' }, '\0')
-  end)
-  local same = {}
-  for session in pairs(names) do
-    same[session] = alike(session) > 1
+  local function text(session)
+    local at = places and places[session] or ''
+    return table.concat({ names[session], titles[session], at }, '\0')
   end
+  alike = counted(some, text)
+  local akin = counted(some, function(session)
+    return text(session) .. '\0' .. session.words.agent
+  end)
+  local own = {}
   for session in pairs(names) do
-    if same[session] then
-      local id = cells.safe(session.session_id:match('[^/]*$')):sub(1, 4)
-      names[session] = vim.trim(id .. ' ' .. names[session])
-    end
+    local agent = not places and akin(session) < alike(session) and session.words.agent or ''
+    own[session] = vim.trim(agent .. ' ' .. (akin(session) > 1 and brief(session) or ''))
+  end
+  for session, called in pairs(own) do
+    names[session] = vim.trim(called .. ' ' .. names[session])
   end
   return names, titles
 end
 
---- The same for a list without titles.
+--- The same for a list without titles, places and agents.
 ---@param all bellboard.Session[]
 ---@return table<bellboard.Session, string>
 M.names = function(all)
   local list = { key = '', mixed = true, rank = 0, sessions = all }
-  return (names_of({ list }, false, {}))
+  return (names_of({ list }, false))
 end
 
 --- The width of a column that cuts least, as far as its lines do not help themselves (`share`), and

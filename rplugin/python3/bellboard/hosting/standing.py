@@ -52,7 +52,7 @@ class Asked(NamedTuple):
 def asked_of(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
     """Return what a question asks; raise `Declined` if that cannot be answered from here."""
     if not is_known(s.agent):
-        raise Declined(f"cannot answer {line(s.agent, 20)} from here{THERE}")
+        raise Declined(f"how {line(s.agent, 20)} takes answers is not known{THERE}")
     asked = _read(s, run, block, spool) if block.request else _seen(s, run, block)
     if run.pid not in (0, asked.request.pid):
         raise Declined(f"another process asks that{THERE}")

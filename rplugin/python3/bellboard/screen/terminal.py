@@ -17,6 +17,7 @@ from ..core import words
 from ..core.cells import cut, width
 from ..core.lenient import decimal
 from ..core.published import Published
+from ..core.session import is_nameless
 from ..core.words import plain
 from .styled import Text
 
@@ -191,7 +192,7 @@ def _names(shown: Sequence[Published], wide: bool) -> list[str]:
     """Return what distinguishes each of these within its repository; as the board does.
 
     Its branch, or its title if others have the same branch; the start of its id if nothing else
-    does.  `wide`: the titles are beside it.
+    does, or its process if it has none.  `wide`: the titles are beside it, as its agent always is.
     """
     here = [(words.machine(p), words.repository(p)) for p in shown]
     all_, alike = Counter(here), Counter(zip(here, map(words.branch, shown), strict=True))
@@ -202,15 +203,19 @@ def _names(shown: Sequence[Published], wide: bool) -> list[str]:
         needless = 1 < same == all_[where] if wide else bool(p.get("name")) or same > 1
         found.append(("" if wide else own) if own and needless else name)
     told = [
-        (where, name, words.title(p) if wide else "", words.place(p))
+        (where, name, words.title(p) if wide else "", words.place(p), p.get("agent"))
         for p, where, name in zip(shown, here, found, strict=True)
     ]
     times = Counter(told)
-    ids = (plain(p["session_id"]).rpartition("/")[2][:4] for p in shown)
+    ids = (_brief(plain(p["session_id"]).rpartition("/")[2]) for p in shown)
     return [
         f"{own} {name}".strip() if times[key] > 1 else name
         for own, name, key in zip(ids, found, told, strict=True)
     ]
+
+
+def _brief(sid: str) -> str:
+    return sid.split("-")[1] if is_nameless(sid) else sid[:4]
 
 
 def _shared(widths: dict[str, int], row: dict[str, str]) -> dict[str, int]:
@@ -239,13 +244,14 @@ def _row(p: Published, name: str, now: float, columns: int, mixed: bool) -> dict
     agent = plain(p.get("agent")) if mixed else ""
     old = words.outdated(p, now)
     still = words.quiet(p, now)
-    marks = (f"[{label}]" if label else "", agent, old, still, words.notes(p), snoozed)
+    shown = (f"[{label}]" if label else "", agent, words.progress(p))
+    marks = (old, still, *shown, words.notes(p), snoozed)
     return {
         "name": f"{where} {name}".strip(),
         "title": words.title(p) if wide else "",
         "word": word if wide else "",
         "text": text if wide else f"{word} {text}".strip(),
-        "progress": " ".join(x for x in (words.progress(p), *marks) if x),
+        "progress": " ".join(x for x in marks if x),
         "age": words.age(p["since"], now),
         "where": words.place(p) if columns >= MIDDLE else "",
     }
