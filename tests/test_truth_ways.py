@@ -34,7 +34,10 @@ def file(t: float, status: str, pid: int = PID) -> Line:
 
 
 def says(t: float, body: str, pid: int = PID) -> Line:
-    return {"t": t, "osc7501": {"pid": pid, "body": f"state={body}:app=claude-code"}}
+    return {
+        "t": t,
+        "osc7501": {"pid": pid, "started": "1", "body": f"state={body}:app=claude-code"},
+    }
 
 
 #: A permission that is asked after a second, and given ten seconds later.
@@ -53,6 +56,7 @@ TURN = [
     file(130.0, "busy"),
     says(130.0, "working"),
     says(131.0, "working:id=a1"),
+    says(140.0, "clear:id=a1"),
     hook(140.0, "PostToolUse", tool_name="Bash", tool_use_id="a"),
     hook(150.0, "Stop"),
     file(150.0, "idle"),
@@ -116,12 +120,14 @@ def test_the_rules_that_decide_are_counted_by_what_the_program_had_reported(
 def test_the_page_keeps_what_was_not_played_again() -> None:
     """A column of another time, the part about programs, and that about other agents."""
     row = Row("text turn", compared=4.0, wrong=(1.0,), delays=(0.25,))
-    old = page({"2.1.330": {"text turn": row}}, old=f"{OWN}\n\nsaid\n\n## Other agents\n\nthey\n")
+    old = page(
+        {"2.1.330": {"text turn": row}}, old=f"{OWN}\n\n| way | 1 |\n\n## Other agents\n\nthey\n"
+    )
     new = page({"2.1.332": {"text turn": Row("text turn", compared=4.0)}}, old=old)
     assert "| text turn | 100 % · 0.00 s | 75 % · 0.25 s |" in new
     assert "| scene | 2.1.332 | 2.1.330 |" in new
     assert "* 2.1.330: 1 scenes, 75.00% of 4 s" in new
-    assert [OWN, "", "said", ""] == part(new, OWN)
+    assert [OWN, "", "| way | 1 |", ""] == part(new, OWN)
     assert new.endswith("## Other agents\n\nthey\n")
     assert new == page({}, old=new)
     older = page({}, old=new.replace("2.1.330", "2.0.1"))  # which nobody plays any more

@@ -193,7 +193,7 @@ def kept(old: str, way: str) -> Column | None:
         return None
     cells: dict[str, str] = {}
     at = -1
-    for row in re.findall(r"(?m)^\| (.*) \|$", old):
+    for row in re.findall(r"(?m)^\| (.*) \|$", old.partition(OWN)[0]):
         scene, *rest = row.split(" | ")
         if scene == "scene":
             at = rest.index(way) if way in rest else -1
