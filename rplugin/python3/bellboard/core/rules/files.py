@@ -118,7 +118,7 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
     if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
         s.last_words = max(s.last_words, e.t)
         return "its hooks or session file report this better"
-    if e.kind == "said stop" and s.held != "stop":
+    if e.kind == "said stop" and (s.held != "stop" or is_busy(s)):
         return "its hooks or session file report this better"
     if s.agents or s.held not in ("", "stop"):
         return "agents are still running"
