@@ -29,14 +29,14 @@ def hook(t: float, name: str, **facts: Any) -> Line:
 
 
 def file(t: float, status: str, pid: int = PID) -> Line:
-    record = {"pid": pid, "sessionId": "s", "status": status, "kind": "interactive"}
+    record = {"pid": pid, "sessionId": "s", "procStart": "5", "status": status}
     return {"t": t, "registry": {"pid": pid, "record": record}}
 
 
 def says(t: float, body: str, pid: int = PID) -> Line:
     return {
         "t": t,
-        "osc7501": {"pid": pid, "started": "1", "body": f"state={body}:app=claude-code"},
+        "osc7501": {"pid": pid, "body": f"state={body}:app=claude-code"},
     }
 
 

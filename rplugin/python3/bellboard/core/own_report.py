@@ -114,7 +114,7 @@ def session_of(records: Records, e: Event) -> str:
         for s in records.running_in(pid)
         if s.turn != ABSENT
         and not s.processes[pid].shared
-        and s.processes[pid].started in ("", e.started)
+        and (not e.started or s.processes[pid].started in ("", e.started))
     ]
     if not there:
         return nameless(pid, e.started)
