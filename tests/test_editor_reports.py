@@ -398,6 +398,7 @@ def test_a_report_in_pieces_is_put_together(nvim: Editors, version: str) -> None
     cases = [cut(STREAM, *{a, b}) for a in ends for b in ends if a <= b]
     cases.append(cut(STREAM, *ends))
     taken = editor.lua(PIECES, program.buffer, cases)
+    assert editor.lua(PIECES, program.buffer, [["=x:y", *STREAM]]) == [["=x:y", *STREAM]]
     assert [c for c, t in zip(cases, taken, strict=True) if t != STREAM] == []
 
 

@@ -105,6 +105,15 @@ local function has_state(body)
   return (body:find('^' .. START) or body:find(':' .. START, 1, true)) ~= nil
 end
 
+--- Whether a report is over because of what comes next; a broken one has no state, nor room for it.
+---@param body string
+---@param piece string with a state
+---@return boolean
+local function is_over(body, piece)
+  local goes_on = body:sub(-1) == ':' or piece:sub(1, #START) ~= START
+  return has_state(body) or not goes_on
+end
+
 --- Whether a text goes on as reports start, as far as it goes.
 ---@param text string
 ---@return boolean
@@ -132,7 +141,7 @@ local function join(delivery, piece)
   delivery.start = nil
   if #start < #START and may_start(start) then
     delivery.start = start -- or more of the one before: what comes next decides
-  elseif has_state(start) and (not open or has_state(open)) then
+  elseif has_state(start) and (not open or is_over(open, start)) then
     complete(delivery)
     delivery.open, delivery.is_due = start, true
   else
