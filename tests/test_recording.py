@@ -222,6 +222,16 @@ OTHERS: list[Line] = [
     {"snooze": {"session_id": "s", "until": 1.9e9}},
     {"process": {"pid": 7, "alive": True, "tty": "/dev/pts/1", "children": 2}},
     {"process": {"pid": 7, "alive": True, "tmux": f"/tmp/{SECRET}/x", "nvim": f"/run/{SECRET}"}},
+    {
+        "osc7501": {
+            "pid": 9,
+            "started": "5",
+            "tty": "/dev/pts/9",
+            "command": SECRET,
+            "cwd": f"/home/{SECRET}",
+            "body": f"state=working:app={SECRET}:id={SECRET}/x",
+        }
+    },
     {"raw": f"not JSON but {SECRET}"},
     {"forget": {"session_id": "s"}},
 ]

@@ -137,6 +137,7 @@ def _own_report(fields: Facts, t: float, now: float) -> Event:
         cwd=text_of(given, "cwd"),
         status=reported(agent, said),
         agent=said.id,
+        source="app" if said.app else "",
         asks=said.kind,
         progress=said.progress,
         title=line(said.title),

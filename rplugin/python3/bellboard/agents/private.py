@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ..core.events import Event, Origin, Task
-from .dialects import dialect_of
+from .dialects import dialect_of, is_known
 
 #: Parts of paths that reveal nothing; the first two mark a worktree.
 COMMON: Final = frozenset(
@@ -166,7 +166,11 @@ class Names:
             for k, v in o.env.items()
         }
         sockets = {name: self._socket(getattr(o, name)) for name in ("tmux", "nvim", "kitty")}
-        return replace(o, **sockets, env=env)
+        return replace(o, agent=self.program(o.agent), **sockets, env=env)
+
+    def program(self, agent: str) -> str:
+        """Keep the name of an agent; replace that of another program."""
+        return agent if is_known(agent) else self("program", agent).replace(" ", "-")
 
     def _socket(self, path: str | None) -> str | None:
         return self.path(path) if path else path

@@ -83,6 +83,8 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
             s.processes = {**s.processes, pid: replace(p, says="", asks="", shown=False)}
         speak(s, e.t)
         s.last = max(s.last, e.t)
+    if e.source == "app" and not e.agent and is_nameless(sid):
+        s.agent = e.origin.agent  # until now only its command was known, or a part of it
     verdict = machine.apply(s, e, records.options)
     if s.turn == ABSENT and old is None:
         yield Folded(e, sid, verdict)
