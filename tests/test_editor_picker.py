@@ -97,25 +97,26 @@ def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
     assert editor.messages() == ""
 
 
+@pytest.mark.parametrize("title", ["", "Build the app"])
 @pytest.mark.parametrize(
     ("agents", "names"),
     [(("make", "ninja"), ["make", "ninja"]), (("make", "make"), ["6079", "6137"])],
 )
 def test_programs_of_one_folder_are_told_apart(
-    nvim: Editors, agents: list[str], names: list[str]
+    nvim: Editors, agents: list[str], names: list[str], title: str
 ) -> None:
     """By what they are, else by their process; a long text does not cut that."""
-    editor = nvim(config=CALM, columns=100)
+    editor = nvim(config=CALM, columns=140)
+    told = zip((6079, 6137), agents, ("compiling", "linking " * 30 * (not title)), strict=True)
     rows = [
-        session("working", f"process-{pid}-5050", project="app", agent=agent, detail=text)
-        for pid, agent, text in zip(
-            (6079, 6137), agents, ("compiling", "linking " * 30), strict=True
-        )
+        session("working", f"process-{pid}-5", project="app", agent=x, detail=text, title=title)
+        for pid, x, text in told
     ]
     Host(editor).push(*rows)
     lines = asked(editor)["lines"]
     assert [line.split()[2:4] for line in lines] == [["app", name] for name in names]
     assert len({line.index("working") for line in lines}) == 1
+    assert [title in line for line in lines] == [True, True]
 
 
 def test_a_program_is_found_by_its_name(nvim: Editors) -> None:

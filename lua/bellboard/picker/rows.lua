@@ -20,7 +20,7 @@ local namespace = api.nvim_create_namespace('bellboard')
 ---@field asks integer
 ---@field title integer
 ---@field spare integer what no column takes
----@field names? table<bellboard.Session, string> what distinguishes each, if there are no titles
+---@field names table<bellboard.Session, string> what distinguishes each
 
 ---@class bellboard.PickTexts
 ---@field name string project and branch
@@ -58,22 +58,23 @@ local function asks_of(session)
   return still ~= '' and still .. '  ' .. asks or asks
 end
 
---- The name of a session: its project, and its branch or what distinguishes it.
+--- The name of a session: its project, and what distinguishes it, or its branch if it has changed
+--- since.
 ---@param session bellboard.Session
----@param names? table<bellboard.Session, string>
+---@param names table<bellboard.Session, string>
 ---@return string
 local function named(session, names)
-  local own = names and names[session]
-  return own and vim.trim(session.words.project .. ' ' .. own) or texts_of(session).name
+  return vim.trim(session.words.project .. ' ' .. (names[session] or session.words.branch))
 end
 
 --- Columns no wider than their contents. Age and place come first, so that they are not cut off at
 --- the right; the question gets the remaining width, and the title the rest.
 ---@param all bellboard.Session[]
 ---@param width integer
----@param names? table<bellboard.Session, string>
+---@param wide boolean with a column of titles, if there is room
 ---@return bellboard.PickLayout
-local function laid(all, width, names)
+local function laid(all, width, wide)
+  local names = columns.names(all, wide)
   local most = { name = 0, place = 0, asks = 0, title = 0 }
   for _, session in ipairs(all) do
     local texts = texts_of(session)
@@ -85,7 +86,7 @@ local function laid(all, width, names)
       most[field] = math.max(before, cells.width(text))
     end
   end
-  local part = names and 0.4 or 0.25
+  local part = wide and 0.25 or 0.4
   local name = math.min(most.name, 28, math.max(12, math.floor(width * part)))
   local at, room = math.min(most.place, PLACE), width - FIXED - name - 2
   if at > 0 and room - at - 2 >= LEAST then
@@ -111,8 +112,8 @@ end
 ---@param width integer
 ---@return bellboard.PickLayout
 M.layout = function(all, width)
-  local layout = laid(all, width)
-  return layout.title > 0 and layout or laid(all, width, columns.names(all))
+  local layout = laid(all, width, true)
+  return layout.title > 0 and layout or laid(all, width, false)
 end
 
 --- A line of the picker, in highlighted chunks. A name or a title that would be cut gets what its

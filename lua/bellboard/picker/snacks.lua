@@ -17,6 +17,9 @@ local function items_of(all)
   return items
 end
 
+---@type bellboard.PickLayout|nil the last one, and what it is of
+local layout, laid, laid_width
+
 --- Chunks for the width of the list.
 ---@param item table
 ---@param picker table
@@ -24,7 +27,11 @@ local function format(item, picker)
   local win = picker.list.win.win
   local known = win and vim.api.nvim_win_is_valid(win)
   local width = known and vim.api.nvim_win_get_width(win) - 2 or 80
-  return rows.columns(item.session, rows.layout(sessions.list(), width))
+  local all = sessions.list()
+  if all ~= laid or width ~= laid_width then
+    layout, laid, laid_width = rows.layout(all, width), all, width
+  end
+  return rows.columns(item.session, layout)
 end
 
 --- Select the row of a session, which may have moved.

@@ -107,7 +107,7 @@ local function names_of(some, wide, places)
       local words, name = session.words, session.words.branch
       -- Without titles, the name that the user gave stands for the branch.
       local is_titled = not wide and (session.name or alike(session) > 1)
-      local is_needless = wide and alike(session) == all(session) and all(session) > 1
+      local is_needless = wide and places and alike(session) == all(session) and all(session) > 1
       local title = wide and words.title or ''
       if words.title ~= '' and (is_titled or is_needless) then
         name, title = words.title, ''
@@ -134,12 +134,13 @@ local function names_of(some, wide, places)
   return names, titles
 end
 
---- The same for a list without titles, places and agents.
+--- The same for a list without agents, and with a column of titles or without.
 ---@param all bellboard.Session[]
+---@param wide? boolean
 ---@return table<bellboard.Session, string>
-M.names = function(all)
+M.names = function(all, wide)
   local list = { key = '', mixed = true, rank = 0, sessions = all }
-  return (names_of({ list }, false))
+  return (names_of({ list }, wide == true))
 end
 
 --- The width of a column that cuts least, as far as its lines do not help themselves (`share`), and
