@@ -19,7 +19,7 @@ from bellboard.core.finding import Finding
 from bellboard.core.published import ended
 from bellboard.core.session import Process, Session
 from bellboard.system import processes
-from bellboard.system.doer import AtOnce
+from bellboard.system.doer import AtOnce, Doer, Job
 from bellboard.witnesses import own_reports
 from bellboard.witnesses.own_reports import OwnReports
 from rig.waiting import eventually
@@ -61,6 +61,19 @@ class Shell:
                 continue
         os.waitpid(self.pid, 0)
         os.close(self._fd)
+
+
+class Later(Doer):
+    """Runs work when a test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def take(self, job: Job) -> None:
+        self.jobs.append(job)
+
+    def lane(self, name: str, patience: float) -> Doer:
+        return self
 
 
 class Heard:
@@ -110,6 +123,24 @@ def test_a_report_belongs_to_the_process_in_front(heard: Heard) -> None:
     )
     assert processes.started_of(job) == heard.last["started"]
     assert str(processes.cwd_of(job)) == heard.last["cwd"]
+
+
+def test_who_is_in_front_is_asked_after_a_report_has_come(heard: Heard) -> None:
+    """What comes while that is found out is perhaps of the next program."""
+    later = Later()
+    heard.reports = OwnReports(later, heard._told, time.time)
+    first = heard.shell.start("sleep 1000")
+    heard.take(DONE)
+    found = later.jobs[0].work()
+    os.kill(first, signal.SIGKILL)
+    eventually(heard.shell.is_in_front, "the shell in front")
+    second = heard.shell.start("sleep 1000")
+    heard.take(WORKING)
+    later.jobs[0].then(found)
+    later.jobs[1].then(later.jobs[1].work())
+    assert [(first, DONE), (second, WORKING)] == [
+        (x["pid"], "7501;" + x["body"]) for x in heard.found
+    ]
 
 
 def test_last_words_are_of_the_program_that_has_just_ended(heard: Heard) -> None:

@@ -55,7 +55,8 @@ class _Program:
 @dataclass(slots=True)
 class _Terminal:
     job: int  # the process that Neovim started in it
-    waiting: list[Said] = field(default_factory=list)
+    came: int = 0  # sequences
+    waiting: list[Said] = field(default_factory=list)  # the last of them
     programs: dict[int, _Program] = field(default_factory=dict)  # the newest one last
     refused: int = 0
     why: str = ""  # the last refusal
@@ -84,11 +85,12 @@ class OwnReports:
             terminal = self._terminals[tty] = _Terminal(job)
         if dropped:
             terminal.refused, terminal.why = terminal.refused + dropped, "too long"
+        terminal.came += len(said)
         terminal.waiting = [*terminal.waiting, *said][-MOST_WAITING:]
         known = {pid: s.session_id for s in there for pid in s.processes}
         served = {pid for s in there for pid, p in s.processes.items() if p.shared}
         work = partial(front_of, job, tuple(known), frozenset(served))
-        then = partial(self._took, tty, known)
+        then = partial(self._took, tty, known, terminal.came)
         self._reach.do(f"{processes.PROC}/{job}/stat", work, then, key=f"front of {tty}")
 
     def died(self, pid: int) -> None:
@@ -124,11 +126,13 @@ class OwnReports:
             if x.refused
         }
 
-    def _took(self, tty: str, known: Mapping[int, str], front: Front | None) -> None:
+    def _took(self, tty: str, known: Mapping[int, str], came: int, front: Front | None) -> None:
+        """Take what had come before it was found out who is in front."""
         terminal = self._terminals.get(tty)
         if terminal is None:
             return
-        waiting, terminal.waiting = terminal.waiting, []
+        until = max(0, len(terminal.waiting) - (terminal.came - came))
+        waiting, terminal.waiting = terminal.waiting[:until], terminal.waiting[until:]
         for t, text in waiting:
             if not text:
                 self._closed(tty, terminal, t)
