@@ -136,8 +136,10 @@ end
 --- The program has ended, or a shell prompts again: what was done stays until it is seen.
 ---@param reporter bellboard.Reporter
 M.rest = function(reporter)
+  local root = reporter.reports[ROOT]
+  local is_over = root and not root.stays -- a part that is done says nothing of the whole
   for _, report in pairs(reporter.reports) do
-    if not (report.stays or report.passes) then
+    if not report.passes and (is_over or not report.stays) then
       drop(reporter, report)
     end
   end

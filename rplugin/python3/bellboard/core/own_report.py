@@ -59,8 +59,8 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
     if is_new and has_just_ended(records, sid, e):
         yield Folded(e, sid, refused("the session of its process has just ended"))
         return
-    if is_anothers(records, sid, e):
-        yield Folded(e, sid, refused("another program of its terminal has said that"))
+    if is_over(records, sid, e):
+        yield Folded(e, sid, refused("a program that has ended, or another one, said that"))
         return
     buried = records.ledger.dead.get(pid)
     is_dead = buried is not None and buried in ("", e.started)
@@ -133,13 +133,15 @@ def has_just_ended(records: Records, sid: str, e: Event) -> bool:
     )
 
 
-def is_anothers(records: Records, sid: str, e: Event) -> bool:
-    """Return whether it was said before another program's newest report in its terminal.
+def is_over(records: Records, sid: str, e: Event) -> bool:
+    """Return whether it was said before its program ended, or before another one's newest report.
 
     After a time without hosts a terminal says everything again, whoever is in front by now.
     """
     return any(
-        s.session_id != sid and s.own_report is not None and e.t <= s.own_report.at
+        (s.session_id != sid or s.turn == ABSENT)
+        and s.own_report is not None
+        and e.t <= s.own_report.at
         for s in records.in_terminal(("tty", e.origin.tty or ""))
     )
 
@@ -149,9 +151,9 @@ def is_last_word(old: Session | None, e: Event) -> bool:
     return old is None or (old.own_report is not None and e.t <= old.ended + LAST_WORDS)
 
 
-def unproven(report: OwnReport | None) -> OwnReport | None:
-    """Return what is left of a report after a time without hosts: when it was made."""
-    return report and replace(report, records={}, differs=0.0)
+def unsaid(report: OwnReport | None) -> OwnReport | None:
+    """Return a report after a time without hosts: a terminal says again what still holds."""
+    return report and replace(report, unsaid=tuple(report.records))
 
 
 def compared(s: Session, t: float) -> Session:

@@ -19,7 +19,7 @@ from .identity import find_viewers, pane_tty, sees, set_terminal
 from .ledger import UNKNOWN, Changed, Folded, Step, View, noted, refused, with_pane, with_view
 from .machine import Verdict
 from .options import options_of
-from .own_report import own_report, unproven
+from .own_report import own_report, unsaid
 from .records import Records
 from .session import ABSENT, Process, owns_pane, published_status, terminal_of
 from .session_files import registry, registry_gone
@@ -46,11 +46,7 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
         if old.machine:
             continue
         s = copy(old)
-        s.viewers, s.own_report = {}, unproven(s.own_report)
-        s.aside = {
-            p: msgspec.structs.replace(r, own_report=unproven(r.own_report))
-            for p, r in s.aside.items()
-        }
+        s.viewers, s.own_report = {}, unsaid(s.own_report)
         s.processes = {
             pid: Process(pid, p.started, p.claimed, file_session=p.file_session, shared=p.shared)
             for pid, p in s.processes.items()

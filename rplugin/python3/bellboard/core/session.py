@@ -125,6 +125,7 @@ class OwnReport(Struct, frozen=True, omit_defaults=True, gc=False):
 
     records: dict[str, Record] = {}  # by id; "" is the program as a whole
     at: float = 0.0  # the newest report
+    unsaid: tuple[str, ...] = ()  # records that were not said again after a time without hosts
     differs: float = 0.0  # since when it differs from what is shown
     count: int = 0
     seconds: float = 0.0

@@ -22,31 +22,35 @@ def state(s: Session, e: Event, o: Options) -> str | None:
     """It says so itself."""
     before = s.own_report or OwnReport()
     records = _heard(before.records, e)
-    if records == before.records and e.status not in ENDS:
-        return "it has said that before"
-    s.own_report = replace(before, records=records, at=max(before.at, e.t))
-    if is_told_otherwise(s):
+    is_told = is_told_otherwise(s)
+    # A turn may have passed in a time without hosts, after which everything is said again.
+    is_missed = before.unsaid and e.t > before.at and e.status in ("done", "error")
+    unsaid = tuple(x for x in before.unsaid if x != e.agent)
+    s.own_report = replace(before, records=records, at=max(before.at, e.t), unsaid=unsaid)
+    is_known = records == before.records and e.status not in ENDS and not is_missed
+    if is_told:
         return "its hooks, session file or server decide; its own report is only compared"
-    again = e.agent not in before.records and e.t <= before.at  # after a time without hosts
-    if again and e.t < before.at and s.turn != "unknown":
-        return "that was heard, and what it has said since comes next"
-    _set(s, e, stated(before.records), stated(records), again)
+    if is_known and s.turn != "unknown":
+        s.trusted_until = 0.0
+        return "it has said that before"
+    _set(s, e, "" if is_missed else stated(before.records), stated(records))
     return None
 
 
 def _heard(records: Mapping[str, Record], e: Event) -> Mapping[str, Record]:
     """Return its records after a report, at the next prompt of its shell, or without a terminal."""
     if e.status == "prompt":
-        return at_prompt(records)
+        kept = at_prompt(records)  # a part that is done says nothing of the whole
+        return kept if "" in kept or "" not in records else {}
     if e.status == "exit":
         return {}
     said = (e.status, e.agent, e.asks, "", e.progress, e.title, e.detail)
     return taken(records, Report(*said), e.t)
 
 
-def _set(s: Session, e: Event, before: str, now: str, again: bool) -> None:
+def _set(s: Session, e: Event, before: str, now: str) -> None:
     """Set a session to what its records say."""
-    is_news = not again and (before != now or s.turn in ("working", "unknown"))
+    is_news = before != now or s.turn in ("working", "unknown")
     records = s.own_report.records if s.own_report is not None else {}
     root = records.get("") or Record(now, e.t)
     if root.title and not s.titled:
