@@ -10,14 +10,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
-
-from .program import run
 
 PATIENCE: Final = 2.0  # seconds for `ps`
 #: Programs that run an agent's script.
@@ -187,9 +184,13 @@ def front_group(pid: int) -> int:
         return max(0, int(stat[5]))
     if has_proc():
         return 0
+    from subprocess import TimeoutExpired  # commands ask no program
+
+    from .program import run
+
     try:
         printed = run(["/bin/ps", "-o", "tpgid=", "-p", str(pid)], PATIENCE).output.strip()
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError, TimeoutExpired):
         return 0
     return int(printed) if printed.isdigit() else 0
 
