@@ -175,8 +175,12 @@ def test_a_question_shows_with_whichever_evidence_comes_first() -> None:
 
 
 def test_a_summary_shows_that_a_stop_hook_continued_the_session() -> None:
-    """Its hooks may fail without that."""
+    """Its hooks may fail without that: then it rests, as its session file says."""
     summary = {"type": "system", "subtype": "stop_hook_summary", "hookErrors": ["[test]: go on"]}
     lines = (*WORKS[:3], hook(63.0, ONE, "Stop", stop_hook_active=False))
-    assert "working" == shown(*lines, said(63.1, **summary, failedHookErrorIndexes=[]))["to"]
-    assert "completed" == shown(*lines, said(63.1, **summary, failedHookErrorIndexes=[0]))["to"]
+    rests = file(63.2, ONE, "idle")
+    went_on = said(63.1, **summary, failedHookErrorIndexes=[])
+    assert "working" == shown(*lines, went_on)["to"]
+    assert "idle" == shown(*lines, went_on, rests, {"t": 66.0, "tick": {}})["to"]
+    failed = said(63.1, **summary, failedHookErrorIndexes=[0])
+    assert "completed" == shown(*lines, failed, rests)["to"]
