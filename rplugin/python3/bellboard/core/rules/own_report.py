@@ -62,21 +62,24 @@ def _set(s: Session, e: Event, before: str, now: str) -> None:
     }
     end_questions(s, s.blocks.keys() - asked.keys(), e)
     parts = [(x, r) for x, r in records.items() if x and r.state in ("working", "blocked")]
-    s.blocks, s.shells, s.agents = asked, (), {}
+    s.blocks, s.shells = asked, ()
     if now in ("working", "blocked"):
         if s.turn != "working" or before not in ("working", "blocked"):
             turn_to_work(s, e.t)
-        s.agents = {x: Agent(x, "task", r.since, r.title or r.msg) for x, r in parts}
     elif now in RESTS:
         is_end = is_news and now != "idle" and before not in RESTS - {"idle"}
         unseen = is_end or (now != "idle" and (s.unseen or s.turn == "completed"))
         rest(s, e.t)
-        goes_on = bool(parts) or now == "background"  # something that it has started
-        s.turn = "background" if goes_on else "completed" if unseen else "idle"
-        s.unseen = goes_on and unseen
-        s.shells = tuple(Shell(x, "shell", r.since, r.title or r.msg) for x, r in parts)
+        s.turn = now if now == "background" else "completed" if unseen else "idle"
+        s.unseen = unseen and now == "background"
         s.message = root.msg if is_end else s.message
     elif now == "error" and is_news:
         die(s, e.t, root.msg)
     elif not now:
         end(s, e.t, "its own report", s.pid)
+        return
+    if now == "background":
+        s.agents = {}
+        s.shells = tuple(Shell(x, "shell", r.since, r.title or r.msg) for x, r in parts)
+    else:
+        s.agents = {x: Agent(x, "task", r.since, r.title or r.msg) for x, r in parts}
