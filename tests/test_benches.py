@@ -34,4 +34,4 @@ def test_the_bench_of_the_editor_measures_everything() -> None:
         text=True,
         timeout=2 * PATIENCE,
     )
-    assert ("", 7) == (done.stderr, len(done.stdout.splitlines()))
+    assert ("", 8) == (done.stderr, len(done.stdout.splitlines()))

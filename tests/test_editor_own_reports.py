@@ -65,7 +65,9 @@ def test_an_unknown_program_is_on_the_board(nvim: Editors, version: str) -> None
     becomes(editor, "completed")
     editor.shows("+1")
     os.kill(program.pid, signal.SIGKILL)
+    eventually(lambda: not rows(editor)[0].get("pid"), "its end")
     editor.command("ClaudeSessions next")
+    eventually(lambda: editor.lua("return vim.api.nvim_get_current_buf()") == program.buffer)
     eventually(lambda: rows(editor) == [], "nothing: it was seen, and is over")
     assert editor.messages() == "project has completed: 3 added"
 

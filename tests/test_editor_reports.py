@@ -238,7 +238,13 @@ def test_what_was_said_before_the_background_process_runs_is_sent_then(
     nvim: Editors, version: str
 ) -> None:
     """And to the next one, what still holds; a prompt ends what a program was at."""
-    editor = nvim(version, {"auto_start": False, "notices": {"error": {"notify": False}}})
+    editor = nvim(
+        version,
+        {
+            "auto_start": False,
+            "notices": {"error": {"notify": False}, "completed": {"notify": False}},
+        },
+    )
     editor.lua(LISTEN)
     program = Program(editor)
     program.say(status("state=working"), status("state=done:id=a"), status("state=idle:id=a/b"))
@@ -251,11 +257,11 @@ def test_what_was_said_before_the_background_process_runs_is_sent_then(
     editor.lua(LISTEN)
     editor.command("ClaudeSessions restart")
     becomes(editor, *said[1:])
-    program.say(osc("133;A;k=i"))
-    becomes(editor, *said[1:], "133;A")
+    program.say(status("state=done"), osc("133;A;k=i"))
+    becomes(editor, *said[1:], "7501;state=done", "133;A")
     editor.lua(LISTEN)
     editor.command("ClaudeSessions restart")
-    becomes(editor, said[1])
+    becomes(editor, said[1], "7501;state=done")
     assert editor.messages() == ""
 
 
@@ -341,7 +347,8 @@ KEPT: list[tuple[list[str], list[int], int]] = [
     (["state=idle", "state=idle:id=a/b", "state=clear:id=a", "state=idle:id=ab"], [0, 2, 3], 2),
     (["state=clear:id=a/b", "state=idle:id=a/b", "state=clear:id=a"], [2], 0),
     (["state=clear:id=a/b", "state=clear:id=a/b/c", "state=idle:id=a/b"], [0, 1, 2], 1),
-    (["state=idle", "state=done:id=a", "state=error:id=b", "133;A"], [1, 2, 3], 2),
+    (["state=idle", "state=done:id=a", "state=error:id=b", "133;A"], [3], 0),
+    (["state=idle:id=c", "state=done:id=a", "state=done", "133;A"], [1, 2, 3], 2),
     (["state=clear:id=a", "133;A", "133;A", "state=working"], [0, 2, 3], 1),
     (["133;A", "state=clear"], [0, 1], 0),
     ([f"state=idle:id=r{n}" for n in range(300)], [*range(44, 300)], 256),
@@ -350,7 +357,10 @@ KEPT: list[tuple[list[str], list[int], int]] = [
 
 
 def test_a_report_replaces_only_what_it_is_about(nvim: Editors, version: str) -> None:
-    """A clear ends what it is about and below, a prompt what is neither done nor failed."""
+    """A clear ends what it is about and below, a prompt what is neither done nor failed.
+
+    A part that is done says nothing of the whole, which had not.
+    """
     editor = silent(nvim, version)
     program = Program(editor)
     for said, sent, kept in KEPT:

@@ -63,8 +63,8 @@ end
 -- stylua: ignore
 local KINDS = {
   'answer', 'client', 'config', 'facts', 'forget', 'goto', 'hook', 'label', 'name', 'note',
-  'pane', 'park', 'process', 'raw', 'registry', 'restart', 'screen', 'server', 'set', 'snooze',
-  'tick', 'title', 'transcript', 'view',
+  'osc7501', 'pane', 'park', 'process', 'raw', 'registry', 'restart', 'screen', 'server', 'set',
+  'snooze', 'tick', 'title', 'transcript', 'view',
 }
 --- What may be beside it: when, for whom, whose it is.
 local BESIDE = { 't', 'viewer', 'origin', 'event' }

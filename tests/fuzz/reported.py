@@ -38,6 +38,8 @@ REDRAW: Final = 2.0  # ms of processor time: the median, as other programs fill 
 GROWTH: Final = 16 << 20  # bytes, from one flood to the next
 PASSED: Final = 30  # reports of a terminal that its background process gets in a second
 #: Signs before numbers are visible, though Unicode has them among the others.
+#: How an error of Neovim reads: a program may say "Error" itself.
+COMPLAINT: Final = re.compile(r"\bE\d{1,4}: |Error (?:detected|executing|in) |stack traceback")
 SIGNS: Final = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u0890\u0891\u08e2\U000110bd")
 SETUP: Final = """
 vim.o.laststatus, vim.o.ruler, vim.o.shortmess = 3, false, vim.o.shortmess .. 'I'
@@ -175,7 +177,7 @@ class Desk:
         if odd := odd_of(self.editor.screen):
             raise Fallen(f"on the screen is {odd!r}")
         said = self.editor.errors.read_text(errors="replace")
-        if "Error" in said or "Error" in (said := self.editor.messages()):
+        if COMPLAINT.search(said) or COMPLAINT.search(said := self.editor.messages()):
             raise Fallen(f"Neovim has an error: {said}")
         redraws = sorted(self.editor.lua("return redraws"))
         middle = redraws[len(redraws) // 2] if redraws else 0.0

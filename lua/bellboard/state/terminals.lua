@@ -7,21 +7,34 @@ local api = vim.api
 
 ---@type table<string, integer>|nil terminal device → buffer; nil: list them again
 local terminals
+---@type table<integer, string> terminal → its device, which is known only while its program runs
+local devices = {}
 ---@type table<integer, string> buffer of a chat → its session
 local chats = {}
+
+--- The device of a terminal, while its program runs.
+---@param buf integer
+---@return string|nil
+local function device(buf)
+  local pty = api.nvim_get_chan_info(vim.bo[buf].channel).pty
+  return pty ~= '' and pty or nil
+end
 
 ---@return table<string, integer>
 M.list = function()
   if not terminals then
+    local living = {}
     terminals = {}
     for _, buf in ipairs(api.nvim_list_bufs()) do
       if vim.bo[buf].buftype == 'terminal' then
-        local info = api.nvim_get_chan_info(vim.bo[buf].channel)
-        if info.pty and info.pty ~= '' then
-          terminals[info.pty] = buf
-        end
+        local pty = device(buf)
+        devices[buf] = pty or devices[buf]
+        local found = pty and living or terminals
+        found[devices[buf] or ''] = buf
       end
     end
+    terminals = vim.tbl_extend('force', terminals, living) -- a device is used again
+    terminals[''] = nil
   end
   return terminals
 end
@@ -97,8 +110,13 @@ end
 M.attach = function()
   api.nvim_create_autocmd({ 'TermOpen', 'TermClose', 'BufWipeout' }, {
     group = api.nvim_create_augroup('bellboard.terminals', {}),
-    callback = function()
+    callback = function(event)
       terminals = nil
+      if event.event == 'TermOpen' then
+        devices[event.buf] = device(event.buf)
+      elseif event.event == 'BufWipeout' then
+        devices[event.buf] = nil
+      end
     end,
   })
 end

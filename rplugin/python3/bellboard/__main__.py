@@ -26,14 +26,15 @@ def serve_neovim() -> None:
     sys.argv[1:] = [package]
     import pynvim
 
-    from bellboard.remote import end, left
+    from bellboard import remote
     from bellboard.system.ending import attended
 
+    remote.held = os.dup(0)
     try:
         try:
-            attended(pynvim.start_host, end, held=0)
+            attended(pynvim.start_host, remote.end, held=remote.held)
         finally:
-            left()
+            remote.left()
     except (EOFError, KeyboardInterrupt):
         pass
     except BaseException:

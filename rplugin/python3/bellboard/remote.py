@@ -21,6 +21,7 @@ REPLY: Final = "require('bellboard.host')._reply(...)"
 COMPLAIN: Final = "require('bellboard.host')._complain(...)"
 MOST_UNREAD: Final = 1 << 20  # bytes to keep for Neovim, which may be suspended for days
 
+held = 0  # a copy of what Neovim writes to: a file may get that number once pynvim has closed it
 _plugins: list[Bellboard] = []  # the one of this process, once it is loaded
 
 #: Evidence that the editor sends by itself; the user need not know of a delay.
@@ -236,7 +237,7 @@ def left() -> None:
     """Report what has ended with the Neovim, if that has exited."""
     from .system.ending import is_hung_up
 
-    for plugin in _plugins if is_hung_up(0) else ():
+    for plugin in _plugins if is_hung_up(held) else ():
         if plugin.host is not None:
             plugin.host.left()
 
