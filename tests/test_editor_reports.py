@@ -249,7 +249,8 @@ def test_what_was_said_before_the_background_process_runs_is_sent_then(
     program = Program(editor)
     program.say(status("state=working"), status("state=done:id=a"), status("state=idle:id=a/b"))
     program.say(status("state=clear:id=a"), status("state=error:id=c"), status("state=blocked"))
-    eventually(lambda: editor.lua("return require('bellboard.state.records').count()"), "reports")
+    last = "return (require('bellboard.state.records').of(...).reports[''] or {}).text"
+    eventually(lambda: editor.lua(last, program.buffer) == "7501;state=blocked", "the last one")
     editor.command("ClaudeSessions start")
     said = ["7501;state=clear:id=a", "7501;state=error:id=c", "7501;state=blocked"]
     becomes(editor, *said)

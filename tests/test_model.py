@@ -51,8 +51,9 @@ class Naive:
     asking: set[tuple[str, str]] = field(default_factory=set)  # who, for which tool
     agents: set[str] = field(default_factory=set)
     shell: bool = False
-    queued: bool = False  # a prompt was typed ahead
+    queued: int = 0  # prompts that were typed ahead
     waiting_for_agents: bool = False
+    broken_off: bool = False  # what it waits for ends a turn that was interrupted
     said: str = "absent"  # its status after the previous step
     since: int = 0
 
@@ -122,7 +123,8 @@ class Life(RuleBasedStateMachine):
         m = self.model[who]
         m.prompt_id = f"turn {self.n}"
         self.hook(who, "UserPromptSubmit", prompt=f"do {self.n}", prompt_id=m.prompt_id)
-        m.turn, m.waiting_for_agents, m.queued = "working", False, False
+        m.turn, m.queued = "working", 0
+        m.waiting_for_agents = m.broken_off = False
         m.main_asks_no_more()
         self.sees(who)
 
@@ -132,7 +134,7 @@ class Life(RuleBasedStateMachine):
         m = self.model[who]
         if m.turn == "working" and m.prompt_id and not m.waiting_for_agents:
             self.hook(who, "UserPromptSubmit", prompt=f"and {self.n}", prompt_id=m.prompt_id)
-            m.queued = True
+            m.queued += 1
             self.sees(who)
 
     @rule(who=processes, tool=st.sampled_from(TOOLS[:2]))
@@ -143,6 +145,8 @@ class Life(RuleBasedStateMachine):
         self.hook(who, "PreToolUse", tool_name=tool)
         self.hook(who, "PostToolUse", tool_name=tool)
         m.turn = "working"
+        if m.broken_off:  # that was not its end
+            m.waiting_for_agents = m.broken_off = False
         m.asking.discard(("", tool))
 
     @rule(who=processes, tool=st.sampled_from(TOOLS))
@@ -195,7 +199,9 @@ class Life(RuleBasedStateMachine):
         m.agents.discard(agent)
         m.asking = {(asker, tool) for asker, tool in m.asking if asker != agent}
         if m.waiting_for_agents and not m.agents:
-            m.turn, m.waiting_for_agents = ("background" if m.shell else "completed"), False
+            over = "idle" if m.broken_off else "completed"
+            m.turn, m.waiting_for_agents = ("background" if m.shell else over), False
+            m.broken_off = False
 
     @rule(who=processes, shell=st.booleans())
     def stops(self, who: Who, shell: bool) -> None:
@@ -221,7 +227,8 @@ class Life(RuleBasedStateMachine):
             return
         self.hook(who, "StopFailure", error="rate_limit")
         m.main_asks_no_more()
-        m.turn, m.waiting_for_agents, m.queued = "error", False, False
+        m.turn, m.queued = "error", 0
+        m.waiting_for_agents = m.broken_off = False
 
     @rule(who=processes)
     def is_interrupted(self, who: Who) -> None:
@@ -243,11 +250,12 @@ class Life(RuleBasedStateMachine):
         entry = {**said, "promptId": m.prompt_id}
         self.fold(transcript={"session_id": who.sid, "entry": entry})
         m.main_asks_no_more()
-        if m.agents:
-            m.waiting_for_agents = not m.queued
-        elif not m.queued:
+        if m.queued:
+            m.queued -= 1
+        elif m.agents:
+            m.waiting_for_agents = m.broken_off = True
+        else:
             m.turn = "background" if m.shell else "idle"
-        m.queued = False
 
     @rule(sid=st.sampled_from(SESSIONS))
     def is_jumped_to(self, sid: str) -> None:
