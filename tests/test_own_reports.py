@@ -152,7 +152,7 @@ def test_last_words_are_of_the_program_that_has_just_ended(heard: Heard) -> None
     heard.take(DONE)
     assert (job, "state=done:app=make") == (heard.last["pid"], heard.last["body"])
     heard.reports.died(job)
-    heard.reports._terminals[heard.shell.tty].programs[job].died -= own_reports.JUST_DIED + 1
+    heard.reports._terminals[heard.shell.tty].programs[job].died -= own_reports.LAST_WORDS + 1
     heard.take(WORKING)
     assert heard.shell.pid == heard.last["pid"]
 

@@ -31,7 +31,7 @@ from .origins import origin_of, pid_of, where_of
 _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
 #: What ends the reports of a program besides itself: the next prompt of its shell, its terminal.
-ENDS: Final = frozenset({"prompt", "exit"})
+ENDED_BY: Final = frozenset({"prompt", "exit"})
 LIVE_SAYS: Final = SCREENS | {""}  # "": only that it asks nothing
 
 
@@ -123,7 +123,7 @@ def _own_report(fields: Facts, t: float, now: float) -> Event:
     pid, body, ends = _process_id(given), text_of(given, "body"), text_of(given, "ends")
     if body == "?":
         return Event("note", "own report", t, now)
-    said = Report(ends) if ends in ENDS else parsed_report(body)
+    said = Report(ends) if ends in ENDED_BY else parsed_report(body)
     agent = program_of(said.app, text_of(given, "command"))
     return Event(
         "own report",

@@ -140,7 +140,7 @@ def taken(records: Mapping[str, Record], report: Report, t: float) -> dict[str, 
     """Return the records of a terminal after a report, the least recently updated first."""
     named = report.id
     if report.state == _CLEAR:
-        return {id: r for id, r in records.items() if named and not _within(id, named)}
+        return {id: r for id, r in records.items() if named and not within(id, named)}
     after = dict(records)
     before = after.pop(named, None)
     while len(after) >= MOST_RECORDS:
@@ -152,7 +152,8 @@ def taken(records: Mapping[str, Record], report: Report, t: float) -> dict[str, 
     return after
 
 
-def _within(id: str, other: str) -> bool:
+def within(id: str, other: str) -> bool:
+    """Return whether a record is another one, or below it."""
     return id == other or id.startswith(other + "/")
 
 

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 from ..agents.dialects import program_of, reported
 from ..core.detail import line
 from ..core.finding import Finding
-from ..core.program_status import Discarded, Report, parsed
+from ..core.own_report import LAST_WORDS
+from ..core.program_status import MOST_RECORDS, Discarded, Report, parsed, within
 from ..core.session import Session
 from ..system import processes
 from ..system.doer import Doer
@@ -25,8 +26,6 @@ REPORT: Final = "7501;"  # how the sequences begin that are read
 PROMPT: Final = "133;A"
 TEXT: Final = 1.0  # seconds between two reports of a record that differ only in text or progress
 MOST_WAITING: Final = 1000  # reports of a terminal, while it cannot be found out who is in front
-MOST_RECORDS: Final = 256  # as in core.program_status; the least recently updated goes
-JUST_DIED: Final = 2.0  # seconds in which the last words of a process may follow its end
 
 Said = tuple[float, str]  # when a sequence arrived, and the sequence
 
@@ -154,7 +153,7 @@ class OwnReports:
         last = next(reversed(terminal.programs.values()), None)
         if front is None or (front.pid == terminal.job and last is not None):
             # The last words of a program may be read only when its shell is in front again.
-            is_over = last is None or (last.died and self._clock() > last.died + JUST_DIED)
+            is_over = last is None or (last.died and self._clock() > last.died + LAST_WORDS)
             if last is not None and not is_over and not processes.runs(*last.front[:2]):
                 return last
             if front is None:
@@ -178,8 +177,8 @@ class OwnReports:
         name = report.id
         before = program.last.pop(name, None)
         if report.state == "clear":
-            gone = [x for x in program.last if not name or x.startswith(f"{name}/")]
-            for each in (*gone, name):
+            gone = [x for x in (*program.last, *program.held) if not name or within(x, name)]
+            for each in gone:
                 program.last.pop(each, None)
                 program.held.pop(each, None)
             self._tell(tty, program, t, body, name)
