@@ -12,6 +12,7 @@ import pytest
 from rig import home as homes
 from truth import seen
 from truth.account import Account, most_urgent
+from truth.listening import Transcripts
 from truth.monkey import Walks
 from truth.public import public
 from truth.report import missed, page
@@ -40,6 +41,24 @@ def test_what_is_published_names_no_home(base: str) -> None:
     (line,) = public([{"t": 1.0, "hook": {"cwd": str(home.project), "transcript_path": log}}])
     shown = "/home/user/lab/claude/projects/-home-user-lab-project/s.jsonl"
     assert {"cwd": "/home/user/lab/project", "transcript_path": shown} == line["hook"]
+
+
+def test_a_transcript_may_be_rewritten(tmp_path: Path) -> None:
+    """2.1.332 takes a flagged answer back; what stays is not told again."""
+    home = homes.Home(tmp_path)
+    log = home.claude / "projects" / "p" / "s.jsonl"
+    log.parent.mkdir(parents=True)
+    transcripts = Transcripts(home)
+
+    def told(*numbers: int) -> list[int]:
+        log.write_text("".join(f'{{"n": {n}}}\n' for n in numbers))
+        return [entry["n"] for _, entry in transcripts.look()]
+
+    assert [1, 20, 300] == told(1, 20, 300)
+    assert [4000] == told(1, 20, 4000)
+    assert [5] == told(1, 20, 4000, 5)
+    assert [] == told(1)
+    assert [6] == told(1, 6)
 
 
 def test_a_dialog_is_identified_by_its_constant_lines() -> None:

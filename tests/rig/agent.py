@@ -119,11 +119,17 @@ def prepare(
 
 
 def elicitation(home: Home) -> tuple[str, ...]:
-    """Return arguments that add the MCP server of scenario `elicit`."""
+    """Return arguments that add the MCP server of scenarios `elicit` and `mcpslow`."""
     server = {"command": str(home.bin / "python3"), "args": [str(ELICIT)]}
     path = home.root / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"rig": server}}))
-    return ("--mcp-config", str(path), "--strict-mcp-config", "--allowedTools", "mcp__rig__ask")
+    return (
+        "--mcp-config",
+        str(path),
+        "--strict-mcp-config",
+        "--allowedTools",
+        "mcp__rig__ask,mcp__rig__wait",
+    )
 
 
 def _accept(path: Path, version: str, cwd: Path, trusted: bool) -> None:

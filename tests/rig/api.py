@@ -155,6 +155,7 @@ def stream(turn: Turn, message: dict[str, Any], api: Api) -> Iterator[dict[str, 
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    ending |= {"stop_details": message["stop_details"]} if "stop_details" in message else {}
     yield {"type": "message_delta", "delta": ending, "usage": usage}
     yield {"type": "message_stop"}
 
@@ -228,7 +229,7 @@ class _Conversation(BaseHTTPRequestHandler):
             turns = self.api.scenarios.get(name) or self.api.scenarios["text"]
             turn = turns[min(step, len(turns) - 1)]
             failed = sum(before.step == step for before in self.api.played(name))
-            if isinstance(turn, Failure) and 0 < turn.times <= failed:
+            if 0 < turn.times <= failed:
                 turn = turns[step + 1]
             request = self._note("main", scenario=name, step=step, **facts)
         try:
@@ -262,6 +263,9 @@ class _Conversation(BaseHTTPRequestHandler):
             "stop_sequence": None,
             "usage": {"input_tokens": turn.tokens, **CACHED, "output_tokens": 42},
         }
+        if turn.category:
+            why = {"category": turn.category, "explanation": None}
+            message["stop_details"] = {"type": "refusal", **why}
         if not asked.get("stream"):
             self._answer(200, message)
             return

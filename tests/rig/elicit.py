@@ -1,9 +1,10 @@
-"""An MCP server on stdio with one tool, `ask`, that asks the user for a name (elicitation)."""
+"""An MCP server on stdio: `ask` asks the user for a name (elicitation), `wait` takes its time."""
 
 from __future__ import annotations
 
 import json
 import sys
+import threading
 from typing import Any
 
 SCHEMA = {
@@ -15,6 +16,11 @@ TOOL = {
     "name": "ask",
     "description": "Asks the user for a name.",
     "inputSchema": {"type": "object", "properties": {}},
+}
+WAIT = {
+    "name": "wait",
+    "description": "Takes some seconds.",
+    "inputSchema": {"type": "object", "properties": {"seconds": {"type": "number"}}},
 }
 
 
@@ -35,7 +41,11 @@ def main() -> None:
                 result = {"protocolVersion": version, "capabilities": {"tools": {}}}
                 send(id=message["id"], result={**result, "serverInfo": server})
             case "tools/list":
-                send(id=message["id"], result={"tools": [TOOL]})
+                send(id=message["id"], result={"tools": [TOOL, WAIT]})
+            case "tools/call" if message["params"]["name"] == "wait":
+                said = {"content": [{"type": "text", "text": "waited"}]}
+                answer = {"id": message["id"], "result": said}
+                threading.Timer(message["params"]["arguments"]["seconds"], send, (), answer).start()
             case "tools/call":
                 waiting = message["id"]
                 asked = {"message": "What name?", "requestedSchema": SCHEMA}

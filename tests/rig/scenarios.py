@@ -35,8 +35,10 @@ class Turn:
     before: float = 0.0
     between: float = 0.0
     stop: str = ""  # empty: tool_use or end_turn, as the blocks say
+    category: str = ""  # why a refusal: what the API calls the kind of danger
     breaks: int = 0  # hang up after so many pieces of a stream
     tokens: int = 120
+    times: int = 0  # after so many of them, if given, the next turn
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,12 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "cut": (say("cut off", stop="max_tokens"), say("more"), say("still more")),
     "refuse": (say("no", stop="refusal"),),
+    "flagged": (say("I can", stop="refusal", category="cyber"),),
+    "flaggedtwice": (  # the CLI asks once more by itself
+        say("I can", stop="refusal", category="cyber"),
+        say("I can", stop="refusal", category="cyber", times=1),
+        say("Here I am."),
+    ),
     # tools
     "bash": (Turn((Text("Running."), shell("echo hi"))), say("Done.")),
     "bashes": (Turn((shell("echo one"),)), Turn((shell("echo two"),)), say("Both done.")),
@@ -175,6 +183,11 @@ SCENARIOS: dict[str, Scenario] = {
     "plan": (call("ExitPlanMode"), say("Plan done.")),
     "planperm": (call("ExitPlanMode"), Turn((shell("touch made.txt"),)), say("Planned and made.")),
     "elicit": (call("mcp__rig__ask"), say("Elicited.")),
+    "mcpslow": (
+        call("mcp__rig__wait", seconds=12),
+        say("It goes on in the background."),
+        say("Heard from it."),
+    ),
     # several calls in one message, some of which ask
     "askread": (Turn((ASK, READ)), say("You chose, I read.")),
     "readask": (Turn((READ, ASK)), say("I read, you chose.")),
@@ -307,6 +320,30 @@ SCENARIOS: dict[str, Scenario] = {
         say("Teammate launched."),
         say("Noted."),
     ),
+    "teamlong": (
+        helper("play:subwords", name="researcher", team_name="t1"),
+        say("Teammate launched."),
+        say("Noted."),
+    ),
+    "teamtwo": (
+        Turn(
+            tuple(
+                Tool(
+                    "Agent",
+                    {
+                        "description": f"helper {name}",
+                        "prompt": "play:subwords",
+                        "subagent_type": "general-purpose",
+                        "name": name,
+                        "team_name": "t1",
+                    },
+                )
+                for name in ("researcher", "reviewer")
+            )
+        ),
+        say("Teammates launched."),
+        say("Noted."),
+    ),
     "taskold": (
         call("Task", description="a helper", prompt="play:sub", subagent_type="general-purpose"),
         say("The subagent finished."),
@@ -317,10 +354,16 @@ SCENARIOS: dict[str, Scenario] = {
     "subpermlater": (Turn((shell("touch by-sub.txt"),), before=6), say("Result after it.")),
     "subpause": (Turn((shell(WAIT.format(8)),)), say("A late result.")),
     "subslow": (say(words(300), between=0.3),),
+    "subwords": (say(words(32), between=0.25),),
     "sublater": (Turn((shell("echo from-sub"),), before=4), say("A late result.", before=2)),
     # background tasks
     "bgshell": (
         Turn((shell(WAIT.format(6), run_in_background=True),)),
+        say("Started a background shell."),
+        say("Heard from the shell."),
+    ),
+    "bgshellafter": (
+        Turn((shell(WAIT.format(24), run_in_background=True),)),
         say("Started a background shell."),
         say("Heard from the shell."),
     ),

@@ -116,18 +116,24 @@ class Transcripts:
     def __init__(self, home: Home) -> None:
         self._folder = home.claude / "projects"
         self._read: dict[Path, int] = {}
+        self._told: set[bytes] = set()
 
     def look(self) -> Iterator[tuple[str, Line]]:
         """Yield the session and entry of each new line; only the type of one with a prompt."""
         for path in self._folder.glob("*/*.jsonl"):
             at = self._read.get(path, 0)
-            if path.stat().st_size <= at:
+            if path.stat().st_size == at:
                 continue
             with path.open("rb") as f:
-                f.seek(at)
+                f.seek(max(0, at - 1))
+                if is_rewritten := bool(at) and f.read(1) != b"\n":  # without a flagged answer
+                    at = f.seek(0)
                 whole, _, _ = f.read().rpartition(b"\n")
             self._read[path] = at + len(whole) + bool(whole)
             for text in whole.splitlines():
+                if is_rewritten and text in self._told:
+                    continue
+                self._told.add(text)
                 entry = json.loads(text)
                 if str(entry.get("type")).startswith("api-"):
                     entry = {key: entry[key] for key in ("type", "timestamp") if key in entry}

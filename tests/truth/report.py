@@ -84,6 +84,7 @@ TITLES: Final = {
     "owners": "Several questions at once",
     "queues": "Typing ahead",
     "leaving": "Leaving while something is running",
+    "teams": "Agent teams",
 }
 UNKNOWN: Final = """## What remains unknown
 

@@ -21,6 +21,7 @@ from truth.scenes import (
     retries,
     sessions,
     stop_hooks,
+    teams,
     turns,
 )
 
@@ -29,7 +30,7 @@ GROUPS: Final[Mapping[str, tuple[Scene, ...]]] = {
     for module in (
         *(turns, retries, questions, sessions, stop_hooks, ask_hooks),
         *(deciding_hooks, everyday, habits, beside),
-        *(processes, modes, owners, queues, leaving),
+        *(processes, modes, owners, queues, leaving, teams),
     )
 }
 SCENES: Final = tuple(scene for scenes in GROUPS.values() for scene in scenes)

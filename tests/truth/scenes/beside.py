@@ -165,6 +165,7 @@ def menu_in_a_turn(command: str, scenario: str) -> Callable[[Stage], None]:
     """A menu is open while the turn ends."""
 
     def play(stage: Stage) -> None:
+        stage.home.file("../other/y.txt", "y\n")
         stage.start()
         stage.prompt(scenario)
         stage.happens("PreToolUse")
@@ -179,6 +180,26 @@ def menu_in_a_turn(command: str, scenario: str) -> Callable[[Stage], None]:
     return play
 
 
+def menu_at_rest(command: str) -> Callable[[Stage], None]:
+    """A menu is opened after a turn, and closed again."""
+
+    def play(stage: Stage) -> None:
+        stage.home.file("../other/y.txt", "y\n")
+        stage.start()
+        stage.prompt("text")
+        stage.stops()
+        stage.stands("idle")
+        stage.command(command)
+        rest(2 * QUIET)
+        stage.press("Escape")
+        rest(1)
+        stage.press("Escape")
+        stage.stands("idle", QUIET)
+
+    return play
+
+
+DIALOGS: Final = ("/model", "/tasks", "/help", "/add-dir ../other")
 SCENES: Final = (
     scene("/rewind after Esc", rewound),
     scene("Esc three times", rewound_in_the_turn, "idle"),
@@ -197,4 +218,6 @@ SCENES: Final = (
     scene("a prompt back from the queue", back_from_the_queue),
     scene("/status in a turn", menu_in_a_turn("/status", "pause")),
     scene("/config in a turn", menu_in_a_turn("/config", "pause")),
+    *(scene(f"{dialog} at rest", menu_at_rest(dialog)) for dialog in DIALOGS),
+    *(scene(f"{dialog} in a turn", menu_in_a_turn(dialog, "pause"), REST) for dialog in DIALOGS),
 )

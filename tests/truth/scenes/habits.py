@@ -148,6 +148,33 @@ def monitored(stops: int) -> Callable[[Stage], None]:
     return play
 
 
+def paused(scenario: str, *keys: str) -> Callable[[Stage], None]:
+    """An answer is flagged, and the session is paused until the user chooses."""
+
+    def play(stage: Stage) -> None:
+        stage.settings["switchModelsOnFlag"] = False
+        stage.start()
+        stage.prompt(scenario)
+        stage.agent.shows("Session paused")
+        stage.happens("Notification")  # seconds later
+        stage.stands("waiting", QUIET)
+        for key in keys:
+            stage.press(key)
+            rest(0.3)
+        stage.stands("idle", 2 * QUIET)
+
+    return play
+
+
+def called_in_the_background(stage: Stage) -> None:
+    """A call of an MCP server takes long, so the CLI ends the turn without it."""
+    stage.start(*elicitation(stage.home), env={"CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS": "3000"})
+    stage.prompt("mcpslow")
+    stage.stops()
+    stage.stops(2)
+    stage.stands("idle", QUIET)
+
+
 def esc_at_the_stop(pause: float, command: str) -> Callable[[Stage], None]:
     """Esc just after the Stop, while its hooks run."""
 
@@ -219,6 +246,11 @@ SCENES: Final = (
     scene("a monitor", monitored(3), REST),
     scene("cut off", turn(scenario="cut")),
     scene("the model refuses", failed("refuse"), "error"),
+    scene("session paused, switched", paused("flaggedtwice", "Enter")),
+    scene("session paused, edited", paused("flagged", "Down", "Enter"), REST),
+    scene("session paused, Esc", paused("flagged", "Escape"), "error"),
+    scene("a slow server", called_in_the_background),
+    scene("a shell ends 20 s later", turn(scenario="bgshellafter", stops=2)),
     scene("the model plans by itself", turn(scenario="enterplan")),
     scene("Esc at the Stop", esc_at_the_stop(0.02, "sleep 20"), REST),
     scene("Esc soon after the Stop", esc_at_the_stop(0.3, "sleep 20"), REST),

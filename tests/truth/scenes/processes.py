@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rig.agent import Agent
+from rig.waiting import rest
 from truth.scene import NEWEST, Scene
 from truth.stage import Stage
 
@@ -84,6 +85,40 @@ def first_ends(scenario: str, opened: Opened) -> Callable[[Stage], None]:
     return play
 
 
+def worker_is_killed(opened: Opened) -> Callable[[Stage], None]:
+    """Kill the process that works; the other one, which has done nothing yet, remains."""
+
+    def play(stage: Stage) -> None:
+        one, sid = first(stage, "sleep", "busy")
+        two = opened(stage, sid)
+        stage.stands("idle")
+        stage.turn_to(one)
+        stage.kill(9)
+        stage.turn_to(two)
+        rest(4)
+        stage.is_placed(two)
+
+    return play
+
+
+def worker_is_killed_beside(stage: Stage) -> None:
+    """The other process has been there, at rest, since before the prompt."""
+    stage.start()
+    stage.prompt("text")
+    stage.stops()
+    stage.stands("idle")
+    one, sid = stage.agent, stage.session
+    two = resumed(stage, sid)
+    stage.stands("idle")
+    stage.turn_to(one)
+    stage.prompt("sleep")
+    stage.stands("busy")
+    stage.kill(9)
+    stage.turn_to(two)
+    rest(4)
+    stage.is_placed(two)
+
+
 def both_ask(stage: Stage) -> None:
     one, sid = first(stage, "perm", "waiting")
     two = resumed(stage, sid)
@@ -152,6 +187,9 @@ SCENES: Final = (
     scene("work, a turn beside it", comes_and_goes("sleep", "busy", resumed, prompt="text")),
     scene("the one that asks is killed", first_ends("perm", resumed)),
     scene("the one with a question is killed", first_ends("ask", continued)),
+    scene("the one that works is killed", worker_is_killed(continued), "idle"),
+    scene("the one that works is killed, --resume", worker_is_killed(resumed), "idle"),
+    scene("the one that works is killed beside one at rest", worker_is_killed_beside, "idle"),
     scene("both ask", both_ask),
     scene("the second asks", second_asks_while_the_first_rests),
     scene("Esc in the second", esc_in_the_second),

@@ -98,6 +98,19 @@ def prompt_after_esc(scenario: str, ready: str, then: str) -> Callable[[Stage], 
     return play
 
 
+def fails_after_esc(stage: Stage) -> None:
+    """The next prompt after an Esc is answered with an error."""
+    stage.start()
+    stage.prompt("slow")
+    stage.agent.shows("word3")
+    stage.stands("busy")
+    stage.press("Escape")
+    stage.stands("idle")
+    stage.prompt("e400")
+    stage.happens("StopFailure")
+    stage.stands("idle")
+
+
 def interrupted_as_it_starts(stage: Stage) -> None:
     """A queued prompt starts the next turn, which is interrupted at once."""
     stage.start()
@@ -134,4 +147,5 @@ SCENES: Final = (
     scene("F6", "prompt after Esc before output", F6("hang", "…", "slow"), "idle"),
     scene("F6", "prompt after Esc, with a tool", F6("slow", "word3", "sleep"), "idle"),
     scene("F6", "prompt after a refusal", F6("perm", "Do you want", "slow"), "idle"),
+    scene("F6", "prompt after Esc, an error", fails_after_esc, "error"),
 )

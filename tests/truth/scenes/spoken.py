@@ -20,9 +20,9 @@ from truth.reported import FORGES
 from truth.scene import NEWEST, REST, Scene, asked
 from truth.scenes import everyday, leaving, questions, retries, sessions, turns
 from truth.scenes.habits import QUIET
+from truth.scenes.teams import team
 from truth.stage import STANDS, Stage
 
-TEAMS: Final = {"CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS": "1"}
 UNTITLED: Final = {"CLAUDE_CODE_DISABLE_TERMINAL_TITLE": "1"}
 #: A tool has no terminal of its own (/dev/tty); this finds that of the CLI, and reports to it.
 FORGE: Final = f"""
@@ -90,21 +90,6 @@ def shell_stopped(stage: Stage) -> None:
     rest(STANDS)
     stage.press("Escape")
     stage.stands("idle", QUIET)
-
-
-def team(scenario: str, stops: int) -> Callable[[Stage], None]:
-    """A teammate is launched, and perhaps asks."""
-
-    def play(stage: Stage) -> None:
-        stage.start(env=TEAMS)
-        stage.prompt(scenario)
-        if scenario == "teamperm":
-            stage.stands("waiting", QUIET)
-            stage.agent.answer("Enter")
-        stage.stops(stops)
-        stage.stands("idle", 2 * QUIET)
-
-    return play
 
 
 def to_a_job(scenario: str, says: str) -> Callable[[Stage], None]:
@@ -380,7 +365,7 @@ SCENES: Final = (
     scene("bg at rest", to_a_job("", ""), None),
     scene("bg at work", to_a_job("agentlong", "busy"), None),
     scene("team", team("team", 2)),
-    scene("team asks", team("teamperm", 2)),
+    scene("team asks", team("teamperm", 2, asks=True)),
     scene("agent asks in the background", sessions.background_agent_asks),
     scene("config at rest", menu("/config", "Escape", "Escape")),
     scene("add-dir at rest", menu("/add-dir ../other", "Escape")),
