@@ -180,6 +180,26 @@ def menu_in_a_turn(command: str, scenario: str) -> Callable[[Stage], None]:
     return play
 
 
+def menu_in_words(command: str) -> Callable[[Stage], None]:
+    """A menu is opened and closed while the model speaks; then Esc ends the turn."""
+
+    def play(stage: Stage) -> None:
+        stage.home.file("../other/y.txt", "y\n")
+        stage.start()
+        stage.prompt("slow")
+        stage.agent.shows("word3")
+        stage.stands("busy")
+        stage.command(command)
+        stage.agent.shows("Esc to")
+        rest(2 * QUIET)
+        stage.press("Escape")
+        rest(QUIET)
+        stage.press("Escape")
+        stage.stands("idle", QUIET)
+
+    return play
+
+
 def menu_at_rest(command: str) -> Callable[[Stage], None]:
     """A menu is opened after a turn, and closed again."""
 
@@ -220,4 +240,5 @@ SCENES: Final = (
     scene("/config in a turn", menu_in_a_turn("/config", "pause")),
     *(scene(f"{dialog} at rest", menu_at_rest(dialog)) for dialog in DIALOGS),
     *(scene(f"{dialog} in a turn", menu_in_a_turn(dialog, "pause"), REST) for dialog in DIALOGS),
+    *(scene(f"{dialog} in words", menu_in_words(dialog), REST) for dialog in DIALOGS),
 )
