@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..core.events import Event, Origin, Task
+from ..core.events import MATE, Event, Origin, Task
 from .dialects import dialect_of, is_known
 
 #: Parts of paths that reveal nothing; the first two mark a worktree.
@@ -26,7 +26,7 @@ COMMON: Final = frozenset(
     )
 )
 LABELS: Final = frozenset({"ONEOFF", "HEAVY", "IMPORTANT"})
-AGENTS: Final = frozenset({"general-purpose", "Explore", "Plan", "statusline-setup"})
+AGENTS: Final = frozenset({"general-purpose", "Explore", "Plan", "statusline-setup", MATE})
 KEPT_VARIABLES: Final = frozenset({"entrypoint", "attended", "parent", "terminal"})
 KEPT_OF_ROW: Final = frozenset(
     (
@@ -53,6 +53,7 @@ class Names:
             origin=self.origin(e.origin),
             agent=self.id(e.agent),
             spawned=self.id(e.spawned),
+            member=self.id(e.member),
             agent_type=e.agent_type if e.agent_type in AGENTS else self("agent type", e.agent_type),
             tool=self.tool(e),
             detail=self.detail(e),

@@ -28,6 +28,7 @@ from .identity import (
     resume,
     runs_in,
     set_origin,
+    told_by_mate,
     update_viewers,
 )
 from .ledger import TOMBSTONE, Changed, Folded, Step, Transition, refused, why_of
@@ -36,6 +37,7 @@ from .own_report import compared
 from .records import Records
 from .routes import ROUTES
 from .session import ABSENT, Session, published_status
+from .sources import lead
 
 TWICE: Final = 2.0  # seconds in which a copy of an event (plugin and settings) is a duplicate
 LAG: Final = 0.5  # seconds after a turn ended, or was sent on, in which copies of its events come
@@ -103,10 +105,12 @@ class Board(Records):
         route = ROUTES.get(e.kind)
         if route is not None:
             out += (self._take(e, step) for step in route(self, e))
-        elif e.kind not in TABLE:  # from a trace of a newer version
+        elif e.kind not in TABLE and e.kind not in ROUTES:  # from a trace of a newer version
             out += self._fold(msgspec.structs.replace(e, kind="unknown"))
         elif e.session_id:
             out.append(self._fold_into(e, e.session_id))
+            if e.member and e.lead and (told := told_by_mate(self, e)):
+                out.append(self._fold_into(told[1], told[0]))
         if self._queue and self._queue[0][0] <= self.ledger.clock:
             out += self.advance(self.ledger.clock)  # a late event may set a deadline already past
         return out
@@ -127,6 +131,7 @@ class Board(Records):
         was = published_status(s)
         for event in expire(s, now, self.options):
             verdict = machine.apply(s, event, self.options)
+            lead(s, max(event.clock, self.ledger.clock))
             bring_forward(s)
             out.append(Folded(event, sid, verdict, self._change(s, was, event, verdict)))
             was = published_status(s)
@@ -180,6 +185,7 @@ class Board(Records):
         """Store a session that an event changed, and return the changes of published statuses."""
         if s.ended and s.turn != ABSENT:
             s.ended, s.end_reason, s.ended_pid = 0.0, "", 0
+        lead(s, max(e.clock, self.ledger.clock))
         if s.aside:
             bring_forward(s)
         if s.own_report is not None:

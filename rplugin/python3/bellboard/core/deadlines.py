@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from .events import Event
 from .front import take_up
@@ -19,7 +18,6 @@ from .options import APPROVAL_CLASS, Options
 from .session import (
     ABSENT,
     Block,
-    Process,
     Run,
     Session,
     heard_of,
@@ -28,6 +26,7 @@ from .session import (
     says_itself,
     status_of,
 )
+from .sources import statement
 
 NEVER: Final = float("inf")  # never falls due
 
@@ -44,17 +43,18 @@ class Deadline(Struct, order=True, frozen=True, gc=False):
 LOST: Final = 3600.0  # seconds after which the sessions of an unreachable machine are one line
 SILENT: Final = 15.0  # seconds in which a model usually says something, and the next attempt begins
 CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # the tools that auto mode checks
+FOLLOWS: Final = 60.0  # seconds after a Stop in which a program that works on shows that
 UNSEEN: Final = frozenset({"completed", "error"})  # always unseen; looking clears them
-STOOD: Final = "registry stood"  # becomes the kind for the value
-OUTWEIGHS: Final = "registry outweighs"  # likewise, but as new as what it outweighs
-AT_REST: Final = frozenset({"idle", "completed", "error"})
+STOOD: Final = "states since"  # becomes the kind for the value
+STANDS: Final = "states still"  # likewise: what a source states, which the machine has led
+LEADS: Final = 2.0  # seconds in which the machine may lead what states the status
 #: Kinds that only deadlines produce; no evidence has them.
 BY_TIME: Final = frozenset(
     (
-        *("registry busy", "registry idle", "registry waiting", "registry shell"),
-        *("registry dialog", "registry silent", "question stood", "report overdue", "looked at"),
+        *("states busy", "states idle", "states waiting", "states shell"),
+        *("states dialog", "states nothing", "question stood", "report overdue", "looked at"),
         *("compaction quiet", "approval overdue", "silent", "long silent", "team over"),
-        *("transcript quiet", "process unknown", "proof overdue"),
+        *("transcript quiet", "process unknown", "proof overdue", "end overdue"),
         "link long down",
     )
 )
@@ -68,12 +68,17 @@ def deadlines(s: Session, o: Options) -> list[Deadline]:
     if s.machine:
         is_lost = s.turn != ABSENT and s.link_since and not s.folded
         return [Deadline(s.link_since + LOST, "link long down")] if is_lost else []
-    found = [Deadline(p.at + o.settle, STOOD, p.pid) for p in s.processes.values() if not p.stood]
+    found: list[Deadline] = []
     if s.turn == ABSENT:
+        if not s.stood and s.pid in s.processes:  # it goes on working while it becomes another one
+            found.append(Deadline(s.stated.at + o.settle, STOOD, s.pid))
         return found
     _of_run(s, s, o, found)
     for run in s.aside.values():
-        if run.turn != ABSENT:
+        if run.turn == ABSENT:
+            if not run.stood:
+                found.append(Deadline(run.stated.at + o.settle, STOOD, run.pid))
+        else:
             _of_run(s, run, o, found)
     if s.team_over:
         found.append(Deadline(s.team_over + o.team, "team over", s.pid))
@@ -84,21 +89,12 @@ def deadlines(s: Session, o: Options) -> list[Deadline]:
 
 def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     status = status_of(run)
-    p = s.processes.get(run.pid)  # as `own`, but calls count: this runs after almost every event
-    if p is not None and p.stood:
-        newest = _contradicts(run, status, p)
-        # People take any time to answer; else only hooks that run late contradict a file.
-        if p.at < newest and (p.asks or newest <= p.at + o.outweigh):
-            # A host that was stopped must read the file first; while the main thread goes on, only
-            # an agent can ask, and only one that ran before the answer: the file has not changed.
-            crew = any(a.since <= newest + o.settle for a in run.agents.values())
-            heard = 0.0 if p.asks and crew else run.heard
-            since = max(newest, heard, run.answer_heard)
-            found.append(Deadline(since + o.outweigh, OUTWEIGHS, run.pid))
-        elif 0.0 < newest <= p.at and not p.asks:  # it was late, so the file has the last word
-            found.append(Deadline(p.at + o.settle, STOOD, run.pid))
+    if not run.stood:
+        found.append(Deadline(run.stated.at + o.settle, STOOD, run.pid))
+    elif run.leads:
+        found.append(Deadline(run.leads + LEADS, STANDS, run.pid))
     if status == "working":
-        said = p.says if p is not None else ""
+        said = run.stated.says
         if not (run.silent or run.quiet):
             found.append(Deadline(heard_of(s, run) + SILENT, "silent", run.pid))
         if not run.quiet:
@@ -117,25 +113,14 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
             found.append(Deadline(block.since + o.hold, "question stood", run.pid))
     if run.held_until and TABLE["report overdue"][status] != ".":
         found.append(Deadline(run.held_until, "report overdue", run.pid))
+    ended = run.held in ("stop", "fail") and not (run.tools or run.agents)
+    if ended and run.stated.says == "busy" and TABLE["end overdue"][status] != ".":
+        newest = max(heard_of(s, run), run.began, run.active)
+        found.append(Deadline(newest + FOLLOWS, "end overdue", run.pid))
     if run.compacting and TABLE["compaction quiet"][status] != ".":
         found.append(Deadline(run.compacting + o.compaction, "compaction quiet", run.pid))
     if run.trusted_until and TABLE["proof overdue"][status] != ".":
         found.append(Deadline(run.trusted_until, "proof overdue", run.pid))
-
-
-def _contradicts(run: Run, status: str, p: Process) -> float:
-    """Return the time of the newest evidence against a session file, or 0.
-
-    If another hook decides, the CLI does not wait for ours, so our hook may be stamped too late.
-    """
-    if p.says == "busy" and status in AT_REST:
-        return max(run.over, run.began)
-    if p.says in ("idle", "shell") and status in ("working", "blocked"):
-        asked = [b.since for b in run.blocks.values()]
-        return max(run.active, run.began, *asked)
-    if p.says == "waiting" and p.asks and not p.shown and status != "blocked":
-        return run.answered  # a file withdraws it within 0.15 s; else another question is open
-    return 0.0
 
 
 def asks_unheard(s: Session, run: Run) -> bool:
@@ -179,10 +164,13 @@ def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
         s.turn == old.turn
         and s.blocks is old.blocks
         and s.processes is old.processes
+        and s.stated is old.stated
+        and s.leads == old.leads
         and s.aside is old.aside
         and s.since == old.since
         and s.last >= old.last
         and s.news >= old.news
+        and s.held == old.held
         and s.held_until == old.held_until
         and s.compacting == old.compacting
         and s.trusted_until == old.trusted_until
@@ -210,16 +198,12 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
             raise RuntimeError(f"the deadline {d.kind} does not clear")
         done = d
         take_up(s, d.process)
-        if d.kind in (STOOD, OUTWEIGHS):
-            p = s.processes[d.process]
-            at, began = p.at, p.began
-            if d.kind == OUTWEIGHS:
-                at, began = _contradicts(s, status_of(s), p), began or at
-                if p.asks:  # it has not changed since, so this is another question
-                    at = max(at, s.heard, s.answer_heard)
-            p = replace(p, stood=True, at=at, began=began)
-            s.processes = {**s.processes, d.process: p}
-            yield registry_event(s, p, d.t)
+        if d.kind == STOOD:
+            s.stood = True
+            yield statement(s, d.t)
+        elif d.kind == STANDS:
+            s.leads, s.overruled = 0.0, d.t
+            yield statement(s, d.t, stands=True)
         else:
             about = question_due(s, d.t, o) if d.kind == "question stood" else None
             tool, detail = (about.tool, about.detail) if about else ("", "")
@@ -240,26 +224,3 @@ def question_due(s: Session, t: float, o: Options) -> Block | None:
     """Return the oldest question whose hold time is over."""
     held = (b for b in s.blocks.values() if not (b.shown or b.waits))
     return oldest(b for b in held if b.since + o.hold <= t)
-
-
-def registry_event(s: Session, p: Process, now: float) -> Event:
-    """Return the event for a registry value that has lasted for the settle time."""
-    kind = {
-        "busy": "registry busy",
-        "idle": "registry idle",
-        "shell": "registry shell",
-        "waiting": "registry waiting" if p.asks else "registry dialog",
-    }.get(p.says, "registry silent")
-    return Event(
-        kind,
-        kind,
-        p.at,
-        now,
-        s.session_id,
-        pid=p.pid,
-        status=p.says,
-        at=p.began or p.at,
-        asks=p.asks or ("choice" if p.says == "waiting" else ""),
-        tool=p.tool,
-        source=p.was,
-    )

@@ -18,6 +18,7 @@ SPAWNS: Final = frozenset({"Agent", "Task"})  # tools that run a subagent
 ASKING: Final = frozenset({"request", "question", "form", "agent request", "agent question"})
 #: Sources that say at once what a CLI does; its session file says so a moment later.
 LIVE: Final = ("title", "server")
+MATE: Final = "teammate"  # the type of an agent that is a member of a team
 AHEAD: Final = 5.0  # a stamp further in the future counts as now
 
 
@@ -76,6 +77,8 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     tool_id: str = ""
     tool_key: int = 0  # equal for the same tool with the same input
     spawned: str = ""  # the subagent that a tool left running in the background
+    member: str = ""  # the teammate that this session is, as its lead calls it
+    lead: str = ""  # how the id of its lead begins
     asks: str = ""  # permission | question | plan | form | choice
     inferred: bool = False  # something else was observed, which shows it
     early: bool = False  # hooks run before it asks; another event follows once it does
@@ -110,6 +113,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     pid: int | None = None
     started: str = ""  # when the process started, to recognize reuse of its pid
     status: str = ""  # from the registry or the user
+    stands: bool = False  # it states that still, although something newer said otherwise
     at: float = 0.0  # when that status began
     viewer: str = ""
     spare: bool = False  # its process shows no session, or another one

@@ -18,10 +18,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .events import Event, Origin
+from .events import MATE, Event, Origin
 from .front import bring_forward, runs_of, stays, take_up
 from .ledger import Transition, View
 from .records import Records
+from .rules.crew import dismiss
 from .rules.steps import MOVES_ON, end
 from .rules.tools import of_agents
 from .session import (
@@ -122,8 +123,6 @@ def absorb(s: Session, e: Event) -> None:
         s.edited = dict([*others[1 - MOST_EDITED :], (e.file, e.t)])
     if e.agent:
         return
-    if from_hook and e.clock > s.heard:
-        s.heard = e.clock
     if e.t > s.moved and (from_hook or e.kind not in NO_MOVE):
         s.moved = e.t
     if e.cwd:
@@ -309,6 +308,23 @@ def find_viewers(records: Records, s: Session, since: float) -> None:
     s.viewers = {viewer: max(view.since, since) for viewer, view in views if sees(view, s)}
 
 
+def told_by_mate(records: Records, e: Event) -> tuple[str, Event] | None:
+    """Tell the lead of a team what a member that has a session of its own does."""
+    leads = (s for s in records.sessions.values() if s.session_id.startswith(e.lead))
+    lead = next((s for s in leads if is_listed(s) and s.session_id != e.session_id), None)
+    member = records.sessions.get(e.session_id)
+    if lead is None or member is None:
+        return None
+    if member.parent != lead.session_id:
+        member = copy(member)
+        member.parent = lead.session_id
+        records.keep(member)
+        _muster(records, member)
+    kind = "agent stop" if e.kind == "teammate idle" else "agent start"
+    about = replace(e, kind=kind, session_id=lead.session_id, origin=Origin(pid=lead.pid or None))
+    return lead.session_id, replace(about, agent=e.member, agent_type=MATE, pid=lead.pid or None)
+
+
 def _muster(records: Records, member: Session) -> None:
     """Update the team of its lead; a team ends soon after its last member."""
     lead = records.sessions.get(member.parent)
@@ -319,4 +335,7 @@ def _muster(records: Records, member: Session) -> None:
     ended = all(m is None or m.turn == ABSENT for m in others)
     lead = copy(lead)
     lead.team, lead.team_over = team, member.ended if ended else 0.0
+    if member.turn == ABSENT and member.member in lead.agents:
+        now = records.ledger.clock
+        dismiss(lead, Event("agent stop", "team", now, now, agent=member.member), records.options)
     records.keep(lead)

@@ -12,16 +12,13 @@ event about another never ends them: a rule sees only the run of one process (`f
 shows `blocked` while a question is open, else the state of its turn; a session shows its most
 urgent run.
 
-Hooks report at once what happens, but they miss Esc, denials, approvals and kills.  The registry
-(the CLI's own session file) reports the state of the CLI a moment later, and the transcript reports
-what was said.  So each rule ignores evidence that is older than what contradicts it:
+What a program states of itself is ranked (`sources.py`) and set (`state`).  Everything else only
+happens, and is folded in the order of time: each rule ignores evidence that is older than what
+contradicts it.
 
-* a registry value counts once it has lasted for the settle time without a newer hook against it, or
-  for a few seconds against hooks that are newer by no more than that: they may run late; a hook
-  that is read late is as old as its stamp;
-* a transcript entry counts once, by its own time, and never against a newer hook or another turn;
-* an end that is older than the prompt ends nothing, and nothing older than an end starts a turn;
-* a Stop ends the turn once the CLI is at rest, and a question shows once the CLI shows its dialog.
+* A transcript entry counts once, by its own time, and never against a newer hook or another turn.
+* An end that is older than the prompt ends nothing, and nothing older than an end starts a turn.
+* A Stop ends the turn once the CLI is at rest, as far as anything states that.
 
 Time is always an argument.  A deadline (`deadlines.py`) becomes evidence of its own kind and goes
 through the same table.
@@ -31,10 +28,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from .events import Event
 from .options import Options
-from .rules import RULES, Rule
-from .session import Session, question_of, says, status_of
+from .rules import Rule, named
+from .session import ABSENT, Session, question_of, says, status_of
+from .sources import SAYS_REST, best, counts_at_once, is_dialog, is_same, statement
 
 # ruff: noqa: E501
 TABLE_TEXT: Final = """
@@ -46,8 +46,8 @@ end              | .       | leave     | leave     | leave     | leave     | lea
 prompt           | work    | work      | work      | work      | work      | work      | work       | work
 report           | work    | work      | work      | work      | work      | work      | work       | work
 activity         | work    | wake      | go_on     | go_on     | wake      | wake      | wake       | wake
-stop             | .       | amend     | finish    | finish    | recount   | catch_up  | recount    | finish
-failure          | .       | fail      | fail      | fail      | fail      | explain   | fail       | fail
+stop             | .       | amend     | finish    | finish    | amend     | amend     | amend      | finish
+failure          | .       | fail      | fail      | fail      | fail      | amend     | fail       | fail
 interrupt        | .       | .         | break_off | break_off | .         | .         | .          | break_off
 compacting       | compact | compact   | compact   | compact   | compact   | compact   | compact    | compact
 compacted        | .       | .         | compacted | compacted | .         | .         | .          | .
@@ -77,12 +77,12 @@ task done        | .       | count     | count     | count     | count     | cou
 teammate idle    | .       | retire    | retire    | retire    | retire    | retire    | retire     | retire
 note             | .       | .         | assign    | assign    | .         | .         | .          | .
 
-registry busy    | work    | go_busy   | go_on     | answered  | go_busy   | go_busy   | go_busy    | go_busy
-registry idle    | begin   | settle    | settle    | settle    | .         | .         | settle     | settle
-registry waiting | ask     | ask       | ask       | confirm   | ask       | ask       | ask        | ask
-registry shell   | begin   | settle    | settle    | settle    | settle    | .         | .          | settle
-registry dialog  | begin   | .         | offer     | .         | .         | .         | .          | offer
-registry silent  | begin   | .         | release   | withdraw  | .         | .         | .          | .
+states busy      | work    | go_busy   | go_on     | answered  | go_busy   | go_busy   | go_busy    | go_busy
+states idle      | begin   | settle    | settle    | settle    | settle    | settle    | settle     | settle
+states waiting   | ask     | ask       | ask       | confirm   | ask       | ask       | ask        | ask
+states shell     | begin   | settle    | settle    | settle    | settle    | .         | .          | settle
+states dialog    | begin   | .         | offer     | .         | .         | .         | .          | offer
+states nothing   | begin   | .         | release   | withdraw  | .         | .         | .          | .
 
 said prompt      | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
 said text        | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
@@ -90,18 +90,16 @@ said tool        | hear    | hear      | go_on     | name_tool | hear      | hea
 said result      | .       | hear      | move_on   | move_on   | hear      | hear      | hear       | hear
 said denial      | .       | .         | move_on   | move_on   | .         | .         | .          | .
 said last        | .       | .         | hear_end  | .         | .         | .         | .          | hear_end
-said stop        | .       | .         | hear_end  | .         | .         | .          | .         | hear_end
+said stop        | .       | .         | hear_end  | .         | .         | .         | .          | hear_end
 said end         | .       | amend     | hear_end  | .         | .         | .         | .          | hear_end
 said queue       | .       | dequeue   | dequeue   | dequeue   | dequeue   | dequeue   | dequeue    | dequeue
 said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .         | sent_on    | sent_on
-said error       | .       | amend     | fail      | fail      | .         | explain   | .          | fail
-said failure     | .       | amend     | fail_late | fail_late | fail_late | .         | .          | fail_late
-said cancel      | .       | amend     | esc_late  | esc_late  | esc_late  | .         | .          | esc_late
-said refusal     | .       | excuse    | reject    | reject    | .         | .         | .          | reject
+said error       | .       | amend     | fail      | fail      | .         | amend     | .          | fail
+said failure     | .       | amend     | fail      | fail      | amend     | .         | .          | fail
+said cancel      | .       | amend     | amend     | amend     | amend     | .         | .          | amend
+said refusal     | .       | .         | reject    | reject    | .         | .         | .          | reject
 said attempt     | .       | .         | attempt   | .         | .         | .         | .          | attempt
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
-
-own report       | state   | state     | state     | state     | state     | state     | state      | state
 
 screen busy      | .       | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy  | seen_busy
 screen idle      | .       | seen_idle | seen_idle | seen_idle | seen_idle | seen_idle | seen_idle  | seen_idle
@@ -131,6 +129,7 @@ link gone        | .       | leave     | leave     | leave     | leave     | lea
 question stood   | .       | show      | show      | show      | show      | show      | show       | show
 report overdue   | .       | .         | give_up   | give_up   | .         | .         | .          | give_up
 looked at        | .       | .         | .         | .         | clear     | clear     | clear      | .
+end overdue      | .       | .         | missed    | .         | .         | .         | .          | .
 compaction quiet | .       | .         | compacted | compacted | .         | .         | .          | .
 approval overdue | .       | .         | suspect   | .         | .         | .         | .          | .
 silent           | .       | .         | listen    | .         | .         | .         | .          | .
@@ -143,42 +142,23 @@ link long down   | .       | fold_away | fold_away | fold_away | fold_away | fol
 """
 
 
-#: Why a kind changes nothing where its row says `.`; without an entry, no session is listed there.
+#: Why a kind changes nothing where its row says `.` and the session is listed.
 NOTHING: Final = {
-    "stop": "no turn is running",
-    "failure": "no turn is running",
-    "interrupt": "no turn is running",
-    "compacted": "no compaction is running",
-    "batch": "no turn is running",
     "form answer": "nothing was asked",
-    "idle nudge": "already at rest",
-    "rest": "already at rest",
-    "agent start": "a subagent does not start a session",
-    "agent stop": "a subagent does not end a session",
-    "agent tool": "a subagent's tool does not change the status",
-    "agent tool end": "a subagent's tool does not change the status",
-    "agent batch": "a subagent's tool does not change the status",
+    "jump": "there is nothing to clear",
     "note": "for information only",
-    "registry idle": "already at rest",
-    "registry shell": "a running shell does not clear an error",
-    "registry dialog": "the dialog is not a question of the agent",
-    "registry silent": "the CLI reports no status",
+    "restart": "the status cannot have changed meanwhile",
     "said prompt": "only its own tool or thread answers a question",
     "said text": "only its own tool or thread answers a question",
-    "said denial": "no turn is running",
-    "said last": "no turn is running",
-    "said stop": "no turn is running",
-    "said end": "no turn is running",
-    "said feedback": "no turn has ended",
-    "said error": "no turn is running",
-    "said failure": "no turn is running",
-    "said cancel": "no turn is running",
-    "said refusal": "no turn is running",
-    "said attempt": "no turn is running",
-    "said retry": "no turn is running",
-    "jump": "there is nothing to clear",
-    "restart": "the status cannot have changed meanwhile",
+    "states dialog": "the dialog is not a question of the agent",
+    "states nothing": "the CLI reports no status",
+    "states shell": "a running shell does not clear an error",
+    **dict.fromkeys(
+        ("agent tool", "agent tool end", "agent batch"),
+        "a subagent's tool does not change the status",
+    ),
 }
+NO_TURN: Final = "no turn is running"
 NOT_LISTED: Final = "the session is not listed"
 #: Transcript entries about an end, or a request to the model, which do not say which of several
 #: processes they mean.
@@ -209,16 +189,18 @@ def read_table(text: str) -> dict[str, dict[str, str]]:
     return table
 
 
-def _decide(kind: str, cell: str) -> tuple[Rule | None, Verdict]:
+def _decide(kind: str, status: str, cell: str) -> tuple[Rule | None, Verdict]:
     """Return the rule of a cell, and the verdict if it is applied."""
     if cell == ".":
-        return None, Verdict("", False, NOTHING.get(kind, NOT_LISTED))
+        why = NOT_LISTED if status == ABSENT else NOTHING.get(kind, NO_TURN)
+        return None, Verdict("", False, why)
     return RULES[cell], Verdict(cell, True, (RULES[cell].__doc__ or "").strip())
 
 
 TABLE: Final = read_table(TABLE_TEXT)
+RULES: Final = named(cell for row in TABLE.values() for cell in row.values() if cell != ".")
 DECIDED: Final = {
-    kind: {status: _decide(kind, cell) for status, cell in row.items()}
+    kind: {status: _decide(kind, status, cell) for status, cell in row.items()}
     for kind, row in TABLE.items()
 }
 
@@ -237,6 +219,22 @@ def apply(s: Session, e: Event, o: Options) -> Verdict:
         question = question_of(s) if after == "blocked" else None
         s.since = question.since if question else e.t
     return verdict if refused is None else Verdict(verdict.rule, False, refused)
+
+
+def state(s: Session, clock: float, o: Options) -> Verdict:
+    """Set a run to what its best source now states, or soon, if that may be a blip."""
+    now, before = best(s, s), s.stated
+    if is_same(now, before) and s.turn not in (ABSENT, "unknown"):
+        s.stated = now
+        return Verdict("", False, "nothing else is stated")
+    if not now.says and s.turn != ABSENT:  # it may only be exiting
+        now = replace(now, at=clock)
+    verdict = Verdict("noted", True, "It counts after the settle time.")
+    if is_dialog(now) and before.says in SAYS_REST and not s.stood:
+        verdict = apply(s, statement(s, clock), o)  # the user opened it, which hides that rest
+    s.stated, s.stood = now, counts_at_once(s, now)
+    s.leads = s.overruled = 0.0
+    return apply(s, statement(s, clock), o) if s.stood else verdict
 
 
 def is_disputed(s: Session, e: Event) -> bool:

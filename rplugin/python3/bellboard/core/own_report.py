@@ -1,54 +1,51 @@
-"""Find the session that a program's own report (OSC 7501) is about, and compare both.
+"""Find the session that a program's own report (OSC 7501) is about, and keep what it says.
 
 The report belongs to the process in front in its terminal.  If hooks, a session file or a server
-know that process, the report is kept beside what they show.  Otherwise the program gets a session
-of its own, whose status is what it reports.
+know that process, it is a source of their session, the best one (`sources.py`).  Otherwise the
+program gets a session of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Final
 
 from msgspec.structs import replace
 
-from . import machine
 from .events import Event
 from .front import take_up
 from .identity import set_place, speak
 from .ledger import TOMBSTONE, Changed, Folded, Step, refused
+from .machine import Verdict, state
+from .options import Options
+from .program_status import Record, Report, asked, at_prompt, stated, taken
 from .records import Records
-from .rules.own_report import ENDS
+from .rules.steps import end, turn_to_work
 from .session import (
     ABSENT,
+    Agent,
     OwnReport,
     Process,
     Session,
+    Shell,
+    Stated,
     is_nameless,
     is_told_otherwise,
     nameless,
+    own,
     published_status,
-    stated,
-    status_of,
 )
+from .sources import is_dialog, reported
 
-#: What a program says → the statuses that agree with it: what you have seen is at rest.
-AGREES: Final = {
-    "working": frozenset({"working", "background"}),
-    "blocked": frozenset({"blocked"}),
-    "done": frozenset({"completed", "idle", "background"}),
-    "error": frozenset({"error", "idle"}),
-    "idle": frozenset({"idle", "background"}),
-    "background": frozenset({"background"}),
-}
-MOMENT: Final = 0.5  # seconds for the others to say the same: a session file is that late
+ENDS: Final = frozenset({"clear", "prompt", "exit"})  # what says nothing but that something is over
+MOMENT: Final = 1.0  # seconds for the others to say the same
 LAST_WORDS: Final = 2.0  # seconds after its end in which what a program said last may arrive
 OUTLIVES: Final = frozenset({"done", "error"})  # what stays until seen, even if the program ends
 
 
 def own_report(records: Records, e: Event) -> Iterator[Step]:
-    """Keep what a program reports of itself, and set its status if nothing else does."""
+    """Keep what a program reports of itself, and set its session to that."""
     if e.status == "exit":
         yield from closed(records, e)
         return
@@ -79,17 +76,74 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
         s.processes = {} if is_dead else {**s.processes, pid: Process(pid, e.started)}
         s.cwd = e.cwd or s.cwd
     if not is_told_otherwise(s):
-        if (p := s.processes.get(pid)) is not None and p.shown:  # a title knows less
-            s.processes = {**s.processes, pid: replace(p, says="", asks="", shown=False)}
-        speak(s, e.t)
         s.last = max(s.last, e.t)
+    speak(s, e.t)
     if e.source == "app" and not e.agent and is_nameless(sid):
         s.agent = e.origin.agent  # until now only its command was known, or a part of it
-    verdict = machine.apply(s, e, records.options)
+    verdict = heard(s, e, records.options)
     if s.turn == ABSENT and old is None:
         yield Folded(e, sid, verdict)
     else:
         yield Changed(s, old, was, verdict)
+
+
+def heard(s: Session, e: Event, o: Options) -> Verdict:
+    """Keep a report, and set the run to what the program now says as a whole."""
+    before = s.own_report or OwnReport()
+    records = _heard(before.records, e)
+    was, now = stated(before.records), stated(records)
+    # A turn may have passed in a time without hosts, after which everything is said again.
+    is_missed = bool(before.unsaid) and e.t > before.at and e.status in OUTLIVES
+    unsaid = tuple(x for x in before.unsaid if x != e.agent)
+    is_same = was == now and (now != "blocked" or asked(before.records) == asked(records))
+    said = before.said if is_same and not is_missed else e.t
+    s.own_report = replace(
+        before,
+        records=records,
+        at=max(before.at, e.t),
+        said=said,
+        unsaid=unsaid,
+        doubted=before.doubted and is_same,
+    )
+    root = records.get("") or Record(now, e.t)
+    if not s.hooked:
+        _name_parts(s, now, records)
+        s.title = root.title if root.title and not s.titled else s.title
+    if is_same and not is_missed and s.turn != "unknown":
+        s.trusted_until = 0.0
+        return refused("it has said that before")
+    if not (now or is_told_otherwise(s)):
+        if s.turn == ABSENT:
+            return refused("no program is listed there, and this does not start one")
+        end(s, e.t, "its own report", s.pid)
+        return Verdict("leave", True, "It says no more.")
+    if s.turn == ABSENT and now in OUTLIVES:
+        turn_to_work(s, e.t)
+    return state(s, e.clock, o)
+
+
+def _name_parts(s: Session, now: str, records: Mapping[str, Record]) -> None:
+    """Show the parts that a program reports as its agents, or its shells once it is at rest."""
+    parts = [(x, r) for x, r in records.items() if x and r.state in ("working", "blocked")]
+    if now == "background":
+        s.agents, s.shells = (
+            {},
+            tuple(Shell(x, "shell", r.since, r.title or r.msg) for x, r in parts),
+        )
+    else:
+        s.shells = ()
+        s.agents = {x: Agent(x, "task", r.since, r.title or r.msg) for x, r in parts}
+
+
+def _heard(records: Mapping[str, Record], e: Event) -> Mapping[str, Record]:
+    """Return its records after a report, at the next prompt of its shell, or without a terminal."""
+    if e.status == "prompt":
+        kept = at_prompt(records)  # a part that is done says nothing of the whole
+        return kept if "" in kept or "" not in records else {}
+    if e.status == "exit":
+        return {}
+    said = (e.status, e.agent, e.asks, "", e.progress, e.title, e.detail)
+    return taken(records, Report(*said), e.t)
 
 
 def closed(records: Records, e: Event) -> Iterator[Step]:
@@ -99,8 +153,10 @@ def closed(records: Records, e: Event) -> Iterator[Step]:
         for s in records.in_terminal(("tty", e.origin.tty or ""))
         if s.turn != ABSENT and s.own_report is not None
     ]
-    for s in there:
-        yield s.session_id, replace(e, pid=s.pid or None)
+    for old in there:
+        s = copy(old)
+        take_up(s, s.pid)
+        yield Changed(s, old, published_status(old), heard(s, e, records.options))
     if not there:
         yield Folded(e, "", refused("no program is listed there"))
 
@@ -157,12 +213,13 @@ def unsaid(report: OwnReport | None) -> OwnReport | None:
 
 
 def compared(s: Session, t: float) -> Session:
-    """Return a session after comparing its own report with what hooks and files show."""
-    report = s.own_report
+    """Return a session after comparing its own report with its session file or server."""
+    report, p = s.own_report, own(s)
     if report is None:
         return s
-    says = stated(report.records)
-    agrees = not says or not is_told_otherwise(s) or status_of(s) in AGREES[says]
+    its = reported(report)
+    other = p.states if p is not None and p.states.source in ("file", "server") else Stated()
+    agrees = not its.says or not other.says or is_dialog(other) or its.says == other.says
     if agrees == (not report.differs):
         return s
     if not agrees:

@@ -21,6 +21,8 @@ from typing import Final
 
 from msgspec import Struct
 
+#: What a program may report of a part of its work, most urgent first.
+REPORTED: Final = ("blocked", "error", "done", "working", "background", "dialog", "idle")
 MOST_BYTES: Final = 4096  # of a sequence
 MOST_RECORDS: Final = 256  # of a terminal; the least recently updated goes first
 
@@ -170,3 +172,16 @@ def app_of(records: Mapping[str, Record], id: str) -> str:
         if not id:
             return ""
         id = id.rpartition("/")[0]
+
+
+def stated(records: Mapping[str, Record]) -> str:
+    """Return what the records of a program say of it as a whole: any of them may ask."""
+    states = {record.state for record in records.values()}
+    if "" in records and "blocked" not in states:
+        return records[""].state
+    return next((x for x in REPORTED if x in states), "")
+
+
+def asked(records: Mapping[str, Record]) -> Record:
+    """Return the record of what a program asks: the oldest of its questions."""
+    return min((r for r in records.values() if r.state == "blocked"), key=lambda r: r.since)

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from .detail import line
+from .program_status import stated
 from .rules.steps import needs_screen
 from .session import (
     ABSENT,
@@ -28,12 +29,11 @@ from .session import (
     oldest,
     owns_pane,
     question_of,
-    says_itself,
-    stated,
     status_of,
 )
 
 Published = dict[str, Any]
+SOURCES = {"report": "says so itself", "file": "session file", "server": "server"}
 
 
 class Looked(NamedTuple):
@@ -58,8 +58,8 @@ def publish(s: Session) -> Published:
     elif status == "working" and not s.retrying:
         if tool is not None:
             tool_name, detail, begun = tool.name, tool.detail, tool.since
-        elif says_itself(s):
-            detail = own.msg if own is not None else ""
+        elif own is not None:
+            detail = own.msg
     else:
         detail = s.error or s.retrying
     known: Published = {
@@ -123,23 +123,18 @@ def publish(s: Session) -> Published:
 
 def source_of(s: Session) -> str:
     """Return what shows the status of a session, in words."""
-    p = s.processes.get(s.pid)
-    says = p.says if p is not None else ""
-    if says_itself(s):
-        return "says so itself"
-    if p is not None and says and not p.shown:
-        return "session file"
-    if p is not None and says and p.served:
-        return "server"
+    source = s.stated.source if s.stated.says else ""
+    if source in SOURCES:
+        return SOURCES[source]
     if s.hooked:
         return "hooks"
-    if says:
+    if source:
         return "title"
     return "screen" if s.screen else "transcript" if s.transcript else ""
 
 
 def _compared(report: OwnReport) -> dict[str, object]:
-    """Publish what a program says of itself, and how often that differed from what was shown."""
+    """Publish what a program says of itself, and how often its session file differed from that."""
     says = stated(report.records)
     return ({"status": says} if says else {}) | (
         {"differed": report.count, "seconds": report.seconds} if report.count else {}

@@ -22,7 +22,7 @@ from .options import options_of
 from .own_report import own_report, unsaid
 from .records import Records
 from .session import ABSENT, Process, owns_pane, published_status, terminal_of
-from .session_files import registry, registry_gone
+from .session_files import forget_files, registry, registry_gone
 
 # ---------------------------------------------------------------- the host and its clock
 
@@ -47,6 +47,7 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
             continue
         s = copy(old)
         s.viewers, s.own_report = {}, unsaid(s.own_report)
+        forget_files(s)
         s.processes = {
             pid: Process(pid, p.started, p.claimed, file_session=p.file_session, shared=p.shared)
             for pid, p in s.processes.items()

@@ -7,19 +7,17 @@ cycles, so the garbage collector can ignore them (`gc=False`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
 
 from .events import AGENT, Origin
-from .program_status import Record
+from .program_status import Record, stated
 
 #: Every status, most urgent first.
 STATUSES: Final = ("blocked", "error", "completed", "unknown", "working", "background", "idle")
 URGENCY: Final = {status: n for n, status in enumerate(STATUSES)}
-#: What a program may report of a part of its work, most urgent first.
-REPORTED: Final = ("blocked", "error", "done", "working", "background", "idle")
 ABSENT: Final = "absent"  # not listed: never seen, or ended
 
 #: Types of tasks during which a session is working; during others it is in `background`.
@@ -48,6 +46,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
         False  # not the open dialog: a later one is, a hook holds it, or a program decides
     )
     inferred: bool = False
+    stated: bool = False  # a source has stated that something is asked while it was open
     sent: bool = False  # an answer was given to it, and may still count
     key: int = 0
     reminded: bool = False  # the CLI has sent its only reminder of it
@@ -93,21 +92,26 @@ class Shell(Struct, frozen=True, omit_defaults=True, gc=False):
     description: str = ""
 
 
+class Stated(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What one source states of a run, in the words of a session file, and since when."""
+
+    says: str = ""  # idle | busy | waiting | shell
+    asks: str = ""  # what it waits for; "": a dialog is open that may be the user's own
+    tool: str = ""
+    detail: str = ""
+    at: float = 0.0  # since when
+    source: str = ""  # report | file | server | title
+    ends: str = ""  # how the turn ended, if it tells: stop | fail
+
+
 class Process(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A process that runs the session, and what its session file says."""
+    """A process that runs the session, and what its session file, server or title states."""
 
     pid: int
     started: str = ""
     claimed: str = ""  # what its hook said of that, which proves nothing in another namespace
-    says: str = ""  # idle | busy | waiting | shell
-    asks: str = ""
-    tool: str = ""
-    was: str = ""  # the previous value
-    at: float = 0.0  # when that value began
-    began: float = 0.0  # when it really began, if `at` was set later to outweigh newer hooks
-    stood: bool = True  # whether it has lasted for the settle time
-    shown: bool = False  # its terminal's title or its server says that, and no file
-    served: bool = False  # its server says that
+    states: Stated = Stated()
+    doubted: bool = False  # that does not keep up, and is set aside until it changes
     file_session: str = ""  # the session id in the file, which older CLIs do not update
     file_cwd: str = ""  # the folder in the file, which follows no `cd`, unlike that of hooks
     children: int = 0  # its child processes, if they were counted
@@ -117,15 +121,16 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class OwnReport(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a program reports of itself to its terminal, and how that compares with what is shown.
+    """What a program reports of itself to its terminal.
 
-    Where hooks, session file or server show the status, they decide; `count` and `seconds` say how
-    often and for how long the report differed from them.
+    `count` and `seconds` say how often and for how long its session file or server said otherwise.
     """
 
     records: dict[str, Record] = {}  # by id; "" is the program as a whole
     at: float = 0.0  # the newest report
+    said: float = 0.0  # since when the program as a whole says that
     unsaid: tuple[str, ...] = ()  # records that were not said again after a time without hosts
+    doubted: bool = False  # it does not keep up, and is set aside until it changes
     differs: float = 0.0  # since when it differs from what is shown
     count: int = 0
     seconds: float = 0.0
@@ -163,11 +168,9 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     active: float = 0.0  # the newest sign of work from the main thread
     over: float = 0.0  # the newest end
     stopped: float = 0.0  # the newest Stop, even if it ended nothing
-    forced: bool = False  # that Stop ended a turn that a Stop hook had continued
     sent: float = 0.0  # when a Stop hook continued the turn, unless a Stop followed
     last_words: float = 0.0  # the newest end of an answer in the transcript
     answered: float = 0.0  # the newest answer to a question
-    answer_heard: float = 0.0  # when that became known
     unreminded: float = 0.0  # the newest end of one whose reminder may still come
     prompted: bool = False  # a prompt started this busy time
     queue: tuple[float, ...] = ()  # when each waiting prompt was entered
@@ -178,19 +181,22 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have reported
-    heard: float = 0.0  # when its main thread's newest hook became known
     news: float = 0.0  # the newest event of its own, and not of those who look at it
     moved: float = 0.0  # the newest event of its main thread, besides requests to the model
     tried: float = 0.0  # the newest request to the model
     tries: int = 0  # how many before that, of which nothing came
     recent: dict[int, float] = {}  # recent events, to recognize duplicates
     own_report: OwnReport | None = None
+    stated: Stated = Stated()  # what its best living source states
+    stood: bool = True  # whether that has lasted for the settle time
+    leads: float = 0.0  # since when the machine shows something else, which is newer
+    overruled: float = 0.0  # when it did so for too long
     # what is running
     tools: dict[str, Tool] = {}
-    logged: dict[str, Tool] = {}  # those of the transcript that hooks were to report
     finished: tuple[Finished, ...] = ()  # the newest ones
     agents: dict[str, Agent] = {}
     shells: tuple[Shell, ...] = ()
+    mates: tuple[str, ...] = ()  # the agents, also those at rest, that are members of its team
     wakeups: int = 0
     tasks: int = 0
     tasks_done: int = 0
@@ -234,6 +240,7 @@ class Session(Run, omit_defaults=True, gc=False):
     config_dir: str = ""
     transcript: str = ""
     teammate: bool = False
+    member: str = ""  # the teammate that it is, as its lead calls it
     parent: str = ""
     team: tuple[str, ...] = ()  # sessions that have this one as their parent
     team_over: float = 0.0  # when the last of them ended
@@ -292,29 +299,22 @@ def own(s: Session, run: Run | None = None) -> Process | None:
 
 
 def says(s: Session, run: Run | None = None) -> str:
-    """Return what the session file of a run says, or ""."""
-    p = own(s, run)
-    return p.says if p is not None else ""
+    """Return what the best living source states of a run: idle | busy | waiting | shell, or ""."""
+    return (run or s).stated.says
 
 
 def is_told_otherwise(s: Session, run: Run | None = None) -> bool:
     """Return whether hooks, a session file or a server show the status of a run."""
     run, p = run or s, own(s, run)
-    return run.hooked or (p is not None and bool(p.says) and (p.served or not p.shown))
+    return run.hooked or (
+        p is not None and p.states.source in ("file", "server") and bool(p.states.says)
+    )
 
 
 def says_itself(s: Session, run: Run | None = None) -> bool:
-    """Return whether a run has the status that its program reports of itself."""
+    """Return whether a run is known only by what its program reports of itself."""
     report = (run or s).own_report
     return report is not None and bool(report.records) and not is_told_otherwise(s, run)
-
-
-def stated(records: Mapping[str, Record]) -> str:
-    """Return what the records of a program say of it as a whole: any of them may ask."""
-    states = {record.state for record in records.values()}
-    if "" in records and "blocked" not in states:
-        return records[""].state
-    return next((x for x in REPORTED if x in states), "")
 
 
 def status_of(run: Run) -> str:
@@ -397,6 +397,15 @@ def owns_pane(run: Run) -> bool:
     return run.pane_tty == run.tty if run.tty and run.pane_tty else not run.nvim
 
 
+def is_doubted(s: Session) -> bool:
+    """Return whether a source of the shown run does not keep up; a question may be answered."""
+    p, report = own(s), s.own_report
+    is_late = p is not None and p.doubted and p.states.says not in ("", "waiting")
+    return is_late or (
+        report is not None and report.doubted and stated(report.records) != "blocked"
+    )
+
+
 def markers_of(s: Session, status: str, question: Block | None, hidden: bool) -> list[str]:
     """Return the markers of a session; the arguments are what the functions above return."""
     marks = {
@@ -408,7 +417,10 @@ def markers_of(s: Session, status: str, question: Block | None, hidden: bool) ->
         "parked": s.parked,
         "quiet": s.quiet and status == "working",
         "stale": s.stale and bool(s.machine),
-        "inferred": s.inferred or is_read_retry(s) or bool(question and question.inferred),
+        "inferred": s.inferred
+        or is_read_retry(s)
+        or is_doubted(s)
+        or bool(question and question.inferred),
         "hidden": hidden,
     }
     return [name for name, is_so in marks.items() if is_so]

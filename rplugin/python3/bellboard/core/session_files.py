@@ -7,15 +7,14 @@ from copy import copy
 
 import msgspec
 
-from . import machine
-from .deadlines import registry_event
 from .events import AHEAD, LIVE, Event
 from .front import runs_of, take_up
 from .identity import absorb, inherit, is_refuted, set_place, speak
 from .ledger import TOMBSTONE, UNKNOWN, Changed, Folded, Step, noted, refused
+from .machine import state
 from .records import Records
 from .rules.steps import MOVES_ON
-from .session import ABSENT, Process, Session, is_nameless, published_status, says_itself
+from .session import ABSENT, Process, Run, Session, Stated, is_nameless, published_status
 
 
 def registry(records: Records, e: Event) -> Iterator[Step]:
@@ -51,13 +50,11 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     if known is None and not elsewhere and e.t < s.left.get(pid, -TOMBSTONE) + TOMBSTONE:
         yield Folded(e, sid, refused("the session has ended in that process"))
         return
-    if e.source == "title" and says_itself(s):
-        yield Folded(e, sid, refused("it says so itself, which tells more than its title"))
-        return
     if is_held_back(e, known):
         yield Folded(e, sid, refused("its server says that it waits"))
         return
-    value = said(e, known, s.started if elsewhere else 0.0)
+    word = said(e, known, s.started if elsewhere else 0.0)
+    value = process_of(e, known, word)
     if value == known and (not e.title or e.title == s.title):
         yield Folded(e, sid, refused("the value is unchanged"))
         return
@@ -68,74 +65,66 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     absorb(s, msgspec.structs.replace(e, cwd="") if stays and s.cwd and is_hooked(s, pid) else e)
     was = published_status(s)
     take_up(s, pid)
-    if says_more(e, known, value):
-        speak(s, value.at)
+    if says_more(e, known, word):
+        speak(s, word.at)
     if s.turn == ABSENT and not is_over:
         if known is None:  # otherwise its terminal may already be known
             set_place(s, e.origin, begins=True)
         inherit(records, s)
-    if is_end(s, value):
-        value = msgspec.structs.replace(value, stood=True)
-    verdict = noted("It counts after the settle time.")
-    if known is not None and is_rest(known, value):
-        rested = machine.apply(s, registry_event(s, known, e.clock), records.options)
-        verdict = rested if rested.taken else verdict
     s.processes = {**s.processes, pid: value}
-    if value.stood and not (known and known.stood and known.at == value.at):
-        verdict = machine.apply(s, registry_event(s, value, e.clock), records.options)
-    yield Changed(s, old, was, verdict)
+    yield Changed(s, old, was, state(s, e.clock, records.options))
 
 
-def says_more(e: Event, known: Process | None, value: Process) -> bool:
+def says_more(e: Event, known: Process | None, word: Stated) -> bool:
     """Return whether the CLI has reported something: what a new host reads first is older."""
-    before = (known.says, known.asks, known.at) if known is not None else ("", "", 0.0)
-    return (value.says, value.asks, value.at) != before and (e.at < e.t or bool(before[0]))
+    before = known.states if known is not None else Stated()
+    changed = (before.says, before.asks, before.at) != (word.says, word.asks, word.at)
+    return changed and (e.at < e.t or bool(before.says))
 
 
 def moved_on(s: Session, pid: int) -> Session:
     """Return a session after the file of its process names another one."""
     s = copy(s)
     others = {p: x for p, x in s.processes.items() if p != pid}
-    silent = msgspec.structs.replace(s.processes[pid], says="", asks="", stood=True)
+    silent = msgspec.structs.replace(s.processes[pid], states=Stated())
     s.processes = others if s.turn == ABSENT else {**others, pid: silent}
+    forget_files(s, pid)
     return s
 
 
-def is_end(s: Session, value: Process) -> bool:
-    """Return whether a session file confirms the end that was just reported."""
-    rests = value.says in ("idle", "shell")
-    is_told = s.hooked and s.held in ("stop", "fail") and not s.queue
-    return rests and is_told and value.at >= s.stopped
+def forget_files(s: Session, pid: int | None = None) -> None:
+    """Forget what others than its own report state of a run, or of all."""
+    gone = {"stated": Stated(), "stood": True, "leads": 0.0, "overruled": 0.0}
+
+    def is_its(run: Run) -> bool:
+        return pid in (None, run.pid) and run.stated.source != "report"
+
+    s.aside = {
+        p: msgspec.structs.replace(r, **gone) if is_its(r) else r for p, r in s.aside.items()
+    }
+    if is_its(s):
+        for name, value in gone.items():
+            setattr(s, name, value)
 
 
-def is_rest(known: Process, value: Process) -> bool:
-    """Return whether it was at rest, however briefly: the user then opened a dialog."""
-    is_dialog = value.says == "waiting" and not value.asks
-    return is_dialog and known.says in ("idle", "shell") and not known.stood
-
-
-def said(e: Event, known: Process | None, began: float) -> Process:
-    """Return the value of a session file, and since when; a question counts at once.
+def said(e: Event, known: Process | None, began: float) -> Stated:
+    """Return what a session file, a server or a title states, and since when.
 
     `began`: when the session started, if its process ran another one before.
     """
-    at, stood = max(began, e.at if e.at <= e.clock + AHEAD else e.t), False
-    if known is not None and known.says == e.status and known.at >= at:  # no newer time given
-        at, stood = (known.at, known.stood) if known.asks == e.asks else (e.t, False)
-    goes_on = known is not None and (known.says, known.asks, known.at) == (e.status, e.asks, at)
-    was = known.says if known is not None and known.says != e.status else ""
+    at = max(began, e.at if e.at <= e.clock + AHEAD else e.t)
+    before = known.states if known is not None else Stated()
+    if before.says == e.status and before.at >= at:  # no newer time given
+        at = before.at if before.asks == e.asks else e.t
+    source = e.source if e.source in LIVE else "file"
+    return Stated(e.status, e.asks, e.tool, "", at, source)
+
+
+def process_of(e: Event, known: Process | None, states: Stated) -> Process:
     return Process(
         pid=e.pid or 0,
         started=e.started or (known.started if known else ""),
-        says=e.status,
-        asks=e.asks,
-        tool=e.tool,
-        at=at,
-        began=known.began if known is not None and goes_on else 0.0,
-        stood=stood or (e.status == "waiting" and bool(e.asks)) or is_shown_busy(e),
-        was=was or (known.was if known else ""),
-        shown=e.source in LIVE,
-        served=e.source == "server",
+        states=states,
         file_session=e.session_id,
         file_cwd=e.cwd,
         children=known.children if known else 0,
@@ -147,13 +136,8 @@ def said(e: Event, known: Process | None, began: float) -> Process:
 
 def is_held_back(e: Event, known: Process | None) -> bool:
     """Return whether a title still shows work: a dialog opens once nobody has typed for a while."""
-    waits = known is not None and known.served and known.says == "waiting"
+    waits = known is not None and known.states.source == "server" and known.states.says == "waiting"
     return waits and e.source == "title" and e.status == "busy"
-
-
-def is_shown_busy(e: Event) -> bool:
-    """Return whether a title or a server shows work; unlike a session file, they have no blips."""
-    return e.source in LIVE and e.status == "busy"
 
 
 def session_of_file(records: Records, e: Event) -> str:
@@ -176,15 +160,19 @@ def is_hooked(s: Session, pid: int) -> bool:
 def registry_gone(records: Records, e: Event) -> Iterator[Step]:
     pid = e.pid or 0
     there = records.running_in(pid)
-    for s in there:
-        s = copy(s)
-        was = s.processes[pid]
-        left = Process(pid, was.started, was=was.says, at=e.t, stood=False)
-        left = msgspec.structs.replace(left, hooked=was.hooked, shared=was.shared)
+    for old in there:
+        s = copy(old)
+        was = published_status(s)
+        p = s.processes[pid]
+        left = Process(pid, p.started, hooked=p.hooked, shared=p.shared)
         s.processes = {**s.processes, pid: left}
         if s.turn == ABSENT:
             s.processes = {p: x for p, x in s.processes.items() if p != pid}
-        records.keep(s)
-        yield Folded(e, s.session_id, noted("The session file is gone."))
+            records.keep(s)
+            yield Folded(e, s.session_id, noted("The session file is gone."))
+            continue
+        take_up(s, pid)
+        verdict = state(s, e.clock, records.options)
+        yield Changed(s, old, was, verdict if verdict.rule else noted("The session file is gone."))
     if not there:
         yield Folded(e, "", UNKNOWN)

@@ -40,7 +40,7 @@ def check_session(s: Session, key: str) -> None:
         times += _of_run(run)
     for pid, process in s.processes.items():
         _check_number(pid, process.pid)
-        times.append(process.at)
+        times.append(process.states.at)
     _check_times(times)
 
 
@@ -48,7 +48,7 @@ def _of_run(run: Run) -> list[float]:
     """Return all times of a run; raise ValueError if its status is unknown."""
     if run.turn not in TURNS:
         raise ValueError(f"unknown status {run.turn[:40]!r}")
-    times = [*_times[type(run)](run), *run.recent.values()]
+    times = [*_times[type(run)](run), *run.recent.values(), run.stated.at]
     if run.blocks or run.tools or run.agents or run.shells or run.finished:
         for begun in (run.blocks.values(), run.tools.values(), run.agents.values(), run.shells):
             times += [x.since for x in begun]

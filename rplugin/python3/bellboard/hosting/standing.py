@@ -22,7 +22,7 @@ from ..core.detail import line
 from ..core.events import Origin
 from ..core.front import questions_of
 from ..core.request import TERMINAL, Answer, Choice, Part, Request, Sent, Went, digest_of
-from ..core.session import Block, Run, Session
+from ..core.session import Block, Run, Session, Stated
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of
 from ..witnesses.located import located
@@ -88,9 +88,14 @@ def went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
     """Return how its CLI says that it went on, which comes before any hook. May hang."""
     s, pid = asked.session, asked.request.pid
     known = s.processes.get(pid)
-    if known is not None and known.says == "busy" and known.at < asked.block.since:
+    if known is not None and is_older(known.states, asked.block.since):
         return None  # a slow CLI: its file is older, and does not say yet that it waits
     return cli_of(s.agent).went_on(pid, s, asked.block.since, environ)
+
+
+def is_older(states: Stated, asked: float) -> bool:
+    """Return whether a session file says that its program works, since before it asked."""
+    return states.says == "busy" and states.at < asked
 
 
 def winner(asked: Asked, sent: Sent, home: Path) -> str | None:

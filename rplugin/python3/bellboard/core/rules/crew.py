@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..events import Event
+from ..events import MATE, Event
 from ..options import Options
 from ..session import Agent, Session
 from .steps import complete, die, end_questions, hold, is_at_work, rest
@@ -16,7 +16,8 @@ def enlist(s: Session, e: Event, o: Options) -> str | None:
     if has_finished(s, e):
         return "it has ended since"
     known = s.agents.get(e.agent) or Agent(e.agent, e.agent_type, e.t)
-    s.agents = {**s.agents, e.agent: replace(known, type=known.type or e.agent_type)}
+    kind = MATE if e.agent in s.mates else known.type or e.agent_type
+    s.agents = {**s.agents, e.agent: replace(known, type=kind)}
     return None
 
 
@@ -68,7 +69,7 @@ def count(s: Session, e: Event, o: Options) -> str | None:
 
 def retire(s: Session, e: Event, o: Options) -> str | None:
     """A teammate is waiting for its lead."""
-    s.teammate = True
+    s.teammate, s.member = True, e.member or s.member
     s.blocks = {}
     rest(s, e.t)
     return None

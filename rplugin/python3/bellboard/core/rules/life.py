@@ -22,11 +22,11 @@ def begin(s: Session, e: Event, o: Options) -> str | None:
     take_back(s)
     s.turn = "background" if e.status == "shell" or s.shells else "idle"
     # Nothing ended, so simultaneous events count, as does everything while the status is unknown.
-    s.over = 0.0 if e.kind == "registry silent" else e.t - o.swap
+    s.over = 0.0 if e.kind == "states nothing" else e.t - o.swap
     if s.agents:
         turn_to_work(s, e.t - o.swap, held="moved")
-    if e.from_hook and (p := own(s)) is not None and p.says:  # its file may not have changed yet
-        s.processes = {**s.processes, p.pid: replace(p, at=max(p.at, e.t), stood=False)}
+    if e.from_hook and s.stated.says:  # its file may not have changed yet
+        s.stated, s.stood = replace(s.stated, at=max(s.stated.at, e.t)), False
     return None
 
 
@@ -65,13 +65,14 @@ def leave(s: Session, e: Event, o: Options) -> str | None:
     """It ended."""
     if e.kind == "end" and e.t < max(s.began - o.swap, s.opened):
         return "it has begun again since"
-    p = own(s)
+    p, said = own(s), s.stated
     if e.kind != "end":
         s.processes, s.aside = {}, {}
     end(s, e.t, e.source or e.kind, e.origin.pid or s.pid)
-    if s.turn == ABSENT and s.end_reason in MOVES_ON and p is not None and p.says == "busy":
+    if s.turn == ABSENT and s.end_reason in MOVES_ON and p is not None and said.says == "busy":
         # Its hooks may run for a long time before the next session of its process begins.
-        s.processes = {p.pid: replace(p, at=max(p.at, e.t), stood=False)}
+        s.processes = {p.pid: p}
+        s.stated, s.stood = replace(said, at=max(said.at, e.t)), False
     return None
 
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import Block, Session, is_told_otherwise
+from ..sources import set_aside
 from .steps import end, rest
 
 
@@ -37,10 +38,12 @@ def correct(s: Session, e: Event, o: Options) -> str | None:
     if e.status not in ("blocked", "error", "completed", "working", "background", "idle"):
         return f"not a status that can be set: {e.status or 'none'}"
     if e.status == "blocked":
+        set_aside(s)
         s.blocks = {":": Block("permission", e.t, detail="set by hand", shown=True)}
         return None
     s.blocks = {}
     rest(s, e.t)
+    set_aside(s)
     s.turn = e.status
     return None
 
@@ -94,7 +97,5 @@ def doubt(s: Session, e: Event, o: Options) -> str | None:
         s.trusted_until = until
         return "its record is recent"
     s.trusted_until = 0.0
-    if s.blocks:
-        return "it is waiting for you"
     s.turn = "unknown"
     return None

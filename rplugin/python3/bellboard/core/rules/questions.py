@@ -2,49 +2,42 @@
 
 A question belongs to a thread (the main one, or a subagent) and to a tool.  It ends when that tool
 or thread moves on; never by time alone, nor because somebody looked, nor because another thread
-moved on.  A question that only the session file reports, without who asks, ends when the file says
-so; while the file reports one, a Stop's list of running agents ends no question.  If several were
-shown at once and the dialog of one does not follow the first answer, it waits behind whatever asks
-next.  A question shows once the session file says that a dialog is open or, without a session file,
-after the hold time.
+moved on.  A question that only a statement reports, without who asks, ends when that changes.  If
+several were shown at once and the dialog of one does not follow the first answer, it waits behind
+whatever asks next.  A question shows once its program states that it asks, or after the hold time,
+unless a hook may decide it before any dialog opens.
 """
 
 from __future__ import annotations
+
+import re
 
 from msgspec.structs import replace
 
 from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
-from ..session import ABSENT, Block, Session, oldest, own
-from .ends import release
-from .matching import (
-    UNANSWERED,
-    agent_of_form,
-    is_answer,
-    is_of_open_dialog,
-    may_be_dialog_of,
-    named,
-)
+from ..session import ABSENT, Block, Session, oldest, own, says
 from .steps import (
     ask_on,
     end_questions,
     is_busy,
-    newest_question,
-    newest_told,
+    is_of_file,
     prove_questions,
     take_back_end,
     turn_to_work,
     work_between,
 )
-from .tools import begin_tool, end_tool, end_tools, has_finished, log_tool
+from .tools import begin_tool, end_tool, end_tools, had_finished, has_finished, name_of
 from .turn import go_on
 
-BY_FILE = ("registry waiting", "registry dialog")
+UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not answered
+BY_FILE = ("states waiting", "states dialog")
 #: A tool that is about to ask; newer CLIs, which give turns an id, send another hook when it does,
 #: but not for a program that shows their dialogs itself, such as an editor.
 ASKED_LATER = ("question", "agent question")
 OWN_DIALOGS = frozenset({"", "cli", "sdk-cli"})  # entrypoints without such a program; "": not known
 PRINTS = "sdk-cli"  # the entrypoint of a run that only prints its result
+FILES = ("file", "report")
 REVIEWED = ("request", "agent request")
 
 
@@ -60,13 +53,12 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         return "older than its answer"
     if has_finished(s, e):
         return "its tool has finished since"
-    block = named(s, e, o)
+    block = named(s, e)
     slot = f"{block.agent}:{block.tool_id or block.tool}"
     known = s.blocks.get(slot) or s.blocks.get(f"{block.agent}:{block.tool}")
     same = {k: b for k, b in s.blocks.items() if b is known or may_be_dialog_of(b, e)}
-    p = own(s)
     shown = by_file or e.kind == "choice" or any(b.shown for b in same.values())
-    shown = shown or (p is not None and p.says == "waiting" and p.at >= e.t - o.hold)
+    shown = shown or (says(s) == "waiting" and s.stated.at >= e.t - o.hold)
     delegated = s.reviewer == "program" and e.kind in REVIEWED and not shown
     newest = block if e.request or not known else known
     block = replace(
@@ -78,6 +70,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         request=newest.request,
         pipe=newest.pipe,
         shown=shown,
+        stated=by_file or bool(known and known.stated),
         reminded=e.kind == "nudge" or bool(known and known.reminded),
         early=not shown and (e.early or is_asked_later(e) or is_refused(s, e)),
     )
@@ -108,7 +101,7 @@ def assign(s: Session, e: Event, o: Options) -> str | None:
     if not e.reviewer:
         return "for information only"
     is_left = e.reviewer == "program"
-    if is_left and (p := own(s)) and p.says == "waiting" and not p.served:
+    if is_left and says(s) == "waiting" and s.stated.source != "server":
         return "its title says that it asks you"
     asked = [(k, b) for k, b in s.blocks.items() if b.key and b.since >= e.t]
     changed = {
@@ -134,16 +127,6 @@ def is_refused(s: Session, e: Event) -> bool:
     return has_none and e.kind in REVIEWED and not e.pipe
 
 
-def offer(s: Session, e: Event, o: Options) -> str | None:
-    """A dialog is open while a tool waits. In auto mode, that is a question of the agent."""
-    if s.held in ("stop", "fail"):  # the turn is over, though the file may say so only later
-        return release(s, e, o)
-    may_be_asked = e.source in ("", "busy") and s.mode in ("", "auto")  # "": not known
-    if not (may_be_asked and s.tools):
-        return "the user opened the dialog"
-    return ask(s, e, o)
-
-
 def choose(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a notification of a choice that no hook had reported."""
     # An agent view sends those of all background sessions. The words alone decide: a session file
@@ -155,11 +138,7 @@ def choose(s: Session, e: Event, o: Options) -> str | None:
 
 def remind(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a reminder of a question that no hook had reported."""
-    if is_busy(s) and (p := own(s)) and not p.shown and e.t < p.at:
-        return "its session file says that it works since"
     asked = [b.since for b in s.blocks.values() if not b.passed]
-    if asked and min(asked) < e.t - UNANSWERED:
-        return confirm(s, e, o)
     is_late = e.asks == "permission" and s.unreminded and e.t - s.unreminded < o.late
     if is_late and not is_of_open_dialog(s, e):
         return "a late notification of a question already answered"
@@ -175,12 +154,11 @@ def recall(s: Session, e: Event, o: Options) -> str | None:
 
 def confirm(s: Session, e: Event, o: Options) -> str | None:
     """The known question is still open."""
-    by_main = any(not b.agent for b in s.blocks.values())
-    if e.kind in BY_FILE and by_main and e.t < newest_question(s) - o.hold:
-        return "older than the question"
     if e.kind == "nudge":  # of the first, as the dialogs come one after the other
         first = oldest(b for b in s.blocks.values() if not b.passed)
         s.blocks = {k: replace(b, reminded=True) if b is first else b for k, b in s.blocks.items()}
+    if e.kind in BY_FILE:
+        s.blocks = {k: b if b.stated else replace(b, stated=True) for k, b in s.blocks.items()}
     prove_questions(s)
     return show(s, e, o)
 
@@ -194,8 +172,6 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     hidden = {k: b for k, b in s.blocks.items() if not (b.shown or b.passed)}
     # After more than the hold time, it may only have waited for the file to be read.
     ready = {k for k, b in hidden.items() if b.since + hold <= e.t or (by_file and b.waits)}
-    if by_file and not ready and not any(b.shown for b in s.blocks.values()):
-        ready = {min(hidden, key=lambda k: hidden[k].since)}  # the dialog is one of these
     ready = next_asked(s, e, o, ready) if by_file else ready
     waits = {k for k in ready if by_time and is_held(s, s.blocks[k])}
     s.blocks = {
@@ -207,12 +183,22 @@ def show(s: Session, e: Event, o: Options) -> str | None:
 
 def is_held(s: Session, b: Block) -> bool:
     """Return whether a question whose hold time is over is not asked yet."""
-    return b.early or (is_busy(s) and not is_apart(s, b))
+    return b.early or (is_busy(s) and not is_apart(s, b) and not is_beside(s, b))
+
+
+def is_beside(s: Session, b: Block) -> bool:
+    """Return whether a question shows beside the hooks that may decide it, so at once.
+
+    Those of agents, forms and other CLIs are held back until these have run.
+    """
+    is_asked_there = s.origin.env.get("entrypoint", "") in OWN_DIALOGS
+    is_held = not b.key or bool(b.agent) or b.asks == "form"
+    return s.stated.source in FILES and is_asked_there and not is_held
 
 
 def is_apart(s: Session, b: Block) -> bool:
     """Return whether what the CLI says is not of this question: a server says it of each thread."""
-    return bool(b.agent) and (p := own(s)) is not None and p.served
+    return bool(b.agent) and s.stated.source == "server"
 
 
 def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
@@ -227,8 +213,6 @@ def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
         queued -= over
     # A question that a user's hook held back is not the dialog if there are others.
     fresh = {k for k in others if not s.blocks[k].waits}
-    if queued and not fresh:
-        fresh = {k for k in others if s.blocks[k].since > s.answered}
     return queued | fresh or others
 
 
@@ -247,8 +231,6 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
     if s.blocks and not ended:
         return "another tool is asking"
     end_questions(s, ended, e)
-    if not e.agent and s.turn != "working":
-        turn_to_work(s, e.t)
     return "another thread is asking" if ended and ask_on(s) else None
 
 
@@ -256,53 +238,6 @@ def grant(s: Session, e: Event, o: Options) -> str | None:
     """A tool that is only reported once it may run has started: what it asked was granted."""
     end_questions(s, {k for k, b in s.blocks.items() if is_answer(s, b, e)}, e)
     go_on(s, e, o)
-    return None
-
-
-def answered(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI is working again: its question was answered, or the first of several."""
-    if e.t < newest_told(s):
-        return "older than the question"
-    shown = {k for k, b in s.blocks.items() if b.shown and not is_apart(s, b)}
-    if s.turn != "working":
-        work_between(s, e.t)
-    if not shown:
-        return "a subagent is asking"
-    if len(shown) == 1:
-        end_questions(s, shown, e)
-    else:  # its dialogs come one after the other; the tool of each shows that it was answered
-        s.answered = max(s.answered, e.t)
-        s.blocks = {
-            k: replace(b, shown=False, waits=True, queued=True) if k in shown else b
-            for k, b in s.blocks.items()
-        }
-    return None
-
-
-def withdraw(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI no longer asks: its title says so, or its session file is gone as it exits."""
-    if e.status or not e.source:  # a word of a newer CLI says nothing of questions
-        return "the CLI reports no status"
-    old = {k for k, b in s.blocks.items() if b.since <= e.t}
-    if not old:
-        return "older than the question"
-    end_questions(s, old, e)
-    return None
-
-
-def name_tool(s: Session, e: Event, o: Options) -> str | None:
-    """The transcript shows the tool that asks."""
-    if s.hooked:
-        log_tool(s, e)
-        unnamed = [k for k, b in s.blocks.items() if not (b.tool or b.key or b.agent)]
-        if len(unnamed) != 1 or e.tool_id not in s.logged or e.tool in SPAWNS:
-            return "hooks report its tools"
-        asked = replace(s.blocks[unnamed[0]], tool=e.tool, tool_id=e.tool_id, detail=e.detail)
-        s.blocks = {k: asked if k in unnamed else b for k, b in s.blocks.items()}
-        return None
-    s.rested = ""  # a turn, and not only a command
-    begin_tool(s, e)
-    prove_questions(s)
     return None
 
 
@@ -325,3 +260,85 @@ def suspect(s: Session, e: Event, o: Options) -> str | None:
     )
     s.blocks = {**s.blocks, f"{tool.agent}:{e.tool_id}": asked}
     return None
+
+
+# ---------------------------------------------------------------- who asks, and who answers
+
+
+def named(s: Session, e: Event) -> Block:
+    """Build the question, with the id of the only tool that can be asking: requests have none."""
+    if e.tool:
+        same = [(i, t) for i, t in s.tools.items() if is_of(t.name, e.tool, e.asks)]
+        found = [(i, t) for i, t in same if t.agent == e.agent]
+        found = [(i, t) for i, t in found if t.key == e.tool_key] or found
+        if e.asks == "form":  # those of one server name no tool; each tool shows one at a time
+            asking = {b.tool_id for b in s.blocks.values() if b.key not in (0, e.key)}
+            found = [(i, t) for i, t in reversed(found) if i not in asking] or found
+    else:
+        found = [(i, t) for i, t in s.tools.items() if t.name not in SPAWNS]
+        if not e.tool_id and e.detail:  # of those that run, a hook may have denied the others
+            told = [(i, t) for i, t in found if (t.detail, t.agent) == (e.detail, e.agent)]
+            found = told if len(told) == 1 else found
+        found = found if len(found) == 1 else []
+    slot, tool = found[-1] if found else ("", None)
+    tool_id = e.tool_id or (slot if "?" not in slot else "")
+    if tool is None or e.tool:
+        about = (e.agent, e.tool, tool_id, e.detail)
+    else:
+        about = (tool.agent, tool.name, tool_id, e.detail or tool.detail)
+    return Block(e.asks, e.t, *about, e.shown_digest, e.request, e.pipe, key=e.key)
+
+
+def agent_of_form(s: Session, e: Event) -> str:
+    """Return the subagent whose tool a form belongs to: its hook does not say which thread asks."""
+    threads = [t.agent for t in s.tools.values() if is_of(t.name, e.tool, e.asks)]
+    return threads[0] if len(threads) == 1 else ""
+
+
+def is_of(tool: str, asked: str, asks: str) -> bool:
+    """Return whether a question names this tool; a form names the tool's server."""
+    if asks != "form" or tool == asked:
+        return tool == asked
+    server = re.sub(r"[^\w-]", "_", asked, flags=re.ASCII)  # as the CLI has it in names of tools
+    return tool.startswith(f"mcp__{server}__")
+
+
+def may_be_dialog_of(b: Block, e: Event) -> bool:
+    """Return whether a question known only from its dialog is this one."""
+    if b.tool_id and e.tool_id and b.tool_id != e.tool_id:
+        return False
+    return not (b.key or b.inferred) or (not b.tool and b.agent == e.agent)
+
+
+def is_of_open_dialog(s: Session, e: Event) -> bool:
+    """Return whether a reminder is of a dialog, not a tool's, that opened after the last answer."""
+    if says(s) != "waiting" or e.about == "tool":
+        return False
+    return s.unreminded < s.stated.at <= e.t - UNANSWERED
+
+
+def is_answer(s: Session, b: Block, e: Event) -> bool:
+    """Return whether an event shows that the tool or thread that asked moved on."""
+    if e.t < b.since or is_of_file(s, b):
+        return False
+    if b.asks == "form" and e.kind == "form answer":  # a notice names none: only of an unnamed form
+        return b.tool == e.tool or (not e.tool and (not b.tool or b.tool.startswith("mcp__")))
+    if b.agent != e.agent:
+        return False
+    if b.tool_id and e.tool_id:
+        is_last = b.asks == "form" and b.tool_id not in s.tools and is_of(e.tool, b.tool, b.asks)
+        return (b.tool_id == e.tool_id or is_last) and not is_guess(s, b)
+    if had_finished(s, e.tool_id, b.since):  # now it is also in the log
+        return False
+    tool = e.tool or name_of(s, e.tool_id)
+    if b.tool and tool:
+        return is_of(tool, b.tool, b.asks)
+    # One of the two ids is unknown: it was answered if its thread has no running tool.
+    return not any(t.agent == b.agent for t in s.tools.values())
+
+
+def is_guess(s: Session, b: Block) -> bool:
+    """Return whether another running tool may show that form, as its hook names only the server."""
+    asking = {x.tool_id for x in s.blocks.values()}
+    others = (t for i, t in s.tools.items() if i not in asking and t.agent == b.agent)
+    return b.asks == "form" and any(is_of(t.name, b.tool, b.asks) for t in others)

@@ -72,7 +72,11 @@ def _told_in_words(s: Session, e: Event) -> str | None:
     if e.t < s.watched:
         return OLDER
     s.watched = e.t
-    slot, block = next((k, b) for k, b in s.blocks.items() if b.inferred or not b.detail)
+    slot, block = next(
+        (k, b)
+        for k, b in s.blocks.items()
+        if b.shown and not b.key and (b.inferred or not b.detail)
+    )
     if (block.asks, block.tool, block.detail) == (e.asks, e.tool, e.detail):
         return "already shown"
     since = e.t if block.detail else block.since

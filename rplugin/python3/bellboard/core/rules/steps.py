@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..events import Event, Task
+from ..events import MATE, Event, Task
 from ..session import (
     ABSENT,
     AT_WORK,
@@ -17,15 +17,14 @@ from ..session import (
     Run,
     Session,
     Shell,
+    Stated,
     Tool,
     is_nested,
-    own,
     says,
-    says_itself,
     status_of,
 )
 from ..shown import squeezed
-from .tools import drop_tools, of_agents, outlives, survivors
+from .tools import drop_tools, of_agents, survivors
 
 MOST_LEFT: Final = 8  # processes to remember that left a session
 MOVES_ON: Final = frozenset({"clear", "resume", "fork", "rekeyed"})
@@ -57,7 +56,7 @@ def hold(s: Session, held: str) -> None:
 
 def take_back_end(s: Session, t: float) -> None:
     """Drop an end that is held back, as its main thread worked after it: that was not the end."""
-    if s.held in ("stop", "fail", "refused", "esc") and t > s.stopped:
+    if s.held in ("stop", "fail", "esc") and t > s.stopped:
         s.held, s.held_until = "", 0.0
 
 
@@ -120,8 +119,11 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     rest(s, t)
     s.turn, s.blocks, s.agents, s.shells = ABSENT, {}, {}, ()
     s.recent, s.finished = {}, ()
+    if s.hooked and s.own_report is not None:  # the next session of its process has its word
+        s.own_report = replace(s.own_report, records={})
     s.hooked = False
     s.wakeups = 0
+    s.stated, s.stood, s.leads, s.overruled = Stated(), True, 0.0, 0.0
     s.crew = crew
     s.processes = {p: x for p, x in s.processes.items() if p not in (pid, s.pid)}
     if s.processes or s.aside:
@@ -153,16 +155,17 @@ def end_questions(s: Session, ended: set[str], e: Event) -> None:
         s.unreminded = max(s.unreminded, e.t)
     s.blocks = {k: b for k, b in s.blocks.items() if k not in ended}
     s.answered = max(s.answered, e.t)
-    s.answer_heard = max(s.answer_heard, e.clock)
+
+
+def overruled(s: Session, e: Event) -> set[str]:
+    """Return the questions that a statement ends: a report alone ends none that it never showed."""
+    return {k for k, b in s.blocks.items() if b.stated or not b.key or e.about != "report"}
 
 
 def ask_no_more(s: Session, e: Event) -> None:
     """End the questions of the main thread that are older than this; others stay open."""
     if not s.blocks:
         return
-    p = own(s)
-    if p is not None and not p.shown and is_waiting(s) and p.at > e.t:
-        return  # its session file has said since that something asks
     old = {k for k, b in s.blocks.items() if b.since <= e.t and not b.agent}
     end_questions(s, {k for k in old if not is_of_file(s, s.blocks[k])}, e)
 
@@ -170,11 +173,7 @@ def ask_no_more(s: Session, e: Event) -> None:
 def break_crew(s: Session, e: Event) -> None:
     """Drop what ended with the turn: tools, questions, and agents that run only within it."""
     agents = survivors(s)
-    kept = {
-        k
-        for k, b in s.blocks.items()
-        if b.agent and (b.agent in agents or (b.agent not in s.agents and outlives(s, b.since)))
-    }
+    kept = {k for k, b in s.blocks.items() if b.agent and b.agent in agents}
     end_questions(s, s.blocks.keys() - kept, e)
     drop_tools(s, {k: x for k, x in of_agents(s.tools).items() if x.agent in agents}, e.t)
     s.agents = agents
@@ -194,23 +193,23 @@ def newest_told(s: Session) -> float:
 
 def is_waiting(s: Session) -> bool:
     """Return whether the session file says that something waits for an answer."""
-    p = own(s)
-    return p is not None and p.says == "waiting" and bool(p.asks)
+    return says(s) == "waiting" and bool(s.stated.asks)
 
 
 def is_of_file(s: Session, b: Block) -> bool:
     """Return whether a question is known only from the session file, and so not who asks it."""
-    p = own(s)  # not from a title or a server: these may stop reporting, and hooks are better then
-    is_file = p is not None and not p.shown and is_waiting(s)
+    # Not from a title or a server: these may stop reporting, and hooks are better then.
+    is_file = s.stated.source in ("file", "report") and is_waiting(s)
+    is_file = is_file and (bool(s.agents) or not s.overruled)
     return is_file and not (b.agent or b.tool or b.key or b.inferred)
 
 
 def ask_on(s: Session) -> bool:
     """Without hooks, keep a question open while the session file has one: another thread asks."""
-    p = own(s)
-    if s.hooked or p is None or not is_waiting(s):
+    x = s.stated
+    if s.hooked or not is_waiting(s):
         return False
-    s.blocks = {**s.blocks, ":": Block(p.asks, p.at, tool=p.tool, shown=True)}
+    s.blocks = {**s.blocks, ":": Block(x.asks, x.at, tool=x.tool, detail=x.detail, shown=True)}
     return True
 
 
@@ -237,13 +236,15 @@ def is_what(tool: Tool, asked: Block) -> bool:
 
 def is_alone(s: Session) -> bool:
     """Return whether only the transcript or the screen shows its state."""
-    return not s.hooked and not says(s) and not says_itself(s)
+    return not s.hooked and not says(s)
 
 
 def is_blind(s: Session) -> bool:
     """Return whether only its screen shows its status, or what it asks."""
-    asked = (b for b in s.blocks.values() if b.shown and (b.inferred or not b.detail))
-    return is_alone(s) or (not s.hooked and any(asked))
+    if is_alone(s):
+        return True
+    asked = (b for b in s.blocks.values() if b.shown and not b.key)
+    return any(b.inferred or not b.detail for b in asked)
 
 
 def needs_screen(s: Session) -> bool:
@@ -266,6 +267,8 @@ def roll_call(
         for x in listed
         if x.type in AT_WORK
     }
+    if any(x.type in NO_WORK for x in listed):  # under other ids, and also those at rest
+        agents |= {i: a for i, a in s.agents.items() if a.type == MATE}
     shells = tuple(
         known.get(x.id) or Shell(x.id, x.type, t, x.description)
         for x in listed

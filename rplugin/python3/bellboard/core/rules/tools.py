@@ -16,14 +16,9 @@ def of_agents(things: dict[str, Block] | dict[str, Tool]) -> dict[str, Any]:
 
 
 def survivors(s: Session) -> dict[str, Agent]:
-    """Return the agents that outlive the turn; one whose tool never ended was interrupted."""
-    return {i: a for i, a in s.agents.items() if a.apart or outlives(s, a.since)}
-
-
-def outlives(s: Session, since: float) -> bool:
-    """Return whether a subagent's start is older than every tool that still runs a subagent."""
-    spawns = [t.since for t in s.tools.values() if t.name in SPAWNS and not t.agent]
-    return not spawns or since < min(spawns)
+    """Return the agents that outlive the turn: none that a running tool waits for."""
+    waits = any(t.name in SPAWNS and not t.agent for t in s.tools.values())
+    return {i: a for i, a in s.agents.items() if a.apart or not waits}
 
 
 def drop_tools(s: Session, kept: dict[str, Tool], t: float) -> None:
@@ -31,7 +26,7 @@ def drop_tools(s: Session, kept: dict[str, Tool], t: float) -> None:
     for tool_id, tool in s.tools.items():
         if tool_id not in kept:
             finish(s, Finished(t, tool.agent, tool.name, tool_id, tool.key))
-    s.tools, s.logged = kept, {}
+    s.tools = kept
 
 
 def tool_slot(e: Event) -> str:
@@ -45,17 +40,8 @@ def begin_tool(s: Session, e: Event) -> None:
         s.tools = {**s.tools, tool_slot(e): tool}
 
 
-def log_tool(s: Session, e: Event) -> None:
-    """Remember a tool of the transcript, in case its hooks were removed and report it no more."""
-    if e.tool_id and not (e.tool_id in s.tools or has_finished(s, e)):
-        others = list(s.logged.items())[1 - MOST_FINISHED :]
-        s.logged = {**dict(others), e.tool_id: Tool(e.tool, e.t, e.tool_key, e.detail, e.agent)}
-
-
 def end_tool(s: Session, e: Event) -> None:
     slot = tool_slot(e)
-    if slot in s.logged:
-        s.logged = {i: t for i, t in s.logged.items() if i != slot}
     was = s.tools.get(slot)
     if was is not None:
         s.tools = {i: t for i, t in s.tools.items() if i != slot}
@@ -76,8 +62,6 @@ def had_finished(s: Session, tool_id: str, t: float) -> bool:
 
 def end_tools(s: Session, agent: str, t: float) -> None:
     """End all tools of a thread."""
-    if not agent:
-        s.logged = {}
     if s.tools:
         s.tools = {i: x for i, x in s.tools.items() if x.agent != agent}
     finish(s, Finished(t, agent))

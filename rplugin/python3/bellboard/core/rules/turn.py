@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..events import Event
+from ..events import MATE, Event
 from ..options import Options
 from ..session import ABSENT, Agent, Session, says
 from .life import see_aside
@@ -19,9 +19,10 @@ from .steps import (
     take_back_end,
     turn_to_work,
 )
-from .tools import begin_tool, end_tool, end_tools, has_ended_since, log_tool, tool_slot
+from .tools import begin_tool, end_tool, end_tools, has_ended_since, tool_slot
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
+MOST_MATES: Final = 15  # members of a team to remember, before the newest
 #: Hooks about past work: the CLI does not wait for them if another stops the turn, so they may come
 #: after its end.
 PAST: Final = frozenset({"tool end", "batch"})
@@ -55,9 +56,8 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         take_back(s)
     s.queue = ()
     s.tools = {k: x for k, x in s.tools.items() if x.agent or x.since > e.t}
-    s.logged = {k: x for k, x in s.logged.items() if x.since > e.t}
     ask_no_more(s, e)
-    s.prompted = e.kind != "registry busy"
+    s.prompted = e.kind != "states busy"
     s.began = max(s.began, e.t) if s.prompted else s.began
     s.prompt_id, s.said_id = e.prompt_id, ""
     s.rested, s.rested_since = "" if s.prompted or s.turn != ABSENT else "idle", e.t
@@ -70,7 +70,7 @@ def joins(s: Session, e: Event) -> bool:
 
     Without ids, it was if the turn asks nothing, or if its dialog is still open.
     """
-    if s.turn != "working" or e.kind == "registry busy":
+    if s.turn != "working" or e.kind == "states busy":
         return False
     if e.prompt_id and s.prompt_id:
         return e.prompt_id == s.prompt_id
@@ -83,6 +83,14 @@ def wake(s: Session, e: Event, o: Options) -> str | None:
     is_sure = e.in_order and e.kind not in PAST
     if s.turn != ABSENT and e.t <= s.over + (0.0 if is_sure else o.swap):
         return "older than the end of the turn"
+    if (
+        s.turn in RESTS
+        and says(s) in ("idle", "shell")
+        and s.stood
+        and not s.overruled
+        and e.kind != "activity"
+    ):
+        return "what states its status says that it rests"
     if e.tool_id and any(f.tool_id == e.tool_id for f in s.finished):
         return "its tool has finished"
     turn_to_work(s, e.t)
@@ -93,34 +101,25 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     """The turn goes on."""
     if e.from_hook and s.turn != "working":  # a subagent's question hides the turn
         return wake(s, e, o)
-    if e.from_hook and e.t < s.over:
-        if e.kind == "tool end":
-            end_tool(s, e)
-        return "older than the end of the last turn"
     s.retrying = ""
-    if e.from_hook or e.kind == "registry busy" or e.t >= s.active:  # an old entry proves nothing
-        s.trusted_until = 0.0
+    s.trusted_until = 0.0
     s.inferred = False
     if s.compacting:
         s.compacting = max(s.compacting, e.t)
-    if e.kind == "registry busy" and s.held in ("stop", "fail"):
-        s.held_until = 0.0  # hooks still run, and it says when they have
     if e.from_hook:
         if e.kind not in PAST:
             s.active = max(s.active, e.t)
         s.rested = ""  # a turn, and not only a command
         s.prompt_id = e.prompt_id or s.prompt_id
-        if s.held:
-            is_late = s.held != "stop" or e.t <= s.stopped + o.outweigh  # our hook may run late
-            if e.kind not in PAST or not is_late or s.held == "esc":
-                take_back_end(s, e.t)
+        is_late = s.held != "stop" or e.t <= s.stopped + o.outweigh  # our hook may run late
+        if s.held and (e.kind not in PAST or not is_late or s.held == "esc"):
+            take_back_end(s, e.t)
     else:
         if e.kind == "said prompt":
             s.said_id = e.prompt_id
             s.rested = "" if e.t > s.over else s.rested  # a turn, although no hook reports it
             s.began = s.began if s.hooked else max(s.began, e.t)
         if s.hooked and e.kind == "said tool":
-            log_tool(s, e)
             return None  # hooks report its tools
         if not s.hooked and e.name.startswith("transcript"):
             s.rested = ""  # a turn, and not only a command
@@ -144,14 +143,15 @@ def leave_to_itself(s: Session, e: Event, began: float) -> None:
     if agent is None and has_ended_since(s, e.spawned, began):
         return
     agent = agent or Agent(e.spawned, "", e.t)
-    s.agents = {**s.agents, e.spawned: replace(agent, apart=True)}
+    agent = replace(agent, type=e.agent_type or agent.type, apart=True)
+    s.agents = {**s.agents, e.spawned: agent}
+    if e.agent_type == MATE:
+        s.mates = (*s.mates[-MOST_MATES:], e.spawned)
 
 
 def compact(s: Session, e: Event, o: Options) -> str | None:
     """It is compacting: working now, and as before afterwards."""
     if s.turn in RESTS:
-        if e.t < s.over:
-            return "older than the end of the turn"
         s.rested, s.rested_since = s.turn, s.since
     elif s.turn != "working" and e.source == "manual":
         # A manual compaction starts at the prompt, so at rest.

@@ -1,8 +1,4 @@
-"""Rules for the CLI's files: the registry and the transcript.
-
-The registry shows what hooks miss: Esc, denials, approvals.  A value counts after the settle time,
-and only against older hooks.  The transcript alone decides only if there is no other evidence.
-"""
+"""Rules for the transcript: what it says counts if no hook or session file reports it better."""
 
 from __future__ import annotations
 
@@ -10,96 +6,22 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import Session, is_read_retry, own
-from .steps import (
-    complete,
-    die,
-    end_questions,
-    give_back,
-    has_ended,
-    hold,
-    is_alone,
-    is_busy,
-    newest_told,
-    rest,
-    turn_to_work,
-    work_between,
-)
-from .tools import begin_tool, log_tool
-
-#: Reasons for holding an end back with which rest does not mean completion.
-NO_END = frozenset({"", "esc", "moved", "refused"})
-
-
-def go_busy(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI is working although no hook reported a prompt."""
-    # Transcript entries have later stamps, and an interrupt may be logged after the next prompt.
-    over = s.began if s.interrupted else s.over
-    if e.t < over - (0.0 if s.hooked else o.settle):
-        return "older than the end of the turn"
-    s.prompted = False
-    work_between(s, e.t)
-    return None
-
-
-def settle(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI is at rest: no turn is running and no question is open."""
-    if e.t < max(s.began, s.active - o.swap, newest_told(s)):
-        return "older than the newest hook"
-    before, asked = (s.turn, s.unseen), bool(s.blocks)
-    end_questions(s, set(s.blocks), e)
-    s.agents = {}
-    has_shell = e.status == "shell"
-    if not has_shell:
-        s.shells = ()
-    if s.turn in ("working", "unknown"):
-        if s.held == "fail":
-            die(s, e.t, s.error)
-        elif s.held not in NO_END:
-            queue = s.queue
-            complete(s, max(e.t, s.stopped))
-            s.queue = queue  # the next turn may have ended as well
-        elif s.held in ("moved", "refused"):
-            rest(s, e.t)
-        elif not (s.hooked or asked or is_told(s) or is_starting(s)) or (s.hooked and has_ended(s)):
-            complete(s, e.t)
-        elif s.rested:
-            give_back(s, e.t)
-        else:
-            rest(s, e.t, interrupted=True)
-            s.presumed = True
-    s.tools, s.logged = {}, {}
-    if s.turn != "error":
-        unseen = s.turn == "completed" or s.unseen
-        at_rest = "completed" if unseen else "idle"
-        s.turn, s.unseen = ("background", unseen) if has_shell else (at_rest, False)
-    return None if asked or before != (s.turn, s.unseen) else "already at rest"
-
-
-def is_starting(s: Session) -> bool:
-    """Return whether only its title shows work: a CLI that starts shows that before any prompt."""
-    p = own(s)
-    return bool(s.rested) and not s.hooked and p is not None and p.shown
-
-
-def is_told(s: Session) -> bool:
-    """Return whether a transcript would have shown the end of this process's turn."""
-    return bool(s.said_id or s.previous) and len(s.processes) == 1 and not s.left
+from ..session import Session, is_read_retry, says
+from .steps import complete, hold, is_alone, is_busy, prove_questions, rest, turn_to_work
+from .tools import begin_tool
 
 
 def hear(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows that it is working."""
-    if not is_alone(s) and s.turn != "unknown":
+    if e.member:  # it has no hook of its prompts, nor a session file
+        s.teammate, s.member = True, e.member
+    elif not is_alone(s) and s.turn != "unknown":
         began = e.t - (o.settle if s.hooked else 0.0)  # its stamp may be later than the file's
         if e.kind == "said prompt" and (not s.hooked or (is_busy(s) and began > s.over)):
             s.began, s.said_id = max(s.began, began), e.prompt_id
-        if e.kind == "said tool":
-            log_tool(s, e)
         return "its hooks or session file report this better"
     if e.t <= s.over:
         return "older than the end of the turn"
-    if s.turn == "unknown" and e.t < s.active:
-        return "older than the newest sign of work"
     s.prompted = True
     if e.kind == "said prompt":
         s.began, s.said_id = e.t, e.prompt_id
@@ -111,10 +33,6 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
 
 def hear_end(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows that the turn is over, once its session file says so, too."""
-    told = not (s.hooked or is_alone(s)) and s.turn == "working"
-    if told and (e.kind == "said last" or is_busy(s)):  # Stop hooks or agents may still run
-        s.stopped, s.held = max(s.stopped, e.t), "stop"
-        return None
     if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
         s.last_words = max(s.last_words, e.t)
         return "its hooks or session file report this better"
@@ -148,8 +66,7 @@ def dequeue(s: Session, e: Event, o: Options) -> str | None:
         s.rested = ""
         if s.held in ("stop", "fail"):
             s.held, s.held_until, s.error = "", 0.0, ""
-        p = own(s)
-        if taken and s.turn == "completed" and p is not None and p.says == "idle" and p.at > e.t:
+        if taken and s.turn == "completed" and says(s) == "idle" and s.stated.at > e.t:
             rest(s, e.t, interrupted=True)  # that turn is over as well, without a Stop
             return None
     elif not taken:
@@ -175,4 +92,14 @@ def retry(s: Session, e: Event, o: Options) -> str | None:
     if s.retrying == told or s.retrying.startswith(f"{told} "):
         return "already known"
     s.retrying, s.read_retry = told, False
+    return None
+
+
+def name_tool(s: Session, e: Event, o: Options) -> str | None:
+    """The transcript shows the tool that asks."""
+    if s.hooked:
+        return "hooks report its tools"
+    s.rested = ""  # a turn, and not only a command
+    begin_tool(s, e)
+    prove_questions(s)
     return None

@@ -1,0 +1,179 @@
+"""Rules for what a program states: in its own report, session file or server, or in its title.
+
+Each sets the run to that, so that the machine goes on from there when the source ends.  What is
+stated counts only against what is older, unless the machine has led for too long (`Event.stands`).
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ..events import Event
+from ..options import Options
+from ..session import Session
+from .questions import ask, is_apart
+from .steps import (
+    complete,
+    die,
+    end_questions,
+    give_back,
+    has_ended,
+    newest_told,
+    overruled,
+    rest,
+    turn_to_work,
+    work_between,
+)
+
+#: Reasons for holding an end back with which rest does not mean completion.
+NO_END = frozenset({"", "esc", "moved"})
+
+
+def go_busy(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI is working although no hook reported a prompt."""
+    # Transcript entries have later stamps, and an interrupt may be logged after the next prompt.
+    over = s.began if s.interrupted else s.over
+    if not e.stands and e.t < over - (0.0 if s.hooked and not s.interrupted else o.settle):
+        return "older than the end of the turn"
+    s.prompted = False
+    work_between(s, e.t)
+    return None
+
+
+def answered(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI is working again: its question was answered, or the first of several."""
+    if not e.stands and e.t < newest_told(s):
+        return "older than the question"
+    shown = {k for k in overruled(s, e) if s.blocks[k].shown and not is_apart(s, s.blocks[k])}
+    if s.turn != "working":
+        work_between(s, e.t)
+    if not shown:
+        return "a subagent is asking, or its own report may be forged"
+    if e.stands:  # nothing has changed: a hook may hold them back
+        s.blocks = {
+            k: replace(b, shown=False, waits=True) if k in shown else b for k, b in s.blocks.items()
+        }
+        return None
+    if len(shown) == 1:
+        end_questions(s, shown, e)
+    else:  # its dialogs come one after the other; the tool of each shows that it was answered
+        s.answered = max(s.answered, e.t)
+        s.blocks = {
+            k: replace(b, shown=False, waits=True, queued=True) if k in shown else b
+            for k, b in s.blocks.items()
+        }
+    return None
+
+
+def settle(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI is at rest: no turn is running and no question is open."""
+    if not e.stands and e.t < max(s.began, s.active - o.swap, newest_told(s)):
+        return "older than the newest hook"
+    if s.held in ("report", "count") and s.held_until > e.clock:
+        return "what its last agent reports may follow"
+    if s.turn in ("completed", "error") and not s.blocks:
+        return see(s, e)
+    if s.turn == "idle" and s.hooked and not s.blocks:
+        return "already at rest"  # it calls a prompt that a hook refused done as well
+    before, asked = (s.turn, s.unseen), bool(s.blocks)
+    if s.stated.ends:
+        hear_how(s, e)
+    end_questions(s, overruled(s, e), e)
+    s.agents = {}
+    if e.status != "shell":  # it knows of no other tasks
+        s.shells = tuple(x for x in s.shells if x.type != "shell")
+    if s.turn in ("working", "unknown"):
+        come_to_rest(s, e, asked)
+    s.tools = {}
+    if s.turn != "error":
+        unseen = s.turn == "completed" or s.unseen
+        is_left = e.status == "shell" or bool(s.shells)
+        at_rest = "completed" if unseen else "idle"
+        s.turn, s.unseen = ("background", unseen) if is_left else (at_rest, False)
+    return None if asked or before != (s.turn, s.unseen) else "already at rest"
+
+
+def see(s: Session, e: Event) -> str | None:
+    """Clear an end if the program itself no longer says how its turn ended: somebody types."""
+    if e.about != "report" or s.stated.ends:
+        return "already at rest"
+    rest(s, e.t)
+    return None
+
+
+def hear_how(s: Session, e: Event) -> None:
+    """Note how the turn ended, as the program itself says: also one that nothing else reported."""
+    if s.turn not in ("working", "unknown"):
+        turn_to_work(s, e.t)
+    s.held = s.stated.ends
+    if s.held == "fail":
+        s.error = e.detail
+    else:
+        s.error, s.message = "", e.detail or s.message
+
+
+def come_to_rest(s: Session, e: Event, asked: bool) -> None:
+    """End the turn as it was reported to end; if nothing was, as what else is known suggests."""
+    if s.held == "fail":
+        die(s, e.t, s.error)
+    elif s.held not in NO_END:
+        queue = s.queue
+        complete(s, max(e.t, s.stopped))
+        s.queue = queue  # the next turn may have ended as well
+    elif s.held == "moved":
+        rest(s, e.t)
+    elif s.stated.source == "report":
+        rest(s, e.t, interrupted=True)
+    elif has_ended(s) if s.hooked else not (asked or is_told(s) or is_starting(s)):
+        complete(s, e.t)
+    elif s.rested:
+        give_back(s, e.t)
+    else:
+        rest(s, e.t, interrupted=True)
+        s.presumed = True
+
+
+def is_starting(s: Session) -> bool:
+    """Return whether only its title shows work: a CLI that starts shows that before any prompt."""
+    return bool(s.rested) and not s.hooked and s.stated.source == "title"
+
+
+def is_told(s: Session) -> bool:
+    """Return whether a transcript would have shown the end of this process's turn."""
+    return bool(s.said_id or s.previous) and len(s.processes) == 1 and not s.left
+
+
+def offer(s: Session, e: Event, o: Options) -> str | None:
+    """A dialog is open: while a turn runs, it is the agent's own, and else the user's."""
+    if s.held in ("stop", "fail"):  # the turn is over, though the file may say so only later
+        return release(s, e, o)
+    if s.rested:
+        give_back(s, e.t)
+        return None
+    runs = s.began > s.stopped and not s.tools
+    waits = bool(s.tools) and s.mode in ("", "auto")  # in other modes its request says that it asks
+    if not (runs or waits):
+        return "the user opened the dialog"
+    return ask(s, e, o)
+
+
+def release(s: Session, e: Event, o: Options) -> str | None:
+    """Its session file no longer says that it is working: the end that was reported counts."""
+    if s.held not in ("stop", "fail"):
+        return "the CLI reports no status"
+    # A dialog may hide that a Stop hook still runs, and many are closed at once.
+    # After an error none is waited for, as they cannot send the turn on.
+    is_hidden = e.kind == "states dialog" and (s.held == "stop" or bool(s.queue))
+    s.held_until = e.clock + (o.outweigh if is_hidden else o.settle)
+    return None
+
+
+def withdraw(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI no longer asks: its title says so, or its session file is gone as it exits."""
+    if e.status:  # a word of a newer CLI says nothing of questions
+        return "the CLI reports no status"
+    old = {k for k, b in s.blocks.items() if b.since <= e.t and (b.stated or not b.key)}
+    if not old:
+        return "older than the question"
+    end_questions(s, old, e)
+    return None

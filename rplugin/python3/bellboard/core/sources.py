@@ -1,0 +1,183 @@
+"""What a program states of itself, and which of its sources is believed.
+
+Its own report is better than its session file or server, and these than the title of its terminal.
+What the best living source states is the status of the run: the machine (`machine.py`) is set to it
+each time it changes, so that the machine goes on from there when the source ends or does not keep
+up.  Until a source speaks again, the machine may lead it: see `deadlines.py`.
+
+A report never hides a question, because whatever can write to a terminal can write a report.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from .events import LIVE, Event
+from .program_status import asked, stated
+from .session import (
+    ABSENT,
+    STATUSES,
+    OwnReport,
+    Run,
+    Session,
+    Stated,
+    own,
+    status_of,
+)
+
+#: What a program reports → the word of a session file for that.
+WORDS: Final = {
+    "working": "busy",
+    "blocked": "waiting",
+    "done": "idle",
+    "error": "idle",
+    "idle": "idle",
+    "background": "shell",
+}
+UNNAMED: Final = "choice"  # what a program asks, if it does not say which kind of question that is
+#: What a report says → how the turn ended.
+ENDS: Final = {"done": "stop", "background": "stop", "error": "fail"}
+#: Word of a session file → the kind of evidence that it is.
+KINDS: Final = {
+    "busy": "states busy",
+    "idle": "states idle",
+    "shell": "states shell",
+    "waiting": "states waiting",
+}
+SAYS_REST: Final = frozenset({"idle", "shell"})
+FILES: Final = frozenset({"file", "server"})
+#: Word → the statuses that agree with it.
+AGREES: Final = {
+    "busy": frozenset({"working", "unknown"}),
+    "idle": frozenset({"idle", "completed", "error", "background", "unknown"}),
+    "shell": frozenset({"idle", "completed", "error", "background", "unknown"}),
+    "waiting": frozenset({"blocked"}),
+}
+
+
+def best(s: Session, run: Run) -> Stated:
+    """Return what the best living source of a run states."""
+    p, report = own(s, run), run.own_report
+    other = p.states if p is not None and not p.doubted else Stated()
+    its = reported(report) if report is not None and not report.doubted else Stated()
+    if not its.says or (other.source in FILES and _adds(other, its, run)):
+        return other
+    is_left = report is not None and any(x.id in report.records for x in run.shells)
+    return replace(its, says="shell") if its.says == "idle" and is_left else its
+
+
+def _adds(other: Stated, its: Stated, run: Run) -> bool:
+    """Return whether a session file or server knows more than a program's own report."""
+    if other.says == "waiting":
+        return bool(other.asks)  # a report never hides a question
+    if other.says == "shell" and its.says == "idle":
+        return True  # reports have no word for it
+    # The terminal of a suspended Neovim is not read any more.
+    is_stale = run.held in ("stop", "fail") and its.at < min(run.stopped, other.at)
+    return is_stale and its.says == "busy" and other.says in SAYS_REST
+
+
+def reported(report: OwnReport) -> Stated:
+    """Return what a program's own report states, in the words of a session file."""
+    word = stated(report.records)
+    if not word:
+        return Stated()
+    root = report.records.get("")
+    if word == "blocked":
+        record = asked(report.records)
+        return Stated("waiting", record.kind or UNNAMED, "", record.msg, report.said, "report")
+    if word == "dialog":
+        return Stated("waiting", at=report.said, source="report")
+    detail = root.msg if root is not None and word in ENDS else ""
+    return Stated(WORDS[word], "", "", detail, report.said, "report", ENDS.get(word, ""))
+
+
+def is_same(now: Stated, before: Stated) -> bool:
+    """Return whether nothing else is stated than before, and nothing newer."""
+    return replace(now, at=before.at, source=before.source) == before and now.at <= before.at
+
+
+def is_dialog(x: Stated) -> bool:
+    """Return whether a dialog is open that may be the user's own."""
+    return x.says == "waiting" and not x.asks
+
+
+def counts_at_once(s: Session, now: Stated) -> bool:
+    """Return whether a statement is no blip: it asks, or confirms what was reported."""
+    if now.says == "waiting" and now.asks:
+        return True
+    if now.says == "busy" and now.source in LIVE:
+        return True
+    if now.source == "report" and not s.hooked:
+        return True
+    is_told = s.hooked and s.held in ("stop", "fail") and not s.queue
+    return now.says in SAYS_REST and is_told and now.at >= s.stopped
+
+
+def statement(s: Session, clock: float, stands: bool = False) -> Event:
+    """Return what is stated of the run in front as an event."""
+    x = s.stated
+    kind = "states dialog" if is_dialog(x) else KINDS.get(x.says, "states nothing")
+    return Event(
+        kind,
+        kind,
+        clock if not x.says or (stands and x.says == "waiting") else x.at,
+        clock,
+        s.session_id,
+        pid=s.pid,
+        status=x.says,
+        stands=stands,
+        at=x.at,
+        asks=x.asks or ("choice" if x.says == "waiting" else ""),
+        tool=x.tool,
+        detail=x.detail,
+        about=x.source,
+    )
+
+
+def agrees(s: Session) -> bool:
+    """Return whether the status of the run in front is what its best source states."""
+    x, status = s.stated, status_of(s)
+    if not s.stood or is_dialog(x) or status in AGREES.get(x.says, STATUSES):
+        return True
+    # A server says it of each thread.
+    shown = [b for b in s.blocks.values() if b.shown]
+    return x.source == "server" and status == "blocked" and all(b.agent for b in shown)
+
+
+def lead(s: Session, clock: float) -> None:
+    """Note since when the machine leads its best source, or set that aside if it does not keep up.
+
+    A source that was given time to follow and has not changed when the machine leads it once more
+    does not keep up.  One that says what cannot be true any more has no time to be right.
+    """
+    if s.turn == ABSENT or agrees(s):
+        s.leads = 0.0
+    elif s.overruled or is_refuted(s):
+        set_aside(s)
+        lead(s, clock)
+    elif not s.leads:
+        s.leads = clock
+
+
+def is_refuted(s: Session) -> bool:
+    """Return whether what is stated cannot be true any more.
+
+    Nobody asks once the only thread that could has gone on.  Two voices, such as a Stop and the
+    log, are needed before a turn is over while its program says that it works.
+    """
+    if s.stated.says == "busy":
+        return status_of(s) in AGREES["idle"]
+    has_crew = s.agents or any(t.agent for t in s.tools.values())
+    return s.stated.says == "waiting" and not has_crew
+
+
+def set_aside(s: Session) -> None:
+    """Believe the best source no more until it changes."""
+    if s.stated.source == "report" and s.own_report is not None:
+        s.own_report = replace(s.own_report, doubted=True)
+    elif (p := own(s)) is not None:
+        s.processes = {**s.processes, s.pid: replace(p, doubted=True)}
+    s.stated, s.stood, s.leads, s.overruled = best(s, s), True, 0.0, 0.0
