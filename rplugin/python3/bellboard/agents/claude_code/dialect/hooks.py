@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from ....core.bounds import MOST
 from ....core.detail import ODD, line, tool_detail, tool_file, whole
-from ....core.events import SPAWNS, Event, Origin, Task, is_id, junk
+from ....core.events import MATE, SPAWNS, Event, Origin, Task, is_id, junk
 from ....core.lenient import LARGEST, Facts, members, value_of
 from ....core.shown import shown_digest_of
 from ...dialect import BY_AGENT, STARTS
@@ -33,7 +33,7 @@ from .names import (
     WRITES,
 )
 from .rules import line_of
-from .said import error_of
+from .said import BY_PROGRAM, error_of, member_of
 
 
 class Payload(Struct, gc=False):
@@ -70,6 +70,8 @@ class Payload(Struct, gc=False):
     mcp_server_name: str | None = None
     url: str | None = None
     task_subject: str | None = None
+    teammate_name: str | None = None
+    team_name: str | None = None
 
 
 RAW: Final = (
@@ -109,7 +111,7 @@ def hook(
     if (read := READ.get(kind)) is not None:
         kind = read(p, facts) or kind
     if kind == "tool end" and p.tool_name in SPAWNS:
-        facts["spawned"] = _spawned(payload, truncated)
+        facts.update(_spawned(payload, truncated))
     if name == "PostToolUse" and p.tool_name in WRITES:
         facts["file"] = tool_file(p.tool_input)
     if p.agent_id:
@@ -175,10 +177,14 @@ def _end(p: Payload, facts: Facts) -> None:
 
 
 def _prompt(p: Payload, facts: Facts) -> str | None:
-    if p.prompt and p.prompt.startswith("<task-notification>"):
+    if p.prompt and p.prompt.startswith(BY_PROGRAM):
         return "report"
     facts["prompt"] = line(p.prompt or "")
     return None
+
+
+def _mate_idle(p: Payload, facts: Facts) -> None:
+    facts.update(member_of(p.teammate_name or "", p.team_name or ""))
 
 
 def _stop(p: Payload, facts: Facts) -> None:
@@ -243,19 +249,24 @@ READ: Final[dict[str, Callable[[Payload, Facts], str | None]]] = {
     "form answer": _form_answer,
     "compacting": _compaction,
     "compacted": _compaction,
+    "teammate idle": _mate_idle,
     "task": _task,
     "task done": _task,
 }
 
 
-def _spawned(payload: bytes, truncated: bool) -> str:
+def _spawned(payload: bytes, truncated: bool) -> Facts:
     """Return the subagent that a tool left running; only for a few tools, as results are large."""
     try:
         left = members(payload, truncated).get("tool_response")
     except ODD:
-        return ""
-    agent = left.get("agentId") if isinstance(left, dict) and left.get("isAsync") else ""
-    return whole(agent) if isinstance(agent, str) else ""
+        return {}
+    is_mate = isinstance(left, dict) and left.get("status") == "teammate_spawned"
+    is_left = is_mate or (isinstance(left, dict) and left.get("isAsync"))
+    agent = left.get("agentId") if is_left and isinstance(left, dict) else ""
+    if not isinstance(agent, str):
+        return {}
+    return {"spawned": whole(agent)} | ({"agent_type": MATE} if is_mate else {})
 
 
 # ---------------------------------------------------------------- unexpected JSON

@@ -35,6 +35,18 @@ _REQUEST: Final = re.compile(rb'\{"type":"api-request",[^{}]*?"timestamp":"([^"]
 NOT_TYPED: Final = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat:")
 
 
+#: How messages begin that no person typed: from tasks, and from agents of its team.
+BY_PROGRAM: Final = (
+    *("<task-notification>", "<teammate-message", "Another Claude session sent a message:"),
+)
+
+
+def member_of(name: str, team: str) -> Facts:
+    """Return which member of which team it is: a team is named after the session of its lead."""
+    lead = team.removeprefix("session-")
+    return {"member": f"{name}@{team}", "lead": lead} if name and lead != team else {}
+
+
 def is_noise(raw: bytes) -> bool:
     """Return whether to skip a line undecoded: a request to the API, or a subagent's entry."""
     head = raw[:HEAD]
@@ -118,8 +130,9 @@ def _user(entry: Facts) -> tuple[str, Facts]:
         return "note", {}
     if text.startswith(TURNED_AWAY) and not PROMPT_FIELDS & entry.keys():
         return "said refusal", {}
-    if text.startswith("<task-notification>"):
-        return "said prompt", _turn(entry)
+    if text.startswith(BY_PROGRAM):
+        mate = member_of(text_of(entry, "agentName"), text_of(entry, "teamName"))
+        return "said prompt", {**_turn(entry), **mate}
     return "said prompt", {"prompt": line(text), **_turn(entry)}
 
 

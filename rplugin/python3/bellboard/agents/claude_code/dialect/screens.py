@@ -24,16 +24,17 @@ class Shape(NamedTuple):
 
     asks: str
     mark: re.Pattern[str]
-    text: str = ""  # where the text is: after the mark, before it, or the mark itself
+    text: str = ""  # where the text is: after the mark, before it, the mark itself, or the answers
     tool: str = ""
     intro: str = ""  # what to put before the text
     rules: int = 0  # how many rules may be between the mark and the selected answer
 
 
-#: As seen in 2.1.76, 2.1.119, 2.1.328 and 2.1.330 (tests/captures); the first that matches.
+#: As seen in five versions from 2.1.76 to 2.1.332 (tests/captures); the first that matches.
 SHAPES: Final = (
     Shape("choice", re.compile(r"Accessing workspace:"), "after", intro="trust this folder? "),
     Shape("choice", re.compile(r"Auto mode can.t check actions.*"), "mark"),
+    Shape("choice", re.compile(r"Session paused"), "answers", intro="session paused: "),
     Shape("plan", re.compile(r"(?:Exit plan mode|Ready to code)\?"), tool="ExitPlanMode"),
     Shape("form", re.compile(r"MCP server .+ requests your input"), "after"),
     Shape("question", re.compile(r"(?:[←→]\s+)?[☐☒✔]\s.*"), "after", "AskUserQuestion", rules=1),
@@ -55,6 +56,7 @@ TOOLS: Final = {
 _RULE: Final = re.compile(r"[─▔━╭╮╰╯]{20,}")
 _DOTS: Final = re.compile(r"[╌┄]{20,}")
 _CHOSEN: Final = re.compile(r"❯ \S.*")
+_ANSWER: Final = re.compile(r"(?:❯ )?\d+\. (.+)")
 _INPUT: Final = re.compile(r"[❯>](?: .*)?")
 _SPINS: Final = re.compile(r"[·✢✳✶✻✽*] \S[^…]*…(?: .*)?")
 #: `✻ API error · retrying in 26s · attempt 7/10`, in older versions below the error.
@@ -114,6 +116,8 @@ def _asked(shape: Shape, before: list[str], after: list[str]) -> Seen:
         text = after[0]
     elif shape.text == "after":
         text = " ".join(_paragraph(after[1:]))
+    elif shape.text == "answers":
+        text = " · ".join(found[1] for row in after if (found := _ANSWER.fullmatch(row)))
     elif shape.text == "before":
         tool, text = _permission([row for row in before if row])
     return Seen("waiting", shape.asks, tool, line(shape.intro + text if text else ""))

@@ -46,7 +46,8 @@ class ClaudeDialect(Dialect):
 
     def reported(self, report: Report) -> str:
         is_left = report.state == "working" and _LEFT.fullmatch(report.msg)
-        return "background" if is_left else report.state
+        is_dialog = report.state == "blocked" and not report.kind and report.msg == "dialog open"
+        return "background" if is_left else "dialog" if is_dialog else report.state
 
     def on_screen(self, rows: Sequence[str]) -> Seen | None:
         from .screens import read
