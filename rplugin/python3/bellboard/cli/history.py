@@ -96,9 +96,12 @@ def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
 def explain_session(args: Args) -> None:
     with opened() as clerk:
         verify(clerk)
-        log = clerk.store.log(find(clerk, args.session))
-    from ..screen.history import show_story
+        sid = find(clerk, args.session)
+        log, session = clerk.store.log(sid), clerk.board.sessions.get(sid)
+    from ..screen.history import show_reason, show_story
 
+    if session is not None:
+        show_reason(session)
     show_story(log)
 
 

@@ -8,11 +8,11 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -252,16 +252,23 @@ def _listed(home: Path) -> list[Published]:
 def _source(p: Published) -> str:
     """Return what shows a status, and where a program is not asked to say so itself."""
     source = p.get("source") or "nothing yet"
-    if source == "says so itself":
-        return source
-    if p.get("own_report"):
-        return f"{source}; it says so itself as well"
+    if report := p.get("own_report"):
+        also = "" if source == "says so itself" else "; it says so itself as well"
+        return f"{source}{also}{_otherwise(report)}"
     if p.get("pane") and not p.get("nvim"):
         return f"{source}; tmux reads no program's own report"
     can = cli_of(p["agent"]).abilities.get("itself") if is_known(p["agent"]) else None
     if not p.get("nvim") or can is None or not can.source:
         return source
     return f"{source}; it would say so itself{', ' + can.when if can.when else ''}"
+
+
+def _otherwise(report: Mapping[str, Any]) -> str:
+    """Return how often and for how long a session file said something else than a report."""
+    if not report.get("differed"):
+        return ""
+    times = words.amount(report["differed"], "time")
+    return f"; its session file said otherwise {times}, for {report['seconds']:.0f} s"
 
 
 def _inside(store: Store, path: Path) -> Iterator[Fact]:

@@ -12,6 +12,8 @@ from ..core.cells import cut, width
 from ..core.ledger import Folded, Transition, why_of
 from ..core.machine import Verdict
 from ..core.published import snapshot
+from ..core.reason import reason
+from ..core.session import Session, is_listed
 from ..core.words import plain
 from ..storage.history import Logged
 from .styled import Text
@@ -47,6 +49,12 @@ def as_change(row: Logged) -> Transition:
     """Return an answer or its outcome as a line of the history, without a change of status."""
     why = why_of(row.event, Verdict(row.rule, row.taken, row.why))
     return Transition(row.event.t, row.session_id, row.before, row.before, row.rule, why)
+
+
+def show_reason(s: Session) -> None:
+    """Print why a session has its status, in one sentence."""
+    if is_listed(s) and not s.machine:
+        write(console(), [Text(f" {plain(reason(s, _clock(s.since)))}"), Text("")])
 
 
 def show_story(log: Iterable[Logged]) -> None:
