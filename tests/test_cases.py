@@ -5,6 +5,8 @@
 `traces/late.jsonl` was found by scenes in which our hooks run late, as on a busy machine.
 `traces/clis.jsonl` are recordings of CLIs other than Claude Code, shortened.
 `traces/reports.jsonl` are programs that report their status themselves (OSC 7501).
+`traces/ranks.jsonl` are the rules of `core/sources.py`: which source is believed, and how long the
+machine may lead it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import pytest
 
 from playback import TRACES, Line, encoded, play, read_lines
 
-SOURCES = ("cases", "more", "owners", "late", "clis", "reports")
+SOURCES = ("cases", "more", "owners", "late", "clis", "reports", "ranks")
 CASES = [case for name in SOURCES for case in read_lines(TRACES / f"{name}.jsonl")]
 BY_ID = {case["id"]: case for case in CASES}
 
