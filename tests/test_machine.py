@@ -18,12 +18,21 @@ from bellboard.core import deadlines, machine
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.far import OF_LINKS
-from bellboard.core.machine import NOTHING, TABLE, TABLE_TEXT, read_table
+from bellboard.core.machine import DECIDED, NO_TURN, NOTHING, RULES, TABLE, TABLE_TEXT, read_table
 from bellboard.core.options import Options
 from bellboard.core.published import publish
 from bellboard.core.routes import ROUTES
-from bellboard.core.rules import RULES
-from bellboard.core.session import ABSENT, STATUSES, Block, Process, Session, Tool, status_of
+from bellboard.core.session import (
+    ABSENT,
+    STATUSES,
+    Block,
+    Process,
+    Session,
+    Stated,
+    Tool,
+    status_of,
+)
+from bellboard.core.sources import statement
 from playback import TRACES, encoded, read_lines
 
 pytestmark = pytest.mark.pure
@@ -76,10 +85,10 @@ def kinds_of_other_clis() -> set[str]:
     return {from_line(line).kind for line in lines if "hook" in line}
 
 
-def kinds_of_the_registry() -> set[str]:
+def kinds_of_statements() -> set[str]:
     said = ["busy", "idle", "waiting", "shell", "", "something new"]
-    values = [Process(1, says=x, asks=asks) for x in said for asks in ("", "permission")]
-    return {deadlines.registry_event(Session("s"), p, T).kind for p in values}
+    values = [Stated(x, asks) for x in said for asks in ("", "permission")]
+    return {statement(Session("s", stated=x), T).kind for x in values}
 
 
 @cache
@@ -94,11 +103,16 @@ def kinds_of_other_evidence() -> set[str]:
     return found | {from_line({"t": T, **line}).kind for line in lines}
 
 
+#: Deadlines that become the kind for what is stated.
+BY_STATEMENT = {deadlines.STOOD, deadlines.STANDS}
+
+
 def deadline_kinds() -> set[str]:
     """Return each kind that `deadlines` can name, from sessions with one of everything."""
-    busy = Process(1, says="busy", stood=False)
     parts: list[dict[str, object]] = [
-        {"turn": "working", "processes": {1: busy}},
+        {"turn": "working", "stated": Stated("busy"), "stood": False},
+        {"turn": "working", "stated": Stated("idle"), "leads": T},
+        {"turn": "working", "stated": Stated("busy"), "held": "stop"},
         {"turn": "idle", "blocks": {":": Block("permission", T)}},
         {"turn": "working", "held_until": T, "compacting": T, "trusted_until": T},
         {"turn": "idle", "team_over": T},
@@ -109,11 +123,11 @@ def deadline_kinds() -> set[str]:
     ]
     options = Options(approval={"slow": 8.0})
     sessions = [Session("s", **p) for p in parts]  # type: ignore[arg-type]
-    return {d.kind for s in sessions for d in deadlines.deadlines(s, options)} - {deadlines.STOOD}
+    return {d.kind for s in sessions for d in deadlines.deadlines(s, options)} - BY_STATEMENT
 
 
 #: Kinds that a route finds the session of, and that a rule then decides.
-ROUTED = {"restart", "view", "process gone", "pane gone", "own report", *OF_LINKS}
+ROUTED = {"restart", "view", "process gone", "pane gone", *OF_LINKS}
 
 
 def missing(table: dict[str, dict[str, str]]) -> list[str]:
@@ -122,7 +136,7 @@ def missing(table: dict[str, dict[str, str]]) -> list[str]:
         kinds_of_hooks()
         | kinds_of_events()
         | kinds_of_other_clis()
-        | kinds_of_the_registry()
+        | kinds_of_statements()
         | kinds_of_other_evidence()
         | deadline_kinds()
     ) - (ROUTES.keys() - ROUTED)
@@ -154,10 +168,12 @@ def test_a_deleted_cell_is_missed() -> None:
 
 
 def test_every_empty_cell_says_why() -> None:
+    """Kinds with a reason of their own have an empty cell; all others say that no turn runs."""
     empty = {kind for kind, row in TABLE.items() if "." in [row[s] for s in STATUSES]}
     by_time_alone = deadline_kinds()  # these only occur where they have a rule
-    assert sorted(empty - by_time_alone - NOTHING.keys()) == []
-    assert sorted(NOTHING.keys() - {k for k, row in TABLE.items() if "." in row.values()}) == []
+    assert NOTHING.keys() <= empty - by_time_alone
+    told = {kind: DECIDED[kind]["idle"][1].why for kind in empty if TABLE[kind]["idle"] == "."}
+    assert told == {kind: NOTHING.get(kind, NO_TURN) for kind in told}
 
 
 def test_every_rule_says_in_a_sentence_what_it_means() -> None:
@@ -183,7 +199,10 @@ def worst_of(status: str) -> Session:
         unseen=True,
         rested="completed",
         tools={"t1": Tool("Bash", T), "t2": Tool("Edit", T)},
-        processes={7: Process(7, says="idle", stood=False, at=T)},
+        pid=7,
+        processes={7: Process(7, states=Stated("idle", at=T, source="file"))},
+        stated=Stated("idle", at=T, source="file"),
+        stood=False,
         blocks={"a1:": Block("permission", T, agent="a1")},
         last=T,
         since=T,
@@ -198,11 +217,12 @@ def test_deadlines_come_to_an_end(status: str) -> None:
     """No deadline fires for ever, whatever the evidence, with hooks and without."""
     options = Options(approval={"slow": 8.0, "fast": 3.0})
     assert status_of(worst_of(status)) == status
-    for kind, hooked, busy in product([None, *TABLE], [True, False], [True, False]):
+    for kind, hooked, is_led in product([None, *TABLE], [True, False], [True, False]):
         s = worst_of(status)
         s.hooked = hooked
-        if busy:
-            s.processes = {**s.processes, 8: Process(8, says="busy", children=1)}
+        if is_led:
+            s.stated, s.stood, s.leads = Stated("busy", at=T, source="file"), True, T
+            s.held, s.tools = "stop", s.tools if kind == "approval overdue" else {}
         if kind is not None:
             about = {"pid": 7, "tool": "Bash", "tool_id": "t1", "status": "busy"}
             machine.apply(s, Event(kind, kind, T + 1, T + 1, "s", **about), options)
@@ -210,7 +230,7 @@ def test_deadlines_come_to_an_end(status: str) -> None:
         for event in islice(deadlines.expire(s, T + 1e6, options), MANY):
             machine.apply(s, event, options)
             fired.append(event.kind)
-        assert len(fired) < MANY, (kind, hooked, busy, fired)
+        assert len(fired) < MANY, (kind, hooked, is_led, fired)
         due = deadlines.due(s, options)
         assert due is None or due > T + 1e6
 

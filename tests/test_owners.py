@@ -132,7 +132,7 @@ WAITS = [
 def test_a_hook_that_decides_before_the_question_is_named(
     asks: Line, tool: str, detail: str
 ) -> None:
-    waits = shown(*WAITS, asks)
+    waits = shown(*WAITS, asks, {"t": T0 + 5, "tick": {}})
     assert (waits["status"], waits["tool"], waits["detail"]) == ("working", tool, detail)
     asked = shown(*WAITS, asks, says(9, 11, "waiting", waitingFor="permission prompt"))
     assert asked["status"] == "blocked"

@@ -465,7 +465,7 @@ def test_an_event_of_a_version_to_come_changes_nothing() -> None:
 #: Texts that a recording keeps: generated ones, and names that the CLIs chose.
 KEPT = {
     *("name", "session_id", "tool", "tool_id", "prompt_id", "source", "mode", "model", "started"),
-    *("request", "pipe", "reviewer", "about", "cursor", "machine"),
+    *("request", "pipe", "reviewer", "about", "cursor", "machine", "lead"),
 }
 
 

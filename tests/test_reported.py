@@ -17,7 +17,7 @@ from bellboard.core import program_status
 from playback import TRACES, Line, play, read_lines
 from rig import home as homes
 from truth import reported
-from truth.account import STANDS, Account, most_urgent, wrong_times
+from truth.account import STANDS, Account, Stretch, most_urgent, wrong_times
 from truth.public import brief
 from truth.reported import FILE, SCREEN, Comparison, compared
 
@@ -91,7 +91,6 @@ def test_the_report_agrees_with_the_session_file() -> None:
 LASTS: Final = {
     reported.SHELL: "shell_",
     reported.OWN_DIALOG: "_ahead|_at_rest|login|usage_limit|shell_stopped|bg_|_menu|exit_at_work",
-    reported.LOGIN: "401",
     reported.FORGED: "forged_by_a_tool|forged_in_a_question",
 }
 
@@ -104,17 +103,30 @@ def test_what_a_report_cannot_tell_is_in_these_scenes(cause: str) -> None:
     assert max(found.values()) > 1.0
 
 
-@pytest.mark.parametrize("name", ["forged_by_a_tool", "forged_in_a_question"])
-def test_a_report_by_something_else_hides_nothing(name: str) -> None:
-    """Neither a question that hooks and file show, nor work."""
+def forged(name: str) -> tuple[list[reported.Difference], list[Stretch], list[Line]]:
+    """Return what was forged in a scene, what the file said meanwhile, and what was shown."""
     recorded = next(lines_of(path) for path in RECORDED if path.stem.startswith(f"{name}-"))
+    found = [x for x in compared(recorded).differences if x.cause == reported.FORGED]
+    assert max(x.seconds for x in found) > 3
     stood = [x for x in most_urgent(Account(recorded).stretches) if x.end - x.start > STANDS]
+    during = [x for x in stood for f in found if x.start < f.start + f.seconds and f.start < x.end]
     changes, _ = play(recorded)
-    forged = [x for x in compared(recorded).differences if x.cause == reported.FORGED]
-    assert max(x.seconds for x in forged) > 3
-    during = [x for x in stood for f in forged if x.start < f.start + f.seconds and f.start < x.end]
-    assert {"working", "blocked"} & set().union(*(x.allowed for x in during))
+    return found, during, changes
+
+
+def test_a_report_by_something_else_hides_no_question() -> None:
+    """Hooks and file show it."""
+    _, during, changes = forged("forged_in_a_question")
+    assert "blocked" in set().union(*(x.allowed for x in during))
     assert [] == [w for x in during for w in wrong_times(x.compared, changes) if w > 0.1]
+
+
+def test_a_report_by_something_else_hides_work_until_the_next_report() -> None:
+    """A report is better than the file, and the CLI's own one follows."""
+    found, during, changes = forged("forged_by_a_tool")
+    assert {"working"} == set().union(*(x.allowed for x in during))
+    longest = max(x.seconds for x in found) + 0.3
+    assert [] == [w for x in during for w in wrong_times(x.compared, changes) if w > longest]
 
 
 def lines(*given: tuple[float, str, str]) -> list[Line]:

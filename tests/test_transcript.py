@@ -27,7 +27,7 @@ from bellboard.core.events import Event, line_of
 from bellboard.core.finding import Finding
 from bellboard.core.options import Options
 from bellboard.core.rules.turn import go_on
-from bellboard.core.session import Process, Session
+from bellboard.core.session import Process, Session, Stated
 from bellboard.storage.spool import Spool
 
 pytestmark = pytest.mark.files
@@ -331,7 +331,8 @@ def test_without_hooks_how_a_turn_ended_is_read_even_if_its_file_says_that_it_di
     """The session file is as new as that end, and the host started after both."""
     s = Session("s", turn="working", last=130.0, over=130.0)
     go_on(s, Event("said prompt", "transcript prompt", 100.0, 100.1), Options())
-    s.processes, s.pid = {7: Process(7, says="idle", at=130.0)}, 7
+    s.processes, s.pid = {7: Process(7)}, 7
+    s.stated = Stated("idle", at=130.0, source="file")
     assert 100.0 == known_until(s)
     s.hooked = True
     assert 130.0 == known_until(s)

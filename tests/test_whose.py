@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellboard.core.session import Stated
 from bellboard.storage.claims import Claim, Claims
 from desk import NAME, Desk
 from test_answering import refused
@@ -49,7 +50,7 @@ def test_the_user_was_first_if_the_session_went_on_before_it_was_answered(desk: 
 def test_nobody_was_first_while_the_session_file_is_yet_to_show_the_question(desk: Desk) -> None:
     """A slow CLI writes that it works after the hook that asks, and that it waits later still."""
     hook = desk.waits()
-    process = replace(desk.s.processes[desk.pid], says="busy", at=0.5)
+    process = replace(desk.s.processes[desk.pid], states=Stated("busy", at=0.5, source="file"))
     desk.s = desk.session_of(blocks=desk.s.blocks, processes={desk.pid: process})
     works(desk, time.time())
     assert "why" not in desk.answer()

@@ -26,9 +26,14 @@ ANY: Final[Allowed] = frozenset()  # nothing is known
 INTERRUPTED: Final = "[Request interrupted by user"
 FORETOLD: Final = 1.2  # seconds after its hook in which a starved CLI may write its file
 CERTAIN: Final = 5.0  # seconds, if no other process can be the cause
+COUNTED: Final = ("shell", "subagent", "workflow", "monitor", "teammate")  # in its file, or no work
 SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # continued by a Stop hook, until Esc
 COMPLETED: Final = frozenset({"completed"})
 PROMPTED: Final = frozenset({"prompted"})
+BLOCKED: Final = frozenset({"blocked"})
+RESTS_OR_WORKS: Final = COMPLETED | {"working"}
+RESTS: Final = "state=idle:app=claude-code"
+LOGS_IN: Final = "state=blocked:app=claude-code:kind=auth"
 URGENT: Final = (frozenset({"blocked"}), frozenset({"working"}))
 ENDED: Final = (frozenset({"error"}), COMPLETED)  # of two ends, the more urgent one shows
 ENDS_TOOLS: Final = ("PostToolBatch", "Stop", "StopFailure", "UserPromptSubmit", "SessionStart")
@@ -94,8 +99,18 @@ class Account:
             self._take_hook(x["hook"], x.get("origin", {}).get("pid"), x["t"])
         if "transcript" in x:
             self._take_entry(x["transcript"]["session_id"], x["transcript"]["entry"], x["t"])
+        if report := x.get("osc7501", {}).get("body", ""):
+            self._take_report(x["osc7501"]["pid"], report, x["t"])
         if "registry" in x and x["registry"]["pid"] not in self._dead:
             self._take_registry(x["registry"]["pid"], x["registry"]["record"], x["t"])
+
+    def _take_report(self, pid: int, report: str, t: float) -> None:
+        """Note what idle means, if only its own report tells: it asks to log in, or a `!` ended."""
+        for key in [k for k in self._idle_is if k[1] == pid]:
+            if report.startswith(LOGS_IN):
+                self._idle_becomes([key], BLOCKED, t)
+            elif report == RESTS and not self._idle_is[key] & PROMPTED:
+                self._idle_becomes([key], self._idle_is[key] | IDLE, t)
 
     def _take_entry(self, sid: str, entry: Line, t: float) -> None:
         if is_interrupted(entry):
@@ -127,6 +142,8 @@ class Account:
         sid = hook.get("session_id", "")
         if pid and (tells := TELLS.get(hook["hook_event_name"])):
             self._foretell(pid, t, hook["hook_event_name"], tells)
+        if hook["hook_event_name"] == "TeammateIdle" and hook.get("agent_id"):
+            self._idle_becomes([(sid, pid or 0)], RESTS_OR_WORKS, t)  # its message follows
         if not hook.get("agent_id"):
             self._take_tool(sid, hook)
             if hook["hook_event_name"] == "Stop":
@@ -150,7 +167,9 @@ class Account:
             if name == "UserPromptSubmit" and hook.get("prompt_id") == self._turn.get(key, ""):
                 self._queued[sid, hook.get("prompt", "")] = key  # in the turn that runs
             self._turn[key] = hook.get("prompt_id")
-        self._idle_becomes([key], idle_after(hook, self._idle_is.setdefault(key, IDLE)), t)
+        was = self._idle_is.setdefault(key, IDLE)
+        if not (name == "StopFailure" and was == BLOCKED):  # it asks to log in
+            self._idle_becomes([key], idle_after(hook, was), t)
         if name == "SessionEnd":
             self._leave(pid, t)
 
@@ -265,6 +284,9 @@ def idle_after(hook: Line, was: Allowed) -> Allowed:
     if name == "StopFailure":
         return frozenset({"error"})
     if name == "Stop":
+        tasks = hook.get("background_tasks") or ()
+        if any(x.get("type") not in COUNTED and x.get("status") == "running" for x in tasks):
+            return frozenset({"background"})  # its file knows of no such task
         ended = "prompted" in was or was == COMPLETED
         return COMPLETED if ended else frozenset({"idle", "completed"})
     if name == "PreCompact":

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from bellboard.core import program_status
-from bellboard.core.session import stated
+from bellboard.core.program_status import stated
 from truth.account import ANY, AT_REST, Allowed, of_process
 
 Line = dict[str, Any]

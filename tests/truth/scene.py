@@ -16,6 +16,7 @@ FOREGROUND: Final = {
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"
 }  # otherwise 2.1.328 runs no such subagent
 REST: Final = "idle|completed"  # if the CLI's file does not show which
+LOGIN: Final = "error|blocked"  # it asks to log in, which only its own report says
 
 
 @dataclass(frozen=True)

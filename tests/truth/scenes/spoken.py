@@ -17,7 +17,7 @@ from rig.agent import elicitation
 from rig.scenarios import FORGED
 from rig.waiting import eventually, rest
 from truth.reported import FORGES
-from truth.scene import NEWEST, REST, Scene, asked
+from truth.scene import LOGIN, NEWEST, REST, Scene, asked
 from truth.scenes import everyday, leaving, questions, retries, sessions, turns
 from truth.scenes.habits import QUIET
 from truth.scenes.teams import team
@@ -378,8 +378,8 @@ SCENES: Final = (
     scene("permissions ahead", menu_ahead("/permissions")),
     scene("tasks ahead", menu_ahead("/tasks")),
     scene("an agent asks in a menu", asked_in_a_menu),
-    scene("401", turns.api_error("e401"), "error"),
-    scene("401, then login", login_after_401, "error"),
+    scene("401", turns.api_error("e401"), LOGIN),
+    scene("401, then login", login_after_401, LOGIN),
     scene("plan", questions.plan),
     scene("plan refused", plan_refused),
     scene("form", form_filled),

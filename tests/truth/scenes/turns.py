@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from truth.scene import FOREGROUND, NEWEST, WITH_STATUS, Scene
+from truth.scene import FOREGROUND, LOGIN, NEWEST, WITH_STATUS, Scene
 from truth.stage import Stage
 
 
@@ -128,7 +128,7 @@ SCENES: Final = (
     Scene("queue while busy, then Esc", queue_then_esc, "completed", NEWEST),
     Scene("shell mode (!)", shell_mode, "completed", NEWEST),
     Scene("API error 400", api_error("e400"), "error", (2, 1, 78)),
-    Scene("API error 401", api_error("e401"), "error", (2, 1, 78)),
+    Scene("API error 401", api_error("e401"), LOGIN, (2, 1, 78)),
     Scene("API error 500, retried", api_error("e500"), "error", (2, 1, 78)),
     Scene("API overloaded, then not", api_error_recovers, "completed"),
     Scene("Esc before output", esc_before_output, "idle"),
