@@ -14,8 +14,7 @@ from pathlib import Path
 
 from bellboard.agents.abilities import MOMENTS, mark, worded
 from bellboard.agents.clis import installable
-from bellboard.core.machine import TABLE
-from bellboard.core.rules import RULES
+from bellboard.core.machine import RULES, TABLE
 from bellboard.core.session import ABSENT, STATUSES
 
 MANUAL = Path(__file__).parent / "bellboard.txt"
