@@ -153,6 +153,7 @@ def test_a_report_is_read_in_the_words_of_a_session_file(its: OwnReport, expecte
         (file("idle"), {"hooked": True, "held": "stop", "stopped": T - 1, "queue": (T,)}, False),
         (file("idle"), {"hooked": True, "held": "report", "stopped": T - 1}, False),
         (file("a word of a newer CLI"), {}, False),
+        (NOTHING, {}, False),
     ],
 )
 def test_what_is_no_blip_counts_at_once(now: Stated, facts: dict[str, Any], expected: bool) -> None:
