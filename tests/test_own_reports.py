@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pty
 import signal
@@ -26,6 +27,7 @@ from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
+PROMPT = "ready> "
 WORKING, DONE = "7501;state=working:app=make", "7501;state=done:app=make"
 
 
@@ -35,13 +37,23 @@ class Shell:
     def __init__(self) -> None:
         self.pid, self._fd = pty.fork()
         if not self.pid:
-            os.environ |= {"PS1": "", "HISTFILE": ""}
+            os.environ |= {"PS1": PROMPT, "HISTFILE": ""}
             os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
-        self.tty = eventually(lambda: processes.tty_of(self.pid), "its terminal")
-        eventually(lambda: processes.front_group(self.pid) == self.pid, "a shell in front")
+        os.set_blocking(self._fd, False)
+        self._shown = ""
+        eventually(self._is_ready, "the prompt")
+        self.tty = processes.tty_of(self.pid)
+
+    def _is_ready(self) -> bool:
+        """Return whether it has shown its prompt: before, bash drops what is typed."""
+        with contextlib.suppress(BlockingIOError):
+            self._shown += os.read(self._fd, 65536).decode()
+        return PROMPT in self._shown
 
     def start(self, command: str) -> int:
         """Run a command in front; return its first process."""
+        eventually(self._is_ready, "the prompt")
+        self._shown = ""
         os.write(self._fd, f"{command}\n".encode())
         return eventually(self._front, command)
 

@@ -257,6 +257,6 @@ def front_of(job: int, known: Sequence[int], served: frozenset[int]) -> Front | 
 
 
 def _member(job: int, group: int) -> int:
-    """Return a process of a group whose first one has ended."""
-    below = processes.descendants(job)
+    """Return a process of a group whose first one has ended, and may be a zombie still."""
+    below = (pid for pid in processes.descendants(job) if pid != group)
     return next((pid for pid in below if processes.group_of(pid) == group), 0)
