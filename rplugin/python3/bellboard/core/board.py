@@ -185,7 +185,10 @@ class Board(Records):
         """Store a session that an event changed, and return the changes of published statuses."""
         if s.ended and s.turn != ABSENT:
             s.ended, s.end_reason, s.ended_pid = 0.0, "", 0
-        lead(s, max(e.clock, self.ledger.clock))
+        now = max(e.clock, self.ledger.clock)
+        if s.own_report is not None and s.turn not in (ABSENT, "unknown"):
+            machine.state(s, now, self.options)  # which source is the best depends on what happened
+        lead(s, now)
         if s.aside:
             bring_forward(s)
         if s.own_report is not None:
