@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .events import Event
 from .front import take_up
@@ -18,6 +19,7 @@ from .options import APPROVAL_CLASS, Options
 from .session import (
     ABSENT,
     Block,
+    OwnReport,
     Run,
     Session,
     heard_of,
@@ -26,7 +28,7 @@ from .session import (
     says_itself,
     status_of,
 )
-from .sources import statement
+from .sources import best, is_unread, statement
 
 NEVER: Final = float("inf")  # never falls due
 
@@ -47,6 +49,7 @@ FOLLOWS: Final = 60.0  # seconds after a Stop in which a program that works on s
 UNSEEN: Final = frozenset({"completed", "error"})  # always unseen; looking clears them
 STOOD: Final = "states since"  # becomes the kind for the value
 STANDS: Final = "states still"  # likewise: what a source states, which the machine has led
+UNREAD: Final = "report unread"  # likewise: what is stated without a report that is not read
 LEADS: Final = 2.0  # seconds in which the machine may lead what states the status
 #: Kinds that only deadlines produce; no evidence has them.
 BY_TIME: Final = frozenset(
@@ -93,6 +96,8 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         found.append(Deadline(run.stated.at + o.settle, STOOD, run.pid))
     elif run.leads:
         found.append(Deadline(run.leads + LEADS, STANDS, run.pid))
+    if run.own_report is not None and run.own_report.differs and is_unread(s, run):
+        found.append(Deadline(run.own_report.differs + LEADS, UNREAD, run.pid))
     if status == "working":
         said = run.stated.says
         if not (run.silent or run.quiet):
@@ -165,6 +170,7 @@ def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
         and s.blocks is old.blocks
         and s.processes is old.processes
         and s.stated is old.stated
+        and s.own_report is old.own_report
         and s.leads == old.leads
         and s.aside is old.aside
         and s.since == old.since
@@ -204,6 +210,10 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
         elif d.kind == STANDS:
             s.leads, s.overruled = 0.0, d.t
             yield statement(s, d.t, stands=True)
+        elif d.kind == UNREAD:
+            s.own_report = replace(s.own_report or OwnReport(), doubted=True)
+            s.stated, s.stood = best(s, s), True
+            yield statement(s, d.t)
         else:
             about = question_due(s, d.t, o) if d.kind == "question stood" else None
             tool, detail = (about.tool, about.detail) if about else ("", "")

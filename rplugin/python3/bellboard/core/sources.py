@@ -47,6 +47,7 @@ KINDS: Final = {
     "waiting": "states waiting",
 }
 SAYS_REST: Final = frozenset({"idle", "shell"})
+LATER: Final = 1.0  # seconds by which a report may be older than what a session file says
 FILES: Final = frozenset({"file", "server"})
 #: Word → the statuses that agree with it.
 AGREES: Final = {
@@ -61,11 +62,15 @@ def best(s: Session, run: Run) -> Stated:
     """Return what the best living source of a run states."""
     p, report = own(s, run), run.own_report
     other = p.states if p is not None and not p.doubted else Stated()
-    its = reported(report) if report is not None and not report.doubted else Stated()
-    if not its.says or (other.source in FILES and _adds(other, its, run)):
+    if report is None or report.doubted:
         return other
-    is_left = report is not None and any(x.id in report.records for x in run.shells)
-    return replace(its, says="shell") if its.says == "idle" and is_left else its
+    its = reported(report)
+    is_old = "" in report.unsaid  # it was not said again after a time without hosts
+    if not its.says or (other.source in FILES and (is_old or _adds(other, its, run))):
+        return other
+    # A Stop has just listed its shells; later, the report has their records while they run.
+    is_left = run.held == "stop" or any(x.id in report.records for x in run.shells)
+    return replace(its, says="shell") if its.says == "idle" and run.shells and is_left else its
 
 
 def _adds(other: Stated, its: Stated, run: Run) -> bool:
@@ -74,9 +79,28 @@ def _adds(other: Stated, its: Stated, run: Run) -> bool:
         return bool(other.asks)  # a report never hides a question
     if other.says == "shell" and its.says == "idle":
         return True  # reports have no word for it
-    # The terminal of a suspended Neovim is not read any more.
-    is_stale = run.held in ("stop", "fail") and its.at < min(run.stopped, other.at)
-    return is_stale and its.says == "busy" and other.says in SAYS_REST
+    # A file that rests may only flicker.
+    has_stopped = run.held in ("stop", "fail") and run.stopped > its.at
+    return is_later(other, its) and (its.says != "busy" or has_stopped)
+
+
+def is_later(other: Stated, its: Stated) -> bool:
+    """Return whether a session file says something else, and later than a report.
+
+    A report comes first: nobody reads that terminal any more, as that of a suspended Neovim, or a
+    report was lost.  But only a report tells that a session at rest asks to log in.
+    """
+    late = 0.0 if its.says == "busy" else LATER
+    return other.says in KINDS and other.says != its.says and other.at > its.at + late
+
+
+def is_unread(s: Session, run: Run) -> bool:
+    """Return whether a report is to be set aside if its session file does not come to agree."""
+    p, report = own(s, run), run.own_report
+    if report is None or p is None or report.doubted or p.doubted or p.states.source not in FILES:
+        return False
+    its = reported(report)
+    return bool(its.says) and not is_dialog(p.states) and is_later(p.states, its)
 
 
 def reported(report: OwnReport) -> Stated:
@@ -158,7 +182,7 @@ def lead(s: Session, clock: float) -> None:
     elif s.overruled or is_refuted(s):
         set_aside(s)
         lead(s, clock)
-    elif not s.leads:
+    elif not s.leads or any(b.shown and b.since > s.leads for b in s.blocks.values()):
         s.leads = clock
 
 

@@ -70,8 +70,8 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         request=newest.request,
         pipe=newest.pipe,
         shown=shown,
-        stated=by_file or bool(known and known.stated),
-        reminded=e.kind == "nudge" or bool(known and known.reminded),
+        stated=by_file or any(b.stated for b in same.values()),
+        reminded=e.kind == "nudge" or any(b.reminded for b in same.values()),
         early=not shown and (e.early or is_asked_later(e) or is_refused(s, e)),
     )
     block = left_to_program(block) if delegated else block

@@ -50,10 +50,9 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
     if not shown:
         return "a subagent is asking, or its own report may be forged"
     if e.stands:  # nothing has changed: a hook may hold them back
-        s.blocks = {
-            k: replace(b, shown=False, waits=True) if k in shown else b for k, b in s.blocks.items()
-        }
+        hold_back(s, shown)
         return None
+    before = s.answered
     if len(shown) == 1:
         end_questions(s, shown, e)
     else:  # its dialogs come one after the other; the tool of each shows that it was answered
@@ -62,7 +61,16 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
             k: replace(b, shown=False, waits=True, queued=True) if k in shown else b
             for k, b in s.blocks.items()
         }
+    if e.about == "report":  # its session file may say next that it has asked since before
+        s.answered = before
     return None
+
+
+def hold_back(s: Session, asked: set[str]) -> None:
+    """Show these questions no more until something else says that they are asked."""
+    s.blocks = {
+        k: replace(b, shown=False, waits=True) if k in asked else b for k, b in s.blocks.items()
+    }
 
 
 def settle(s: Session, e: Event, o: Options) -> str | None:
@@ -71,14 +79,16 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         return "older than the newest hook"
     if s.held in ("report", "count") and s.held_until > e.clock:
         return "what its last agent reports may follow"
-    if s.turn in ("completed", "error") and not s.blocks:
+    if s.turn in ("completed", "error") and e.status == "idle" and not s.blocks:
         return see(s, e)
     if s.turn == "idle" and s.hooked and not s.blocks:
         return "already at rest"  # it calls a prompt that a hook refused done as well
     before, asked = (s.turn, s.unseen), bool(s.blocks)
     if s.stated.ends:
         hear_how(s, e)
-    end_questions(s, overruled(s, e), e)
+    told = {k for k, b in s.blocks.items() if b.key} if e.stands else set()
+    hold_back(s, told)
+    end_questions(s, overruled(s, e) - told, e)
     s.agents = {}
     if e.status != "shell":  # it knows of no other tasks
         s.shells = tuple(x for x in s.shells if x.type != "shell")
@@ -123,7 +133,7 @@ def come_to_rest(s: Session, e: Event, asked: bool) -> None:
     elif s.held == "moved":
         rest(s, e.t)
     elif s.stated.source == "report":
-        rest(s, e.t, interrupted=True)
+        rest(s, e.t, interrupted=not s.rested)
     elif has_ended(s) if s.hooked else not (asked or is_told(s) or is_starting(s)):
         complete(s, e.t)
     elif s.rested:

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from ..events import MATE, Event
 from ..options import Options
-from ..session import ABSENT, Agent, Session, says
+from ..session import ABSENT, Agent, Session, own, says
+from ..sources import set_aside
 from .life import see_aside
 from .steps import (
     ask_no_more,
@@ -83,18 +84,21 @@ def wake(s: Session, e: Event, o: Options) -> str | None:
     is_sure = e.in_order and e.kind not in PAST
     if s.turn != ABSENT and e.t <= s.over + (0.0 if is_sure else o.swap):
         return "older than the end of the turn"
-    if (
-        s.turn in RESTS
-        and says(s) in ("idle", "shell")
-        and s.stood
-        and not s.overruled
-        and e.kind != "activity"
-    ):
-        return "what states its status says that it rests"
+    if s.turn in RESTS and says(s) in ("idle", "shell") and s.stood and e.kind != "activity":
+        is_told = e.kind == "tool" and s.stated.source == "report" and is_file_busy(s)
+        if not (s.overruled or is_told):
+            return "what states its status says that it rests"
+        set_aside(s)  # it does not keep up, or its session file and a tool say otherwise
     if e.tool_id and any(f.tool_id == e.tool_id for f in s.finished):
         return "its tool has finished"
     turn_to_work(s, e.t)
     return go_on(s, e, o)
+
+
+def is_file_busy(s: Session) -> bool:
+    """Return whether its session file or server says that it works, whatever its report says."""
+    p = own(s)
+    return p is not None and p.states.says == "busy" and not p.doubted
 
 
 def go_on(s: Session, e: Event, o: Options) -> str | None:
