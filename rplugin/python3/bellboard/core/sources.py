@@ -136,6 +136,9 @@ def counts_at_once(s: Session, now: Stated) -> bool:
         return True
     if now.source == "report" and not s.hooked:
         return True
+    report = s.own_report
+    if report is not None and not report.doubted and reported(report).says == "busy":
+        return False  # it would tell, unless nobody reads it any more
     is_told = s.hooked and s.held in ("stop", "fail") and not s.queue
     return now.says in SAYS_REST and is_told and now.at >= s.stopped
 
