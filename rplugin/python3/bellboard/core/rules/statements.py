@@ -79,10 +79,11 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         return "older than the newest hook"
     if s.held in ("report", "count") and s.held_until > e.clock:
         return "what its last agent reports may follow"
-    if s.turn in ("completed", "error") and e.status == "idle" and not s.blocks:
-        return see(s, e)
-    if s.turn == "idle" and s.hooked and not s.blocks:
-        return "already at rest"  # it calls a prompt that a hook refused done as well
+    if e.status == "idle" and not s.blocks:
+        if s.turn in ("completed", "error"):
+            return see(s, e)
+        if s.turn == "idle" and s.hooked:
+            return "already at rest"  # it calls a prompt that a hook refused done as well
     before, asked = (s.turn, s.unseen), bool(s.blocks)
     if s.stated.ends:
         hear_how(s, e)
