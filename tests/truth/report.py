@@ -85,6 +85,7 @@ TITLES: Final = {
     "queues": "Typing ahead",
     "leaving": "Leaving while something is running",
     "teams": "Agent teams",
+    "unthought": "Two things at once",
 }
 UNKNOWN: Final = """## What remains unknown
 

@@ -23,6 +23,7 @@ from truth.scenes import (
     stop_hooks,
     teams,
     turns,
+    unthought,
 )
 
 GROUPS: Final[Mapping[str, tuple[Scene, ...]]] = {
@@ -30,7 +31,7 @@ GROUPS: Final[Mapping[str, tuple[Scene, ...]]] = {
     for module in (
         *(turns, retries, questions, sessions, stop_hooks, ask_hooks),
         *(deciding_hooks, everyday, habits, beside),
-        *(processes, modes, owners, queues, leaving, teams),
+        *(processes, modes, owners, queues, leaving, teams, unthought),
     )
 }
 SCENES: Final = tuple(scene for scenes in GROUPS.values() for scene in scenes)
