@@ -129,7 +129,7 @@ def two_plans(stage: Stage) -> None:
         say("Planned twice."),
     )
     asked(stage, "twoplans", "--permission-mode", "plan")
-    for n in range(3):
+    for _ in range(3):
         stage.stands("waiting", QUIET)
         stage.press("Enter")
         rest(QUIET)
@@ -194,9 +194,9 @@ def stopped(scenario: str, says: str) -> Callable[[Stage], None]:
 
 
 def refused_then_asked(stage: Stage) -> None:
-    """Ctrl-C in a permission, and at once a prompt that asks again."""
+    """Esc in a permission, and at once a prompt that asks again."""
     asked(stage, "perm")
-    stage.press("C-c")
+    stage.agent.answer("Escape", dialog="Do you want")
     rest(AT_ONCE)
     stage.prompt("ask")
     stage.agent.shows("Which colour")
@@ -239,6 +239,7 @@ def left_the_shell_mode(stage: Stage) -> None:
     stage.stands("busy")
     stage.press("Escape")
     rest(0.15)
+    stage.press("C-u")  # it is back in the input
     stage.prompt("ask")
     stage.stands("waiting")
     stage.agent.answer("1")
@@ -262,6 +263,67 @@ def suspended_in_words(stage: Stage) -> None:
     stage.stands("idle", QUIET)
 
 
+def moved_beside_a_shell(command: str, source: str) -> Callable[[Stage], None]:
+    """Another session begins while a background shell runs; a turn is played in it."""
+
+    def play(stage: Stage) -> None:
+        stage.start()
+        stage.prompt("bgshelllong")
+        stage.stops()
+        stage.stands("shell", QUIET)
+        stage.command(command)
+        stage.happens("SessionStart", source=source)
+        rest(QUIET)
+        stage.prompt("text")
+        stage.stops(2)
+        rest(12)
+        stage.stands("idle", QUIET)
+
+    return play
+
+
+def esc_beside_a_shell(stage: Stage) -> None:
+    """While a shell runs, a turn is interrupted."""
+    slow = stage.api.scenarios["slow"][0]
+    stage.api.scenarios["once"] = (slow, say("Heard from it."))
+    stage.start()
+    stage.prompt("bgshelllong")
+    stage.stops()
+    stage.stands("shell", QUIET)
+    stage.prompt("once")
+    stage.agent.shows("word3")
+    stage.press("Escape")
+    stage.stands("shell", QUIET)
+    stage.stops(2)
+    stage.stands("idle", QUIET)
+
+
+def fails_beside_a_shell(stage: Stage) -> None:
+    stage.start(env={"CLAUDE_CODE_MAX_RETRIES": "1"})
+    stage.prompt("bgshelllong")
+    stage.stops()
+    stage.stands("shell", STANDS)
+    stage.prompt("e400")
+    stage.happens("StopFailure")
+    stage.stands("shell", QUIET)
+
+
+def stopped_at_the_end(stage: Stage) -> None:
+    """A background shell is started in a turn that Esc ends."""
+    stage.api.scenarios["shellwords"] = (
+        stage.api.scenarios["bgshelllong"][0],
+        stage.api.scenarios["slow"][0],
+        say("Heard from it."),
+    )
+    stage.start()
+    stage.prompt("shellwords")
+    stage.agent.shows("word3")
+    stage.press("Escape")
+    stage.stands("shell", QUIET)
+    rest(14)
+    stage.stands("idle", QUIET)
+
+
 def scene(name: str, play: Callable[[Stage], None], final: str | None = REST) -> Scene:
     return Scene(f"unthought: {name}", play, final, NEWEST)
 
@@ -281,8 +343,13 @@ SCENES: Final = (
     scene("hidden, then wiped in a permission", hidden_and_wiped, None),
     scene("stopped in words", stopped("brief", "busy")),
     scene("stopped in a permission", stopped("perm", "waiting")),
-    scene("Ctrl-C, asked again at once", refused_then_asked),
+    scene("refused, asked again at once", refused_then_asked),
     scene("rewound beside a shell", rewound_beside_a_shell),
     scene("Esc in !, a prompt at once", left_the_shell_mode),
     scene("Ctrl-Z in words", suspended_in_words),
+    scene("/clear beside a shell", moved_beside_a_shell("/clear", "clear")),
+    scene("/branch beside a shell", moved_beside_a_shell("/branch", "fork")),
+    scene("Esc beside a shell", esc_beside_a_shell),
+    scene("an error beside a shell", fails_beside_a_shell, "background|error"),
+    scene("Esc in the turn that began a shell", stopped_at_the_end),
 )
