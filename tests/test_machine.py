@@ -112,7 +112,7 @@ def deadline_kinds() -> set[str]:
     parts: list[dict[str, object]] = [
         {"turn": "working", "stated": Stated("busy"), "stood": False},
         {"turn": "working", "stated": Stated("idle"), "leads": T},
-        {"turn": "working", "stated": Stated("busy"), "held": "stop"},
+        {"turn": "working", "stated": Stated("busy", source="file"), "held": "stop"},
         {"turn": "idle", "blocks": {":": Block("permission", T)}},
         {"turn": "working", "held_until": T, "compacting": T, "trusted_until": T},
         {"turn": "idle", "team_over": T},

@@ -119,7 +119,8 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     if run.held_until and TABLE["report overdue"][status] != ".":
         found.append(Deadline(run.held_until, "report overdue", run.pid))
     ended = run.held in ("stop", "fail") and not (run.tools or run.agents)
-    if ended and run.stated.says == "busy" and TABLE["end overdue"][status] != ".":
+    alone = (run.stated.says, run.stated.source) == ("busy", "file")  # a report is a second voice
+    if ended and alone and TABLE["end overdue"][status] != ".":
         newest = max(heard_of(s, run), run.began, run.active)
         found.append(Deadline(newest + FOLLOWS, "end overdue", run.pid))
     if run.compacting and TABLE["compaction quiet"][status] != ".":
