@@ -89,7 +89,7 @@ def test_the_report_agrees_with_the_session_file() -> None:
 
 #: What lasts, by scene: the report has no word for it, has another one, or is not the CLI's own.
 LASTS: Final = {
-    reported.SHELL: "shell_",
+    reported.LEFT: "shell_",
     reported.OWN_DIALOG: "_ahead|_at_rest|login|usage_limit|shell_stopped|bg_|_menu|exit_at_work",
     reported.FORGED: "forged_by_a_tool|forged_in_a_question",
 }
@@ -197,8 +197,8 @@ def test_how_the_turn_ended_is_compared_too() -> None:
     ("file", "says", "cause"),
     [
         ("waiting: dialog open", "done", reported.OWN_DIALOG),
-        ("shell", "working", reported.SHELL),
-        ("shell", "done", reported.SHELL),
+        ("shell", "working", reported.LEFT),
+        ("shell", "done", reported.LEFT),
     ],
 )
 def test_what_a_report_has_no_word_for_is_a_cause(file: str, says: str, cause: str) -> None:

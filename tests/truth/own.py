@@ -58,9 +58,9 @@ CANNOT: Final = """### What a program cannot say this way
 * Why an Esc came: whether a turn was ended, or a question refused.
 * That a hook of yours refused the prompt: it is `done`, as after an answer.
 * That it was killed: no report follows. The end of its process tells.
-* That only a shell in the background is left, in a word of its own: it is `working` until that has
-  ended, too. The session file calls this `shell`, and bellboard `background`, because it reads "1
-  shell still running" in the text of Claude Code's report.
+* That only a shell or an MCP call in the background is left, in a word of its own: it is `working`
+  until that has ended, too. The session file calls this `shell`, or `idle` where it is an MCP call,
+  and bellboard `background`, because it reads "1 shell still running" in the text of the report.
 * Which session it is: another process of the same session, `/clear` and `/resume` look the same.
 * Anything in tmux: tmux does not answer the question whether it reads reports, and so Claude Code
   makes none there. Older versions than 2.1.295, and those started with

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from bellboard.agents.claude_code.dialect.spoken import DIALECT
 from bellboard.core import program_status
 from bellboard.core.program_status import stated
 from truth.account import ANY, AT_REST, Allowed, of_process
@@ -34,7 +35,7 @@ SCREEN_LATER: Final = "the screen follows the report"
 REPORT_LATER: Final = "the report follows"
 FLICKER: Final = "the file flickers"
 OWN_DIALOG: Final = "a dialog that the user opened"
-SHELL: Final = "a shell outlives its turn"
+LEFT: Final = "something in the background outlives its turn"
 FORGED: Final = "something else wrote the report"
 LOGIN: Final = "it asks for a login, at rest"
 ENDING: Final = "it is ending"
@@ -49,6 +50,7 @@ class Moment:
 
     reported: str = ""  # what its records say of it
     kind: str = ""  # of what it reports to ask
+    is_left: bool = False  # it reports that only something in the background is left of its turn
     status: str = ""  # in its session file
     waits: str = ""  # waitingFor there
     shows: str = ""  # its screen: blocked, working, idle
@@ -167,8 +169,8 @@ def standing(known: Sequence[Stretch], n: int, other: str) -> str:
         return OWN_DIALOG
     if now.waits == MENU:
         return OWN_DIALOG
-    if now.status == "shell":
-        return SHELL
+    if now.status == "shell" or now.is_left:
+        return LEFT
     return LOGIN if now.kind == "auth" and now.status != "waiting" else ""
 
 
@@ -264,7 +266,9 @@ def moments(lines: Sequence[Line], pid: int) -> Iterator[tuple[float, Moment]]:
             report = program_status.parsed(x["osc7501"]["body"])
             records = program_status.taken(records, report, x["t"])
             kind = records[""].kind if "" in records else ""
-            after = replace(now, reported=stated(records), kind=kind, heard=True)
+            is_left = now.is_left if report.id else DIALECT.reported(report) == "background"
+            said = {"reported": stated(records), "kind": kind, "is_left": is_left}
+            after = replace(now, **said, heard=True)
         elif "truth" in x and x.get("pid") == pid:
             after = replace(now, shows=x["truth"])
         else:

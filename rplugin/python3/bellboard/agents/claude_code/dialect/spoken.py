@@ -23,9 +23,8 @@ from .said import decoded, head_of, is_noise
 from .session_file import account
 
 #: Its own report, once the turn is over and only these still run.
-_LEFT: Final = re.compile(
-    r"\d+ (?:shell|monitor)s?(?:\W+(?:and )?\d+ (?:shell|monitor)s?)* still running"
-)
+_WORK: Final = r"\d+ (?:shell|monitor|MCP task)s?"
+_LEFT: Final = re.compile(rf"{_WORK}(?:\W+(?:and )?{_WORK})* still running")
 
 
 class ClaudeDialect(Dialect):
