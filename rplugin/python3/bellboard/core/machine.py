@@ -165,7 +165,7 @@ NOT_LISTED: Final = "the session is not listed"
 ANYBODYS: Final = frozenset(
     {
         *("said result", "said denial", "said last", "said stop", "said end", "interrupt"),
-        "said attempt",
+        *("said attempt", "said refusal"),
     }
 )
 
