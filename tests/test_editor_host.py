@@ -303,6 +303,58 @@ def test_nothing_is_loaded_before_it_is_used(nvim: Editors) -> None:
     assert editor.lua("return vim.fn.maparg('<Plug>(bellboard-next)', 'n') ~= ''")
 
 
+#: What each key does for the user, apart from <Plug>s, which are not typed.
+KEYS = """
+local found = {}
+for mode in ('nvsoiltc'):gmatch('.') do
+  for _, map in ipairs(vim.api.nvim_get_keymap(mode)) do
+    if not vim.startswith(map.lhs, '<Plug>') then
+      found[#found + 1] = mode .. ' ' .. map.lhs .. ' ' .. (map.rhs or '')
+    end
+  end
+end
+table.sort(found)
+return found
+"""
+
+
+def test_no_key_of_the_user_is_mapped(nvim: Editors, notes: Path, version: str) -> None:
+    """Neither by the plugin nor by the board or a running host; our windows have their own keys."""
+    before = nvim(version, ui=False).lua(KEYS)
+    editor = running(nvim(version, config("well", notes), ui=False))
+    assert editor.lua(KEYS) == before
+    editor.command("ClaudeSessions board")
+    assert editor.nvim.api.buf_get_keymap(0, "n")
+    assert editor.lua(KEYS) == before
+
+
+#: What tells the host something, or asks it.
+TOLD = (
+    *("park('a')", "snooze('a', 5)", "label('a', 'HEAVY')", "mode('quiet')", "jump('a')"),
+    *("request('a', function() end)", "answer('a', 'allow', function() end)"),
+    *("tell({ note = 'x' })", "run('board')", "run('notices')", "statusline()"),
+)
+TIMED = """
+local began = vim.uv.hrtime()
+require('bellboard').%s
+return (vim.uv.hrtime() - began) / 1e9
+"""
+
+
+@pytest.mark.parametrize("act", TOLD)
+def test_the_editor_goes_on_while_its_host_is_suspended(
+    nvim: Editors, notes: Path, act: str
+) -> None:
+    """Whatever it tells or asks the host: nothing waits for a reply."""
+    editor = running(nvim(config=config("well", notes), ui=False))
+    (pid,) = told(notes, "born")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        at_best(lambda: float(editor.lua(TIMED % act)), 0.1)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def test_a_command_of_another_plugin_is_left_alone(nvim: Editors) -> None:
     """The first plugin keeps the name; health says how to choose another."""
     theirs = "vim.api.nvim_create_user_command('ClaudeSessions', 'let g:theirs = 1', {})"
