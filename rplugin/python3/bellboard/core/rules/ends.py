@@ -101,7 +101,7 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
     same = bool(e.prompt_id) and e.prompt_id == s.prompt_id
     runs = s.turn in ("working", "unknown")
     is_its = runs or same or e.t <= s.over + (o.outweigh if s.presumed else o.settle)
-    if not (max(s.began, s.started) <= e.t and is_its):
+    if not (max(s.began, s.started, s.active - o.swap) <= e.t and is_its):
         return recount(s, e)
     if how == "fail":
         if s.turn == "error" and (s.error or not e.error):
