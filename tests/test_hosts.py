@@ -307,26 +307,6 @@ def test_agents_in_sandboxes_are_known_by_the_pids_that_they_have_here(
             agent.wait()
 
 
-@pytest.mark.parametrize("watch", [None, "watchfiles"])
-def test_an_event_is_shown_while_another_host_holds_the_lock(
-    home: Home, start: Callable[..., RecordedHost], watch: str | None
-) -> None:
-    """Shown at once; announced, once, when it is committed."""
-    host, spool = start(watch=watch), Spool(home.bellboard)
-    beside = home.claude / ".claude.json"
-    put(spool, "UserPromptSubmit", prompt_id="1")
-    eventually(lambda: host.live == [("s", "working")])
-    eventually(lambda: time.time() > host.messages[-1]["now"] + 0.1, "a host that is quiet")
-    with opened(home.bellboard) as other, other.store.lock():
-        beside.touch()  # as a CLI writes its own files when it runs a hook
-        put(spool, "Stop", prompt_id="1")
-        eventually(lambda: host.shown == {"s": "completed"})
-        assert host.live == [("s", "working")]
-    eventually(lambda: host.live == [("s", "working"), ("s", "completed")])
-    with opened(home.bellboard) as clerk:
-        agrees_with_its_log(clerk)
-
-
 # The clock
 
 

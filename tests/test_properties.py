@@ -65,23 +65,6 @@ def test_no_time_of_a_session_may_be_impossible(field: str) -> None:
 
 
 @given(histories())
-def test_a_preview_leaves_no_trace(history: list[Line]) -> None:
-    """Each event is shown before it is folded: the result is the same, and nothing stays."""
-    board, plain = Board(OPTIONS), Board(OPTIONS)
-    before = state(plain)
-    for line in history:
-        event = from_line(line)
-        shown: list[dict[str, Any]] = []
-        board.show_early(event, lambda _, into=shown: into.append(state(board)))  # type: ignore[misc]
-        assert state(board) == before and board.dirty == plain.dirty
-        board.fold(event)
-        plain.fold(event)
-        before = state(plain)
-        assert shown == [before]
-    assert state(board) == before
-
-
-@given(histories())
 def test_the_board_is_sound_after_any_history(history: list[Line]) -> None:
     board = Board(OPTIONS)
     for line in history:

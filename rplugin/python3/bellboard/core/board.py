@@ -9,7 +9,6 @@ This file does no I/O, knows no clock, and tolerates any event.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from typing import Final
 
@@ -69,16 +68,6 @@ class Board(Records):
         except BaseException:
             self.take_back(before)
             raise
-
-    def show_early(self, e: Event, show: Callable[[set[str]], None]) -> None:
-        """Call `show` with the sessions that an event would change, then undo the changes."""
-        before, dirty, self.dirty = self.savepoint(), self.dirty, set()
-        try:
-            self.fold(e)
-            show(self.dirty)
-        finally:
-            self.take_back(before)
-            self.dirty = dirty
 
     def advance(self, now: float) -> list[Folded]:
         """Advance to `now`, applying every deadline that falls due."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..core.asking import Requests
@@ -65,25 +64,6 @@ class Clerk:
         self._committed: dict[str, Session] | None = None  # the sessions before these
         self._known = clock()  # when the board was last updated
         self._requests = Requests()
-
-    def show_early(
-        self, now: float, arrived: Collection[str], show: Callable[[set[str]], None]
-    ) -> None:
-        """Show what a single new event will change, without waiting for the lock.
-
-        Nothing is kept: `step` folds it again.  Showing it within the lock, between fold and
-        COMMIT, would save that second fold, but all other hosts wait for the one with the lock:
-        `bench/latency.py --hosts 8` went from 1.7 ms to 7.3 ms (p25 on a busy machine; floor 0.33),
-        and one host alone from 0.9 to 1.7.
-        """
-        if self._ahead or self._backlog.names or self.store.is_changed:
-            return
-        for name in self.spool.only(arrived):
-            with contextlib.suppress(Exception):  # `step` reports what is wrong with it
-                item = self.spool.read(name)
-                if item is not None:
-                    for event in self._backlog.events(item, now):
-                        self.board.show_early(event, show)
 
     def step(self, now: float, arrived: Collection[str] = ()) -> Step:
         """Fold pending events and deadlines; raise Busy while another host holds the lock.

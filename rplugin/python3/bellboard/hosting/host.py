@@ -49,7 +49,6 @@ from .waiting import Waiting
 RESCAN: Final = 30.0  # no system promises to report every change
 PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
-HEAD_START: Final = 0.001  # seconds for the editor to draw before the commit takes the processor
 
 Made = TypeVar("Made")
 
@@ -277,11 +276,6 @@ class Host:
         if self.loop.is_running:
             self.loop.wake()
             return
-        if (came := self.arrivals.only) and not self.reader.is_early:
-            self.attempt("publish", "early", partial(self.reader.publish_early, came))
-            if self.reader.is_early:
-                self.loop.run_in(HEAD_START)
-                return
         self.loop.round()  # at once, which saves 0.05 ms over waking the loop
 
     def _deliver(self, message: dict[str, Any]) -> None:

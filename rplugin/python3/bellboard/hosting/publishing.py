@@ -58,8 +58,8 @@ class Publisher:
         """Return the message that brings the reader up to date, or None if it is.
 
         `extra` is sent whenever it changes, `once` only with this message.  Without a board (the
-        database cannot be read), the reader keeps what it has.  Without health, this is an early
-        message: what is not urgent follows with the next one.
+        database cannot be read), the reader keeps what it has.  Without health, this is only
+        about notifications: the rest follows with the next message.
         """
         full = self._full and board is not None
         sessions: list[Published] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
@@ -46,7 +46,6 @@ class Reader:
         self._known: dict[str, Any] = {}  # the health in the last message
         self._changes: list[Change] = []  # committed, not sent yet
         self._unheard: list[Change] = []  # not yet passed to the bell and the callbacks
-        self.is_early = False  # the changes were sent before the commit; transitions were not
         self._wants_notices = False
         self._once: dict[str, Any] = {}  # to send once; notifications are claimed by then
         self._last_push = -PUBLISH
@@ -78,36 +77,13 @@ class Reader:
         self._connection.use(read, None)
         return NEVER
 
-    def publish_early(self, came: Collection[str]) -> float:
-        """Send what an event will change before the commit, which takes as long again.
-
-        If this host dies now, another one folds the event with the same result.  Transitions, which
-        may be announced, are sent only after the commit.
-        """
-        clerk, connection = self._connection.clerk, self._connection
-        if clerk is None or not (connection.is_well or connection.is_waiting):
-            return NEVER
-        if time.monotonic() < self._last_push + 2 * PUBLISH:
-            return NEVER  # under load, two pushes per event are too many
-        board, now = clerk.board, time.time()
-
-        def show(changed: set[str]) -> None:
-            message = self._publisher.push(board, changed, (), None, now)
-            self.is_early = message is not None
-            self._place(message, self._changes)
-            self._send(message)
-
-        clerk.show_early(now, came, show)
-        return NEVER
-
     def publish(self) -> float:
         """Send what changed, unless it is too early; return the seconds until the next call."""
         early = self._last_push + PUBLISH - time.monotonic()
-        if early > 0 and not self.is_early:
+        if early > 0:
             return early
         clerk, connection = self._connection.clerk, self._connection
         changed, changes = connection.changed, self._changes
-        self.is_early = False
         board = clerk.board if clerk is not None else None
         if board is not None:
             for sid in changed:
@@ -126,11 +102,11 @@ class Reader:
             self._hear(board)
         return NEVER
 
-    def _place(self, message: dict[str, Any] | None, unsent: Sequence[Change] = ()) -> None:
+    def _place(self, message: dict[str, Any]) -> None:
         """Say in a snapshot which transitions the reader has then: another host may go on there."""
         clerk = self._connection.clerk
-        if message is not None and message["full"] and clerk is not None:
-            message["at"] = unsent[0].id - 1 if unsent else clerk.store.transition
+        if message["full"] and clerk is not None:
+            message["at"] = clerk.store.transition
 
     def _hear(self, board: Board | None) -> None:
         changes, self._unheard = self._unheard, []

@@ -18,9 +18,6 @@ Sessions carry the revision of the transaction that wrote them.  Under the lock,
 memory with the rows newer than its own revision; a row without a record is a deleted session.  So
 the result of a fold, and its clock, depend only on what was committed, not on the host.
 
-A host may show what a single event will change before it has the lock (`show_early`): it folds the
-event, shows the result and rolls it back.  None of this is counted, announced or kept.
-
 Effects that happen once per machine are claimed first (`shared.py`), so they run at most once.
 
 Versions: `user_version` is the schema.  A newer program migrates under the lock; an older one stops
