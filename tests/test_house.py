@@ -508,12 +508,12 @@ def test_the_configuration_of_the_readme_loads(nvim: Editors, version: str) -> N
 
 
 def test_the_figures_of_the_readme_are_those_of_the_truth_page() -> None:
-    """The number of scenes is that of doc/truth.md, and no change took longer."""
+    """The number of scenes is that of the newest version there, and no change took longer."""
     page = (ROOT / "doc/truth.md").read_text()
     found = re.findall(r"^\* [\d.]+: (\d+) scenes, .* the slowest after ([\d.]+) s", page, re.M)
     claim = re.search(r"\[(\d+) scenes\]\(doc/truth.md\).*? within ([\d.]+) s", README, re.S)
     assert claim is not None
-    assert {scenes for scenes, _ in found} == {claim[1]}
+    assert found[0][0] == claim[1]
     assert max(float(slowest) for _, slowest in found) <= float(claim[2])
 
 
