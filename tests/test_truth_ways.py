@@ -12,7 +12,7 @@ from truth import ways
 from truth.account import Stretch
 from truth.own import causes
 from truth.report import OWN, page, part
-from truth.reported import FILE_LATER, SHELL, WHICH_END, Difference
+from truth.reported import FILE_LATER, LEFT, WHICH_END, Difference
 from truth.rows import Row
 from truth.rules import decided
 from truth.score import Score, Wrong, of_processes, scored
@@ -139,7 +139,7 @@ def test_what_was_wrong_is_told_by_cause() -> None:
     wrong = Wrong("turn", 10.0, 16.0, "idle", Stretch(9.0, 17.0, str(PID), PID, frozenset()))
     differences = [
         Difference(9.0, 2.0, PID, "idle", "busy", FILE_LATER),
-        Difference(15.0, 5.0, PID, "working", "shell", SHELL),
-        Difference(12.0, 1.0, 8, "working", "idle", SHELL),
+        Difference(15.0, 5.0, PID, "working", "shell", LEFT),
+        Difference(12.0, 1.0, 8, "working", "idle", LEFT),
     ]
-    assert {FILE_LATER: 1.0, SHELL: 1.0, WHICH_END: 4.0} == causes(wrong, differences)
+    assert {FILE_LATER: 1.0, LEFT: 1.0, WHICH_END: 4.0} == causes(wrong, differences)
