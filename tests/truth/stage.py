@@ -273,6 +273,13 @@ class Stage:
             return str(self.agent.registry().get("status", ""))
         return spoken(self.agent.text())
 
+    def rests_after_a_turn(self) -> None:
+        """Start a CLI, and wait until its first turn is over."""
+        self.start()
+        self.prompt("text")
+        self.stops()
+        self.stands("idle")
+
     def stands(self, status: str, seconds: float = STANDS) -> None:
         """Wait until the CLI has reported that for a while."""
         since: list[float] = []

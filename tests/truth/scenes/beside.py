@@ -67,10 +67,7 @@ def headless_beside(says: str, scenario: str, *args: str) -> Callable[[Stage], N
     """`claude -p` runs in the same folder, perhaps on the same session."""
 
     def play(stage: Stage) -> None:
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         if scenario:
             stage.prompt(scenario)
         stage.stands(says)
@@ -90,10 +87,7 @@ def headless_beside(says: str, scenario: str, *args: str) -> Callable[[Stage], N
 
 def forked_beside(stage: Stage) -> None:
     """Another process forks a session that is working."""
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     stage.prompt("sleep")
     stage.stands("busy")
     one, sid = stage.agent, stage.session
@@ -130,10 +124,7 @@ def queued_command(command: str, *events: str) -> Callable[[Stage], None]:
     """A command waits for the end of the turn."""
 
     def play(stage: Stage) -> None:
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         stage.prompt("pause")
         stage.happens("PreToolUse")
         stage.command(command)
@@ -205,10 +196,7 @@ def menu_at_rest(command: str) -> Callable[[Stage], None]:
 
     def play(stage: Stage) -> None:
         stage.home.file("../other/y.txt", "y\n")
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         stage.command(command)
         rest(2 * QUIET)
         stage.press("Escape")

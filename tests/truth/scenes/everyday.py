@@ -48,10 +48,7 @@ def shell(command: str, *pressed: str) -> Callable[[Stage], None]:
     """Run a command in shell mode, and press keys meanwhile."""
 
     def play(stage: Stage) -> None:
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         stage.agent.pane.type("!")
         stage.agent.shows("for (shell|bash) mode")
         stage.command(command)

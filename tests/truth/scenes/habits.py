@@ -84,10 +84,7 @@ def slow_prompt_then_another(stage: Stage) -> None:
 def compact_with(event: str, command: str) -> Callable[[Stage], None]:
     def play(stage: Stage) -> None:
         stage.user_hook(event, command)
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         stage.command("/compact")
         stage.happens("PreCompact")
         rest(2 * QUIET)

@@ -29,10 +29,7 @@ def cleared_at_rest(times: int) -> Callable[[Stage], None]:
     """A plain /clear shows no wrong status for a moment."""
 
     def play(stage: Stage) -> None:
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         for n in range(times):
             stage.command("/clear")
             stage.happens("SessionStart", n + 1, source="clear")

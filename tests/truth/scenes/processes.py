@@ -31,10 +31,7 @@ def resumed_inside(stage: Stage, sid: str) -> Agent:
 
 def first(stage: Stage, scenario: str, says: str) -> tuple[Agent, str]:
     """Start the first process, and bring it to that status."""
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     stage.prompt(scenario)
     stage.stands(says)
     return stage.agent, stage.session
@@ -103,10 +100,7 @@ def worker_is_killed(opened: Opened) -> Callable[[Stage], None]:
 
 def worker_is_killed_beside(stage: Stage) -> None:
     """The other process has been there, at rest, since before the prompt."""
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     one, sid = stage.agent, stage.session
     two = resumed(stage, sid)
     stage.stands("idle")
@@ -136,10 +130,7 @@ def both_ask(stage: Stage) -> None:
 
 
 def second_asks_while_the_first_rests(stage: Stage) -> None:
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     one, sid = stage.agent, stage.session
     two = resumed(stage, sid)
     stage.prompt("perm")

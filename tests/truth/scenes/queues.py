@@ -36,10 +36,7 @@ def taken_up(scenario: str, ready: str) -> Callable[[Stage], None]:
     """A queued prompt is taken between two tools; Esc afterwards ends everything."""
 
     def play(stage: Stage) -> None:
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         stage.prompt(scenario)
         stage.happens("PreToolUse")
         stage.agent.submit("and this")

@@ -96,10 +96,7 @@ def to_a_job(scenario: str, says: str) -> Callable[[Stage], None]:
     """/bg: the conversation goes on in a job of the CLI's daemon, without a terminal."""
 
     def play(stage: Stage) -> None:
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         if scenario:
             stage.prompt(scenario)
             stage.stands(says, QUIET)
@@ -138,10 +135,7 @@ def menu(command: str, *keys: str) -> Callable[[Stage], None]:
 
     def play(stage: Stage) -> None:
         stage.home.file("../other/y.txt", "y\n")
-        stage.start()
-        stage.prompt("text")
-        stage.stops()
-        stage.stands("idle")
+        stage.rests_after_a_turn()
         stage.command(command)
         stage.agent.shows("Esc to")
         rest(QUIET)

@@ -49,10 +49,7 @@ def queue_then_esc(stage: Stage) -> None:
 
 
 def shell_mode(stage: Stage) -> None:
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     stage.agent.pane.type("!")
     stage.agent.shows("for (shell|bash) mode")
     stage.command("echo from the shell")

@@ -42,10 +42,7 @@ def command_beside(scenario: str, stops: int, says: str) -> Callable[[Stage], No
 
 def command_to_the_background(stage: Stage) -> None:
     """Ctrl-B sends a `!` command to the background; a prompt comes while it runs."""
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     shell_mode(stage, SLEEP.format(14))
     stage.stands("busy", 3)
     stage.press("C-b")
@@ -96,10 +93,7 @@ def answered_at_once(scenario: str, shows: str, times: int = 1) -> Callable[[Sta
 
 
 def compact_then_prompt(stage: Stage) -> None:
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     stage.command("/compact")
     rest(AT_ONCE)
     stage.prompt("pause")
@@ -140,10 +134,7 @@ def two_plans(stage: Stage) -> None:
 
 def resumed_beside_a_shell(stage: Stage) -> None:
     """/resume of another session while a background shell runs."""
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     first = stage.session
     stage.command("/clear")
     stage.happens("SessionStart", source="clear")
@@ -231,10 +222,7 @@ def rewound_beside_a_shell(stage: Stage) -> None:
 
 def left_the_shell_mode(stage: Stage) -> None:
     """Esc in a `!` command, and at once a prompt."""
-    stage.start()
-    stage.prompt("text")
-    stage.stops()
-    stage.stands("idle")
+    stage.rests_after_a_turn()
     shell_mode(stage, SLEEP.format(20))
     stage.stands("busy")
     stage.press("Escape")

@@ -24,6 +24,7 @@ from .records import Records
 from .rules.steps import end, turn_to_work
 from .session import (
     ABSENT,
+    FILES,
     Agent,
     OwnReport,
     Process,
@@ -218,7 +219,7 @@ def compared(s: Session, t: float) -> Session:
     if report is None:
         return s
     its = reported(report)
-    other = p.states if p is not None and p.states.source in ("file", "server") else Stated()
+    other = p.states if p is not None and p.states.source in FILES else Stated()
     agrees = not its.says or not other.says or is_dialog(other) or its.says == other.says
     if agrees == (not report.differs):
         return s

@@ -22,8 +22,7 @@ def reason(s: Session, since: str) -> str:
     name = NAMES.get(x.source, "") if x.says else ""
     if name and s.stood and not s.leads:
         about = f" ({x.asks})" if x.asks and status == "blocked" else ""
-        is_told = is_dialog(x) or status in AGREES.get(x.says, ())
-        by = f"{name} says so{about}" if is_told else "nothing newer says otherwise"
+        by = f"{name} says so{about}" if _agrees(x, status) else "nothing newer says otherwise"
     elif name and s.leads:
         by = f"a hook says so, and {name} does not yet"
     else:
@@ -33,6 +32,10 @@ def reason(s: Session, since: str) -> str:
         what = " ".join(filter(None, (question.tool, question.detail and f"`{question.detail}`")))
         parts.append(f"asked: {what}" if what else "")
     return "; ".join(filter(None, parts))
+
+
+def _agrees(x: Stated, status: str) -> bool:
+    return is_dialog(x) or status in AGREES.get(x.says, ())
 
 
 def _others(s: Session, status: str) -> list[str]:
@@ -50,7 +53,7 @@ def _others(s: Session, status: str) -> list[str]:
         name = NAMES[x.source]
         if doubted:
             told.append(f"{name} does not keep up")
-        elif is_dialog(x) or status in AGREES.get(x.says, ()):
+        elif _agrees(x, status):
             told.append(f"{name} agrees")
         else:
             told.append(f"{name} says {x.says}")

@@ -92,6 +92,10 @@ class Shell(Struct, frozen=True, omit_defaults=True, gc=False):
     description: str = ""
 
 
+#: Sources that a program writes for others to read, unlike what it shows in its terminal.
+FILES: Final = frozenset({"file", "server"})
+
+
 class Stated(Struct, frozen=True, omit_defaults=True, gc=False):
     """What one source states of a run, in the words of a session file, and since when."""
 
@@ -306,9 +310,7 @@ def says(s: Session, run: Run | None = None) -> str:
 def is_told_otherwise(s: Session, run: Run | None = None) -> bool:
     """Return whether hooks, a session file or a server show the status of a run."""
     run, p = run or s, own(s, run)
-    return run.hooked or (
-        p is not None and p.states.source in ("file", "server") and bool(p.states.says)
-    )
+    return run.hooked or (p is not None and p.states.source in FILES and bool(p.states.says))
 
 
 def says_itself(s: Session, run: Run | None = None) -> bool:

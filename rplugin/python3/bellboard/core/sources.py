@@ -18,6 +18,7 @@ from .events import LIVE, Event
 from .program_status import asked, stated
 from .session import (
     ABSENT,
+    FILES,
     STATUSES,
     OwnReport,
     Run,
@@ -48,12 +49,10 @@ KINDS: Final = {
 }
 SAYS_REST: Final = frozenset({"idle", "shell"})
 LATER: Final = 1.0  # seconds by which a report may be older than what a session file says
-FILES: Final = frozenset({"file", "server"})
 #: Word → the statuses that agree with it.
 AGREES: Final = {
     "busy": frozenset({"working", "unknown"}),
-    "idle": frozenset({"idle", "completed", "error", "background", "unknown"}),
-    "shell": frozenset({"idle", "completed", "error", "background", "unknown"}),
+    **dict.fromkeys(SAYS_REST, frozenset({"idle", "completed", "error", "background", "unknown"})),
     "waiting": frozenset({"blocked"}),
 }
 
@@ -157,7 +156,7 @@ def statement(s: Session, clock: float, stands: bool = False) -> Event:
         status=x.says,
         stands=stands,
         at=x.at,
-        asks=x.asks or ("choice" if x.says == "waiting" else ""),
+        asks=x.asks or (UNNAMED if x.says == "waiting" else ""),
         tool=x.tool,
         detail=x.detail,
         about=x.source,

@@ -76,11 +76,6 @@ class Connection:
         """Return whether the last fold succeeded."""
         return not self.trouble.times and not self.is_outdated
 
-    @property
-    def is_waiting(self) -> bool:
-        """Return whether it only waits for another host, which has the lock."""
-        return self.trouble.is_lock and not self.is_outdated
-
     def close(self) -> None:
         """Close the database; the next fold opens it again."""
         clerk, self.clerk, self.has_arrived = self.clerk, None, False

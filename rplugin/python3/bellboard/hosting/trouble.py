@@ -39,19 +39,17 @@ class Trouble:
         self.notes: dict[str, str] = {}  # for health
         self.times = 0  # failures in a row
         self.until = 0.0
-        self.is_lock = False  # another host has the lock, and that is all
         self._spool, self._pid = spool, pid
         self._locked_out_since = 0.0
 
     def end(self) -> None:
         """Note a success."""
-        self.times, self.is_lock, self._locked_out_since = 0, False, 0.0
+        self.times, self._locked_out_since = 0, 0.0
         self.notes.pop("database", None)
 
     def meet(self, error: BaseException, begun: float) -> float:
         """Note the failure of a try that started at `begun`; return the seconds until the next."""
         self.times += 1
-        self.is_lock = isinstance(error, Busy) and not isinstance(error, Draining)
         wait = self._wait(error, time.monotonic() - begun)
         self.until = time.monotonic() + wait
         return wait

@@ -16,7 +16,7 @@ from . import crew, ends, far, life, people, questions, screen, statements, tran
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
-TOPICS: Final = (*(life, turn, ends, questions, crew, statements, transcript, screen, people, far),)
+TOPICS: Final = (life, turn, ends, questions, crew, statements, transcript, screen, people, far)
 
 
 def named(names: Iterable[str]) -> dict[str, Rule]:
