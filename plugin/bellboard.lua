@@ -88,7 +88,7 @@ local verbs = {
   build = "install bellboard's Python packages",
   path = 'link the shell program', tmux = 'show the set-up of tmux',
   history = 'show past changes of status', rules = 'list rules that would spare you questions',
-  record = 'record a trace', man = 'show the manual page',
+  record = 'record a trace',
 }
 for verb, desc in pairs(verbs) do
   local opts = { desc = 'bellboard: ' .. desc }

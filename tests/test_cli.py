@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shutil
@@ -17,7 +18,6 @@ import pytest
 
 from bellboard import __version__
 from bellboard.cli import parser
-from bellboard.cli.syntax import command_of, walked
 from bellboard.storage.store import Store
 from rig import warm
 from rig.home import Home
@@ -57,9 +57,13 @@ def test_an_unknown_option_shows_the_usage_of_its_command(shell: Shell, command:
 
 
 def test_every_argument_of_every_command_is_explained() -> None:
-    for command in walked(command_of(parser())):
-        for argument in (*command.options, *command.positionals):
-            assert argument.text, f"{command.path}: {argument}"
+    left = [parser()]
+    while left:
+        for action in (made := left.pop())._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                left += action.choices.values()
+            else:
+                assert action.help, f"{made.prog}: {action.dest}"
 
 
 def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None:

@@ -301,8 +301,8 @@ def test_output_wraps_in_one_window_that_says_what_it_is(nvim: Editors, version:
     whole = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), ' ')")
     assert " ".join(whole.split()) in " ".join(text.split())
     opens("answers")
-    opens("man")
-    editor.shows("SYNOPSIS")
+    opens("tmux")
+    editor.shows("bellboard://tmux")
     assert editor.lua(windows) == 2
     editor.command("wincmd p | tabnew")
     opens("answers")

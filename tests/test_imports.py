@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -12,8 +11,6 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.version import version_of
-from bellboard.cli import parser
-from bellboard.cli.unit import kept, unit
 from bellboard.cli.wiring import Wiring
 from bellboard.diagnosis.fact import program as advised
 from bellboard.system import gate, shipped
@@ -63,7 +60,7 @@ def run(home: Home, command: list[str], env: dict[str, str]) -> None:
 def test_what_runs_us_unasked_imports_nothing_of_a_project(
     home: Home, trap: Path, poison: str
 ) -> None:
-    """tmux, systemd and the advice of doctor use this command line, in any folder."""
+    """tmux and the advice of doctor use this command line, in any folder."""
     run(home, shipped.program(), POISON[poison])
     assert not trap.exists(), trap.read_text()
 
@@ -80,47 +77,16 @@ def test_what_neovim_runs_imports_nothing_of_a_project(
 
 
 def test_everything_that_is_to_run_us_later_has_that_command_line(home: Home) -> None:
-    """The configuration of tmux, the unit of systemd, and the advice of doctor."""
+    """The configuration of tmux, and the advice of doctor."""
     command = shlex.join(shipped.program())
     assert (
         command
         in Wiring(home.bellboard, dict.fromkeys(("pick", "answer", "next", "back"), "x")).printed()
     )
-    assert f"ExecStart={command} serve\n" in unit(["serve", "--unit"])
     assert advised({"PATH": ""}) in (
         command,
         str(Path(shipped.program()[0]).with_name("bellboard")),
     )
-
-
-def test_a_unit_finds_what_the_shell_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs and tmux servers; an option is not taken abbreviated."""
-    given = {"PATH": "/opt/a b:/bin", "TMUX_TMPDIR": "/run/t"}
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    made = unit(["serve", "--unit"])
-    assert 'Environment="PATH=/opt/a b:/bin"\n' in made
-    assert "Environment=TMUX_TMPDIR=/run/t\n" in made
-    with pytest.raises(SystemExit):
-        parser("serve").parse_args(["serve", "--uni"])
-
-
-def test_a_unit_finds_what_clis_keep() -> None:
-    """Every folder that a variable names; those of hooks name one for a single session."""
-    package = Path(shipped.__file__).parents[1]
-    texts = [path.read_text() for path in package.rglob("*.py")]
-    names = {name for text in texts for name in re.findall(r'"([A-Z_]+_(?:HOME|DIR))"', text)}
-    assert {"CODEX_HOME", "PI_CODING_AGENT_DIR"} <= names
-    assert names - {"CLAUDE_PROJECT_DIR", "CLAUDE_JOB_DIR", "XDG_RUNTIME_DIR"} <= set(kept())
-
-
-@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x85", "\x01"])
-def test_no_word_ends_its_line_of_the_unit(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For systemd, a line ends at CR too: what follows would be a setting."""
-    monkeypatch.setenv("BELLBOARD_HOME", f"/srv/{end}ExecStartPre=/x")
-    words = ["serve", "--on", f"working=x{end}ExecStartPre=/x"]
-    assert not any(row.startswith("ExecStartPre") for row in re.split("[\n\r]", unit(words)))
-    assert "\x01" not in unit(words)
 
 
 @pytest.mark.parametrize("path", ["", ".", ":/bin", "/bin:", "./bin:."])

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.cli import parser
-from bellboard.cli.syntax import command_of, walked
 from bellboard.storage.spool import Spool
 from hosting import put
 from rig.cache import CHECKOUT, Missing
@@ -31,12 +29,22 @@ TYPED = {
     ("tmux", "--ap"): {"--apply"},
 }
 RUN = {
-    "bash": 'COMP_WORDS=(bellboard "$@"); COMP_CWORD=$#; _bellboard\n'
+    "bash": 'COMP_WORDS=(bellboard "$@"); COMP_CWORD=$#; _shtab_bellboard\n'
     'printf "%s\\n" "${COMPREPLY[@]}"',
-    "zsh": 'words=(bellboard "$@"); CURRENT=${#words}; PREFIX=${words[-1]}; _bellboard',
+    "zsh": """\
+at=_shtab_bellboard
+for word in ${@[1,-2]}; do at+=_$word; done
+(( $+functions[${at}_commands] )) && ${at}_commands
+for spec in ${(P)${:-${at}_options}}; do
+  case $spec in
+  (*_bellboard_sessions) _bellboard_sessions ;;
+  (-*) print -r -- ${spec%%\\[*} ;;
+  (*\\)) print -rl -- ${=${${spec##*\\(}%\\)}} ;;
+  esac
+done""",
     "fish": "complete -C (string join ' ' -- bellboard $argv)",
 }
-#: zsh's own completion system is in no static build: what is described is printed.
+#: zsh's own completion system is in no static build: what the script would tell it is printed.
 DESCRIBED = "compdef() :; _describe() print -rl -- ${${(P)@[-1]}%%:*}\n"
 
 
@@ -71,7 +79,8 @@ def test_completion_offers_what_the_parser_takes(
     script = home.root / f"completion.{shell}"
     script.write_text(output(home, [*bellboard, "completion", shell]))
     run = home.root / f"run.{shell}"
-    run.write_text(f"{DESCRIBED if shell == 'zsh' else ''}source {script}\n{RUN[shell]}\n")
+    read = f'{DESCRIBED}eval "$(<{script})"' if shell == "zsh" else f"source {script}"
+    run.write_text(f"{read}\n{RUN[shell]}\n")
     for words, expected in TYPED.items():
         offered = {
             row.split("\t")[0] for row in output(home, [program, str(run), *words]).split("\n")
@@ -94,33 +103,11 @@ def test_another_shell_is_refused_with_those_that_are_known(
     assert "completion [-h] SHELL" in said and "give a shell: bash, zsh or fish" in said
 
 
-def test_the_manual_page_has_every_command_and_option(home: Home, bellboard: list[str]) -> None:
-    """Without a warning of groff, where there is one."""
-    page = output(home, [*bellboard, "man"])
-    for command in walked(command_of(parser())):
-        if command.path and not command.parts:
-            assert f"\n.B {' '.join(command.path)} ".replace("-", "\\-") in page
-        for option in command.options if command.path else ():
-            if "--help" not in option.names:
-                assert option.names[-1].replace("-", "\\-") in page
-    if shutil.which("groff"):
-        file = home.file("bellboard.1", page)
-        assert "BELLBOARD(1)" in output(home, ["groff", "-ww", "-man", "-Tascii", str(file)])
-
-
-def test_the_manual_page_is_read_without_man(home: Home, bellboard: list[str]) -> None:
-    """The same page, without any mark of roff."""
-    page = output(home, [*bellboard, "man", "--text"])
-    lines = page.splitlines()
-    assert not [line for line in lines if line.lstrip().startswith(".") or "\\" in line]
-    assert max(map(len, lines)) <= 100
-    assert "\nSYNOPSIS\n    bellboard COMMAND [options]\n" in page
-    assert (
-        "        List sessions, most urgent first.\n        --json\n            print ever" in page
-    )
-    for command in walked(command_of(parser())):
-        if command.path and not command.parts:
-            assert f"\n\n    {' '.join(command.path)} " in page
+def test_the_completion_that_is_shipped_is_that_of_the_parser() -> None:
+    """`python doc/completion.py` writes it."""
+    pytest.importorskip("shtab")
+    done = subprocess.run([sys.executable, "doc/completion.py", "--check"], cwd=CHECKOUT)
+    assert done.returncode == 0
 
 
 def test_path_links_the_program_and_nothing_else(home: Home, tmp_path: Path) -> None:

@@ -97,8 +97,7 @@ for _, name in ipairs(require('bellboard.action.shell').commands) do
 end
 
 --- Subcommands that do not start the background process.
-local without_host =
-  { stop = true, health = true, restart = true, build = true, path = true, man = true }
+local without_host = { stop = true, health = true, restart = true, build = true, path = true }
 
 --- Subcommands that open no window, so that they leave the command-line window open.
 -- stylua: ignore

@@ -13,7 +13,6 @@ M.commands = {
   'explain',
   'forget',
   'history',
-  'man',
   'name',
   'path',
   'record',
@@ -35,30 +34,23 @@ local brief = {
   },
 }
 
---- Arguments that make them print text to read.
----@type table<string, string[]>
-local readable = { man = { '--text' } }
-
 --- Run a command of the program.
 ---@param words string[]
 M.run = function(words)
-  program.run(
-    vim.list_extend(vim.list_slice(words), readable[words[1]] or {}),
-    function(printed, why, partly)
-      local text = (printed or partly or ''):gsub('%s+$', '')
-      for start, words_here in pairs(printed and brief[words[1]] or {}) do
-        text = vim.startswith(text, start) and words_here or text
-      end
-      local lines = vim.split(text, '\n', { trimempty = true })
-      if not printed then
-        popup.refuse(('%s: %s'):format(words[1], why), words[1], lines)
-      elseif #lines > 1 or not message.fits(text) then
-        popup.window(lines, words[1], logs[words[1]])
-      else
-        message.info(cells.safe(vim.trim(lines[1] or words[1] .. ': done')))
-      end
+  program.run(words, function(printed, why, partly)
+    local text = (printed or partly or ''):gsub('%s+$', '')
+    for start, words_here in pairs(printed and brief[words[1]] or {}) do
+      text = vim.startswith(text, start) and words_here or text
     end
-  )
+    local lines = vim.split(text, '\n', { trimempty = true })
+    if not printed then
+      popup.refuse(('%s: %s'):format(words[1], why), words[1], lines)
+    elseif #lines > 1 or not message.fits(text) then
+      popup.window(lines, words[1], logs[words[1]])
+    else
+      message.info(cells.safe(vim.trim(lines[1] or words[1] .. ': done')))
+    end
+  end)
 end
 
 return M

@@ -44,7 +44,6 @@ PARTS: Final = {
     "uninstalling": ("uninstall",),
     "path": ("path",),
     "completion": ("completion",),
-    "manual": ("man",),
 }
 
 

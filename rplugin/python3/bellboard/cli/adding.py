@@ -42,7 +42,7 @@ def add(commands: Commands, name: str, run: Run, text: str) -> argparse.Argument
         help=text,
         description=text[0].upper() + text[1:] + ".",
         formatter_class=Help,
-        allow_abbrev=False,  # a unit runs these words again, without --unit
+        allow_abbrev=False,  # a later option would change what a script runs
     )
     made.set_defaults(run=run, parser=made)
     return made

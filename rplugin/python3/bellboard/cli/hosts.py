@@ -43,9 +43,6 @@ def add_to(commands: Commands) -> None:
         "--fleet", action="store_true", help="fail unless this machine has joined a fleet"
     )
     serve.add_argument(
-        "--unit", action="store_true", help="print a systemd user unit that runs this command"
-    )
-    serve.add_argument(
         "--notices",
         nargs="?",
         const="{}",
@@ -60,11 +57,6 @@ def serve_host(args: Args) -> None:
 
     from ..core.session import STATUSES
 
-    if args.unit:
-        from .unit import unit
-
-        print(unit(sys.argv[1:]), end="")
-        return
     if args.fleet:
         from .fleet import joined
 
