@@ -18,19 +18,6 @@ from rig.waiting import PATIENCE
 pytestmark = pytest.mark.files
 
 
-class Dies(Thread):
-    """It ends before it says that it runs, as when memory runs out."""
-
-    def _bootstrap(self) -> None:
-        return
-
-
-def test_a_thread_that_dies_as_it_starts_is_not_waited_for() -> None:
-    """The event loop goes on; whoever wanted the thread tries again."""
-    with pytest.raises(RuntimeError, match="a thread did not start"):
-        Dies(print).start()
-
-
 def test_a_thread_runs_and_ends() -> None:
     done: list[int] = []
     thread = Thread(done.append, args=(1,))
