@@ -12,7 +12,7 @@ import sys
 import shtab
 
 from bellboard.cli import parser
-from bellboard.cli.completion import SHELLS, script
+from bellboard.cli.shell import SHELLS, script
 
 LISTED = "bellboard completion --sessions 2>/dev/null"
 #: zsh would run a command of shtab's own when it reads the script, and bash would expand what

@@ -23,7 +23,7 @@ from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.hooktext import group_of
 from bellboard.agents.installing.installer import SettingsError
-from bellboard.cli.uninstalling import REMEMBERED
+from bellboard.cli.uninstall import REMEMBERED
 from bellboard.storage.hosts import Hosts
 from bellboard.system import atomic
 from hosting import RecordedHost

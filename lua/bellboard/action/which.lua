@@ -11,7 +11,7 @@ local M = {}
 --- Characters of an id in a message, and how many sessions it names.
 local SHORTEST, SOME = 4, 4
 
---- The names of a session besides its id. The program accepts the same in a shell: cli/which.py.
+--- The names of a session besides its id. The program accepts the same in a shell: cli/home.py.
 ---@param session bellboard.Session
 ---@return string[]
 local function names_of(session)

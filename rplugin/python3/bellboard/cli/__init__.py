@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NoReturn, TextIO
 
 from ..core.version import VERSION
-from .adding import WholeHelp
+from .arguments import WholeHelp
 from .home import Problem, warn
 
 DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on you."

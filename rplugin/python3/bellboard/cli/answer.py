@@ -1,4 +1,4 @@
-"""The `answer` command: print what a session asks, in full, or answer it."""
+"""Print what a session asks in full, or answer it; let hooks wait for answers, or not."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .adding import Args, Commands, add, add_session, filled
-from .home import Problem, opened, print_json, verify
+from .arguments import Args, Commands, add, add_session, filled
+from .home import Problem, opened, print_json, share, verify
 from .runner import Runner, asking, decoded
 
 if TYPE_CHECKING:
     from ..core.published import Published
     from ..hosting.beside import Reply
+
+
+# The `answer` command: print what a session asks, in full, or answer it.
+
 
 WORDS = (
     *("allow", "always", "folder", "edits", "both", "replace", "deny", "stop", "edit", "choose"),
@@ -196,3 +200,39 @@ def report(args: Args, session: Published, reply: Reply) -> int:
     else:
         print(f"{words.project(session)}: {reply['text']}")
     return 0 if reply["ok"] and reply.get("outcome", "taken") == "taken" else 1
+
+
+# The command that turns answers on and off.
+
+
+ON = """\
+Hooks wait for answers. While Neovim or `bellboard serve` is running, you can answer a permission,
+a question or a plan from anywhere. The terminal asks as before, and the first answer counts.
+No hook waits for subagents, forms and headless runs: they show no dialog while one does.
+Turn this off with `bellboard answers off`."""
+OFF = "Hooks do not wait for answers: an answer is typed into the session's terminal."
+
+
+def add_answers(commands: Commands) -> None:
+    made = add(
+        commands,
+        "answers",
+        answers,
+        "turn waiting hooks on or off: with them, you can answer from anywhere",
+    )
+    made.add_argument(
+        "state", nargs="?", choices=("on", "off"), help="default: print the current setting"
+    )
+
+
+def answers(args: Args) -> None:
+    from ..hosting.waiting import OPTION
+
+    with opened() as clerk:
+        is_on = args.state == "on" if args.state else clerk.store.option(OPTION) is True
+        if args.state:
+            share(clerk, OPTION, is_on)
+            pipes = clerk.spool.pipes
+            for name in () if is_on else pipes.found():
+                pipes.dismiss(name)
+    print(ON if is_on else OFF)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .adding import Args, Commands, add
+from .arguments import Args, Commands, add
 from .home import around, named, print_json
 
 

@@ -10,9 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .adding import Args, Commands, add, add_session, minutes
-from .home import Problem, opened
-from .which import find
+from .arguments import Args, Commands, add, add_session, minutes
+from .home import Problem, find, opened
 
 if TYPE_CHECKING:
     from ..core.session import Session

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
-from .adding import Args, Commands, WholeHelp, add, add_verbs, filled
+from .arguments import Args, Commands, WholeHelp, add, add_verbs, filled
 from .home import Problem, absolute, opened, print_json, share
 
 if TYPE_CHECKING:

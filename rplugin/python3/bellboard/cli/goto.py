@@ -1,4 +1,4 @@
-"""Commands that jump to a session: goto, pick."""
+"""Commands that go to the place of a session, or end its process: goto, pick, stop."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .adding import Args, Commands, add, add_session
-from .home import Problem, check_mount, icons, listed, opened
-from .terminal import has_terminal, paints
-from .which import find
+from .arguments import Args, Commands, add, add_session
+from .home import Problem, check_mount, find, has_terminal, icons, listed, opened, paints
 
 if TYPE_CHECKING:
     from ..core.published import Published
     from ..system.tmux import Tmux
+
+
+# Commands that jump to a session: goto, pick.
+
 
 CLIENT = "use this tmux client (default: the one in use, or the last used)"
 
@@ -36,10 +38,10 @@ def go_to(args: Args) -> None:
     if bool(args.session) == args.next:
         raise Problem("give either a session or --next; run `bellboard list` to see them all")
     if args.attach:
-        attach(next_needing("") if args.next else named(args.session))
+        attach(next_needing("") if args.next else listed_session(args.session))
         return
     if not args.next:
-        show(named(args.session), args.client)
+        show(listed_session(args.session), args.client)
         return
     with flashing(args.client):
         show(next_needing(args.client), args.client)
@@ -66,7 +68,7 @@ def pick_session(args: Args) -> int:
     return 0
 
 
-def named(called: str) -> Published:
+def listed_session(called: str) -> Published:
     """Return the one listed session with that id, start of an id, or name."""
     with opened() as clerk:
         sid = find(clerk, called)
@@ -200,3 +202,21 @@ def flash(text: str, client: str) -> None:
     """Show a message in the status line of that client for a moment."""
     if (tmux := server()) is not None:
         tmux.say(client, f"bellboard: {text}")
+
+
+# The command that ends the process of a session: stop.
+
+
+def add_stop(commands: Commands) -> None:
+    text = "stop the process of a session, after verifying that it is the right one"
+    add_session(add(commands, "stop", stop, text))
+
+
+def stop(args: Args) -> None:
+    from .runner import carry_out
+
+    p = listed_session(args.session)
+    pid = p.get("pid") or p.get("far_pid")
+    if not pid:
+        raise Problem(f"{p['session_id']}: its process is unknown; stop it in its terminal")
+    print(f"{p['session_id']}: {carry_out('stop', p, pid=pid)['text']}")

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .adding import Args, Commands, add, add_session, filled, minutes
-from .home import Problem, opened, print_json, verify, warn
-from .which import find
+from .arguments import Args, Commands, add, add_session, filled, minutes
+from .home import Problem, find, opened, print_json, verify, warn
 
 if TYPE_CHECKING:
     from ..core.board import Board

@@ -9,9 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .adding import Args, Commands, add, add_verbs, filled
-from .home import Problem, absolute, around, here, print_json, reason, refusals, warn, working
-from .terminal import agrees
+from .arguments import Args, Commands, add, add_verbs, filled
+from .home import (
+    Problem,
+    absolute,
+    agrees,
+    around,
+    here,
+    print_json,
+    reason,
+    refusals,
+    warn,
+    working,
+)
 
 if TYPE_CHECKING:
     from ..agents.cli import Cli

@@ -13,12 +13,11 @@ from ..screen.operating import operate
 from ..screen.prompt import SOON, Prompt
 from ..screen.request import wrapped
 from ..screen.styled import Text
-from .adding import Args
+from .arguments import Args
 from .goto import flashing
 from .goto import show as go_there
-from .home import OFTEN, Problem, listed, opened
+from .home import OFTEN, Problem, has_terminal, listed, opened, paints
 from .runner import Runner, asking, decoded, waiting
-from .terminal import has_terminal, paints
 
 if TYPE_CHECKING:
     from ..core.published import Published

@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .home import Problem, opened, refresh
-from .which import find
+from .home import Problem, find, opened, refresh
 
 if TYPE_CHECKING:
     from ..core.published import Published

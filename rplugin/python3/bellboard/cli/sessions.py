@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from .adding import Args, Commands, add, filled
+from .arguments import Args, Commands, add, filled
 from .home import OFTEN, Problem, absolute, icons, listed, opened, print_json, shown
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..core.visible import plain
-from .adding import Args, Commands, add, filled
+from .arguments import Args, Commands, add, filled
 from .goto import server
-from .home import Problem, check_mount, here, icons, opened, warn
+from .home import Problem, agrees, check_mount, has_terminal, here, icons, opened, warn
 from .hooks import short
-from .terminal import agrees, has_terminal
 
 if TYPE_CHECKING:
     from ..system.tmux import Tmux

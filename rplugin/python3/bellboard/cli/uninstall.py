@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .adding import Args, Commands, add
+from .arguments import Args, Commands, add
 from .home import Problem, around, here, reason, warn
 from .hooks import ask, do, problems, said, short
 
@@ -86,7 +86,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     from ..agents.clis import clis
     from ..core.visible import plain
     from ..storage.contents import STATE, is_known, stranger
-    from .path import is_ours, linked
+    from .shell import is_ours, linked
     from .tmux import kept, wired
     from .wiring import remove
 
