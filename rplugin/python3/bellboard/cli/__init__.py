@@ -28,22 +28,18 @@ State is kept in $BELLBOARD_HOME, or $XDG_STATE_HOME/bellboard, or ~/.local/stat
 #: Module → its commands, as help lists them.  Only the module of the one that runs is imported.
 PARTS: Final = {
     "sessions": ("list", "status"),
-    "goto": ("goto", "pick"),
-    "answer": ("answer",),
-    "answers": ("answers",),
+    "goto": ("goto", "pick", "stop"),
+    "answer": ("answer", "answers"),
     "history": ("history", "explain", "rules", "record", "replay"),
     "evidence": ("set", "label", "name", "park", "snooze", "forget"),
-    "stop": ("stop",),
-    "hosts": ("watch", "serve"),
-    "feed": ("feed",),
+    "hosts": ("watch", "serve", "feed"),
     "machine": ("machine",),
     "fleet": ("fleet",),
     "hooks": ("hooks",),
     "tmux": ("tmux",),
     "doctor": ("doctor",),
-    "uninstalling": ("uninstall",),
-    "path": ("path",),
-    "completion": ("completion",),
+    "uninstall": ("uninstall",),
+    "shell": ("path", "completion"),
 }
 
 

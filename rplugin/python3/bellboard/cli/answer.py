@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from ..hosting.beside import Reply
 
 
-# The `answer` command: print what a session asks, in full, or answer it.
-
-
 WORDS = (
     *("allow", "always", "folder", "edits", "both", "replace", "deny", "stop", "edit", "choose"),
     *("approve", "approve-edits", "keep", "fill", "decline"),
@@ -77,6 +74,10 @@ def add_to(commands: Commands) -> None:
         "--client", metavar="NAME", default="", help="with --popup: the tmux client to jump in"
     )
     made.add_argument("--json", action="store_true", help="print JSON")
+    text = "turn waiting hooks on or off: with them, you can answer from anywhere"
+    waits = add(commands, "answers", answers, text)
+    text = "default: print the current setting"
+    waits.add_argument("state", nargs="?", choices=("on", "off"), help=text)
 
 
 def answer(args: Args) -> int:
@@ -202,8 +203,7 @@ def report(args: Args, session: Published, reply: Reply) -> int:
     return 0 if reply["ok"] and reply.get("outcome", "taken") == "taken" else 1
 
 
-# The command that turns answers on and off.
-
+# ---------------------------------------------------------------- hooks that wait
 
 ON = """\
 Hooks wait for answers. While Neovim or `bellboard serve` is running, you can answer a permission,
@@ -211,18 +211,6 @@ a question or a plan from anywhere. The terminal asks as before, and the first a
 No hook waits for subagents, forms and headless runs: they show no dialog while one does.
 Turn this off with `bellboard answers off`."""
 OFF = "Hooks do not wait for answers: an answer is typed into the session's terminal."
-
-
-def add_answers(commands: Commands) -> None:
-    made = add(
-        commands,
-        "answers",
-        answers,
-        "turn waiting hooks on or off: with them, you can answer from anywhere",
-    )
-    made.add_argument(
-        "state", nargs="?", choices=("on", "off"), help="default: print the current setting"
-    )
 
 
 def answers(args: Args) -> None:

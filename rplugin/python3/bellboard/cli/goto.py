@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from ..system.tmux import Tmux
 
 
-# Commands that jump to a session: goto, pick.
-
-
 CLIENT = "use this tmux client (default: the one in use, or the last used)"
 
 
@@ -32,6 +29,8 @@ def add_to(commands: Commands) -> None:
     pick = add(commands, "pick", pick_session, "choose a session in the terminal and jump to it")
     pick.add_argument("--client", metavar="NAME", default="", help=CLIENT)
     pick.add_argument("--print", action="store_true", help="print the chosen id and do not jump")
+    text = "stop the process of a session, after verifying that it is the right one"
+    add_session(add(commands, "stop", stop, text))
 
 
 def go_to(args: Args) -> None:
@@ -202,14 +201,6 @@ def flash(text: str, client: str) -> None:
     """Show a message in the status line of that client for a moment."""
     if (tmux := server()) is not None:
         tmux.say(client, f"bellboard: {text}")
-
-
-# The command that ends the process of a session: stop.
-
-
-def add_stop(commands: Commands) -> None:
-    text = "stop the process of a session, after verifying that it is the right one"
-    add_session(add(commands, "stop", stop, text))
 
 
 def stop(args: Args) -> None:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from ..hosting.folding import Clerk
 
 
-# Open the state folder for a command, bring the board up to date, and report failures.
-
-
 PATIENCE = 4.0  # seconds to wait for another process to fold, which takes milliseconds
 OFTEN = 2.0  # seconds between two looks for what is shown again and again
 GLANCE = 0.25  # seconds to check an address; it takes 0.1 ms unless its folder hangs
@@ -310,8 +307,7 @@ def icons(clerk: Clerk) -> Mapping[str, str]:
     return icons_of(clerk.store.option(ICONS))
 
 
-# Which session a command is about: lua/bellboard/action/which.lua accepts the same.
-
+# ---------------------------------------------------------------- which session is meant
 
 SHORTEST: Final = 4  # characters of an id in a message
 SOME: Final = 4  # sessions that it names
@@ -319,7 +315,10 @@ ROOM: Final = 24  # cells for the title of each
 
 
 def find(clerk: Clerk, called: str) -> str:
-    """Return the id of the one session with that id, start of an id, or name; listed ones first."""
+    """Return the id of the one session with that id, start of an id, or name; listed ones first.
+
+    `lua/bellboard/action/which.lua` accepts the same.
+    """
     from ..core.published import publish
     from ..core.session import is_listed
 
@@ -365,7 +364,7 @@ def _told(start: str, s: Session) -> str:
     return f"{start} ({title})" if title else start
 
 
-# What the terminal of a command can do: take an answer to a question, show a whole screen.
+# ---------------------------------------------------------------- the terminal
 
 
 def has_terminal() -> bool:

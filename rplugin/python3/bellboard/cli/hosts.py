@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from ..hosting.host import Host
 
 
-# Commands that run until they are stopped: serve, watch.
-
-
 Message = dict[str, Any]
 Push = Callable[[Message], None]
 GLANCE = 0.2  # seconds to wait for the screen to be restored
@@ -51,6 +48,18 @@ def add_to(commands: Commands) -> None:
         const="{}",
         metavar="JSON",
         help="notify as Neovim does, with these settings (:help bellboard-notices)",
+    )
+    feed = add(
+        commands,
+        "feed",
+        print_feed,
+        "print sessions and changes as JSON lines, for another machine or a program",
+    )
+    feed.add_argument(
+        "--since", metavar="CURSOR", help="start after this cursor, which an earlier feed printed"
+    )
+    feed.add_argument(
+        "--quiet", action="store_true", help="do not take over the notifications of this machine"
     )
 
 
@@ -204,24 +213,6 @@ def leave(tidy: Callable[[], object] | None = None) -> None:
 def _is_pipe(descriptor: int) -> bool:
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
-
-# The `feed` command: this machine's sessions as JSON lines, for readers on other machines.
-
-
-def add_feed(commands: Commands) -> None:
-    feed = add(
-        commands,
-        "feed",
-        print_feed,
-        "print sessions and changes as JSON lines, for another machine or a program",
-    )
-    feed.add_argument(
-        "--since", metavar="CURSOR", help="start after this cursor, which an earlier feed printed"
-    )
-    feed.add_argument(
-        "--quiet", action="store_true", help="do not take over the notifications of this machine"
-    )
 
 
 def print_feed(args: Args) -> None:

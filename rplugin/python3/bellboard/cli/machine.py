@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from .arguments import Args, Commands, add, add_verbs
-from .home import Problem, here, print_json, reason, refusals
+from .home import Problem, here, opened, print_json, reason, refusals
 
 if TYPE_CHECKING:
     from ..core.feed import Hello, State
@@ -84,7 +84,6 @@ def remove(args: Args) -> None:
 def show(args: Args) -> None:
     from ..core import words
     from ..core.visible import plain
-    from .home import opened
 
     known = _known()
     with opened() as clerk:
@@ -163,7 +162,6 @@ def _is_own(hello: Hello, state: State) -> bool:
     """Return whether a feed is of our own board."""
     from ..storage.shared import DATABASE
     from ..system.computer import boot_id
-    from .home import opened
 
     if hello.boot != boot_id():
         return False
@@ -203,8 +201,7 @@ def _store(edited: Callable[[Machines], Machines]) -> Machines:
     return before
 
 
-# Try the command that reaches a machine; if it fails, say why and what to do.
-
+# ---------------------------------------------------------------- trying its command
 
 PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a while
 REPLY: Final = 3.0  # more for the reply to a request

@@ -13,9 +13,6 @@ from ..system import shipped
 from .arguments import Args, Commands, add
 from .home import OFTEN, Problem, opened, reason, shown
 
-# The `path` command: link this program into ~/.local/bin.
-
-
 #: Where each shell reads its settings.
 PROFILES = {"bash": "~/.bashrc", "zsh": "~/.zshrc"}
 
@@ -23,6 +20,10 @@ PROFILES = {"bash": "~/.bashrc", "zsh": "~/.zshrc"}
 def add_to(commands: Commands) -> None:
     path = add(commands, "path", link, "link this program into ~/.local/bin")
     path.add_argument("--remove", action="store_true", help="remove the link")
+    made = add(commands, "completion", print_completion, "print completion for a shell")
+    made.usage = f"{made.prog} [-h] SHELL"  # the other form is for the scripts
+    made.add_argument("shell", metavar="SHELL", nargs="?", choices=SHELLS, help="bash, zsh or fish")
+    made.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
 
 
 def link(args: Args) -> None:
@@ -87,21 +88,11 @@ def _advice(folder: Path) -> str:
     return f'add to {PROFILES.get(shell, "~/.profile")}: export PATH="{folder}:$PATH"'
 
 
-# The `completion` command: scripts for bash, zsh and fish.
-#
-# `doc/completion.py` has made them from the argument parser. They get the sessions from
-# `bellboard completion --sessions`.
+# ---------------------------------------------------------------- completion
 
-
+#: `doc/completion.py` has made a script for each; it gets the sessions from `--sessions`.
 SHELLS = ("bash", "zsh", "fish")
 SAFE = re.compile(r"[\w.-]+", re.ASCII)  # bash would expand other characters
-
-
-def add_completion(commands: Commands) -> None:
-    made = add(commands, "completion", print_completion, "print completion for a shell")
-    made.usage = f"{made.prog} [-h] SHELL"  # the other form is for the scripts
-    made.add_argument("shell", metavar="SHELL", nargs="?", choices=SHELLS, help="bash, zsh or fish")
-    made.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
 
 
 def print_completion(args: Args) -> None:

@@ -50,7 +50,7 @@ function _shtab_bellboard_using
   test "$_shtab_bellboard_cmdpath" = "$argv"
 end
 
-set -g _shtab_bellboard_commands list status goto pick answer answers history explain rules record replay set label name park snooze forget stop watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
+set -g _shtab_bellboard_commands list status goto pick stop answer answers history explain rules record replay set label name park snooze forget watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
 set -g _shtab_bellboard_opts_with_value --agent --answer --back --ca --cli --client --command --create --creds --digest --dir --field --follow --host --machine --member --message --minutes --next --notices --on --only --pick --port --repository --session --settings --since --socket --team --width
 
 complete -c bellboard -e
@@ -80,6 +80,9 @@ complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npo
 complete -c bellboard -n '_shtab_bellboard_using pick' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using pick' -l client -x -d 'use this tmux client (default: the one in use, or the last used)'
 complete -c bellboard -n '_shtab_bellboard_using pick' -l print -d 'print the chosen id and do not jump'
+complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a stop -d 'Stop the process of a session, after verifying that it is the right one.'
+complete -c bellboard -n '_shtab_bellboard_using stop' -s h -l help -d 'show this help message and exit'
+complete -c bellboard -n '_shtab_bellboard_using stop; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a answer -d 'Print what a session asks, or answer it.'
 complete -c bellboard -n '_shtab_bellboard_using answer' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using answer' -l message -x -d 'a message to the agent'
@@ -134,9 +137,6 @@ complete -c bellboard -n '_shtab_bellboard_using snooze; and test $_shtab_bellbo
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a forget -d 'Remove a session from the board.'
 complete -c bellboard -n '_shtab_bellboard_using forget' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using forget; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
-complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a stop -d 'Stop the process of a session, after verifying that it is the right one.'
-complete -c bellboard -n '_shtab_bellboard_using stop' -s h -l help -d 'show this help message and exit'
-complete -c bellboard -n '_shtab_bellboard_using stop; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a watch -d 'Show a live list of sessions.'
 complete -c bellboard -n '_shtab_bellboard_using watch' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using watch' -l json -d 'print status changes as JSON lines'
