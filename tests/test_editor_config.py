@@ -363,6 +363,6 @@ def test_lua_and_python_clean_text_alike(nvim: Editors) -> None:
     piles = "".join(f"e{c * 9}" for c in "\u0300\u036f\u0483\u1ab0\u1aff\u1dc0\u20d0\ufe2f")
     drawn = "\ufe0fa\ufe0f\ufe0e ✓\ufe0f\ufe0f 1\ufe0f\u20e3"
     usual = "über 日本語 ✓ \U0001f600 naïve"
-    for text in (HOSTILE, usual, "héron\u2028\u0085egret", odd, piles, drawn):
-        shown = editor.lua(safe, text)
-        assert shown == visible.plain(text.replace("\x1b", " ").replace("\u009b", " "))
+    for raw in (HOSTILE, usual, "héron\u2028\u0085egret", odd, piles, drawn):
+        shown = editor.lua(safe, raw)
+        assert shown == visible.plain(raw.replace("\x1b", " ").replace("\u009b", " "))

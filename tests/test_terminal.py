@@ -240,8 +240,8 @@ def test_piped_tables_are_not_cut() -> None:
     st.sampled_from(("blocked", "working", "completed", "background", "error", "idle")),
     st.sampled_from((60, 200)),
 )
-def test_hostile_text_stays_text(text: str, field: str, status: str, columns: int) -> None:
-    sessions = [published(status=status, **{field: text})]
+def test_hostile_text_stays_text(hostile: str, field: str, status: str, columns: int) -> None:
+    sessions = [published(status=status, **{field: hostile})]
     shown = [*lines_of(sessions, columns), bar.status_text(sessions, NOW)]
     for line in shown:
         assert ACTIVE.search(line) is None

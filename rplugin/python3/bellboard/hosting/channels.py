@@ -81,8 +81,8 @@ def wording(notice: Notice, p: Published) -> Wording:
     told = [which if which != name else "", words.plain(p.get("agent")) if p.get("mixed") else ""]
     notes = ", ".join(filter(None, told))
     called = f"{name} ({notes})" if notes else name
-    text = detail if detail not in ("", notice.status) else words.title(p)
-    return Wording(f"{called} {_HEADLINES[notice.status]}", cells.cut(text, LONGEST_TEXT))
+    said = detail if detail not in ("", notice.status) else words.title(p)
+    return Wording(f"{called} {_HEADLINES[notice.status]}", cells.cut(said, LONGEST_TEXT))
 
 
 class Channels:
