@@ -59,7 +59,7 @@ def least(new: Path) -> None:
 
 def fold(home: Path) -> None:
     """Do what a host does when it starts, without its event loop."""
-    from bellboard.hosting.folding import Clerk
+    from bellboard.hosting.turn import Clerk
     from bellboard.storage.spool import Spool
     from bellboard.storage.store import Store
 

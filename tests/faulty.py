@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from bellboard.hosting.folding import Clerk
+from bellboard.hosting.turn import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from hosting import agrees_with_its_log, from_files, made, put, put_raw, statuses

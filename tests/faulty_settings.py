@@ -19,7 +19,7 @@ from typing import Any
 from bellboard.agents.clis import cli_of
 from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups
-from bellboard.system import atomic, mounts
+from bellboard.system import files, mounts
 
 #: The functions of `os` and `fcntl` that only look.
 LOOKS = {
@@ -63,7 +63,7 @@ def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
     ours = cli.installer(home / "board", {"HOME": str(home)})
     if verb == "take_out":
         ours.apply(ours.put_in(path, None))
-    old = atomic.content(path)
+    old = files.content(path)
     change = ours.put_in(path, None) if verb == "put_in" else ours.take_out(path)
     child = os.fork()
     if child == 0:
@@ -72,7 +72,7 @@ def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
         sys.setprofile(None)
         os._exit(0)
     _, status = os.waitpid(child, 0)
-    found = atomic.content(path)
+    found = files.content(path)
     ours.apply(ours.put_in(path, None))
     put_in = ours.check(path).is_complete
     ours.apply(ours.take_out(path))
@@ -82,8 +82,8 @@ def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
         "found": "old" if found == old else "new" if found == change.new else str(found),
         "backup": found == old or old in copies or cli.hooks.own,
         "put in": put_in,
-        "taken out": atomic.content(path) == first and path.parent.exists() == (first is not None),
-        "left": [each.name for each in path.parent.glob(f"{atomic.PREFIX}*")],
+        "taken out": files.content(path) == first and path.parent.exists() == (first is not None),
+        "left": [each.name for each in path.parent.glob(f"{files.PREFIX}*")],
         "recorded": list(installed.hooked_files(home / "board")),
     }
 

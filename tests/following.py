@@ -8,7 +8,7 @@ import signal
 import threading
 from typing import Any
 
-from bellboard.core import feed, feedlines, feedread
+from bellboard.core import feed
 from bellboard.core.row import Row
 from rig import warm
 from rig.home import Home
@@ -49,7 +49,7 @@ class Reader:
         """Ask, and wait for the reply."""
         self._asked += 1
         number = self._asked
-        self.send(feedlines.asking(number, do, fields))
+        self.send(feed.asking(number, do, fields))
         return eventually(lambda: self.reply(number), f"a reply to {do}")
 
     def reply(self, number: int) -> feed.Reply | None:
@@ -89,7 +89,7 @@ class Reader:
     def _read(self) -> None:
         with os.fdopen(os.dup(self._told), "rb") as stream:
             for raw in stream:
-                self._take(feedread.read(raw))
+                self._take(feed.read(raw))
 
     def _take(self, line: feed.Line | None) -> None:
         if isinstance(line, feed.State):

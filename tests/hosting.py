@@ -17,10 +17,10 @@ from bellboard.agents import trace
 from bellboard.agents.recording import record
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
-from bellboard.hosting import backlog
-from bellboard.hosting.folding import Clerk
+from bellboard.hosting import turn
 from bellboard.hosting.link import Link
-from bellboard.storage.header import MAGIC
+from bellboard.hosting.turn import Clerk
+from bellboard.storage.event_file import MAGIC
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
@@ -234,7 +234,7 @@ def spool(home: Home) -> Spool:
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """make(**how) → a clerk on the same home; `how` goes to its store."""
-    monkeypatch.setattr(backlog, "SLICE", 60.0)  # a step folds all files, however slow the machine
+    monkeypatch.setattr(turn, "SLICE", 60.0)  # a step folds all files, however slow the machine
     spool = made(tmp_path / "home")
     clerks: list[Clerk] = []
 

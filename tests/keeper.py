@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from bellboard.storage import machines
-from bellboard.storage.mailbox import Mailbox
+from bellboard.storage.machines import Mailbox
 from bellboard.storage.spool import Spool
 from rig.home import Home
 

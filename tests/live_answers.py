@@ -24,7 +24,7 @@ from bellboard.agents.dialects import dialect_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 from bellboard.core.session import Block, Session
-from bellboard.hosting.folding import Clerk
+from bellboard.hosting.turn import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from rig import codex, opencode

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bellboard.hosting import host, trouble
+from bellboard.hosting import connection, host
 from bellboard.storage import schema
 from bellboard.storage.store import Store
 from bellboard.system.watch import Watch
@@ -33,7 +33,7 @@ def main() -> None:
     if ahead := how.get("clock"):
         real = time.time
         time.time = lambda: real() + float(Path(ahead).read_text())
-    trouble.STUCK = how.get("stuck", trouble.STUCK)  # type: ignore[misc]
+    connection.STUCK = how.get("stuck", connection.STUCK)  # type: ignore[misc]
     host.RESCAN = how.get("rescan", host.RESCAN)  # type: ignore[misc]
     host.Watch = partial(Watch, how=how.get("watch"))  # type: ignore[assignment,misc]
 

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bellboard.hosting import decoding
-from bellboard.storage.item import Item
+from bellboard.hosting import decode
+from bellboard.storage.event_file import Item
 from bellboard.system.processes import tty_of
 from rig.waiting import eventually
 
@@ -40,8 +40,8 @@ def end(pid: int) -> None:
 
 
 def main() -> None:
-    decoding.LASTING = 0.01  # type: ignore[misc]
-    decoder = decoding.Decoder()
+    decode.LASTING = 0.01  # type: ignore[misc]
+    decoder = decode.Decoder()
     header: Any = {"agent": "claude"}  # the spool keeps equal ones as one
 
     def terminal_of(pid: int, ago: float = 0.0) -> str | None:

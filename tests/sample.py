@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from bellboard.core.words import worded
-from bellboard.hosting.encoding import Encoder
+from bellboard.hosting.publish import Encoder
 from rig.editor import Editor
 
 SET_UP = """

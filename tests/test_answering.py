@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from bellboard.agents.dialect import Press
 from bellboard.core.events import Event
 from bellboard.core.session import Process, Session
-from bellboard.hosting import aftermath, beside, keyboard, terminals
-from bellboard.hosting.aftermath import FIRST, by_whom
+from bellboard.hosting import beside, keyboard, outcome
 from bellboard.hosting.answering import seconds
 from bellboard.hosting.beside import Declined
-from bellboard.storage.claims import Claim, Claims
+from bellboard.hosting.outcome import FIRST, by_whom
+from bellboard.storage.answers import Claim, Claims
 from bellboard.system.processes import started_of
 from desk import NAME, Desk
 from rig.home import Home
@@ -87,8 +87,8 @@ def test_where_all_is_slow_an_agent_gets_more_time(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under load each look takes longer, and so does the agent."""
-    monkeypatch.setattr(aftermath, "GLANCE", 0.2)
-    desk.then = partial(rest, aftermath.FOLLOWS + 0.5)
+    monkeypatch.setattr(outcome, "GLANCE", 0.2)
+    desk.then = partial(rest, outcome.FOLLOWS + 0.5)
     desk.waits()
     assert desk.answer()["outcome"] == "taken"
 
@@ -563,7 +563,7 @@ def test_a_screen_that_proves_nothing_gets_no_key(desk: Desk, screen: str, why: 
 
 
 def test_a_terminal_that_is_gone_is_named(desk: Desk) -> None:
-    pane = terminals.Pane("/nowhere/tmux", "%1", "/dev/pts/9")
+    pane = keyboard.Pane("/nowhere/tmux", "%1", "/dev/pts/9")
     with pytest.raises(Declined, match="no server running on /nowhere/tmux"):
         pane.rows()
 

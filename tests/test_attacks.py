@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import Session
-from bellboard.hosting import keyboard, terminals
+from bellboard.hosting import keyboard
 from bellboard.hosting.answering import Answering
 from bellboard.hosting.beside import Declined
-from bellboard.storage.claims import Claim, Claims
+from bellboard.storage.answers import Claim, Claims
 from bellboard.system.processes import argv_of
 from desk import NAME, SLEEP, Desk
 from rig.fixtures import Editors
@@ -107,7 +107,7 @@ def test_an_answer_without_the_name_of_its_request_is_logged_with_it(
 RACE = """
 import sys, time
 from pathlib import Path
-from bellboard.storage.claims import Claim, Claims
+from bellboard.storage.answers import Claim, Claims
 claims, begin = Claims(Path(sys.argv[1])), float(sys.argv[2])
 for n in range(200):
     while time.time() < begin + n / 200:
@@ -245,7 +245,7 @@ def cat(tmux: Server) -> Pane:
 
 def typing(tmux: Server, pane: Pane) -> str:
     """Type a 1 into a pane; return why not."""
-    terminal = terminals.Pane(str(tmux.socket), pane.id, pane.tty)
+    terminal = keyboard.Pane(str(tmux.socket), pane.id, pane.tty)
     try:
         terminal.rows()
         terminal.type(keyboard.Press("1"))
@@ -274,7 +274,7 @@ def test_a_pane_in_copy_mode_gets_no_keys(tmux: Server, cat: Pane) -> None:
     tmux.run("copy-mode", "-t", cat.id)
     why = "its tmux pane is in copy mode, which would take the keys"
     assert typing(tmux, cat) == f"{why}{THERE}"
-    assert terminals.Pane(str(tmux.socket), cat.id, cat.tty).read() == ["hello"]
+    assert keyboard.Pane(str(tmux.socket), cat.id, cat.tty).read() == ["hello"]
     tmux.run("send-keys", "-t", cat.id, "-X", "cancel")
     assert typing(tmux, cat) == ""
 
@@ -317,7 +317,7 @@ return vim.api.nvim_get_chan_info(vim.bo.channel).pty
 def test_a_terminal_that_its_neovim_has_closed_gets_no_key(nvim: Editors) -> None:
     """Closed while its request was being read; what shows there now is not typed into."""
     editor = nvim("0.12", {"float": {"enabled": False}})
-    terminal = terminals.Buffer(str(editor.socket), editor.lua(OPENED))
+    terminal = keyboard.Buffer(str(editor.socket), editor.lua(OPENED))
     terminal.type(keyboard.Press("1"))
     eventually(lambda: terminal.rows() == ["1"])
     assert not terminal.type(keyboard.Press("2", rows=("another",)))

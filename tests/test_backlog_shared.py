@@ -12,9 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bellboard.hosting import draining
-from bellboard.hosting.backlog import BATCH
-from bellboard.hosting.folding import Clerk
+from bellboard.hosting import turn
+from bellboard.hosting.turn import BATCH, Clerk
 from bellboard.storage.holders import Drain
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Draining
@@ -78,7 +77,7 @@ def test_one_host_works_through_a_backlog_and_the_others_list_nothing(
 BEGINS = """
 import os, signal, sys
 from pathlib import Path
-from bellboard.hosting.folding import Clerk
+from bellboard.hosting.turn import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 home = Path(sys.argv[1])
@@ -118,7 +117,7 @@ def test_a_host_that_hangs_is_waited_for_once(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every commit of the others counted as its progress: each event came ten seconds late."""
-    monkeypatch.setattr(draining, "LOST", draining.STALLED)
+    monkeypatch.setattr(turn, "LOST", turn.STALLED)
     clerk, another = make(), make()
     hangs = Drain(clerk.spool.home)
     hangs.take()
@@ -189,7 +188,7 @@ def test_a_batch_leaves_deadlines_to_what_still_waits(
 
     Once nothing waits, what is due is done.
     """
-    monkeypatch.setattr("bellboard.hosting.backlog.SLICE", -1.0)  # one file at a time
+    monkeypatch.setattr("bellboard.hosting.turn.SLICE", -1.0)  # one file at a time
     clerk, asks = make(), {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
     emit(clerk, clock, "UserPromptSubmit")
     for event in ("PreToolUse", "PermissionRequest", "PostToolUse"):
@@ -211,7 +210,7 @@ def test_deadlines_wait_for_what_comes_while_a_backlog_is_read(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is listed after that, as is what is left if somebody removes files meanwhile."""
-    monkeypatch.setattr("bellboard.hosting.backlog.SLICE", -1.0)  # one file at a time
+    monkeypatch.setattr("bellboard.hosting.turn.SLICE", -1.0)  # one file at a time
     clerk, asks = make(), {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
     emit(clerk, clock, "UserPromptSubmit")
     emit(clerk, clock, "PreToolUse", **asks)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from bellboard.cli.wiring import SHOWN, remove, show
-from bellboard.hosting.bars import OPTION
+from bellboard.hosting.tmux_status import OPTION
 from bellboard.system.tmux import Tmux
 from hosting import made, opened
 from rig import warm

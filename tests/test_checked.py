@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from bellboard.agents.claude_code.dialect.said import REJECTED
 from bellboard.agents.dialect import Press
 from bellboard.core.session import Block, Process
-from bellboard.hosting import aftermath, keyboard, terminals
+from bellboard.hosting import keyboard, outcome
 from bellboard.hosting.beside import Declined
-from bellboard.hosting.waiting import Waiting
+from bellboard.hosting.hook_pipes import Waiting
 from bellboard.storage.answers import TAKEN
 from bellboard.storage.store import Store
 from desk import NAME, Desk
@@ -99,11 +99,11 @@ def test_where_all_is_slow_it_is_awaited_whose_answer_counted(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the user stopped while it ran is not reported as done because its entry is late."""
-    monkeypatch.setattr(aftermath, "GLANCE", 0.2)
+    monkeypatch.setattr(outcome, "GLANCE", 0.2)
     desk.waits()
     desk.s = replace(desk.s, transcript=desk.writes(BASH))
     said = {"type": "tool_result", "tool_use_id": BASH["id"], "is_error": True, "content": REJECTED}
-    late = Timer(aftermath.SHOWS + 0.3, partial(desk.writes, BASH, said))
+    late = Timer(outcome.SHOWS + 0.3, partial(desk.writes, BASH, said))
     desk.then = late.start
     text = desk.answer()["text"]
     late.join()
@@ -114,8 +114,8 @@ def test_however_slow_all_that_follows_is_awaited_for_some_seconds(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else another machine that gave the answer would no longer wait for the outcome."""
-    monkeypatch.setattr(aftermath, "GLANCE", 1.0)
-    monkeypatch.setattr(aftermath, "LATEST", 8.0)
+    monkeypatch.setattr(outcome, "GLANCE", 1.0)
+    monkeypatch.setattr(outcome, "LATEST", 8.0)
     desk.goes_on = False
     desk.waits()
     desk.s = replace(desk.s, transcript=desk.writes(BASH))
@@ -174,7 +174,7 @@ def test_a_key_is_not_typed_again_while_its_rows_are_still_shown() -> None:
 @pytest.mark.tmux
 def test_a_pane_gets_a_key_only_under_the_rows_that_it_follows_from(tmux: Server) -> None:
     pane = tmux.open(["cat"], session="cat")
-    terminal = terminals.Pane(str(tmux.socket), pane.id, pane.tty)
+    terminal = keyboard.Pane(str(tmux.socket), pane.id, pane.tty)
     pane.type("What it asks")
     pane.shows("What it asks")
     assert not terminal.type(Press("1", rows=("What it asked before",)))
@@ -197,7 +197,7 @@ def test_a_pane_that_is_not_its_terminal_is_refused(tmux: Server) -> None:
 
 def _refuses(tmux: Server, pane: Pane, tty: str) -> bool:
     try:
-        terminals.Pane(str(tmux.socket), pane.id, tty).rows()
+        keyboard.Pane(str(tmux.socket), pane.id, tty).rows()
     except Declined as why:
         return str(why) == f"tmux pane {pane.id} is not its terminal {tty}"
     return False

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from bellboard.agents.codex.clients import Client, client_of, clients_of
-from bellboard.system import processes, unixpeers
+from bellboard.system import processes, ssh
 from rig.home import Home
 from rig.waiting import eventually
 from test_codex_served import hook
@@ -23,7 +23,7 @@ from test_lookout import Desk, run
 FIRST, SECOND = "01a1ffc4-27ac", "01a1ffc4-4b5e"
 pytestmark = [
     pytest.mark.files,
-    pytest.mark.skipif(not unixpeers.peers(), reason="the kernel does not tell Unix peers"),
+    pytest.mark.skipif(not ssh.peers(), reason="the kernel does not tell Unix peers"),
 ]
 #: A terminal of Codex: with a terminal of its own, and connected with the server.
 TERMINAL = """
@@ -76,7 +76,7 @@ def terminal(codex: Fake, pane: str = "%1", *how: str) -> Iterator[Terminal]:
 def bound(codex: Fake, made: Terminal) -> bool:
     """Return whether the server has accepted the connection."""
     held = {*processes.descriptors(codex.process.pid)}
-    return any(unixpeers.peer_of(name) in held for name in processes.descriptors(made.process.pid))
+    return any(ssh.peer_of(name) in held for name in processes.descriptors(made.process.pid))
 
 
 async def prompted(desk: Desk, codex: Fake, home: Home, sid: str = FIRST) -> None:
@@ -199,7 +199,7 @@ def test_of_several_terminals_it_is_the_one_that_opened_the_thread() -> None:
 
 def test_where_peers_are_not_told_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as in a sandbox: that is not the same as no terminal."""
-    monkeypatch.setattr(unixpeers, "_dumped", lambda: iter(()))
+    monkeypatch.setattr(ssh, "_dumped", lambda: iter(()))
     assert clients_of(os.getpid()) is None
 
 

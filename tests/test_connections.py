@@ -14,7 +14,7 @@ import pytest
 
 from bellboard.core.session import Session
 from bellboard.hosting.errands import Errands
-from bellboard.system import connections, unixpeers
+from bellboard.system import ssh
 from desk import Plain
 from rig.machines import Machine, machines
 from rig.tmux import Pane, Server
@@ -34,7 +34,7 @@ def peer_of_a_pair() -> bool:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         names = [f"socket:[{os.fstat(x.fileno()).st_ino}]" for x in (ours, theirs)]
-        return unixpeers.peer_of(names[0]) == names[1]
+        return ssh.peer_of(names[0]) == names[1]
 
 
 def login(here: Server, dev: Machine, *options: str, session: str = "here") -> Pane:
@@ -69,7 +69,7 @@ def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmu
         return len(dev.tmux.run("list-clients", "-F", "x").split()) == 2
 
     eventually(both, "the terminal over there")
-    own = connections.own()
+    own = ssh.own()
     (end,) = (end for end, pid in own.items() if pid == terminal.pid)
     assert goto(dev, wanted, ["10.0.0.1 22", *own]) == {"ok": True, "client": end}
     shown = dict(
@@ -78,8 +78,8 @@ def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmu
     )
     assert shown.pop(other) == current.id
     assert [*shown.values()] == [wanted.id]
-    place = connections.terminal_at(own[end])
-    assert place == connections.Place(terminal.tty, str(tmux.socket), terminal.id)
+    place = ssh.terminal_at(own[end])
+    assert place == ssh.Place(terminal.tty, str(tmux.socket), terminal.id)
     assert goto(dev, wanted, ["10.0.0.1 22"]) == {"ok": True, "client": ""}
 
 
@@ -89,7 +89,7 @@ def test_a_session_in_a_plain_terminal_is_where_its_connection_says(
     """There is nothing to select there."""
     terminal = tmux.open([*dev.ssh, "-t", "echo $SSH_CONNECTION; sleep 600"], env={"TERM": "tmux"})
     said = terminal.shows(r"127\.0\.0\.1 \d+ 127\.0\.0\.1 \d+").split("\n")[0].strip()
-    own = connections.own()
+    own = ssh.own()
     reply = goto(dev, said, [*own])
     assert own[reply["client"]] == terminal.pid
 
@@ -101,10 +101,10 @@ def test_a_shared_connection_shows_no_terminal(dev: Machine, tmux: Server) -> No
     first = login(tmux, dev, *control, "-o", "ControlMaster=yes")
 
     eventually((dev.folder / "control").exists, "the control socket")
-    assert first.pid in connections.own().values()
+    assert first.pid in ssh.own().values()
     second = login(tmux, dev, *control)
     eventually(lambda: len(dev.tmux.run("list-clients", "-F", "x").split()) == 2)
-    assert not {first.pid, second.pid} & {*connections.own().values()}
+    assert not {first.pid, second.pid} & {*ssh.own().values()}
 
 
 def test_a_connection_that_is_kept_shows_its_only_terminal(dev: Machine, tmux: Server) -> None:
@@ -116,14 +116,14 @@ def test_a_connection_that_is_kept_shows_its_only_terminal(dev: Machine, tmux: S
     options = [*control, "-o", "ControlMaster=auto", "-o", "ControlPersist=60"]
     try:
         first = login(tmux, dev, *options)
-        eventually(lambda: first.pid in connections.own().values(), "the only terminal")
+        eventually(lambda: first.pid in ssh.own().values(), "the only terminal")
         eventually(lambda: len(dev.tmux.run("list-clients", "-F", "x").split()) == 1)
-        assert first.pid in connections.own().values()
+        assert first.pid in ssh.own().values()
         second = login(tmux, dev, *options)
         eventually(lambda: len(dev.tmux.run("list-clients", "-F", "x").split()) == 2)
-        assert not {first.pid, second.pid} & {*connections.own().values()}
+        assert not {first.pid, second.pid} & {*ssh.own().values()}
         first.close()
-        eventually(lambda: second.pid in connections.own().values(), "the one that is left")
+        eventually(lambda: second.pid in ssh.own().values(), "the one that is left")
     finally:
         subprocess.run([*dev.ssh, *control, "-O", "exit"], check=False, capture_output=True)
 
@@ -138,4 +138,4 @@ def test_a_connection_that_is_kept_shows_its_only_terminal(dev: Machine, tmux: S
     ],
 )
 def test_an_end_has_one_form_on_both_sides(told: str, end: str) -> None:
-    assert connections.end_of(told) == end
+    assert ssh.end_of(told) == end

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.installing import installed
-from bellboard.storage import causes, contents, damaged, ground, machines
-from bellboard.storage.mailbox import Mailbox
+from bellboard.storage import causes, damaged, machines, state_folder
+from bellboard.storage.machines import Mailbox
 from bellboard.storage.spool import Refused, Spool
 from bellboard.storage.store import Store
-from bellboard.system import atomic
+from bellboard.system import files
 from hosting import made, put
 from rig import warm
 from rig.home import Home
@@ -64,7 +64,7 @@ def test_a_folder_with_other_files_is_refused_and_not_changed(others: Path) -> N
     with pytest.raises(Refused, match="is not bellboard's: it holds"):
         Spool(others).prepare()
     assert [] == Spool(others).hosts.alive()
-    assert not ground.is_ours(others)
+    assert not state_folder.is_ours(others)
     with installed.changing(others) as known:
         known["/x"] = installed.HookedFile(["Stop"])
     assert before == seen(others)
@@ -74,9 +74,9 @@ def test_commands_change_nothing_in_a_folder_with_other_files(home: Home, others
     """Nor does one that deletes the state folder."""
     before = seen(others)
     for words, says in (
-        (["list"], ground.ADVICE),
+        (["list"], state_folder.ADVICE),
         (["doctor"], "is not bellboard's: it holds"),
-        (["machine", "list"], ground.ADVICE),
+        (["machine", "list"], state_folder.ADVICE),
         (["uninstall", "--purge", "--yes"], "which also contains"),
     ):
         done = warm.run(["-m", "bellboard", *words], env=home.env, cwd=home.project)
@@ -132,7 +132,7 @@ def test_a_folder_of_ours_is_never_refused(home: Home, damage: Callable[[Path], 
     (home.bellboard / ".bellboard-new.7").touch()  # of a process that was killed
     damage(home.bellboard)
     Spool(home.bellboard).prepare()
-    assert ground.is_ours(home.bellboard)
+    assert state_folder.is_ours(home.bellboard)
     assert put(Spool(home.bellboard), "Stop") in Spool(home.bellboard).scan()
 
 
@@ -171,10 +171,10 @@ def test_every_name_that_is_written_is_known(home: Home) -> None:
     spool.claim_slots()
     names = spool.scan()
     assert 4 == len(names)
-    assert [] == [name for name in names if not contents.is_event(name)]
+    assert [] == [name for name in names if not state_folder.is_event(name)]
     spool.set_aside(names[0], "junk")
     aside = [path.name for path in (home.bellboard / "spool/bad").iterdir()]
-    assert 2 == sum(contents.is_refused(name) is not None for name in aside)
+    assert 2 == sum(state_folder.is_refused(name) is not None for name in aside)
 
 
 def test_every_name_in_the_folder_is_known_to_a_purge(
@@ -182,17 +182,17 @@ def test_every_name_in_the_folder_is_known_to_a_purge(
 ) -> None:
     """Whichever file names it: what is opened there, set aside, or left by a killed process."""
     made(home.bellboard)
-    for name in (*ground.FILES, f"{atomic.PREFIX}7"):
+    for name in (*state_folder.FILES, f"{files.PREFIX}7"):
         (home.bellboard / name).touch()
-    database = home.bellboard / ground.DATABASE
+    database = home.bellboard / state_folder.DATABASE
     with monkeypatch.context() as killed:
         killed.setattr(Path, "unlink", lambda path: None)
         assert causes.is_damage(sqlite3.OperationalError("readonly"), database)
     assert damaged.set_aside(home.bellboard, database.stat().st_ino)
     machines.prepare(home.bellboard, "dev")
     written = {*home.bellboard.iterdir()}
-    assert [] == [path.name for path in written if not contents.is_known(path)]
-    assert set() == written - {x for name in contents.STATE for x in home.bellboard.glob(name)}
+    assert [] == [path.name for path in written if not state_folder.is_known(path)]
+    assert set() == written - {x for name in state_folder.STATE for x in home.bellboard.glob(name)}
     assert 5 == sum("-probe." in path.name or ".damaged-" in path.name for path in written)
 
 
@@ -209,9 +209,9 @@ def test_outside_the_spool_what_has_other_names_is_never_removed(
         (path := home.bellboard / name).parent.mkdir(parents=True, exist_ok=True)
         path.write_text("precious")
         os.utime(path, (1, 1))
-    monkeypatch.setattr("bellboard.storage.questions.KEPT_AGE", -1.0)
-    monkeypatch.setattr("bellboard.storage.questions.KEPT_FILES", 0)
-    monkeypatch.setattr("bellboard.storage.aside.FILES", 0)
+    monkeypatch.setattr("bellboard.storage.answers.KEPT_AGE", -1.0)
+    monkeypatch.setattr("bellboard.storage.answers.KEPT_FILES", 0)
+    monkeypatch.setattr("bellboard.storage.refused_files.FILES", 0)
     monkeypatch.setattr("bellboard.storage.damaged.MOST_ASIDE", 0)
     spool.hosts.alive()
     spool.questions.drop_all_but(())
@@ -233,5 +233,5 @@ def test_outside_the_spool_what_has_other_names_is_never_removed(
 def test_a_file_that_is_gone_meanwhile_stops_no_purge(home: Home) -> None:
     """The files of a database come and go while the user reads what will be deleted."""
     gone = home.bellboard / "board.db-wal"
-    assert not contents.is_known(gone)
-    contents.clear(gone)
+    assert not state_folder.is_known(gone)
+    state_folder.clear(gone)

@@ -19,11 +19,11 @@ import pytest
 
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.core.bounds import bounded
-from bellboard.core.ledger import LEDGER
+from bellboard.core.records import LEDGER
 from bellboard.core.routes import ROUTES
 from bellboard.core.session import Session
-from bellboard.hosting.folding import Clerk
+from bellboard.core.untrusted import bounded
+from bellboard.hosting.turn import Clerk
 from bellboard.storage import database
 from bellboard.storage.rows import LARGEST_CELL
 from bellboard.storage.spool import Spool

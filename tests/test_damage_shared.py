@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.connection import Connection
-from bellboard.hosting.upkeep import Upkeep
+from bellboard.hosting.host import Upkeep
+from bellboard.hosting.jobs import Attempts
 from bellboard.storage.damaged import kept
 from bellboard.storage.store import Store
 from hosting import CountingOwner

@@ -18,7 +18,7 @@ import pytest
 
 from bellboard.core.board import Board
 from bellboard.core.events import Event
-from bellboard.core.ledger import Folded, Transition, noted
+from bellboard.core.records import Folded, Transition, noted
 from bellboard.storage import holders, schema, upkeep
 from bellboard.storage.damaged import set_aside
 from bellboard.storage.database import WAL_LIMIT

@@ -17,8 +17,8 @@ from bellboard.agents.dialects import KEYS, dialect_of, dialects
 from bellboard.agents.evidence import SCREENS, from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
-from bellboard.core.lenient import WRONG_SHAPE
 from bellboard.core.request import Answer
+from bellboard.core.untrusted import WRONG_SHAPE
 from playback import TRACES, Line, play, read_lines
 
 T = 1.8e9

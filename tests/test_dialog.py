@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from bellboard.agents.claude_code.dialect.dialog import dialog_of
-from bellboard.core.shown import shown_digest_of
+from bellboard.core.request import shown_digest_of
 
 pytestmark = pytest.mark.pure
 

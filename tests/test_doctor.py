@@ -21,8 +21,8 @@ from bellboard.agents.claude_code.cli import CLI
 from bellboard.agents.claude_code.installer import PLUGIN
 from bellboard.agents.clis import cli_of, clis
 from bellboard.diagnosis import claude_code, diagnose
-from bellboard.diagnosis.apart import DIED
-from bellboard.diagnosis.own import state
+from bellboard.diagnosis.fact import DIED
+from bellboard.diagnosis.state import state
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
@@ -208,7 +208,7 @@ def test_a_check_that_fails_hides_no_other(home: Home, monkeypatch: pytest.Monke
     def broken(_: object) -> Any:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("bellboard.diagnosis.own.database", broken)
+    monkeypatch.setattr("bellboard.diagnosis.state.database", broken)
     facts = diagnose(home.bellboard, home.env, home.project)
     [failed] = [fact for fact in facts if fact.section == "database"]
     assert failed.level == "error"
@@ -224,7 +224,7 @@ def test_a_check_that_is_killed_is_reported(home: Home, monkeypatch: pytest.Monk
     def killed(_: object) -> Any:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("bellboard.diagnosis.own.database", killed)
+    monkeypatch.setattr("bellboard.diagnosis.state.database", killed)
     facts = diagnose(home.bellboard, home.env, home.project)
     assert [("error", DIED)] == [fact[:2] for fact in facts if fact.section == "database"]
 

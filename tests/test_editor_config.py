@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bellboard.agents.evidence import READERS
-from bellboard.core import visible
-from bellboard.core.policy import policy_of
+from bellboard.core import text
+from bellboard.core.notices import policy_of
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host, blocked, house
@@ -365,4 +365,4 @@ def test_lua_and_python_clean_text_alike(nvim: Editors) -> None:
     usual = "über 日本語 ✓ \U0001f600 naïve"
     for raw in (HOSTILE, usual, "héron\u2028\u0085egret", odd, piles, drawn):
         shown = editor.lua(safe, raw)
-        assert shown == visible.plain(raw.replace("\x1b", " ").replace("\u009b", " "))
+        assert shown == text.plain(raw.replace("\x1b", " ").replace("\u009b", " "))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core.policy import Policy, policy_of
+from bellboard.core.notices import Policy, policy_of
 from bellboard.storage.spool import Spool
 from hosting import begins, opened
 from rig.editor import Editor, command

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bellboard.hosting.encoding import Encoder
+from bellboard.hosting.publish import Encoder
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host, blocked, dated, house, session

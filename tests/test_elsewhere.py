@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from bellboard.core.session import Session
-from bellboard.hosting import elsewhere
+from bellboard.hosting import other_machine
 from bellboard.hosting.beside import Declined
-from bellboard.hosting.elsewhere import Elsewhere
 from bellboard.hosting.errands import Errands
-from bellboard.storage.mailbox import Mailbox
+from bellboard.hosting.other_machine import Elsewhere
+from bellboard.storage.machines import Mailbox
 from desk import Plain
 from keeper import Keeper, Reply
 from rig.home import Home
@@ -107,7 +107,7 @@ def test_a_request_needs_no_watch(
     def none_left(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(elsewhere, "arm", none_left)
+    monkeypatch.setattr(other_machine, "arm", none_left)
     keeper.replies["stop"] = {"ok": True, "text": "done"}
     assert does(home, "stop", pid=7) == {"ok": True, "text": "done"}
 
@@ -125,7 +125,7 @@ def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(
     set_followed(home.bellboard, {"dev": ["docker", "exec", "-i", "box"]})
     command = does(home, "goto", attach=True)["command"]
     box = ["docker", "exec", "-t", "-i", "box", "sh", "-c"]
-    assert command[:-1] == [*elsewhere.APART, *box]
+    assert command[:-1] == [*other_machine.APART, *box]
     assert [ask["do"] for ask in keeper.asked] == ["goto"] * 2
 
 
@@ -159,8 +159,8 @@ def test_a_request_that_is_not_carried_out_is_reported(
     why: str,
 ) -> None:
     """And is not done later."""
-    monkeypatch.setattr(elsewhere, "TAKEN", 0.05)
-    monkeypatch.setattr(elsewhere, "PATIENCE", 30.0)
+    monkeypatch.setattr(other_machine, "TAKEN", 0.05)
+    monkeypatch.setattr(other_machine, "PATIENCE", 30.0)
     change(keeper)
     (home.bellboard / "links/dev/lock").write_text("")
     with pytest.raises(Declined, match=why):
@@ -175,6 +175,6 @@ def test_what_was_passed_on_may_have_been_done(
     home: Home, keeper: Keeper, monkeypatch: pytest.MonkeyPatch, what: str, why: str
 ) -> None:
     """That machine is slow to reply: an answer may have counted."""
-    monkeypatch.setattr(elsewhere, "PATIENCE", 1.0)
+    monkeypatch.setattr(other_machine, "PATIENCE", 1.0)
     monkeypatch.setattr(Mailbox, "reply", lambda *_: None)
     assert does(home, what) == {"ok": False, "why": f"dev has not replied for 1 s{why}"}

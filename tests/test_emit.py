@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.storage import contents
-from bellboard.storage.item import Item
+from bellboard.storage import state_folder
+from bellboard.storage.event_file import Item
 from bellboard.storage.spool import Spool
 from rig import tools
 from rig.mounts import Mounts, unshared
@@ -535,7 +535,7 @@ def test_a_name_is_never_taken_twice(
             emitter.communicate(str(number).encode(), timeout=PATIENCE)
     assert list(range(many)) == sorted(int(item.payload) for item in events(spool))
     names = spool.scan()
-    assert all(map(contents.is_event, names))
+    assert all(map(state_folder.is_event, names))
     spool.unlink(names)
     subprocess.run(command, env=env, input=PAYLOAD, check=True, timeout=PATIENCE)
     assert UUID in hidden or not {*names} & {*spool.scan()}
@@ -549,7 +549,7 @@ def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) 
         payload = str(number).encode()
         subprocess.run(command, env=env, input=payload, check=True, timeout=PATIENCE)
     assert sorted(int(item.payload) for item in events(spool)) == [0, 1, 2, 3]
-    assert all(map(contents.is_event, spool.scan()))
+    assert all(map(state_folder.is_event, spool.scan()))
 
 
 def test_without_a_host_tool_events_overwrite_each_other(shell: list[str], spool: Spool) -> None:

@@ -14,9 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from bellboard.storage.answers import REPLY, TAKEN
-from bellboard.storage.item import Item
-from bellboard.storage.pipes import COUNTS
+from bellboard.storage.answers import REPLY, REPLY_COUNTS, TAKEN
+from bellboard.storage.event_file import Item
 from bellboard.storage.spool import Spool
 from rig import tools
 from rig.mounts import sandboxed
@@ -243,7 +242,7 @@ def test_an_answer_that_was_taken_back_is_not_obeyed(spool: Spool, ask: Ask) -> 
     reply = spool.home / "answers" / f"{item.pipe}{REPLY}"
     spool.pipes.take_back(item.pipe, item.name, item.payload, b"another")
     assert reply.exists()
-    assert 0.0 < spool.pipes.expire() <= COUNTS
+    assert 0.0 < spool.pipes.expire() <= REPLY_COUNTS
     os.utime(reply, (1.0, 1.0))
     assert spool.pipes.expire() == math.inf
     assert not reply.exists()

@@ -10,17 +10,14 @@ import pytest
 
 from bellboard.agents import evidence
 from bellboard.core.board import Board
-from bellboard.core.bounds import bounded
 from bellboard.core.events import line_of
-from bellboard.core.ledger import Transition
-from bellboard.core.notices import Notices
-from bellboard.core.policy import Policy
+from bellboard.core.notices import Notices, Policy
 from bellboard.core.published import needs_you, publish
-from bellboard.core.records import MOST_SESSIONS
+from bellboard.core.records import MOST_SESSIONS, Transition
 from bellboard.core.session import Session
-from bellboard.hosting.commands import Commands
-from bellboard.hosting.effects import MOST, Effects
-from bellboard.hosting.folding import Clerk
+from bellboard.core.untrusted import bounded
+from bellboard.hosting.callbacks import MOST_WAITING, Commands, Effects
+from bellboard.hosting.turn import Clerk
 from bellboard.storage.history import Change
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
@@ -264,7 +261,7 @@ def test_however_much_happens_on_other_machines_no_command_here_waits(tmp_path: 
     made(tmp_path)
     store, commands = Store(tmp_path), Commands()
     effects = Effects({"blocked": ["true"]}, commands)
-    sids = ["here", *(f"dev/claude/{n}" for n in range(2 * MOST)), "last"]
+    sids = ["here", *(f"dev/claude/{n}" for n in range(2 * MOST_WAITING)), "last"]
     for n, sid in enumerate(sids, 1):
         change = Change(n, Transition(time.time(), sid, "working", "blocked", "", ""), True)
         session = Session(sid, turn="blocked", machine="dev" if "/" in sid else "")

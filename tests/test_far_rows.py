@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core import bar, cells, words
+from bellboard.core import text, words
 from bellboard.core.notices import Notice
 from bellboard.hosting.channels import wording
 from bellboard.screen import terminal
@@ -49,14 +49,14 @@ def test_hostile_names_stay_in_their_line(columns: int) -> None:
     lines = [*terminal.table(sessions, NOW, columns), *terminal.outages(sessions, NOW, columns)]
     assert len(lines) == 4
     for line in lines:
-        assert cells.width(line.plain.rstrip()) <= columns
+        assert text.width(line.plain.rstrip()) <= columns
         assert not ACTIVE.search(line.plain)
 
 
 @pytest.mark.pure
 def test_a_status_bar_and_a_notification_name_the_machine() -> None:
     one = published()[0]
-    assert bar.status_text([one], NOW) == "!1 dev:api: make deploy 2h"
+    assert words.status_text([one], NOW) == "!1 dev:api: make deploy 2h"
     notice = Notice(1, one["session_id"], "desktop", "blocked")
     assert wording(notice, one).title.startswith("dev:api")
     assert words.project({**one, "project": "", "title": ""}) == "dev:api-bloc"
@@ -151,7 +151,7 @@ def test_thirty_sessions_of_three_machines_fit_in_sixty_columns(nvim: Editors) -
     lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
     rows = [line for line in lines if any(f"{m}:" in line for m in ("dev", "gpu-box-7", "pod"))]
     assert len(rows) == 30
-    assert max(map(cells.width, lines)) <= 60
+    assert max(map(text.width, lines)) <= 60
 
 
 @pytest.mark.editor

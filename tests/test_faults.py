@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from bellboard.diagnosis import diagnose, is_well
-from bellboard.hosting.attempts import Attempts
-from bellboard.hosting.upkeep import Upkeep
-from bellboard.storage.aside import Aside
+from bellboard.hosting.host import Upkeep
+from bellboard.hosting.jobs import Attempts
+from bellboard.storage.refused_files import Aside
 from bellboard.storage.spool import BELOW, Spool
 from hosting import (
     Make,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from bellboard.core import feed, feedlines, feedread
+from bellboard.core import feed
 from bellboard.core.events import is_id
 from bellboard.core.far import MACHINE, id_of
 from bellboard.core.feed import Beat, Change, Cursor, Hello, Junk, Moved, Problem, Reply, State
@@ -66,7 +66,7 @@ def a_row(sid: str = "s1", **more: Any) -> Row:
 
 def a_move(number: int, **more: Any) -> Moved:
     known = {"session_id": "s1", "from": "working", "to": "blocked", "rule": "ask", "t": 3.0}
-    made = feedread.moved_of({"id": number, **known, **more})
+    made = feed.moved_of({"id": number, **known, **more})
     assert made is not None
     return made
 
@@ -98,24 +98,24 @@ def test_a_row_has_what_is_shown_and_nothing_else() -> None:
 def test_a_state_is_read_as_it_was_written() -> None:
     sent = row(publish(session()))
     assert sent is not None
-    (line,) = feedlines.state(9.0, [sent], [a_move(7)], Cursor("db", 7), True)
-    assert State(9.0, "db.7", ("s1",), (sent,), (a_move(7),), True) == feedread.read(line)
+    (line,) = feed.state(9.0, [sent], [a_move(7)], Cursor("db", 7), True)
+    assert State(9.0, "db.7", ("s1",), (sent,), (a_move(7),), True) == feed.read(line)
 
 
 def test_other_lines_are_read_as_they_were_written() -> None:
     hello = Hello("0.9", "m1", "b1", 5.0, True, ("claude", "codex"), 2, "jo")
     for said in (hello, Beat(5.0, "db.3"), Problem("no more")):
-        assert said == feedread.read(feedlines.encoded(said))
-    line = feedlines.replied(4, {"ok": False, "why": "it is gone", "rows": ["a"]})
-    assert Reply(4, False, "it is gone", {"rows": ["a"]}) == feedread.read(line)
-    (line,) = feedlines.changes(2.0, [a_row()], ["s2"], [], Cursor("db", 3), Cursor("db", 4))
-    assert Change(2.0, "db.4", (a_row(),), ("s2",)) == feedread.read(line)
+        assert said == feed.read(feed.encoded(said))
+    line = feed.replied(4, {"ok": False, "why": "it is gone", "rows": ["a"]})
+    assert Reply(4, False, "it is gone", {"rows": ["a"]}) == feed.read(line)
+    (line,) = feed.changes(2.0, [a_row()], ["s2"], [], Cursor("db", 3), Cursor("db", 4))
+    assert Change(2.0, "db.4", (a_row(),), ("s2",)) == feed.read(line)
 
 
 def test_what_is_asked_is_read_exactly() -> None:
     """An answer must be what was typed."""
     fields = {"session_id": "s1", "message": "two\nlines \t“x”", "answers": {"Which?": ["a b"]}}
-    asked = feedread.asked(feedlines.asking(3, "answer", fields))
+    asked = feed.asked(feed.asking(3, "answer", fields))
     assert asked == feed.Ask(3, "answer", fields)
     assert asked is not None and asked.session_id == "s1"
 
@@ -124,10 +124,10 @@ def test_rows_that_do_not_fit_into_a_line_follow() -> None:
     """The cursor never runs ahead of the transitions that were sent."""
     rows = [a_row(f"s{n}", detail="x" * 190, title="y" * 190) for n in range(2000)]
     moves = [a_move(n, why="z" * 300) for n in range(11, 1011)]
-    lines = list(feedlines.state(9.0, rows, moves, Cursor("db", 1010), True))
+    lines = list(feed.state(9.0, rows, moves, Cursor("db", 1010), True))
     assert len(lines) > 2
     assert max(map(len, lines)) < feed.LONGEST
-    read = [feedread.read(line) for line in lines]
+    read = [feed.read(line) for line in lines]
     first, rest = read[0], read[1:]
     assert isinstance(first, State) and set(first.all) == {r.session_id for r in rows}
     told = [first, *(x for x in rest if isinstance(x, Change))]
@@ -143,12 +143,12 @@ def test_rows_that_do_not_fit_into_a_line_follow() -> None:
 def test_the_most_urgent_sessions_come_first() -> None:
     """Of too many sessions, these are kept."""
     rows = [a_row(f"s{n}") for n in range(2100)] + [a_row("b", status="blocked")]
-    read = feedread.read(next(feedlines.state(9.0, rows, [], Cursor("db", 0), False)))
+    read = feed.read(next(feed.state(9.0, rows, [], Cursor("db", 0), False)))
     assert isinstance(read, State) and read.all[0] == "b" and len(read.all) == feed.MOST
 
 
 def test_a_reply_that_is_too_long_says_so() -> None:
-    read = feedread.read(feedlines.replied(5, {"ok": True, "text": "x" * (2 << 20)}))
+    read = feed.read(feed.replied(5, {"ok": True, "text": "x" * (2 << 20)}))
     assert isinstance(read, Reply) and not read.ok and "2048 kB" in read.why
 
 
@@ -163,7 +163,7 @@ def test_a_reply_that_is_too_long_says_so() -> None:
     ],
 )
 def test_another_version_is_reported(spoken: object, text: str) -> None:
-    assert Problem(text) == feedread.read(written(type="hello", feed=spoken))
+    assert Problem(text) == feed.read(written(type="hello", feed=spoken))
 
 
 @pytest.mark.parametrize(
@@ -171,21 +171,21 @@ def test_another_version_is_reported(spoken: object, text: str) -> None:
     [b"", b"\x00", b"Welcome to dev!", b"[" * 100_000, b'{"type":', b"[1]", b'{"type":7}', b"\xff"],
 )
 def test_a_line_of_something_else_is_junk(raw: bytes) -> None:
-    assert isinstance(feedread.read(raw), Junk)
+    assert isinstance(feed.read(raw), Junk)
 
 
 def test_a_hello_behind_what_a_login_shell_printed_is_read() -> None:
     """A prompt or a greeting may not end its line."""
-    raw = feedlines.encoded(Hello(version="1", now=5.0))
-    assert feedread.read(b"{Welcome}> \x1b[0m" + raw) == feedread.read(raw)
-    assert isinstance(feedread.read(b"> " + raw[:-9]), feed.Junk)
-    assert isinstance(feedread.read(b'> {"type":"hello","feed":2}'), feed.Problem)
+    raw = feed.encoded(Hello(version="1", now=5.0))
+    assert feed.read(b"{Welcome}> \x1b[0m" + raw) == feed.read(raw)
+    assert isinstance(feed.read(b"> " + raw[:-9]), feed.Junk)
+    assert isinstance(feed.read(b'> {"type":"hello","feed":2}'), feed.Problem)
 
 
 def test_unknown_fields_are_skipped() -> None:
     """A newer machine may send more."""
-    assert feedread.read(written(type="weather", rain=True)) is None
-    read = feedread.read(written(type="beat", now=4, cursor="db.1", moon="full"))
+    assert feed.read(written(type="weather", rain=True)) is None
+    read = feed.read(written(type="beat", now=4, cursor="db.1", moon="full"))
     assert Beat(4.0, "db.1") == read
     shown = a_row(status="meditating", aura="green")
     assert shown.status == "unknown"
@@ -194,27 +194,27 @@ def test_unknown_fields_are_skipped() -> None:
 @pytest.mark.parametrize("key", ["all", "sessions", "transitions", "removed"])
 def test_too_many_sessions_are_reported(key: str) -> None:
     kind = "change" if key == "removed" else "state"
-    read = feedread.read(written(**{"type": kind, "all": [], key: [0] * 2001}))
+    read = feed.read(written(**{"type": kind, "all": [], key: [0] * 2001}))
     assert isinstance(read, Problem)
     assert read.text.startswith("it has 2001 ")
 
 
 def test_too_long_a_line_is_reported() -> None:
-    read = feedread.read(b" " * (feed.LONGEST + 1))
+    read = feed.read(b" " * (feed.LONGEST + 1))
     assert Problem("it sent a line of more than 1024 kB") == read
-    assert feedread.asked(b" " * (feed.LONGEST + 1)) is None
+    assert feed.asked(b" " * (feed.LONGEST + 1)) is None
 
 
 def test_a_state_without_a_list_drops_no_session() -> None:
     """Else a damaged line would say that all are gone."""
-    assert isinstance(feedread.read(written(type="state", all={"a": 1})), Problem)
+    assert isinstance(feed.read(written(type="state", all={"a": 1})), Problem)
 
 
 @pytest.mark.parametrize("sid", [*HOSTILE, "x" * 201, 7, None, [], True])
 def test_a_dangerous_id_is_refused(sid: object) -> None:
     """In a file name, in a command, between slashes, on a screen."""
     said = {"session_id": sid, "status": "idle"}
-    read = feedread.read(written(type="state", all=[sid, "s"], sessions=[said], transitions=[said]))
+    read = feed.read(written(type="state", all=[sid, "s"], sessions=[said], transitions=[said]))
     assert State(0.0, "", ("s",), skipped=2) == read
     assert row(said) is None
 
@@ -225,19 +225,19 @@ def test_an_id_that_would_be_too_long_behind_its_machine_is_refused_and_counted(
     assert is_id(id_of(machine, agent, longest)) and MACHINE.fullmatch(machine)
     ids = [longest, longest + "x"]
     rows = [{"session_id": sid, "agent": agent, "status": "idle"} for sid in ids]
-    read = feedread.read(written(type="change", sessions=rows))
+    read = feed.read(written(type="change", sessions=rows))
     assert isinstance(read, Change)
     assert ([longest], 1) == ([r.session_id for r in read.sessions], read.skipped)
 
 
 def test_a_session_that_is_named_twice_counts_once() -> None:
     twice = [{"session_id": "s", "title": x} for x in "ab"]
-    read = feedread.read(written(type="change", sessions=twice, removed=["x", "x"]))
+    read = feed.read(written(type="change", sessions=twice, removed=["x", "x"]))
     assert Change(0.0, "", (a_row("s", status="", title="b"),), ("x",), skipped=1) == read
 
 
 def test_a_row_that_is_not_in_the_list_is_skipped() -> None:
-    read = feedread.read(written(type="state", all=["a"], sessions=[{"session_id": "b"}]))
+    read = feed.read(written(type="state", all=["a"], sessions=[{"session_id": "b"}]))
     assert State(0.0, "", ("a",), skipped=1) == read
 
 
@@ -247,16 +247,16 @@ def test_a_row_that_is_not_in_the_list_is_skipped() -> None:
 def test_an_invalid_cursor_is_dropped(cursor: object) -> None:
     """It becomes an argument of a command."""
     assert feed.cursor_of(cursor) is None
-    assert Beat(0.0, "") == feedread.read(written(type="beat", cursor=cursor))
+    assert Beat(0.0, "") == feed.read(written(type="beat", cursor=cursor))
 
 
 def test_a_reply_shows_hidden_characters_as_marks() -> None:
     """An answer is bound to what was shown."""
     asked = {"te\u200bxt": "rm\x1b[2J\n\ta"}
-    read = feedread.read(written(type="reply", id=1, ok=True, request=asked))
+    read = feed.read(written(type="reply", id=1, ok=True, request=asked))
     assert isinstance(read, Reply)
     assert {"request": {"te<U+200B>xt": "rm<U+001B>[2J\n\ta"}} == read.more
-    again = feedread.read(feedlines.replied(1, {"ok": True, **read.more}))
+    again = feed.read(feed.replied(1, {"ok": True, **read.more}))
     assert read == again
 
 
@@ -314,7 +314,7 @@ def is_harmless(text: str) -> bool:
 @given(st.one_of(lines, values))
 def test_any_line_is_read_or_refused_with_a_reason(value: Any) -> None:
     """Nothing raises, what is kept is short and harmless, and can be sent on."""
-    read = feedread.read(json.dumps(value).encode())
+    read = feed.read(json.dumps(value).encode())
     if read is None:
         return
     kept = texts(read)
@@ -322,7 +322,7 @@ def test_any_line_is_read_or_refused_with_a_reason(value: Any) -> None:
     if not isinstance(read, Reply):
         assert all(len(t) <= 400 for t in kept)
     if isinstance(read, Hello | Beat | Problem):
-        assert read == feedread.read(feedlines.encoded(read))
+        assert read == feed.read(feed.encoded(read))
     if isinstance(read, State | Change):
         assert all("/" not in r.session_id and "/" not in r.agent for r in read.sessions)
         for sent in read.sessions:
@@ -331,17 +331,17 @@ def test_any_line_is_read_or_refused_with_a_reason(value: Any) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused_with_a_reason(raw: bytes) -> None:
-    feedread.read(raw)
-    feedread.asked(raw)
+    feed.read(raw)
+    feed.asked(raw)
 
 
 @given(values)
 def test_any_request_is_read_or_refused(value: Any) -> None:
-    asked = feedread.asked(json.dumps(value).encode())
+    asked = feed.asked(json.dumps(value).encode())
     assert asked is None or (asked.id > 0 and all(map(str.isprintable, asked.do)))
 
 
 @given(values)
 def test_any_reply_can_be_written(value: Any) -> None:
-    read = feedread.read(feedlines.replied(3, {"ok": True, "more": value}))
+    read = feed.read(feed.replied(3, {"ok": True, "more": value}))
     assert isinstance(read, Reply) and read.id == 3

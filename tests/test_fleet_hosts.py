@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.storage.mailbox import Mailbox
+from bellboard.storage.machines import Mailbox
 from bellboard.storage.spool import Spool
 from following import Reader
 from hosting import RecordedHost, put

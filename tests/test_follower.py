@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bellboard.core.feed import Change, Hello, Moved
-from bellboard.hosting.follower import Follower
+from bellboard.hosting.far_evidence import Follower
 from fleets import a_row
 
 pytestmark = pytest.mark.pure

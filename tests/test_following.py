@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core import feed, feedlines, feedread
+from bellboard.core import feed
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from following import Reader
@@ -190,7 +190,7 @@ def test_junk_and_endless_lines_are_refused_and_the_next_is_read(asked: Reader) 
 def test_many_requests_at_once_are_all_answered(asked: Reader) -> None:
     """Only a few at a time; the others wait."""
     numbers = range(1000, 1300)
-    asked.send(b"".join(feedlines.asking(n, "clock", {}) for n in numbers))
+    asked.send(b"".join(feed.asking(n, "clock", {}) for n in numbers))
     eventually(lambda: all(asked.reply(n) for n in numbers), "300 replies")
 
 
@@ -461,10 +461,10 @@ def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home
     ask, tell = os.pipe(), os.pipe()
     with os.fdopen(ask[0]) as stdin, os.fdopen(tell[1], "wb") as stdout:
         process = warm.Program([str(script)], env=home.env, stdin=stdin, stdout=stdout)
-    os.write(ask[1], feedlines.asking(1, "clock", {}))
+    os.write(ask[1], feed.asking(1, "clock", {}))
     assert process.wait(PATIENCE) == 1
     with os.fdopen(tell[0], "rb") as stream:
-        last = feedread.read(stream.readlines()[-1])
+        last = feed.read(stream.readlines()[-1])
     assert isinstance(last, feed.Problem) and "its reader has sent nothing for" in last.text
     assert reader.process.poll() is None  # it was never heard of, as a script that only reads
     os.close(ask[1])

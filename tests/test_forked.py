@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bellboard.system import forked
+from bellboard.system import separate
 
 pytestmark = pytest.mark.files
 
@@ -17,7 +17,7 @@ def test_one_that_is_left_behind_keeps_only_what_it_was_given() -> None:
     """Whoever reads from another descriptor of ours does not wait for it to end."""
     read, write = os.pipe()
     kept, keep = os.pipe()
-    pid, answer = forked.begin(lambda end: (os.write(end, b"x"), time.sleep(600)), keep=keep)
+    pid, answer = separate.begin(lambda end: (os.write(end, b"x"), time.sleep(600)), keep=keep)
     try:
         assert os.read(answer, 1) == b"x"
         os.close(write)
@@ -26,10 +26,10 @@ def test_one_that_is_left_behind_keeps_only_what_it_was_given() -> None:
         os.set_blocking(kept, False)
         with pytest.raises(BlockingIOError):
             os.read(kept, 1)
-        assert forked.reap(pid, 0.05) == 0
+        assert separate.reap(pid, 0.05) == 0
     finally:
         os.kill(pid, signal.SIGKILL)
-        assert forked.reap(pid) == signal.SIGKILL
+        assert separate.reap(pid) == signal.SIGKILL
         for descriptor in (read, kept, answer):
             os.close(descriptor)
 
@@ -38,10 +38,10 @@ def test_its_end_is_waited_for_even_if_the_system_reaps_it() -> None:
     """As where whoever started us ignores SIGCHLD, which programs inherit."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        pid, answer = forked.begin(lambda end: os.write(end, b"y"))
+        pid, answer = separate.begin(lambda end: os.write(end, b"y"))
         assert os.read(answer, 2) == b"y"
         assert os.read(answer, 2) == b""
-        assert forked.reap(pid) == 0
+        assert separate.reap(pid) == 0
         os.close(answer)
     finally:
         signal.signal(signal.SIGCHLD, before)

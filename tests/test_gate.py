@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.hosting import jump
+from bellboard.hosting import errands
 from bellboard.hosting.addresses import MOST_CHECKS, Addresses
-from bellboard.hosting.bars import ASKED, OPTION, Bars
-from bellboard.storage.header import MAGIC
+from bellboard.hosting.tmux_status import ASKED, OPTION, Bars
+from bellboard.storage.event_file import MAGIC
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux
-from bellboard.system.doer import AtOnce, Job
+from bellboard.system.reach import AtOnce, Job
 from hosting import NoThread, RecordedHost, put_raw
 from rig import warm
 from rig.fixtures import Editors
@@ -241,7 +241,7 @@ def test_a_status_whose_job_was_lost_is_set_again(monkeypatch: pytest.MonkeyPatc
         def take(self, job: Job) -> None:
             times.append(job.path)
 
-    monkeypatch.setattr("bellboard.hosting.bars.PATIENCE", 0.0)
+    monkeypatch.setattr("bellboard.hosting.tmux_status.PATIENCE", 0.0)
     bars = Bars(Fails())
     for _ in range(2):
         bars._update(["/tmp/x"], None, [], 1.0)
@@ -450,17 +450,17 @@ def test_a_jump_fails_if_something_else_listens_on_neovims_socket(
                 connection.sendall(said)
 
         threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(jump.JumpFailed, match="does not respond"):
-            jump.show_in_neovim(str(tmp_path / "sock"), "s")
+        with pytest.raises(errands.JumpFailed, match="does not respond"):
+            errands.show_in_neovim(str(tmp_path / "sock"), "s")
 
 
 def test_another_users_neovim_is_not_contacted(stranger: Stranger, tcp: sockets.socket) -> None:
     """Neither by path nor by host and port; the message says why."""
     trap = stranger.trap(stranger.folder / "sock")
-    with pytest.raises(jump.JumpFailed, match="belongs to another user"):
-        jump.show_in_neovim(str(trap.path), "s")
-    with pytest.raises(jump.JumpFailed, match="not a local path"):
-        jump.show_in_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
+    with pytest.raises(errands.JumpFailed, match="belongs to another user"):
+        errands.show_in_neovim(str(trap.path), "s")
+    with pytest.raises(errands.JumpFailed, match="not a local path"):
+        errands.show_in_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
     with pytest.raises(BlockingIOError):
         tcp.accept()
     assert stranger.caught == ""

@@ -15,8 +15,7 @@ from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Origin
-from bellboard.core.ledger import MOST_PANES
-from bellboard.core.records import LARGEST_RECORD
+from bellboard.core.records import LARGEST_RECORD, MOST_PANES
 from bellboard.storage import schema
 from bellboard.storage.store import KEEP, Busy, Store
 from bellboard.storage.upkeep import GONE, SPARE

@@ -26,10 +26,9 @@ import psutil
 import pytest
 
 from bellboard.core.session import Session
-from bellboard.hosting.attempts import Attempts
-from bellboard.hosting.commands import ALIKE, Commands
+from bellboard.hosting.callbacks import ALIKE, Commands
 from bellboard.hosting.health import MOST, Health
-from bellboard.hosting.loop import Loop
+from bellboard.hosting.jobs import Attempts, Loop
 from bellboard.hosting.reader import MOST_LATE, Reader
 from bellboard.storage import schema
 from bellboard.storage.spool import Spool

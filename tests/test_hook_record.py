@@ -21,7 +21,7 @@ from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.guard import note_reported
 from bellboard.agents.installing.installer import Installer, SettingsError
-from bellboard.system import atomic
+from bellboard.system import files
 from hosting import RecordedHost, made, start
 from rig import warm
 from rig.home import Home
@@ -152,7 +152,7 @@ def test_a_full_disk_leaves_no_half_backup(home: Home, work: Installer) -> None:
     with pytest.raises(SettingsError, match="has changed since"):
         work.apply(change)
     assert backups(path) == []
-    assert [*path.parent.glob(f"{atomic.PREFIX}*")] == []
+    assert [*path.parent.glob(f"{files.PREFIX}*")] == []
 
 
 def test_a_full_disk_leaves_no_folder(home: Home, work: Installer) -> None:
@@ -181,7 +181,7 @@ def test_a_record_that_cannot_be_written_is_said_to_be_behind(work: Installer) -
         work._write = then_locked  # type: ignore[method-assign]
         with pytest.raises(SettingsError, match=r"is as it should be, but .*hooks\.json does not"):
             work.apply(change)
-    assert atomic.content(path) == change.new
+    assert files.content(path) == change.new
     assert installed.hooked_files(work.home)[str(path)].events == []
     work._write = written  # type: ignore[method-assign]
     work.apply(work.put_in(path))
@@ -200,7 +200,7 @@ def test_an_attribute_that_cannot_be_copied_costs_no_other(
     except OSError:
         pytest.skip("a file system without attributes of users")
     monkeypatch.setattr(os, "listxattr", lambda path: ["security.label", "user.mine"])
-    assert atomic.replace(path, b"[]", b"{}")
+    assert files.replace(path, b"[]", b"{}")
     assert os.getxattr(path, "user.mine") == b"1"
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from bellboard.storage import schema
-from bellboard.storage.aside import FILES, SLACK
-from bellboard.storage.header import MAGIC
+from bellboard.storage.event_file import MAGIC
+from bellboard.storage.refused_files import FILES, SLACK
 from bellboard.storage.spool import Spool
 from chaos import EVENTS, Chaos
 from hosting import (

@@ -16,7 +16,7 @@ import pytest
 from bellboard.agents.clis import clis
 from bellboard.agents.dialects import KEYS
 from bellboard.core.options import Options
-from bellboard.storage.contents import STATE
+from bellboard.storage.state_folder import STATE
 from rig import neovim, tools
 from rig.fixtures import Editors
 from sample import QUIET
@@ -198,7 +198,7 @@ NAMES_THE_CLI = {
     "core/session.py": "where that CLI makes the worktrees of its own agents",
     "diagnosis/__init__.py": "a heading of doctor, for users",
     "diagnosis/claude_code.py": "doctor's advice, and the places that it looks at",
-    "storage/header.py": "the header that hooks/emit writes",
+    "storage/event_file.py": "the header that hooks/emit writes",
     "witnesses/repository.py": "where that CLI makes the worktrees of its own agents",
 }
 LISTS_OF_CLIS = {"agents/dialects.py", "agents/clis.py"}
@@ -252,7 +252,7 @@ def test_nothing_outside_its_folder_names_another_cli() -> None:
         if where not in LISTS_OF_CLIS and any(f"agents/{key}/" not in where for key in keys)
     }
     # An example in its help; the header that hooks/emit writes.
-    assert outside == {"cli/hooks.py", "storage/header.py"}
+    assert outside == {"cli/hooks.py", "storage/event_file.py"}
 
 
 def test_pure_modules_do_no_io() -> None:

@@ -13,7 +13,7 @@ import pytest
 from bellboard.agents.claude_code.version import version_of
 from bellboard.cli.wiring import Wiring
 from bellboard.diagnosis.fact import program as advised
-from bellboard.system import gate, shipped
+from bellboard.system import files, gate
 from rig.home import Home
 from rig.waiting import PATIENCE
 
@@ -61,7 +61,7 @@ def test_what_runs_us_unasked_imports_nothing_of_a_project(
     home: Home, trap: Path, poison: str
 ) -> None:
     """tmux and the advice of doctor use this command line, in any folder."""
-    run(home, shipped.program(), POISON[poison])
+    run(home, files.program(), POISON[poison])
     assert not trap.exists(), trap.read_text()
 
 
@@ -78,14 +78,14 @@ def test_what_neovim_runs_imports_nothing_of_a_project(
 
 def test_everything_that_is_to_run_us_later_has_that_command_line(home: Home) -> None:
     """The configuration of tmux, and the advice of doctor."""
-    command = shlex.join(shipped.program())
+    command = shlex.join(files.program())
     assert (
         command
         in Wiring(home.bellboard, dict.fromkeys(("pick", "answer", "next", "back"), "x")).printed()
     )
     assert advised({"PATH": ""}) in (
         command,
-        str(Path(shipped.program()[0]).with_name("bellboard")),
+        str(Path(files.program()[0]).with_name("bellboard")),
     )
 
 

@@ -22,8 +22,8 @@ from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.guard import check_file
 from bellboard.agents.installing.installer import Installer, SettingsError
 from bellboard.cli import main
-from bellboard.system import atomic
-from bellboard.system.shipped import plugin
+from bellboard.system import files
+from bellboard.system.files import plugin
 from hosting import RecordedHost, start
 from rig.home import Home
 from rig.waiting import PATIENCE
@@ -72,7 +72,7 @@ def goes_in_and_out(work: Installer, text: str | None) -> None:
     assert work.check(path).is_whole
     assert work.put_in(path).is_none
     work.apply(work.take_out(path))
-    assert atomic.content(path) == (None if text is None else text.encode())
+    assert files.content(path) == (None if text is None else text.encode())
     assert installed.hooked_files(work.home) == {}
     if text is None:
         assert looked() == before
@@ -189,7 +189,7 @@ def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Cli) -> None:
     with pytest.raises(SettingsError, match="has changed since"):
         work.apply(change)
     assert path.read_text() == "{}"
-    assert [*path.parent.glob(f"{atomic.PREFIX}*")] == []
+    assert [*path.parent.glob(f"{files.PREFIX}*")] == []
 
 
 @pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
@@ -273,11 +273,11 @@ def test_an_install_at_the_same_moment_stays_recorded(home: Home) -> None:
 def test_only_what_a_killed_process_left_is_removed(home: Home) -> None:
     """Another process may be writing the file beside it."""
     folder = home.project
-    names = [f"{atomic.PREFIX}{pid}" for pid in (os.getppid(), os.getpid(), 4194305, "x")]
+    names = [f"{files.PREFIX}{pid}" for pid in (os.getppid(), os.getpid(), 4194305, "x")]
     for name in names:
         (folder / name).touch()
-    assert atomic.replace(folder / "settings.json", b"{}", None)
-    assert [path.name for path in folder.glob(f"{atomic.PREFIX}*")] == names[:1]
+    assert files.replace(folder / "settings.json", b"{}", None)
+    assert [path.name for path in folder.glob(f"{files.PREFIX}*")] == names[:1]
 
 
 @pytest.mark.parametrize("locale", ["C", "en_US.ISO-8859-1"])
@@ -285,7 +285,7 @@ def test_a_plugin_is_the_same_in_every_locale(home: Home, locale: str) -> None:
     """Its text is UTF-8, whatever the terminal is: Python warns where it would ask the locale."""
     names = ["opencode.js", "pi.js", "amp.js"]
     code = (
-        "import sys; from bellboard.system.shipped import plugin\n"
+        "import sys; from bellboard.system.files import plugin\n"
         f"sys.stdout.buffer.write(''.join(plugin('', name) for name in {names}).encode())"
     )
     plain = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from bellboard.core.published import publish
-from bellboard.hosting.folding import Clerk
-from bellboard.storage.answers import TAKEN
-from bellboard.storage.ground import listing
-from bellboard.storage.questions import KEPT_AGE, KEPT_BYTES, KEPT_FILES
+from bellboard.hosting.turn import Clerk
+from bellboard.storage.answers import KEPT_AGE, KEPT_BYTES, KEPT_FILES, TAKEN
 from bellboard.storage.spool import Refused, Spool
+from bellboard.storage.state_folder import listing
 from hosting import Dying, Make, emit, put_raw, statuses
 from rig.clock import Clock
 
@@ -125,7 +124,7 @@ def test_what_a_killed_host_left_is_removed_at_a_rescan(
     clerk.sweep(clock())
     assert kept(clerk) == sorted([name, left.name, "1.1"])
     now = os.lstat(left).st_ctime
-    monkeypatch.setattr("bellboard.storage.questions.time.time", lambda: now + KEPT_AGE + 1)
+    monkeypatch.setattr("bellboard.storage.answers.time.time", lambda: now + KEPT_AGE + 1)
     clerk.sweep(clock())
     assert kept(clerk) == sorted([name, "1.1"])
 
@@ -143,7 +142,7 @@ def test_it_is_kept_when_the_database_is_replaced(
     clerk.catch_up()
     file = os.lstat(clerk.spool.home / "answers" / name)
     later = file.st_ctime + KEPT_AGE + 1
-    monkeypatch.setattr("bellboard.storage.questions.time.time", lambda: later)
+    monkeypatch.setattr("bellboard.storage.answers.time.time", lambda: later)
     clerk.sweep(clock())
     assert kept(clerk) == [name]
 
@@ -201,7 +200,7 @@ def test_a_folder_that_cannot_be_listed_holds_nothing_up(
             raise PermissionError(13, "Permission denied", folder)
         return listing(folder)
 
-    monkeypatch.setattr("bellboard.storage.questions.listing", lists)
+    monkeypatch.setattr("bellboard.storage.answers.listing", lists)
     asks(clerk, clock)
     folds(clerk, clock.advance(1))
     assert (statuses(clerk.board), clerk.notes) == ({"s": "blocked"}, {})

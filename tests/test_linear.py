@@ -19,10 +19,10 @@ from bellboard.agents.dialect import About
 from bellboard.agents.dialects import dialect_of
 from bellboard.agents.installing.comments import source_of
 from bellboard.core.events import Origin
-from bellboard.core.feedread import read
+from bellboard.core.feed import read
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
 from bellboard.core.secrets import hide
-from bellboard.core.visible import marked, visible, warnings
+from bellboard.core.text import marked, visible, warnings
 from bellboard.core.words import place
 
 pytestmark = pytest.mark.pure

@@ -11,10 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
-from bellboard.hosting.follower import Follower
+from bellboard.hosting.far_evidence import Follower
 from bellboard.hosting.link import SHARE, Link
-from bellboard.storage.mailbox import Mailbox
-from bellboard.system.retrying import apart
+from bellboard.storage.machines import Mailbox
+from bellboard.system.failures import apart
 from far_feed import FarFeed
 from hosting import NoThread, made, running
 from rig.home import Home
@@ -27,7 +27,7 @@ def test_a_shared_connection_that_hangs_is_left_alone(
     dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next try makes its own, and at once."""
-    monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.3)
+    monkeypatch.setattr("bellboard.hosting.link.GREETING", 0.3)
     tried: list[bool] = []
 
     def command(cursor: str, shared: bool, slow: bool) -> list[str]:
@@ -62,8 +62,8 @@ def test_after_a_sleep_the_link_is_made_again(
 ) -> None:
     """Its connection may be dead, which nobody reports, and what is shown is old."""
     slept = 0.0
-    monkeypatch.setattr("bellboard.hosting.hearing.clock", lambda: time.monotonic() + slept)
-    monkeypatch.setattr("bellboard.hosting.hearing.QUIET", 600.0)
+    monkeypatch.setattr("bellboard.hosting.link.clock", lambda: time.monotonic() + slept)
+    monkeypatch.setattr("bellboard.hosting.link.QUIET", 600.0)
     follower = Follower("dev", lambda line: None, time.time)
     mailbox = Mailbox(home.bellboard, "dev")
     link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
@@ -126,7 +126,7 @@ def test_a_feed_that_ends_again_and_again_is_tried_less_often(
     dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that fails right after its state: each try is a login."""
-    monkeypatch.setattr("bellboard.system.retrying.SHORTEST", 0.1)
+    monkeypatch.setattr("bellboard.system.failures.SHORTEST", 0.1)
     monkeypatch.setattr("bellboard.hosting.link.SHARE", 1.0)  # each pause doubles
     says = str(dev.folder / "says")
     tried: list[float] = []

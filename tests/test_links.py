@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from bellboard.hosting.follower import Follower
+from bellboard.hosting.far_evidence import Follower
 from bellboard.hosting.link import Link
 from bellboard.hosting.links import Links
 from bellboard.storage import machines
-from bellboard.storage.mailbox import Mailbox
+from bellboard.storage.machines import Mailbox
 from bellboard.storage.spool import Spool
-from bellboard.system.flocks import locked
+from bellboard.system.locks import locked
 from bellboard.system.watch import Watch
 from far_feed import FarFeed
 from hosting import RecordedHost, made, opened, put, running
@@ -377,7 +377,7 @@ def test_a_command_that_prints_and_never_greets_is_ended_and_named(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That it goes on printing does not hide that it is not a feed."""
-    monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.5)
+    monkeypatch.setattr("bellboard.hosting.link.GREETING", 0.5)
     command = ["sh", "-c", "echo one more ping; exec yes ''"]  # a Python may not start in that time
     made(home.bellboard)
     follower = Follower("dev", lambda line: None, time.time)
@@ -403,7 +403,7 @@ def test_a_feed_without_a_state_ends_and_says_why(
     dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its other lines do not hide that nothing is known of it."""
-    monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.5)
+    monkeypatch.setattr("bellboard.hosting.link.GREETING", 0.5)
     beat = '{"type":"beat","now":1,"cursor":"d.1"}'
     dev.restart(dev.hello())
     says = f"cat '{dev.folder}/says'; while :; do echo '{beat}'; sleep 0.05; done"

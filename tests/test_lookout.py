@@ -28,7 +28,7 @@ from bellboard.core.session import is_listed, status_of
 from bellboard.system.processes import started_of
 from bellboard.system.reach import Reach
 from bellboard.system.watch import Watch
-from bellboard.witnesses.lookout import Lookout
+from bellboard.witnesses.observer import Lookout
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.tmux import Server

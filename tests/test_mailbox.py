@@ -14,7 +14,7 @@ import pytest
 
 from bellboard.fleet.member import Joined
 from bellboard.hosting.outgoing import Outgoing
-from bellboard.storage.mailbox import Mailbox
+from bellboard.storage.machines import Mailbox
 from bellboard.system.watch import Watch
 from rig.machines import set_followed
 from rig.waiting import eventually

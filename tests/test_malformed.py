@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core.lenient import decimal
+from bellboard.core.untrusted import decimal
 from bellboard.storage.spool import Spool
 from bellboard.system import tmux
 from bellboard.system.processes import started_of

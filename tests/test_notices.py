@@ -12,9 +12,18 @@ from hypothesis import strategies as st
 from bellboard.core.board import Board
 from bellboard.core.clock import set_back
 from bellboard.core.events import Event
-from bellboard.core.ledger import Transition
-from bellboard.core.notices import MINUTE, NEVER, Notice, Notices
-from bellboard.core.policy import CHANNELS, LADDERS, MODES, Policy, policy_of
+from bellboard.core.notices import (
+    CHANNELS,
+    LADDERS,
+    MINUTE,
+    MODES,
+    NEVER,
+    Notice,
+    Notices,
+    Policy,
+    policy_of,
+)
+from bellboard.core.records import Transition
 from bellboard.core.session import STATUSES, Block, Session, status_of
 from examples import examples
 

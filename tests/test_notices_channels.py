@@ -11,8 +11,8 @@ import pytest
 from bellboard.core.notices import Notice
 from bellboard.core.published import Published, project_of, publish
 from bellboard.core.session import Block, Session
+from bellboard.hosting.callbacks import Commands
 from bellboard.hosting.channels import Channels, wording
-from bellboard.hosting.commands import Commands
 from bellboard.system.mounts import Mounts
 from rig.waiting import eventually
 

@@ -13,9 +13,9 @@ import pytest
 
 from bellboard.core.board import Board
 from bellboard.core.notices import Notice
-from bellboard.hosting.attempts import Attempts
-from bellboard.hosting.bell import Bell
-from bellboard.hosting.commands import Commands
+from bellboard.hosting.callbacks import Commands
+from bellboard.hosting.jobs import Attempts
+from bellboard.hosting.notify import Bell
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Editor, Store
 from far_feed import FarFeed
@@ -189,7 +189,7 @@ def test_a_clock_set_back_is_noticed(spool: Spool, monkeypatch: pytest.MonkeyPat
         sent = Notice(1, "s", "desktop", "blocked")
         with monkeypatch.context() as patch:
             later = time.time() + 7200
-            patch.setattr("bellboard.hosting.bell.time.time", lambda: later)
+            patch.setattr("bellboard.hosting.notify.time.time", lambda: later)
             bell.act(store, Board())
             bell.notices.sent(sent, later)
         bell.act(store, Board())

@@ -20,7 +20,7 @@ from bellboard.core.finding import Finding
 from bellboard.core.published import ended
 from bellboard.core.session import Process, Session
 from bellboard.system import processes
-from bellboard.system.doer import AtOnce, Doer, Job
+from bellboard.system.reach import AtOnce, Doer, Job
 from bellboard.witnesses import own_reports
 from bellboard.witnesses.own_reports import OwnReports
 from rig.waiting import eventually

@@ -13,10 +13,10 @@ import pytest
 from bellboard.agents.dialect import Press
 from bellboard.cli.popup import EVERY, Flow
 from bellboard.cli.runner import Runner
-from bellboard.hosting import terminals
+from bellboard.hosting import keyboard
 from bellboard.screen.prompt import SOON
 from bellboard.storage.answers import TAKEN
-from bellboard.storage.header import MAGIC
+from bellboard.storage.event_file import MAGIC
 from bellboard.storage.spool import Spool
 from bellboard.system.processes import started_of
 from hosting import made, opened, put_raw
@@ -175,7 +175,7 @@ def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(
             rest(2 * SOON)
             return SCREEN.replace("make all", "make").splitlines()
 
-    monkeypatch.setattr(terminals, "terminal_of", lambda run: Terminal())
+    monkeypatch.setattr(keyboard, "terminal_of", lambda run: Terminal())
     with opened(home.bellboard) as clerk:
         flow = Flow(clerk, Runner(clerk, "a popup"), "")
         assert "1  Yes" in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
@@ -227,7 +227,7 @@ def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
             self.screen = SCREEN
 
     terminal = Terminal()
-    monkeypatch.setattr(terminals, "terminal_of", lambda run: terminal)
+    monkeypatch.setattr(keyboard, "terminal_of", lambda run: terminal)
     with opened(home.bellboard) as clerk:
         flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
 

@@ -16,7 +16,7 @@ from bellboard.agents.dialect import About, Press
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
 from bellboard.core.session import Block, Session
-from bellboard.hosting.standing import Asked, typed
+from bellboard.hosting.asked import Asked, typed
 from walks import FOLDER, WALKS
 
 pytestmark = pytest.mark.pure

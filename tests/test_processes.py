@@ -21,8 +21,8 @@ import pytest
 
 from bellboard.agents.claude_code.witnesses.discovery import Discovery, Found, is_agent, session_in
 from bellboard.agents.evidence import from_line
-from bellboard.system import computer, deaths, processes
-from bellboard.system.computer import boot_id, machine_id
+from bellboard.system import clock, deaths, processes
+from bellboard.system.clock import boot_id, machine_id
 from bellboard.system.deaths import Deaths
 from bellboard.system.processes import (
     began_at,
@@ -36,7 +36,7 @@ from bellboard.system.processes import (
     started_of,
     tty_of,
 )
-from bellboard.witnesses import running
+from bellboard.witnesses import observer
 from rig import claude_code
 from rig.home import Home
 from rig.mounts import unshared
@@ -125,7 +125,7 @@ def test_a_running_process_is_described(
     assert str(tmp_path) == cwd_of(pid)
     assert [sys.executable, "-c", program] == processes.argv_of(pid)
     assert {"TMUX_PANE": "%7"} == environment_of(pid, ["TMUX_PANE", "NVIM"])
-    line, key = running.seen(5.0, pid, "g1")
+    line, key = observer.process_seen(5.0, pid, "g1")
     event = from_line(line)
     assert ("process", pid, name, started_of(pid)) == (
         event.kind,
@@ -137,7 +137,11 @@ def test_a_running_process_is_described(
     assert isinstance(told, dict)
     assert ("%7", os.environ.get("NVIM")) == (told["pane"], told.get("nvim"))
     assert "SECRET" not in f"{line}"
-    assert running.seen(6.0, pid, "g1").key == key != running.seen(6.0, pid, "g2").key
+    assert (
+        observer.process_seen(6.0, pid, "g1").key
+        == key
+        != observer.process_seen(6.0, pid, "g2").key
+    )
 
 
 def test_a_clock_that_is_set_back_makes_no_process_a_later_one(
@@ -175,7 +179,7 @@ def test_a_missing_process_has_no_description() -> None:
         assert ["", "", ""] == [tty_of(pid), started_of(pid), cwd_of(pid)]
         assert [] == [*ports(pid), *descendants(pid), *processes.argv_of(pid)]
         assert {} == environment_of(pid, ["HOME"])
-    assert "process gone" == from_line(running.seen(1.0, child.pid).line).kind
+    assert "process gone" == from_line(observer.process_seen(1.0, child.pid).line).kind
 
 
 @pytest.mark.usefixtures("system")
@@ -224,7 +228,7 @@ def test_children_and_the_ports_they_listen_on(
     assert sorted(expected) == ports(child)
     now = time.time()
     for since, children in ((now - 60, 1), (now + 60, 0)):
-        assert children == from_line(running.at_work(1.0, parent.pid, since).line).children
+        assert children == from_line(observer.at_work(1.0, parent.pid, since).line).children
     assert sorted(expected) == processes.listening([child, parent.pid])
     with socket.create_server(("127.0.0.1", 0)) as mine:
         assert mine.getsockname()[1] not in ports(parent.pid)
@@ -431,8 +435,8 @@ def test_many_processes_leave_descriptors_to_the_rest_of_a_host(
 
 def test_all_hosts_report_a_death_under_the_same_key() -> None:
     """The key consists of the process id and its start time."""
-    line, key = running.gone(7.0, 12, "345")
-    assert key == running.gone(9.0, 12, "345").key != running.gone(9.0, 12, "346").key
+    line, key = observer.gone(7.0, 12, "345")
+    assert key == observer.gone(9.0, 12, "345").key != observer.gone(9.0, 12, "346").key
     event = from_line(line)
     assert ("process gone", 12, "345") == (event.kind, event.pid, event.started)
 
@@ -576,5 +580,5 @@ def test_a_process_with_the_pid_of_an_earlier_one_has_its_own_terminal() -> None
 def test_a_machine_and_its_boot_have_an_id_each() -> None:
     """Of the system's own, where it has them: a name may change with the network."""
     assert machine_id() == machine_id() != boot_id() == boot_id()
-    mac = computer.uuid_of_mac(computer._libc()), computer.boot_of_mac(computer._libc())
+    mac = clock.uuid_of_mac(clock._libc()), clock.boot_of_mac(clock._libc())
     assert [sys.platform == "darwin"] * 2 == [bool(known) for known in mac]

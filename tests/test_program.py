@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from bellboard.system.program import LIMIT, run
+from bellboard.system.programs import LIMIT, run
 
 pytestmark = pytest.mark.files
 

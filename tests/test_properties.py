@@ -17,10 +17,9 @@ from bellboard.core import board as board_module
 from bellboard.core import identity, machine
 from bellboard.core.board import Board
 from bellboard.core.deadlines import BY_TIME
-from bellboard.core.ledger import LEDGER
 from bellboard.core.options import Options
+from bellboard.core.records import LEDGER, check_session
 from bellboard.core.session import ABSENT, STATUSES, Run, Session, is_listed, status_of, terminal_of
-from bellboard.core.sound import check_session
 from playback import Line, play
 from strategies import T0, histories
 

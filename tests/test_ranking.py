@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.core.ranking import Ranking, activity, group_of
+from bellboard.core.words import Ranking, activity, group_of
 
 pytestmark = pytest.mark.pure
 

@@ -16,10 +16,9 @@ import pytest
 from bellboard.hosting import beside as errands
 from bellboard.hosting.beside import Declined, at_once, beside
 from bellboard.system import reach
-from bellboard.system.doer import Doer
 from bellboard.system.files import put, read
 from bellboard.system.mounts import Mounts
-from bellboard.system.reach import Reach
+from bellboard.system.reach import Doer, Reach
 from rig.hung_mount import HungMount
 from rig.waiting import PATIENCE
 

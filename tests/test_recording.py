@@ -21,7 +21,7 @@ from bellboard.agents.recording import record, span
 from bellboard.core.deadlines import BY_TIME
 from bellboard.core.events import Event, line_of
 from bellboard.core.machine import TABLE
-from bellboard.hosting.folding import Clerk
+from bellboard.hosting.turn import Clerk
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store

@@ -27,10 +27,9 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.finding import Finding
 from bellboard.core.published import snapshot
-from bellboard.system.doer import AtOnce
 from bellboard.system.processes import started_of
-from bellboard.system.watch import Watch
-from bellboard.system.watched import Watched
+from bellboard.system.reach import AtOnce
+from bellboard.system.watch import Watch, Watched
 from rig.home import Home
 from rig.waiting import PATIENCE
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.connection import Connection
-from bellboard.hosting.upkeep import Upkeep
+from bellboard.hosting.host import Upkeep
+from bellboard.hosting.jobs import Attempts
 from bellboard.storage.spool import ADDED, BELOW
 from bellboard.storage.store import Store
 from hosting import CountingOwner

@@ -548,7 +548,7 @@ def test_what_a_link_leads_to_is_not_tidied_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     """A host once removed all old files where answers/ led to: it took them for leftovers."""
-    monkeypatch.setattr("bellboard.storage.questions.KEPT_AGE", -1.0)
+    monkeypatch.setattr("bellboard.storage.answers.KEPT_AGE", -1.0)
     spool = made(tmp_path / "home")
     foreign, there = swapped(spool.home, folder)
     for tidy in (

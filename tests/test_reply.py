@@ -24,7 +24,6 @@ from asking import (
     payload,
     printed,
 )
-from bellboard.core.replies import understood
 from bellboard.core.request import (
     LONGEST_ANSWER,
     Answer,
@@ -34,6 +33,7 @@ from bellboard.core.request import (
     answer_of,
     are_distinct,
     check,
+    understood,
 )
 from bellboard.fleet.member import joined
 from strategies import json_values

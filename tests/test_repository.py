@@ -17,8 +17,7 @@ from bellboard.core.finding import learned
 from bellboard.core.session import Session
 from bellboard.system.files import MayHang, stay_near
 from bellboard.system.mounts import Mounts
-from bellboard.witnesses.gitconfig import config_in, remote_in
-from bellboard.witnesses.repository import Repository, facts_of, look_up
+from bellboard.witnesses.repository import Repository, config_in, facts_of, look_up, remote_in
 from rig.home import Home
 from rig.waiting import at_best
 

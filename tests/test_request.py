@@ -19,7 +19,7 @@ from asking import CLAUDE, COLOUR, FROM, PLAN, SIZES, allows, asked, ids, payloa
 from bellboard.core.events import Origin
 from bellboard.core.lookalikes import _TABLE
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
-from bellboard.core.visible import marked, visible, warnings
+from bellboard.core.text import marked, visible, warnings
 from strategies import json_values
 
 pytestmark = pytest.mark.pure

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bellboard.core.detail import line
-from bellboard.core.flags import FLAGS, REGISTRIES
-from bellboard.core.secrets import HIDDEN, SHAPES, hide
+from bellboard.core.secrets import FLAGS, HIDDEN, REGISTRIES, SHAPES, hide
+from bellboard.core.text import line
 
 pytestmark = pytest.mark.pure
 

@@ -17,15 +17,13 @@ import pytest
 from bellboard.core.board import Board
 from bellboard.core.finding import Finding
 from bellboard.core.session import Process, Session
-from bellboard.hosting.attempts import Attempts
+from bellboard.hosting.jobs import Attempts
 from bellboard.hosting.senses import OBSERVE, Senses
 from bellboard.system import tmux
-from bellboard.system.doer import AtOnce, Job
 from bellboard.system.processes import started_of
-from bellboard.system.reach import Reach
-from bellboard.system.watch import Watch
-from bellboard.system.written import Written
-from bellboard.witnesses.screens import Screens
+from bellboard.system.reach import AtOnce, Job, Reach
+from bellboard.system.watch import Watch, Written
+from bellboard.witnesses.terminals import Screens
 from hosting import made
 from rig.home import Home
 from rig.waiting import GLANCE, PATIENCE

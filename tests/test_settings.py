@@ -25,7 +25,7 @@ from bellboard.agents.installing.hooktext import group_of
 from bellboard.agents.installing.installer import SettingsError
 from bellboard.cli.uninstall import REMEMBERED
 from bellboard.storage.hosts import Hosts
-from bellboard.system import atomic
+from bellboard.system import files
 from hosting import RecordedHost
 from rig.home import Home
 from rig.tmux import Server
@@ -99,7 +99,7 @@ def test_install_and_uninstall_restore_the_bytes(
     assert settings.check(path, NEWEST).is_complete
     assert settings.put_in(path, NEWEST).is_none
     take_out(settings, path)
-    assert atomic.content(path) == raw
+    assert files.content(path) == raw
     assert path.parent.exists() == (raw is not None)
     assert installed.hooked_files(home.bellboard) == {}
 
@@ -189,7 +189,7 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, fi
     with pytest.raises(SettingsError, match="has changed since"):
         settings.apply(change)
     assert file.read_text() == "{}"
-    assert [p for p in file.parent.iterdir() if p.name.startswith(atomic.PREFIX)] == []
+    assert [p for p in file.parent.iterdir() if p.name.startswith(files.PREFIX)] == []
 
 
 @pytest.mark.timeout(600)

@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.core.session import Block, Process, Run
+from bellboard.hosting.asked import ALIKE, ANOTHER, Asked
 from bellboard.hosting.showing import Showing
-from bellboard.hosting.standing import ALIKE, ANOTHER, Asked
 from bellboard.system.processes import started_of
 from desk import NAME, Desk
 from test_answering import SCREEN, Typewriter, refused

@@ -11,7 +11,6 @@ from bellboard.agents.trace import replay
 from bellboard.core.board import Board
 from bellboard.core.deadlines import LEADS
 from bellboard.core.program_status import Record
-from bellboard.core.reason import reason
 from bellboard.core.session import (
     ABSENT,
     Block,
@@ -31,6 +30,7 @@ from bellboard.core.sources import (
     set_aside,
     statement,
 )
+from bellboard.core.words import reason
 from playback import TRACES, encoded, late, read_lines
 from test_cases import BY_ID
 

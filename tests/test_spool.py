@@ -19,13 +19,12 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.installing.backups import backups
-from bellboard.storage import aside, ground
-from bellboard.storage.aside import AT_ONCE, BYTES, FILES, SLACK
+from bellboard.storage import refused_files, state_folder
 from bellboard.storage.damaged import MOST_ASIDE, _keep_newest, kept
-from bellboard.storage.ground import Refused, listing
-from bellboard.storage.header import ENVIRONMENT, MAGIC
-from bellboard.storage.item import LIMIT, Item
+from bellboard.storage.event_file import ENVIRONMENT, LIMIT, MAGIC, Item
+from bellboard.storage.refused_files import AT_ONCE, BYTES, FILES, SLACK
 from bellboard.storage.spool import Spool
+from bellboard.storage.state_folder import Refused, listing
 from bellboard.system.files import entries
 from bellboard.system.processes import began_at
 from fuzz.volumes import nest
@@ -461,7 +460,7 @@ def test_many_improper_names_are_set_aside_a_few_at_a_time(
     spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thousands blocked a host for seconds."""
-    monkeypatch.setattr(ground, "SLICE", 0.0)
+    monkeypatch.setattr(state_folder, "SLICE", 0.0)
     for number in range(3):
         put(spool, f".hidden{number}")
         (spool.slot / f"{number}.Stop").write_bytes(HEADER + PAYLOAD)
@@ -493,13 +492,13 @@ def test_good_files_are_read_among_bad_ones(spool: Spool) -> None:
 def test_a_flood_is_only_counted(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 files took 22 s under load: of those refused at once, some are kept."""
     written: list[str] = []
-    write = aside._write
+    write = refused_files._write
     monkeypatch.setattr(
-        aside, "_write", lambda path, data: (written.append(path), write(path, data))
+        refused_files, "_write", lambda path, data: (written.append(path), write(path, data))
     )
     for number in range(1000):
         (spool.slot / f"{number}").write_bytes(b"junk")
-    monkeypatch.setattr("bellboard.storage.ground.SLICE", 60.0)  # all of them in one go
+    monkeypatch.setattr("bellboard.storage.state_folder.SLICE", 60.0)  # all of them in one go
     assert take(spool) == []
     assert len(written) == AT_ONCE + 1  # reasons, and how many there were
     assert spool.counts() == {

@@ -17,17 +17,16 @@ import pytest
 from bellboard.agents.dialect import Seen
 from bellboard.core import machine
 from bellboard.core.events import Event
-from bellboard.core.ledger import Transition
 from bellboard.core.notices import NEVER
 from bellboard.core.options import Options, options_of, settings_of
+from bellboard.core.records import Transition
 from bellboard.core.session import Session
-from bellboard.hosting import backlog
-from bellboard.hosting.commands import Commands
-from bellboard.hosting.effects import PAUSE, Effects
-from bellboard.hosting.folding import Clerk
+from bellboard.hosting import turn
+from bellboard.hosting.callbacks import PAUSE, Commands, Effects
+from bellboard.hosting.turn import Clerk
 from bellboard.storage import upkeep
+from bellboard.storage.event_file import Item
 from bellboard.storage.history import Change
-from bellboard.storage.item import Item
 from bellboard.storage.shared import Option
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Store
@@ -105,7 +104,7 @@ def test_after_a_sleep_of_the_machine_nothing_is_kept_that_left_no_row(
 ) -> None:
     """Another host may have woken before, and removed the rows of deleted sessions."""
     slept = 0.0
-    monkeypatch.setattr("bellboard.hosting.folding.clock", lambda: time.monotonic() + slept)
+    monkeypatch.setattr("bellboard.hosting.turn.clock", lambda: time.monotonic() + slept)
     one, two = make(), make()
     work(one, clock)
     two.step(clock())
@@ -334,7 +333,7 @@ def test_a_batch_ends_in_time(make: Make, clock: Clock, monkeypatch: pytest.Monk
             return super().read(name)
 
     clerk = make()
-    monkeypatch.setattr(backlog, "SLICE", 0.1)
+    monkeypatch.setattr(turn, "SLICE", 0.1)
     clerk.spool = Slow(clerk.spool.home)
     names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
     steps = 1

@@ -18,7 +18,7 @@ import pytest
 from bellboard.agents.claude_code.cli import ClaudeCode
 from bellboard.agents.installing import hookline, installed
 from bellboard.diagnosis import diagnose
-from bellboard.storage import ground
+from bellboard.storage import state_folder
 from bellboard.storage.spool import Refused, Spool, default_home
 from hosting import made
 from rig import warm
@@ -298,7 +298,7 @@ def test_a_folder_above_that_others_may_write_to_is_refused(tmp_path: Path) -> N
     Spool(above / "home").prepare()
 
 
-@pytest.mark.parametrize("name", ground.FILES)
+@pytest.mark.parametrize("name", state_folder.FILES)
 def test_a_link_where_a_file_is_kept_is_refused(tmp_path: Path, name: str) -> None:
     """It was put there while the home was open; its target is left as it is."""
     home = made(tmp_path / "home").home
@@ -311,7 +311,7 @@ def test_a_link_where_a_file_is_kept_is_refused(tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-@pytest.mark.parametrize("name", ground.FILES)
+@pytest.mark.parametrize("name", state_folder.FILES)
 def test_a_file_of_another_user_is_refused_until_it_is_moved_away(
     tmp_path: Path, name: str
 ) -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.core import bar, cells, words
+from bellboard.core import text, words
 from bellboard.core.events import Event
-from bellboard.core.ledger import Transition
+from bellboard.core.records import Transition
 from bellboard.screen import history, terminal
 from bellboard.screen.styled import Text
 from bellboard.storage.history import Logged
@@ -154,7 +154,7 @@ def test_programs_without_a_session_are_told_apart(
 def test_a_status_bar_counts_what_is_quiet() -> None:
     """Not a session whose tool has run all the time."""
     shown = [dated(p, NOW) for p in activity()]
-    assert bar.status_text(shown, NOW) == "x1 *4 (1 quiet)"
+    assert words.status_text(shown, NOW) == "x1 *4 (1 quiet)"
 
 
 @pytest.mark.pure
@@ -167,7 +167,7 @@ def test_no_line_is_wider_than_the_screen(columns: int) -> None:
         repository="o/" + "r" * 99,
         label="x" * 20,
     )
-    widths = [cells.width(line) for line in lines_of([*everybody(), long], columns)]
+    widths = [text.width(line) for line in lines_of([*everybody(), long], columns)]
     assert max(widths) <= columns
 
 
@@ -242,11 +242,11 @@ def test_piped_tables_are_not_cut() -> None:
 )
 def test_hostile_text_stays_text(hostile: str, field: str, status: str, columns: int) -> None:
     sessions = [published(status=status, **{field: hostile})]
-    shown = [*lines_of(sessions, columns), bar.status_text(sessions, NOW)]
+    shown = [*lines_of(sessions, columns), words.status_text(sessions, NOW)]
     for line in shown:
         assert ACTIVE.search(line) is None
         assert line.encode().decode() == line
-        assert cells.width(line) <= columns
+        assert text.width(line) <= columns
 
 
 @pytest.mark.pure
@@ -357,7 +357,7 @@ def test_the_status_line_says_who_needs_you(
     sessions: list[tuple[str, Published]], text: str
 ) -> None:
     told = [published(**({"status": status} | more)) for status, more in sessions]
-    assert bar.status_text(told, NOW) == text
+    assert words.status_text(told, NOW) == text
 
 
 @pytest.mark.pure
@@ -367,7 +367,7 @@ def test_the_icons_are_those_that_the_user_chose() -> None:
     sessions = [published(), published(status="working"), published(status="idle")]
     shown = [line.plain.split("api")[0] for line in terminal.table(sessions, NOW, 60, icons)]
     assert shown == [" ▲   ", " 文  ", " .   "]
-    assert bar.status_text(sessions, NOW, icons=icons) == "▲1 api: blocked 2m  文1"
+    assert words.status_text(sessions, NOW, icons=icons) == "▲1 api: blocked 2m  文1"
     assert words.icons_of(None) == words.icons_of({"blocked": ""}) == words.ICONS
     assert words.icons_of({"error": "long"})["error"] == "l…"
 
@@ -375,10 +375,10 @@ def test_the_icons_are_those_that_the_user_chose() -> None:
 @pytest.mark.pure
 def test_the_status_line_keeps_to_its_width() -> None:
     told = [published(detail="d" * 300, project="p" * 50), published(status="working")]
-    assert bar.status_text(told, NOW, 40) == "!1 " + "p" * 15 + "…: " + "d" * 11 + "… 2m  *1"
-    assert cells.width(bar.status_text(told, NOW, 40)) == 40
-    assert cells.width(bar.status_text(told, NOW)) == bar.ROOM
-    assert bar.status_text(told, NOW, 5) == "!1 2m  *1"
+    assert words.status_text(told, NOW, 40) == "!1 " + "p" * 15 + "…: " + "d" * 11 + "… 2m  *1"
+    assert text.width(words.status_text(told, NOW, 40)) == 40
+    assert text.width(words.status_text(told, NOW)) == words.ROOM
+    assert words.status_text(told, NOW, 5) == "!1 2m  *1"
 
 
 # ---------------------------------------------------------------- ages

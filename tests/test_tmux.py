@@ -13,7 +13,7 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.finding import Finding
 from bellboard.system import tmux as tmux_module
 from bellboard.system.tmux import Tmux, literal, sockets
-from bellboard.witnesses.panes import Panes, panes_of
+from bellboard.witnesses.observer import Panes, panes_of
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually, leniency

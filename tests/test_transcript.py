@@ -26,7 +26,7 @@ from bellboard.agents.tailing import Transcripts, event_of, is_needed
 from bellboard.core.events import Event, line_of
 from bellboard.core.finding import Finding
 from bellboard.core.options import Options
-from bellboard.core.rules.turn import go_on
+from bellboard.core.rules.turns import go_on
 from bellboard.core.session import Process, Session, Stated
 from bellboard.storage.spool import Spool
 

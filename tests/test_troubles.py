@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.hosting.folding import Clerk
+from bellboard.hosting.turn import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from hosting import made

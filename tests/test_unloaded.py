@@ -18,10 +18,9 @@ from bellboard import remote
 from bellboard.agents import dialects
 from bellboard.agents.dialects import KEYS
 from bellboard.core.deadlines import NEVER
-from bellboard.hosting.attempts import Attempts
-from bellboard.hosting.loading import Loading
-from bellboard.hosting.upkeep import Upkeep
-from bellboard.storage.header import MAGIC
+from bellboard.hosting.host import Loading, Upkeep
+from bellboard.hosting.jobs import Attempts
+from bellboard.storage.event_file import MAGIC
 from hosting import Make, put, put_raw, statuses
 from rig.clock import Clock
 from rig.waiting import PATIENCE
@@ -58,12 +57,12 @@ def test_what_decodes_events_is_loaded_before_an_update_replaces_them(
 ) -> None:
     """One after the other after what all events need, and none while the host starts."""
     now = 0.5
-    needed = ("bellboard.hosting.decoding", "bellboard.core.shellwords")
+    needed = ("bellboard.hosting.decode", "bellboard.core.secrets")
     for name in needed:
         package, _, own = name.rpartition(".")
         monkeypatch.setattr(sys.modules[package], own, import_module(name))  # as it is afterwards
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr("bellboard.hosting.loading.clock", lambda: now)
+    monkeypatch.setattr("bellboard.hosting.host.clock", lambda: now)
     loading, loaded = Loading(), []
     while (wait := loading.run()) < NEVER:
         loaded.append(dialects._loaded.cache_info().currsize)
@@ -147,7 +146,7 @@ def test_an_event_waits_if_no_event_can_be_decoded(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if an update had replaced what decodes them all, by what needs more than there is."""
-    clerk, name = make(), "bellboard.hosting.decoding"
+    clerk, name = make(), "bellboard.hosting.decode"
     put(clerk.spool, "UserPromptSubmit", "s", clock())
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, name, Failing(name))

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.core import words
-from bellboard.core.detail import line
-from bellboard.core.visible import as_json, plain, visible
+from bellboard.core.text import as_json, line, plain, visible
 
 pytestmark = pytest.mark.pure
 

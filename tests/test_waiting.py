@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from bellboard.cli import main
 from bellboard.cli.runner import Runner
 from bellboard.core.session import Block, Session
-from bellboard.hosting.waiting import OFFERED, UNHEARD, Waiting
-from bellboard.storage import ground
-from bellboard.storage.item import Item
+from bellboard.hosting.hook_pipes import OFFERED, UNHEARD, Waiting
+from bellboard.storage import state_folder
+from bellboard.storage.event_file import Item
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system.processes import started_of
@@ -31,7 +31,7 @@ from waiting_hook import Hook
 
 pytestmark = pytest.mark.files
 
-UNHEARD_AT = "bellboard.hosting.waiting.UNHEARD"
+UNHEARD_AT = "bellboard.hosting.hook_pipes.UNHEARD"
 BASH = {"tool_name": "Bash", "tool_input": {"command": "make"}}
 
 
@@ -132,7 +132,7 @@ def test_pipes_of_nobody_are_removed_a_few_at_a_time(
     place.turn("on")
     for n in range(1, 4):
         (place.spool.home / f"answers/2147483647.{n}").touch()
-    monkeypatch.setattr(ground, "SLICE", 0.0)
+    monkeypatch.setattr(state_folder, "SLICE", 0.0)
     store, waiting = Store(place.spool.home), Waiting(place.spool)
     for left in (2, 1):
         assert waiting.run(store, {}) == 0.0

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.system.doer import AtOnce, Job
 from bellboard.system.mounts import MOUNTS, Mounts
 from bellboard.system.polling import Polling
+from bellboard.system.reach import AtOnce, Job
 from bellboard.system.watch import How, Watch
 from rig import tools
 from rig.waiting import PATIENCE, at_best

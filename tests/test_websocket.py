@@ -12,8 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bellboard.system.websocket import FRAMES, MAGIC, WebSocket
-from bellboard.system.wire import Broken, Wire
+from bellboard.system.wire import FRAMES, MAGIC, Broken, WebSocket, Wire
 
 pytestmark = pytest.mark.quick
 

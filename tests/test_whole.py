@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.core.session import Block
-from bellboard.core.visible import marked
-from bellboard.hosting.standing import ELSEWHERE
-from bellboard.hosting.whole import (
+from bellboard.core.text import marked
+from bellboard.hosting.asked import (
+    ELSEWHERE,
     LARGEST,
     LINKED,
     MOST_FILES,

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.core.session import Stated
-from bellboard.storage.claims import Claim, Claims
+from bellboard.storage.answers import Claim, Claims
 from desk import NAME, Desk
 from test_answering import refused
 from test_deciding import REJECTED, decision, result, tool

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from bellboard.cli.wiring import FIRST, HOOKS, SHOWN, quoted
-from bellboard.hosting.bars import OPTION
+from bellboard.hosting.tmux_status import OPTION
 from bellboard.storage.shared import ICONS
 from bellboard.storage.spool import Spool
 from bellboard.system import tmux as tmux_module

@@ -21,8 +21,8 @@ import bellboard.agents.claude_code.installer
 import bellboard.agents.recording
 import bellboard.cli
 import bellboard.diagnosis
-import bellboard.hosting.folding
-import bellboard.hosting.jump
+import bellboard.hosting.errands
+import bellboard.hosting.turn
 import bellboard.screen.terminal
 
 

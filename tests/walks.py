@@ -23,8 +23,7 @@ from bellboard.agents.dialect import About, Press
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
 from bellboard.hosting.beside import Declined
-from bellboard.hosting.keyboard import enter
-from bellboard.hosting.terminals import Pane
+from bellboard.hosting.keyboard import Pane, enter
 from rig import agent
 from rig import api as apis
 from rig import home as homes

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 import psutil
 
-from bellboard.core.detail import line
+from bellboard.core.text import line
 from fuzz import junk, target
 from fuzz.case import Case, Category
 from fuzz.target import Fallen, Target

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from random import Random
 
-from bellboard.system import shipped
+from bellboard.system import files
 from fuzz.case import Case, Category
 from fuzz.target import ANSWER, Fallen, Target
 
@@ -86,7 +86,7 @@ def variables(_: Random, poison: dict[str, str], command: str) -> Case:
             (project / name).chmod(0o755)
         try:
             done = subprocess.run(
-                [*shipped.program(), command],
+                [*files.program(), command],
                 env=target.home.env | poison,
                 cwd=project,
                 stdin=subprocess.DEVNULL,

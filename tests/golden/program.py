@@ -13,15 +13,13 @@ import msgspec
 
 from bellboard.agents.recorded import Recorded
 from bellboard.agents.trace import final_line, transition_line
-from bellboard.core.bar import status_text
 from bellboard.core.board import Board
 from bellboard.core.events import Event, line_of
-from bellboard.core.ledger import Folded, Transition
-from bellboard.core.notices import Notices
-from bellboard.core.policy import policy_of
+from bellboard.core.notices import Notices, policy_of
 from bellboard.core.published import by_urgency, ended, publish, snapshot
+from bellboard.core.records import Folded, Transition
 from bellboard.core.row import row
-from bellboard.core.words import outdated, quiet, worded, worded_ended
+from bellboard.core.words import outdated, quiet, status_text, worded, worded_ended
 from bellboard.hosting.channels import Channels
 from bellboard.screen.history import show_reason, show_replay, show_story
 from bellboard.screen.terminal import show_list

@@ -7,7 +7,7 @@ import subprocess
 import time
 from typing import Any, Final
 
-from bellboard.storage.mailbox import Mailbox
+from bellboard.storage.machines import Mailbox
 from machines.place import Laptop, Station, becomes, figures, laptops, stations
 from rig.machines import Machine
 from rig.scenarios import Turn, say, shell

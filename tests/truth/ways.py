@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bellboard.agents import trace as traces
-from bellboard.core.ledger import Folded
+from bellboard.core.records import Folded
 from rig.cache import CHECKOUT
 from truth.account import Line
 

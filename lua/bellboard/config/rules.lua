@@ -30,7 +30,7 @@ local function notation(key)
   return type(key) == 'string' and vim.fn.keytrans(vim.keycode(key)) or key
 end
 
---- Whether a text is two times of day, as core/policy.py reads them.
+--- Whether a text is two times of day, as core/notices.py reads them.
 ---@param text string
 ---@return boolean
 local function are_hours(text)

@@ -3,7 +3,7 @@ local M = {}
 
 local api = vim.api
 
---- Control characters, bidirectional marks and the invisible characters that `core/visible.py`
+--- Control characters, bidirectional marks and the invisible characters that `core/text.py`
 --- lists, in UTF-8.
 ---@type { [1]: string, [2]: string }[] pattern and replacement
 local unseen = {

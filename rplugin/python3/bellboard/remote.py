@@ -68,8 +68,8 @@ class Bellboard:
         if self.task is not None:
             return
         try:
-            from .hosting.encoding import Encoder
             from .hosting.host import Host
+            from .hosting.publish import Encoder
             from .storage.spool import default_home
 
             config = config if isinstance(config, Mapping) else {}
@@ -180,7 +180,7 @@ class Bellboard:
 
     async def _mark(self, s: Any, what: str, line: Mapping[str, Any]) -> None:
         try:
-            from .hosting.elsewhere import Elsewhere
+            from .hosting.other_machine import Elsewhere
 
             await Elsewhere(self.host.spool.home).mark(s, line)
         except Exception as e:  # declined, or an update has replaced a file
@@ -197,7 +197,7 @@ class Bellboard:
                 raise ValueError("the background process is not running, or the request is invalid")
             reply = await Errands(self.host, f"Neovim {os.getppid()}").do(what, request)
         except Exception as e:
-            from .core.replies import refusal
+            from .core.request import refusal
             from .system.failures import described
 
             traceback.print_exc()
@@ -253,8 +253,8 @@ def _die(error: BaseException) -> NoReturn:
 
 def _complain(error: BaseException) -> None:
     try:
-        from .storage.ground import ADVICE, Refused
-        from .system.lacking import unfit
+        from .storage.state_folder import ADVICE, Refused
+        from .system.missing_packages import unfit
     except Exception:
         traceback.print_exception(error)
         return

@@ -17,9 +17,9 @@ from .abilities import Abilities
 from .installing.place import Hooked
 
 if TYPE_CHECKING:
-    from ..system.doer import Doer
     from ..system.packaged import Version
-    from ..system.watched import Watched
+    from ..system.reach import Doer
+    from ..system.watch import Watched
     from .installing.installer import Installer
 
 

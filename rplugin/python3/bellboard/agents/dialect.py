@@ -13,9 +13,9 @@ from typing import ClassVar, Final, NamedTuple
 
 from ..core.events import Event, Origin
 from ..core.finding import Finding
-from ..core.lenient import Facts
 from ..core.program_status import Report
 from ..core.request import Answer, Request
+from ..core.untrusted import Facts
 
 DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
 #: How a session starts, as most CLIs say it → kind.

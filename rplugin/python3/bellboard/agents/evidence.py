@@ -19,11 +19,11 @@ from typing import Final
 import msgspec
 
 from ..core.deadlines import BY_TIME
-from ..core.detail import ODD, line, whole
 from ..core.events import LINES, LIVE, UNCOUNTED, Event, junk, usable_id
-from ..core.lenient import WRONG_SHAPE, Facts, decode, number_of, storable, text_of
 from ..core.program_status import Report
 from ..core.program_status import parsed as parsed_report
+from ..core.text import ODD, line, whole
+from ..core.untrusted import WRONG_SHAPE, Facts, decode, number_of, storable, text_of
 from . import linked
 from .dialects import dialect_of, program_of, reported
 from .origins import origin_of, pid_of, where_of

@@ -18,11 +18,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from ..core.detail import line
 from ..core.events import Event, usable_id
 from ..core.far import MACHINE, OF_LINKS, id_of
-from ..core.lenient import Facts, text_of
 from ..core.row import row_of
+from ..core.text import line
+from ..core.untrusted import Facts, text_of
 
 MOST_IDS: Final = 4000  # sessions in one line; a feed has no more than 2,000
 

@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from ..core.detail import whole
 from ..core.events import AGENT, Origin
-from ..core.lenient import Facts, object_of, text_of
+from ..core.text import whole
+from ..core.untrusted import Facts, object_of, text_of
 from .dialects import RUNNERS, VARIABLES
 
 #: Names of variables in a trace line, a CLI's own or those of an event → those of an event.

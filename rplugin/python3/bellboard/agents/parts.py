@@ -12,11 +12,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.detail import ODD
 from ..core.events import Origin, is_id
-from ..core.lenient import Facts, finite, members, storable
 from ..core.request import Choice, Option, Part, Question, Request, digest_of
-from ..core.visible import marked, warnings
+from ..core.text import ODD, marked, warnings
+from ..core.untrusted import Facts, finite, members, storable
 
 MOST_LINES: Final = 10_000  # of a JSON value that is shown with indentation
 DEEPEST: Final = 20  # levels of one

@@ -13,11 +13,10 @@ from zlib import crc32
 
 import msgspec
 
-from ..core.detail import ODD, line, tool_detail
 from ..core.events import LINES, LONGEST_ID, Event, Origin, is_id, junk
-from ..core.lenient import Facts, members, text_of
-from ..core.request import Request
-from ..core.shown import shown_digest_of
+from ..core.request import Request, shown_digest_of
+from ..core.text import ODD, line, tool_detail
+from ..core.untrusted import Facts, members, text_of
 from .dialect import BY_AGENT, Dialect
 
 #: Reads more of a payload into the facts of its event, and may return a more exact kind.

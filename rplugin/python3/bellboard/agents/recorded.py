@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from ..core.events import Event
-from ..core.lenient import Facts, number_of, text_of
+from ..core.untrusted import Facts, number_of, text_of
 from .dialect import tells
 from .dialects import dialect_of
 from .evidence import from_line, parsed

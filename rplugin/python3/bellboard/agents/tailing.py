@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from ..core.bounds import bounded
 from ..core.events import Event, line_of
 from ..core.finding import Finding
-from ..core.lenient import WRONG_SHAPE, Facts
+from ..core.untrusted import WRONG_SHAPE, Facts, bounded
 from ..core.words import amount
 from ..system.files import decoded, is_folder, opened
 from .dialect import Dialect, tells

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.board import Board
 from ..core.events import Event
-from ..core.ledger import Folded, Transition
+from ..core.records import Folded, Transition
 from ..core.session import heard_of, is_hidden, is_listed, markers_of, question_of, status_of
 from .recorded import Recorded
 

@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     except Exception as e:
-        from ..system.lacking import unbuilt, unfit
+        from ..system.missing_packages import unbuilt, unfit
 
         code = complain(unfit(e) or unbuilt(e) or internal_error(e))
     for stream in (sys.stdout, sys.stderr):

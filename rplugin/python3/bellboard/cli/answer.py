@@ -214,7 +214,7 @@ OFF = "Hooks do not wait for answers: an answer is typed into the session's term
 
 
 def answers(args: Args) -> None:
-    from ..hosting.waiting import OPTION
+    from ..hosting.hook_pipes import OPTION
 
     with opened() as clerk:
         is_on = args.state == "on" if args.state else clerk.store.option(OPTION) is True

@@ -15,7 +15,7 @@ from .home import Problem, find, opened
 
 if TYPE_CHECKING:
     from ..core.session import Session
-    from ..hosting.folding import Clerk
+    from ..hosting.turn import Clerk
 
 SNOOZE: Final = 15.0  # minutes; as in g:bellboard.notices.snooze
 DAYLONG: Final = 720.0  # minutes; a longer snooze may end on another day
@@ -109,7 +109,7 @@ def say(s: Session, done: str) -> None:
     """Print what was done, with the name of the session that lists show."""
     from ..core import words
     from ..core.published import publish
-    from ..core.visible import plain
+    from ..core.text import plain
 
     print(f"{words.project(publish(s))}: {plain(done)}")
 
@@ -123,7 +123,7 @@ def elsewhere(clerk: Clerk, s: Session, evidence: Mapping[str, Any]) -> None:
     import asyncio
 
     from ..hosting.beside import Declined
-    from ..hosting.elsewhere import Elsewhere
+    from ..hosting.other_machine import Elsewhere
 
     try:
         asyncio.run(Elsewhere(clerk.spool.home).mark(s, evidence))

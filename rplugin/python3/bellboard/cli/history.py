@@ -79,7 +79,7 @@ def show_history(args: Args) -> None:
 
 
 def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
-    from ..core import cells, words
+    from ..core import text, words
 
     if not sent and not args.json:
         print(" No notifications.")
@@ -88,7 +88,7 @@ def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
             print_json(r._asdict())
             continue
         when = time.strftime("%d %b %H:%M:%S", time.localtime(r.t))
-        name = cells.cut(names.get(r.session_id) or words.plain(r.session_id[:8]), 16)
+        name = text.cut(names.get(r.session_id) or words.plain(r.session_id[:8]), 16)
         print(f" {when}  {r.channel:8} {name:16} {r.status or 'ended':10} {words.plain(r.why)}")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ..core.published import Looked, Published
     from ..core.session import Session
-    from ..hosting.folding import Clerk
+    from ..hosting.turn import Clerk
 
 
 PATIENCE = 4.0  # seconds to wait for another process to fold, which takes milliseconds
@@ -44,7 +44,7 @@ def named() -> Path:
 
 def check_mount(path: str | Path, otherwise: str = "") -> None:
     """Report a path that leads to a mount that does not respond; `otherwise`: what else to do."""
-    from ..system.silence import silent
+    from ..system.separate import silent
 
     if mount := silent(path):
         what = f"the mount {mount.place} ({mount.kind}) does not respond: unmount it"
@@ -134,7 +134,7 @@ def _without(name: str, since: tuple[int, int] = (0, 0)) -> Iterator[None]:
 def _clerk(home: Path) -> Clerk:
     import sqlite3
 
-    from ..hosting.folding import Clerk
+    from ..hosting.turn import Clerk
     from ..storage.database import Unmigrated
     from ..storage.holders import holder
     from ..storage.spool import Spool
@@ -242,7 +242,7 @@ def _remedy(error: str) -> str:
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
     """Report a state folder that must not be used."""
-    from ..storage.ground import ADVICE, Refused
+    from ..storage.state_folder import ADVICE, Refused
 
     try:
         yield
@@ -258,7 +258,7 @@ def reason(e: OSError, path: Path) -> str:
 
 def warn(text: str) -> None:
     """Print a warning on standard error, in one line."""
-    from ..core.visible import plain
+    from ..core.text import plain
 
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
         print(f"bellboard: {plain(text)}", file=sys.stderr)
@@ -293,8 +293,8 @@ def listed(clerk: Clerk, age: float = 0.0) -> list[Published]:
 
 def print_json(value: object) -> None:
     """Print one line of JSON: always UTF-8, and free of terminal escapes."""
-    from ..core.lenient import encoded
-    from ..core.visible import as_json
+    from ..core.text import as_json
+    from ..core.untrusted import encoded
 
     sys.stdout.buffer.write(as_json(encoded(value)).encode() + b"\n")
 
@@ -357,8 +357,8 @@ def _names(p: Published) -> set[object]:
 def _told(start: str, s: Session) -> str:
     """Return the start of an id, and what tells the session apart from others of that name."""
     from ..core import words
-    from ..core.cells import cut
     from ..core.published import publish
+    from ..core.text import cut
 
     title = cut(words.title(publish(s)), ROOM)
     return f"{start} ({title})" if title else start

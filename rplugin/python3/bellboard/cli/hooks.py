@@ -82,7 +82,7 @@ def uninstall_hooks(args: Args) -> int:
 
 
 def _install(target: Target, args: Args) -> None:
-    from ..core.visible import plain
+    from ..core.text import plain
 
     installer, path = target
     version = _version(installer, args)
@@ -259,7 +259,7 @@ def _each(targets: list[Target], work: Callable[[Target], None]) -> int:
 
 def do(installer: Installer, change: Change, yes: bool, dry_run: bool = False) -> bool:
     """Show a change and apply it; return False on a dry run."""
-    from ..core.visible import plain
+    from ..core.text import plain
 
     if not change.is_none:
         # Hide control characters: a project's settings may come from anyone.

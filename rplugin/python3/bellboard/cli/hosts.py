@@ -216,10 +216,10 @@ def _is_pipe(descriptor: int) -> bool:
 
 
 def print_feed(args: Args) -> None:
-    from ..core import feedlines
+    from ..core import feed
     from ..core.feed import Problem as Said
     from ..core.feed import cursor_of
-    from ..hosting.feeding import Feeding
+    from ..hosting.feed_server import Feeding
     from ..hosting.hello import hello as hello_of
 
     tell = os.dup(1)
@@ -237,7 +237,7 @@ def print_feed(args: Args) -> None:
     except Problem as e:
         if feeding is not None:
             feeding.finish()
-        _last(tell, feedlines.encoded(Said(str(e))))
+        _last(tell, feed.encoded(Said(str(e))))
         raise
     leave(feeding.finish)
 

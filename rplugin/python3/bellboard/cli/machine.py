@@ -83,7 +83,7 @@ def remove(args: Args) -> None:
 
 def show(args: Args) -> None:
     from ..core import words
-    from ..core.visible import plain
+    from ..core.text import plain
 
     known = _known()
     with opened() as clerk:
@@ -161,7 +161,7 @@ def _is_here() -> bool:
 def _is_own(hello: Hello, state: State) -> bool:
     """Return whether a feed is of our own board."""
     from ..storage.shared import DATABASE
-    from ..system.computer import boot_id
+    from ..system.clock import boot_id
 
     if hello.boot != boot_id():
         return False
@@ -238,10 +238,10 @@ def tried(name: str, words: list[str]) -> tuple[Hello, State, bool]:
 
     Return whether it replies to a request, too.
     """
-    from ..core.feedlines import asking
+    from ..core.feed import asking
     from ..system import remotely
     from ..system.failures import described
-    from ..system.leash import Leashed
+    from ..system.programs import Leashed
 
     # A shared connection would hide that a key or a host has changed since it was made.
     try:
@@ -281,7 +281,7 @@ class _Trial:
     """What a feed has sent so far."""
 
     def __init__(self) -> None:
-        from ..core.feedread import Lines
+        from ..core.feed import Lines
 
         self.hello: Hello | None = None
         self.state: State | None = None
@@ -310,9 +310,9 @@ class _Trial:
 
 
 def _why(name: str, words: list[str], trial: _Trial, code: int | None) -> str:
-    from ..core.feedread import FOREIGN
+    from ..core.feed import FOREIGN
     from ..system import remotely
-    from ..system.leash import last_words
+    from ..system.programs import last_words
 
     foreign = trial.lines.foreign
     ended = f"no answer in {PATIENCE:.0f} s"

@@ -6,10 +6,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ..core import words
-from ..core.front import questions_of
-from ..core.session import is_far
-from ..core.visible import plain
-from ..screen.operating import operate
+from ..core.session import is_far, questions_of
+from ..core.text import plain
+from ..screen.picker import operate
 from ..screen.prompt import SOON, Prompt
 from ..screen.request import wrapped
 from ..screen.styled import Text
@@ -22,7 +21,7 @@ from .runner import Runner, asking, decoded, waiting
 if TYPE_CHECKING:
     from ..core.published import Published
     from ..core.request import Request
-    from ..hosting.folding import Clerk
+    from ..hosting.turn import Clerk
 
 EVERY: Final = 1.0  # seconds between checks that a request is still open
 FOLLOWS: Final = 2.0  # seconds for the next dialog of a session, which is busy in between

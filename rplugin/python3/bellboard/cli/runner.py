@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..core.request import Request
     from ..core.session import Session
     from ..hosting.beside import Reply
-    from ..hosting.folding import Clerk
+    from ..hosting.turn import Clerk
     from ..storage.history import Logged
     from ..storage.spool import Spool
 
@@ -98,8 +98,8 @@ def carry_out(what: str, p: Published, **given: Any) -> Reply:
 
 
 def decoded(request: Reply) -> Request:
-    from ..core.lenient import converted
     from ..core.request import Request
+    from ..core.untrusted import converted
 
     if (made := converted(request, Request)) is None:
         raise Problem("its request cannot be read")

@@ -107,7 +107,7 @@ def directory(named: str) -> str:
 
 
 def show_status(args: Args) -> int:
-    from ..core import bar
+    from ..core import words
     from ..core.published import of_directory
     from ..core.words import outdated
 
@@ -122,16 +122,16 @@ def show_status(args: Args) -> int:
             return 1
         print("  ".join(filter(None, (found["status"], outdated(found, time.time())))))
         return 0
-    room = args.width if args.width and args.width > 0 else bar.ROOM
-    if text := bar.status_text(sessions, time.time(), room, worn):
+    room = args.width if args.width and args.width > 0 else words.ROOM
+    if text := words.status_text(sessions, time.time(), room, worn):
         print(text)
     return 0
 
 
 def show_in_tmux() -> int:
     """Set the status in the tmux server that we run in, as a host does, unless one does."""
-    from ..core import bar
-    from ..hosting.bars import OPTION
+    from ..core import words
+    from ..hosting.tmux_status import OPTION
     from .goto import server
 
     if (tmux := server()) is None:
@@ -140,7 +140,7 @@ def show_in_tmux() -> int:
         hosts = clerk.spool.hosts
         if hosts.is_watching():
             return 0
-        text = bar.status_text(shown(clerk, OFTEN), time.time(), icons=icons(clerk))
+        text = words.status_text(shown(clerk, OFTEN), time.time(), icons=icons(clerk))
         is_new = tmux.ask("show-options", "-gqv", OPTION) != f"{text}\n"
         if is_new and not (hosts.is_watching() or tmux.set_option(OPTION, text)):
             raise Problem(tmux.why)

@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from ..system import shipped
+from ..system import files
 from .arguments import Args, Commands, add
 from .home import OFTEN, Problem, opened, reason, shown
 
@@ -47,13 +47,13 @@ def link(args: Args) -> None:
 
 def _program() -> Path:
     """Return the program of this Python, or the one that `:Bellboard build` has made."""
-    built = shipped.shipped("emit").parents[1] / ".venv/bin/python"
+    built = files.shipped("emit").parents[1] / ".venv/bin/python"
     for python in (Path(sys.executable), built):
         program = python.with_name("bellboard")
         if program.is_file() and python.exists():
             return program
     raise Problem(
-        f"{sys.executable} has no bellboard program; run `{shlex.join(shipped.program())}` "
+        f"{sys.executable} has no bellboard program; run `{shlex.join(files.program())}` "
         "instead, or unset the option python and run `:Bellboard build`"
     )
 
@@ -112,7 +112,7 @@ def script(shell: str) -> Path:
 def print_sessions() -> None:
     """Print the id and a description of each session, except for ids that a shell would expand."""
     from ..core import words
-    from ..core.visible import plain
+    from ..core.text import plain
 
     with opened() as clerk:
         for p in shown(clerk, OFTEN):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..core.visible import plain
+from ..core.text import plain
 from .arguments import Args, Commands, add, filled
 from .goto import server
 from .home import Problem, agrees, check_mount, has_terminal, here, icons, opened, warn
@@ -144,9 +144,9 @@ def running(socket: str) -> Tmux:
 def register(tmux: Tmux, wanted: bool) -> None:
     """Start or stop updating the status in this server, and record what its clients show."""
     from ..agents.installing import installed
-    from ..core import bar
+    from ..core import words
     from ..core.published import snapshot
-    from ..hosting.bars import ASKED, OPTION
+    from ..hosting.tmux_status import ASKED, OPTION
 
     now = time.time()
     with opened() as clerk:
@@ -162,6 +162,6 @@ def register(tmux: Tmux, wanted: bool) -> None:
             view = {"t": now, "view": {**where, "how": how}}
             clerk.spool.write({**view, "viewer": f"{tmux.socket} {client.name}"})
         sessions = snapshot(clerk.board.sessions.values()) if clerk.spool.hosts.alive() else []
-        text = bar.status_text(sessions, now, icons=icons(clerk))  # "" if no host updates it
+        text = words.status_text(sessions, now, icons=icons(clerk))  # "" if no host updates it
     if wanted:
         tmux.set_option(OPTION, text)

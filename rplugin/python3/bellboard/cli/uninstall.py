@@ -30,8 +30,8 @@ def add_to(commands: Commands) -> None:
 def uninstall_all(args: Args) -> int:
     from ..agents.clis import installable
     from ..agents.installing.backups import backups
-    from ..core.visible import plain
-    from ..storage.contents import stranger
+    from ..core.text import plain
+    from ..storage.state_folder import stranger
 
     home = here()
     if args.purge:
@@ -65,8 +65,8 @@ def uninstall_all(args: Args) -> int:
 
 def _check_unused(home: Path) -> None:
     """Raise Problem while the state folder is in use."""
-    from ..storage.contents import stranger
     from ..storage.spool import Spool
+    from ..storage.state_folder import stranger
 
     if not home.exists() or stranger(home):
         return
@@ -84,8 +84,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     Return false if something could not be deleted.
     """
     from ..agents.clis import clis
-    from ..core.visible import plain
-    from ..storage.contents import STATE, is_known, stranger
+    from ..core.text import plain
+    from ..storage.state_folder import STATE, is_known, stranger
     from .shell import is_ours, linked
     from .tmux import kept, wired
     from .wiring import remove
@@ -130,7 +130,7 @@ def _delete(path: Path, home: Path) -> bool:
     """Delete a file, or what is ours in a folder; if it cannot be, say so."""
     import shutil
 
-    from ..storage.contents import clear, is_known
+    from ..storage.state_folder import clear, is_known
 
     try:
         if path.parent == home and is_known(path):

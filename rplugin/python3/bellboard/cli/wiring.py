@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from ..agents.installing import installed
-from ..core.lenient import decimal
-from ..hosting.bars import OPTION
-from ..system.shipped import program
+from ..core.untrusted import decimal
+from ..hosting.tmux_status import OPTION
+from ..system.files import program
 from ..system.tmux import BACK, Tmux, argument
 from .home import Problem
 

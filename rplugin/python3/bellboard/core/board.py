@@ -18,7 +18,6 @@ from . import machine
 from .deadlines import expire
 from .events import AHEAD, Event
 from .far import OF_LINKS
-from .front import as_known, bring_forward, displace, take_up, whose
 from .identity import (
     absorb,
     inherit,
@@ -30,12 +29,20 @@ from .identity import (
     told_by_mate,
     update_viewers,
 )
-from .ledger import TOMBSTONE, Changed, Folded, Step, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .own_report import compared
-from .records import Records
+from .records import TOMBSTONE, Changed, Folded, Records, Step, Transition, refused, why_of
 from .routes import ROUTES
-from .session import ABSENT, Session, published_status
+from .session import (
+    ABSENT,
+    Session,
+    as_known,
+    bring_forward,
+    displace,
+    published_status,
+    take_up,
+    whose,
+)
 from .sources import lead
 
 TWICE: Final = 2.0  # seconds in which a copy of an event (plugin and settings) is a duplicate

@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from .events import Event
-from .ledger import Folded, noted
-from .records import Records
+from .records import Folded, Records, noted
 
 MEANT = ("snoozed_until", "facts", "row")  # meant to be in the future; not times
 

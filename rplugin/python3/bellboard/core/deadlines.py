@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .events import Event
-from .front import take_up
 from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
 from .session import (
@@ -27,6 +26,7 @@ from .session import (
     says,
     says_itself,
     status_of,
+    take_up,
 )
 from .sources import best, is_unread, statement
 

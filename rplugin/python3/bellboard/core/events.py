@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from .detail import whole
+from .text import whole
 
 LONGEST_MACHINE: Final = 63  # characters of the name of a machine
 LONGEST_ID: Final = 200  # characters; a longer id is invalid

@@ -14,8 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import LONGEST_MACHINE, Event
-from .ledger import Folded, Link, Step, noted, refused
-from .records import Records
+from .records import Folded, Link, Records, Step, noted, refused
 from .session import ABSENT
 
 #: The folder of each machine is named after it, so the names of the files beside it are taken:

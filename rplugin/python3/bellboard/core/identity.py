@@ -19,9 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import MATE, Event, Origin
-from .front import bring_forward, runs_of, stays, take_up
-from .ledger import Transition, View
-from .records import Records
+from .records import Records, Transition, View
 from .rules.crew import dismiss
 from .rules.steps import MOVES_ON, end
 from .rules.tools import of_agents
@@ -31,12 +29,16 @@ from .session import (
     Process,
     Run,
     Session,
+    bring_forward,
     is_listed,
     is_nameless,
     owns_pane,
     published_status,
+    runs_of,
     says_itself,
     status_of,
+    stays,
+    take_up,
     terminal_of,
 )
 

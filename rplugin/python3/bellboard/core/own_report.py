@@ -14,13 +14,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import Event
-from .front import take_up
 from .identity import set_place, speak
-from .ledger import TOMBSTONE, Changed, Folded, Step, refused
 from .machine import Verdict, state
 from .options import Options
 from .program_status import Record, Report, asked, at_prompt, stated, taken
-from .records import Records
+from .records import TOMBSTONE, Changed, Folded, Records, Step, refused
 from .rules.steps import end, turn_to_work
 from .session import (
     ABSENT,
@@ -36,6 +34,7 @@ from .session import (
     nameless,
     own,
     published_status,
+    take_up,
 )
 from .sources import is_dialog, reported
 

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from .detail import line
 from .program_status import stated
 from .rules.steps import needs_screen
 from .session import (
@@ -31,6 +30,7 @@ from .session import (
     question_of,
     status_of,
 )
+from .text import line
 
 Published = dict[str, Any]
 SOURCES = {"report": "says so itself", "file": "session file", "server": "server"}

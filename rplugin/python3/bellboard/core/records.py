@@ -1,27 +1,153 @@
-"""The records of all sessions, with an index by process and terminal, and a queue of deadlines.
-
-`keep` replaces a record and leaves the old one unchanged, so `take_back` can restore the state
-before a failed fold.  Index and queue follow from the records alone: they are the same whether the
-records came one by one or from the database.
-"""
+"""The records of the board: its sessions, and a ledger of what they share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from . import deadlines
-from .bounds import trimmed
 from .deadlines import NEVER
-from .front import runs_of
-from .ledger import LEDGER, MOST_COUNTED, MOST_DEAD, Ledger
+from .events import Event
+from .machine import Verdict
 from .options import Options
-from .session import ABSENT, URGENCY, Session, is_listed, status_of, terminal_of
-from .sound import check_ledger, check_session
+from .session import (
+    ABSENT,
+    STATUSES,
+    URGENCY,
+    Run,
+    Session,
+    is_listed,
+    runs_of,
+    status_of,
+    terminal_of,
+)
+from .untrusted import LATEST, trimmed
+
+# What is known beyond single sessions, and the result of folding an event.
+
+
+LEDGER: Final = ""  # its key among the records
+MOST_DEAD: Final = 512  # dead processes to remember
+TOMBSTONE: Final = 60.0  # seconds to ignore late events of a process that ended
+MOST_COUNTED: Final = 200  # kinds of junk to count separately
+MOST_PANES: Final = 64  # panes without a session to remember: one may appear later
+MOST_VIEWERS: Final = 64  # editors and tmux clients to remember
+
+
+class View(Struct, frozen=True, gc=False):
+    """What a viewer looks at, and since when."""
+
+    session_id: str
+    tmux: str
+    pane: str
+    since: float
+    away: bool = False  # its terminal does not have the focus, so it looks at nothing
+
+
+class Link(Struct, frozen=True, gc=False):
+    """The connection to another machine: whether it is up, and how far that was followed."""
+
+    up: bool
+    since: float
+    why: str = ""  # it is down
+    cursor: str = ""
+
+
+class Ledger(Struct):
+    """What is known beyond the sessions; replaced, never changed in place, except its clock."""
+
+    clock: float = 0.0
+    dead: dict[int, str] = {}  # process → its start, as far as known
+    views: dict[str, View] = {}
+    panes: dict[str, str] = {}  # server and pane → tty
+    counts: dict[str, int] = {}  # junk and unknown events, by name
+    links: dict[str, Link] = {}  # by machine
+    forgotten: int = 0  # listed sessions that were dropped because there were too many
+
+
+def with_view(views: dict[str, View], viewer: str, view: View | None) -> dict[str, View]:
+    """Return the views with that of one viewer replaced, or removed (None)."""
+    others = [(name, seen) for name, seen in views.items() if name != viewer]
+    own = [(viewer, view)] if view is not None else []
+    return dict([*others, *own][-MOST_VIEWERS:])
+
+
+def with_pane(
+    panes: dict[str, str], where: str, tty: str | None, needed: Container[str]
+) -> dict[str, str]:
+    """Return the terminals of all panes with one replaced, or removed (None).
+
+    Drop the oldest ones that no session needs, because all are written with every commit.
+    """
+    kept = {known: its for known, its in panes.items() if known != where}
+    if tty is not None:
+        kept[where] = tty
+    spare = [known for known in kept if known not in needed][:-MOST_PANES]
+    return {known: its for known, its in kept.items() if known not in spare} if spare else kept
+
+
+class Transition(Struct, frozen=True, gc=False):
+    """A change of a session's published status; None means not listed."""
+
+    t: float
+    session_id: str
+    before: str | None
+    after: str | None
+    rule: str
+    why: str
+
+
+class Folded(Struct, frozen=True, gc=False):
+    """The result of folding an event."""
+
+    event: Event
+    session_id: str
+    verdict: Verdict
+    changes: tuple[Transition, ...] = ()
+
+
+class Changed(NamedTuple):
+    """A session that a route has changed, for the board to store."""
+
+    s: Session
+    old: Session | None
+    was: str | None  # its published status before
+    verdict: Verdict
+
+
+#: An event to fold into a session, a changed session, or a verdict.
+Step = tuple[str, Event] | Changed | Folded
+
+
+def noted(why: str) -> Verdict:
+    return Verdict("noted", True, why)
+
+
+def refused(why: str) -> Verdict:
+    return Verdict("", False, why)
+
+
+UNKNOWN: Final = refused("it belongs to no known session")
+
+
+def why_of(e: Event, v: Verdict) -> str:
+    """Return the reason of a verdict, with what it is about."""
+    about = e.error or (f"{e.tool}: {e.detail}" if e.tool and e.detail else e.tool or e.detail)
+    return f"{v.why.rstrip('.')} ({about})" if about else v.why
+
+
+# The records of all sessions, with an index by process and terminal, and a queue of deadlines.
+#
+# `keep` replaces a record and leaves the old one unchanged, so `take_back` can restore the
+# state before a failed fold. Index and queue follow from the records alone: they are the same
+# whether the records came one by one or from the database.
+
 
 MOST_SESSIONS: Final = 4096  # sessions in memory, with ended ones; then some are dropped
 SHARE: Final = 8  # which part of them is dropped at a time; also how many times as many may ask
@@ -295,3 +421,103 @@ def _keys(s: Session | None) -> frozenset[object]:
     pids = {pid for pid in (*s.processes, s.ended_pid) if pid}
     terminals = {terminal_of(run) for run in runs_of(s) if is_listed(run) or s.ended}
     return frozenset({*pids, *terminals} - {None})
+
+
+# Track the files that hold open questions, so that each is deleted with its question.
+
+
+NONE: frozenset[str] = frozenset()
+
+
+class Requests:
+    """The files of open questions, by session."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, frozenset[str]] = {}
+
+    def follow(self, sessions: Mapping[str, Session], changed: Collection[str]) -> frozenset[str]:
+        """Follow what changed sessions ask; return the files of questions that have ended."""
+        ended = NONE
+        for sid in changed:
+            s = sessions.get(sid)
+            asked, before = _requests_of(s) if s else NONE, self._of.pop(sid, NONE)
+            if asked:
+                self._of[sid] = asked
+            ended |= before - asked
+        return ended
+
+    def standing(self) -> frozenset[str]:
+        """Return the files of all open questions."""
+        return NONE.union(*self._of.values())
+
+
+def _requests_of(s: Session) -> frozenset[str]:
+    """Return the files of a session's questions, in all its runs and in what it left running."""
+    if not (s.blocks or s.aside or s.crew.blocks):
+        return NONE
+    asking = (*(run.blocks for run in runs_of(s)), s.crew.blocks)
+    return frozenset(b.request for blocks in asking for b in blocks.values() if b.request)
+
+
+# Check that a decoded record can be the result of a fold.
+#
+# Damaged bytes may still decode, to a status that no rule knows or to an impossible time.
+
+
+TURNS: Final = frozenset((*STATUSES, ABSENT))
+HIGHEST: Final = 1 << 31  # above any process id
+
+#: The times of a record.  `msgspec.structs.fields` would take 2 ms of each command.
+_times = {
+    kind: attrgetter(
+        *(
+            name
+            for base in kind.__mro__
+            for name, said in getattr(base, "__annotations__", {}).items()
+            if said == "float"
+        )
+    )
+    for kind in (Run, Session)
+}
+
+
+def check_session(s: Session, key: str) -> None:
+    """Raise ValueError, with the reason, if no fold can have left this record."""
+    if s.session_id != key:
+        raise ValueError("the record belongs to another session")
+    times = [*s.viewers.values(), *s.left.values(), *_of_run(s)]
+    for pid, run in s.aside.items():
+        _check_number(pid, run.pid)
+        times += _of_run(run)
+    for pid, process in s.processes.items():
+        _check_number(pid, process.pid)
+        times.append(process.states.at)
+    _check_times(times)
+
+
+def _of_run(run: Run) -> list[float]:
+    """Return all times of a run; raise ValueError if its status is unknown."""
+    if run.turn not in TURNS:
+        raise ValueError(f"unknown status {run.turn[:40]!r}")
+    times = [*_times[type(run)](run), *run.recent.values(), run.stated.at]
+    if run.blocks or run.tools or run.agents or run.shells or run.finished:
+        for begun in (run.blocks.values(), run.tools.values(), run.agents.values(), run.shells):
+            times += [x.since for x in begun]
+        times += [x.t for x in run.finished]
+    return times
+
+
+def _check_number(pid: int, its: int) -> None:
+    if pid != its or not 0 <= pid < HIGHEST:
+        raise ValueError("invalid process id")
+
+
+def check_ledger(ledger: Ledger) -> None:
+    """Do the same for what is known beyond the sessions."""
+    _check_times((ledger.clock, *(view.since for view in ledger.views.values())))
+    _check_times([link.since for link in ledger.links.values()])
+
+
+def _check_times(times: Sequence[float]) -> None:
+    if not sum(map(abs, times)) <= LATEST * len(times):  # false for NaN, too
+        raise ValueError("impossible time")

@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
-from .lenient import converted
+from .text import ODD
+from .untrusted import converted
 
 LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed command
 DIGITS: Final = 16  # in a digest
@@ -283,3 +284,135 @@ def _value(field: Field, value: object) -> str:
         is_whole = field.type == "number" or value == int(value)  # type: ignore[call-overload]
         return "" if is_whole else f"{name} must be a whole number"
     return _text(value, name) if isinstance(value, str) else f"{name} must be a text"
+
+
+# The digest of what a dialog shows of a request, to find the request again on a screen.
+#
+# It covers the whole text, because the line kept of it may be truncated or redacted. Texts that
+# differ only in blanks and line breaks, as a terminal wraps them, have the same digest. What
+# binds an answer is another digest, of all that is asked: see request.py.
+
+
+UNKNOWN: Final = "?"  # for input that cannot be read; never equals a digest
+_BLANKS: Final = re.compile(r"[ \t\n]+")
+
+
+class _Input(Struct):
+    """The parts of a tool's input that a dialog shows."""
+
+    command: str | None = None
+    description: str | None = None
+    file_path: str | None = None
+    notebook_path: str | None = None
+    url: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Input).decode
+
+
+def squeezed(text: str) -> str:
+    """Remove the blanks that a terminal may add or drop when it wraps a text."""
+    return _BLANKS.sub("", text)
+
+
+def shown_digest(text: str) -> str:
+    """Return a hash that is equal for equal texts, however they are wrapped."""
+    import hashlib  # loads OpenSSL, and few commands need it
+
+    return hashlib.sha256(squeezed(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def shown_digest_of(raw: Raw) -> str:
+    """Return the digest of what a tool would do: a command with its description, a file, a URL."""
+    try:
+        given = _decode(raw)
+    except ODD:
+        return UNKNOWN
+    if given.command is not None:
+        return shown_digest(given.command + (given.description or ""))
+    named = (given.file_path, given.notebook_path, given.url)
+    return next((shown_digest(text) for text in named if text is not None), UNKNOWN)
+
+
+# The reply of another machine, in the form that the asker uses.
+#
+# A machine may be older, newer or hostile: its reply has the fields that are known here, of the
+# types that are used here, or it cannot be used.
+#
+# This file does no I/O, knows no clock, and tolerates any input.
+
+
+MOST_ROWS: Final = 200  # of a preview
+WIDEST: Final = 1000  # characters of a row
+CHECK: Final = "; check whether it was done"  # where no reply came
+NOTHING: Final = "nothing"  # followed an answer, as far as is known
+
+
+def refusal(why: str) -> dict[str, Any]:
+    """Return the reply to a request that is not carried out."""
+    return {"ok": False, "why": why}
+
+
+class Way(Struct, frozen=True):
+    """A way in which a request can be answered."""
+
+    name: str
+    words: str
+
+
+class Asked(Request, frozen=True, omit_defaults=True, gc=False):
+    """A request, with the ways in which it can be answered, best first, and what that one takes."""
+
+    ways: tuple[Way, ...] = ()
+    way: str = ""
+    takes: Line = ""
+
+
+class Shown(Struct, frozen=True):
+    """The reply to `request`."""
+
+    request: Asked
+
+
+class Answered(Struct, frozen=True):
+    """The reply to `answer`: `outcome` is "taken" if the agent went on."""
+
+    way: str = ""
+    outcome: str = NOTHING
+    text: str = "it does not say what followed; look there"
+
+
+class Stopped(Struct, frozen=True):
+    """The reply to `stop`."""
+
+    text: str = "it does not say what followed; look there"
+
+
+class Previewed(Struct, frozen=True):
+    """The reply to `preview`."""
+
+    rows: tuple[str, ...]
+
+
+#: What was asked → the reply that is understood.  Other replies have no field that is used, or one
+#: that the asker checks.
+KNOWN: Final[Mapping[str, type[Struct]]] = {
+    "request": Shown,
+    "answer": Answered,
+    "stop": Stopped,
+    "preview": Previewed,
+}
+
+
+def understood(do: str, reply: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a reply with only the fields known here; None if it lacks a needed one."""
+    kind = KNOWN.get(do)
+    if kind is None:
+        return dict(reply)
+    made = converted(reply, kind)
+    if made is None:
+        return None
+    if isinstance(made, Previewed):
+        made = Previewed(tuple(row[:WIDEST].replace("\n", " ") for row in made.rows[:MOST_ROWS]))
+    fields: dict[str, Any] = msgspec.to_builtins(made)
+    return {**fields, "ok": reply.get("ok") is True}

@@ -15,12 +15,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from .bounds import LATEST
-from .detail import line
 from .events import AGENT, LONGEST_ID, LONGEST_MACHINE
-from .lenient import list_of, number_of
 from .published import Published
 from .session import STATUSES, URGENCY
+from .text import line
+from .untrusted import LATEST, list_of, number_of
 
 MOST_MEMBERS: Final = 100  # subagents, or background tasks
 MOST_MARKERS: Final = 20

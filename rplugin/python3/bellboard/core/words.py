@@ -10,12 +10,16 @@ few seconds (`bar.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import log2
 from typing import Final
 
-from .cells import cut
 from .published import Published, needs_you
-from .visible import plain as plain
+from .session import Process, Session, Stated, own, question_of, status_of
+from .sources import AGREES, is_dialog, reported
+from .text import cut, width
+from .text import plain as plain
 
 ICONS: Final = {
     "blocked": "!",
@@ -294,3 +298,192 @@ def age_changes(since: float, now: float) -> float:
     seconds = max(0.0, now - since)
     step = next((unit for unit, _ in _UNITS if seconds >= unit), 10)
     return since + (seconds // step + 1) * step
+
+
+# All sessions in one line, for status bars: `!1 api: rm -rf build 2m +2 *3`.
+#
+# This file does no I/O and imports nothing heavy, because they run `bellboard status` every few
+# seconds.
+
+
+ROOM: Final = 60  # cells: a third of a status bar
+NAME_ROOM: Final = 16  # cells of it for the session's name
+
+
+def tally(
+    sessions: Iterable[Published], icons: Mapping[str, str] = ICONS
+) -> list[tuple[str, str, int]]:
+    """Return icon, status and count of the sessions that are not hidden, most urgent first."""
+    found = Counter((p["status"], icon_name(p)) for p in sessions if not p["hidden"])
+    order = list(ICONS)
+    ranked = sorted(found.items(), key=lambda x: order.index(x[0][1]))
+    return [(icons[name], status, count) for (status, name), count in ranked]
+
+
+def status_text(
+    sessions: Iterable[Published],
+    now: float,
+    room: int = ROOM,
+    icons: Mapping[str, str] = ICONS,
+) -> str:
+    """Return one line: what is blocked (with the question, if only one is) and counts of the rest.
+
+    !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3 (1 quiet)      *3  stale 5m
+    """
+    sessions = list(sessions)
+    is_at_rest = all(p["status"] == "idle" for p in sessions if not p["hidden"])
+    counted = [p for p in sessions if not p["hidden"] and (is_at_rest or p["status"] != "idle")]
+    late = min((p["stale_since"] for p in counted if p.get("stale_since")), default=0.0)
+    old = f"  stale {age(late, now)}" if late else ""
+    return f"{_status_text(sessions, now, room - width(old), icons)}{old}"
+
+
+def _status_text(sessions: list[Published], now: float, room: int, icons: Mapping[str, str]) -> str:
+    tallied = tally(sessions, icons)
+    heads = " ".join(f"{sign}{n}" for sign, status, n in tallied if status == "blocked")
+    still = sum(is_quiet(p) and not p["hidden"] for p in sessions)
+    quiet = {"working": f" ({still} quiet)"} if still else {}
+    rest = [
+        f"{sign}{n}{quiet.get(status, '')}"
+        for sign, status, n in tallied
+        if status not in ("blocked", "idle")
+    ]
+    if not heads:  # idle sessions only show if there are no others
+        return " ".join(rest or [f"{sign}{n}" for sign, _, n in tallied])
+    blocked = [p for p in sessions if p["status"] == "blocked" and not p["hidden"]]
+    since = age(min(p["since"] for p in blocked), now)
+    since = "" if since[-1] in "sw" else f" {since}"  # omitted in the first minute
+    tail = since + (f"  {' '.join(rest)}" if rest else "")
+    return (
+        heads + (_who(blocked[0], room - width(heads + tail)) if len(blocked) == 1 else "") + tail
+    )
+
+
+def _who(p: Published, room: int) -> str:
+    name = cut(project(p), min(NAME_ROOM, room - 1))
+    word, text = doing(p)
+    left = room - width(name) - 3
+    return (f" {name}" if name else "") + (f": {cut(text or word, left)}" if left >= 6 else "")
+
+
+# The order of the repositories on the board: the busiest first.
+#
+# Activity fades with time, but at the same rate for all. So the order changes only when a
+# session does, and need not be computed or published in between.
+
+
+WEIGHT: Final = {"working": 100.0, "idle": 1.0}  # others have WAITING_WEIGHT
+WAITING_WEIGHT: Final = 50.0
+QUESTION_BONUS: Final = 30.0
+HALF_LIFE: Final = 1800.0  # seconds in which activity loses half of its weight
+LEAST: Final = 1e-300  # activity after weeks of silence; its logarithm is finite
+
+
+def group_of(p: Published) -> str:
+    """Return the group of a session on the board: its repository, or its project."""
+    return str(p.get("repository") or p.get("project") or "")
+
+
+def activity(members: Iterable[Published], now: float) -> float:
+    """Return how busy a group is: what its sessions do, weighted by how recent it is."""
+    return float(
+        sum(
+            (
+                WEIGHT.get(p["status"], WAITING_WEIGHT)
+                + (QUESTION_BONUS if p["status"] == "blocked" else 0.0)
+            )
+            * 0.5 ** (max(0.0, now - p["updated"]) / HALF_LIFE)
+            for p in members
+        )
+    )
+
+
+class Ranking:
+    """Keeps the groups in order as sessions change."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self._members: dict[str, dict[str, Published]] = {}
+        self._group: dict[str, str] = {}
+        self._rank: dict[str, tuple[float, str]] = {}
+
+    def change(self, sessions: Mapping[str, Published | None], now: float) -> bool:
+        """Update sessions (None: gone); return whether the order changed."""
+        touched = set()
+        for sid, p in sessions.items():
+            touched.add(self._leave(sid))
+            if p is not None and not p["hidden"]:
+                group = self._group[sid] = group_of(p)
+                self._members.setdefault(group, {})[sid] = p
+                touched.add(group)
+        for group in [group for group in touched if group is not None]:
+            if members := self._members.get(group):
+                heat = log2(max(activity(members.values(), now), LEAST)) + now / HALF_LIFE
+                self._rank[group] = (-round(heat, 6), group)
+            else:
+                self._members.pop(group, None)
+                self._rank.pop(group, None)
+        before, self.order = self.order, sorted(self._rank, key=self._rank.__getitem__)
+        return before != self.order
+
+    def _leave(self, sid: str) -> str | None:
+        group = self._group.pop(sid, None)
+        if group is not None:
+            del self._members[group][sid]
+        return group
+
+
+# Why a session has its status, in one sentence: which source states it, and which others agree.
+
+
+#: Source → what it is called.
+NAMES: Final = {
+    "report": "its own report",
+    "file": "its session file",
+    "server": "its server",
+    "title": "the title of its terminal",
+}
+
+
+def reason(s: Session, since: str) -> str:
+    """Return why a session has its status, which it has had since that time of day."""
+    status, x = status_of(s), s.stated
+    name = NAMES.get(x.source, "") if x.says else ""
+    if name and s.stood and not s.leads:
+        about = f" ({x.asks})" if x.asks and status == "blocked" else ""
+        by = f"{name} says so{about}" if _agrees(x, status) else "nothing newer says otherwise"
+    elif name and s.leads:
+        by = f"a hook says so, and {name} does not yet"
+    else:
+        by = "hooks say so" if s.hooked else "its log or screen says so"
+    parts = [f"{status}: {by}, since {since}", *_others(s, status)]
+    if question := question_of(s):
+        what = " ".join(filter(None, (question.tool, question.detail and f"`{question.detail}`")))
+        parts.append(f"asked: {what}" if what else "")
+    return "; ".join(filter(None, parts))
+
+
+def _agrees(x: Stated, status: str) -> bool:
+    return is_dialog(x) or status in AGREES.get(x.says, ())
+
+
+def _others(s: Session, status: str) -> list[str]:
+    """Return what sources say that are not the best one, or are set aside."""
+    p = own(s) or Process(0)
+    report = reported(s.own_report) if s.own_report is not None else Stated()
+    known = [
+        (p.states, p.doubted),
+        (report, s.own_report is not None and s.own_report.doubted),
+    ]
+    told = []
+    for x, doubted in known:
+        if not x.says or (x.source == s.stated.source and not doubted):
+            continue
+        name = NAMES[x.source]
+        if doubted:
+            told.append(f"{name} does not keep up")
+        elif _agrees(x, status):
+            told.append(f"{name} agrees")
+        else:
+            told.append(f"{name} says {x.says}")
+    return told

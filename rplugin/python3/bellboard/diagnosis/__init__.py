@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 
-from . import around, claude_code, own
-from .apart import run_apart
-from .fact import Fact
+from . import claude_code, state, surroundings
+from .fact import Fact, run_apart
 
 __all__ = ["Fact", "diagnose", "is_well"]
 
@@ -20,15 +19,17 @@ __all__ = ["Fact", "diagnose", "is_well"]
 def diagnose(home: Path, environ: Mapping[str, str], folder: Path) -> list[Fact]:
     """Return all facts by section; `folder` is the current directory."""
     checks: dict[str, Callable[[], Iterable[Fact]]] = {
-        "versions": own.versions,
-        "state": lambda: own.state(home),
-        "database": lambda: own.database(home),
-        "sessions": lambda: own.sources(home),
+        "versions": state.versions,
+        "state": lambda: state.state(home),
+        "database": lambda: state.database(home),
+        "sessions": lambda: state.sources(home),
         "Claude Code": lambda: claude_code.installed(environ),
-        "hooks": lambda: chain(around.hooks(home, environ, folder), claude_code.hooks(environ)),
+        "hooks": lambda: chain(
+            surroundings.hooks(home, environ, folder), claude_code.hooks(environ)
+        ),
         "what Claude Code reports": lambda: claude_code.abilities_seen(environ),
-        "what other agents report": lambda: around.other_abilities(environ),
-        "system": lambda: around.system(environ),
+        "what other agents report": lambda: surroundings.other_abilities(environ),
+        "system": lambda: surroundings.system(environ),
     }
     return run_apart(checks)
 

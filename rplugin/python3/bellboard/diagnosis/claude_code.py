@@ -18,8 +18,8 @@ from ..core import words
 from ..core.version import VERSION
 from ..system.files import decoded, read
 from ..system.packaged import Version, dotted
-from .around import newer
 from .fact import Fact, info, ok, warn
+from .surroundings import newer
 
 #: An administrator's settings, on Linux and on macOS.
 MANAGED: Final = (

@@ -12,11 +12,10 @@ import time
 from collections import Counter
 from typing import Final
 
-from ..core.feed import MOST, QUIET, SILENT, Hello, Problem
-from ..core.feedread import moved_of, read
-from ..core.lenient import object_of, value_of
+from ..core.feed import MOST, QUIET, SILENT_AFTER, Hello, Problem, moved_of, read
 from ..core.row import Row, count_in, row_of
 from ..core.session import STATUSES
+from ..core.untrusted import object_of, value_of
 from .far import Far, Gone, Said
 from .member import Joined
 from .stored import Item
@@ -221,9 +220,9 @@ class Followed:
         far.advance(given.get("cursor"))
         heard = time.monotonic() - age
         far.heard = max(far.heard, heard)
-        if hello.now and age < SILENT:
+        if hello.now and age < SILENT_AFTER:
             far.skew = hello.now - (time.time() - age)
-        if age < SILENT:
+        if age < SILENT_AFTER:
             if not far.is_up or was.boot != hello.boot:
                 far.is_up, far.why = True, ""
                 far.says.pop("lost", None)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.far import MACHINE
-from ..core.lenient import converted
+from ..core.untrusted import converted
 from ..system.files import read
 from .subjects import MEMBER, TEAM
 

@@ -18,8 +18,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ..core.feed import MOST, Hello, Moved
-from ..core.lenient import object_of, value_of
 from ..core.row import Row
+from ..core.untrusted import object_of, value_of
 from .stored import Item, last, listed, read, server_time
 from .streams import LARGEST, TTL
 from .subjects import Key, Subjects

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ..core.feedread import reply_of
-from ..core.lenient import value_of
-from ..core.replies import CHECK, refusal
+from ..core.feed import reply_of
+from ..core.request import CHECK, refusal
+from ..core.untrusted import value_of
 from ..system.failures import described
 from .subjects import Asked, Subjects
 from .wire import Denied, Down, Message, Refused, Wire

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from ..core.feed import SILENT
+from ..core.feed import SILENT_AFTER
 from .subjects import Subjects, screen_of
 from .waiting import is_set
 from .wire import Down, Message, Wire
@@ -42,7 +42,7 @@ class Screens:
         now = time.monotonic()
         heard = self._heard.items()
         return now < self._listens or any(
-            of in ("", machine) and now - t < SILENT for (of, _), t in heard
+            of in ("", machine) and now - t < SILENT_AFTER for (of, _), t in heard
         )
 
     async def watch(self) -> None:
@@ -76,12 +76,12 @@ class Screens:
             return
         is_known, is_gone, now = (of, by) in self._heard, message.data == GONE, time.monotonic()
         if is_known or not (is_gone or len(self._heard) >= MOST):
-            self._heard[of, by] = now - (SILENT - GRACE) * is_gone
+            self._heard[of, by] = now - (SILENT_AFTER - GRACE) * is_gone
         self._look()
 
     def _look(self) -> None:
         now = time.monotonic()
-        self._heard = {who: t for who, t in self._heard.items() if now - t < SILENT}
+        self._heard = {who: t for who, t in self._heard.items() if now - t < SILENT_AFTER}
         was, self.is_followed = self.is_followed, self.show(self._machine)
         if was != self.is_followed:
             self._changed()

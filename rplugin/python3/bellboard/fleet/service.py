@@ -16,10 +16,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from ..core.feed import Hello
-from ..core.replies import refusal
+from ..core.request import refusal
 from ..core.row import Row
-from ..system.failures import described
-from ..system.retrying import pause
+from ..system.failures import described, pause
 from ..system.threads import Thread, call_in
 from .claims import claim
 from .followed import Followed

@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from ..core import words
-from ..core.feed import SILENT
-from ..system.awake import clock
+from ..core.feed import SILENT_AFTER
+from ..system.clock import clock
 from . import subjects
 from .member import Credentials, Joined
 from .reasons import reason
@@ -120,7 +120,7 @@ class Wire:
         while not self._broken.done():
             begun = clock()
             await asyncio.wait((self._broken,), timeout=LOOK)
-            if clock() - begun > SILENT:
+            if clock() - begun > SILENT_AFTER:
                 raise Down("this machine slept")
             if self._client.is_closed:  # nats-py does not say so if a last write fails
                 await self._closed()

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from ..core.detail import line
 from ..core.published import Published
+from ..core.text import line
 from ..system import gate
 from ..system.threads import Thread
 

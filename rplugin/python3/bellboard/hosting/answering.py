@@ -18,16 +18,16 @@ from typing import Final
 
 from ..agents.dialect import Press
 from ..agents.dialects import dialect_of
-from ..core.detail import line
 from ..core.request import TERMINAL, Answer, Sent, answer_of, check
 from ..core.session import Run
-from ..storage.claims import Claim, Claims
+from ..core.text import line
+from ..storage.answers import Claim, Claims
 from ..system.failures import described
-from .aftermath import DID, FIRST, followed
+from .asked import THERE, Asked, drawn_at, is_served, name_of, pressed, serve, untypeable
 from .beside import Declined, Given, Reply, Unheard, beside
 from .keyboard import NOWHERE, Terminal, enter
+from .outcome import DID, FIRST, followed
 from .showing import FRESH, Desk, Showing, digest_in
-from .standing import THERE, Asked, drawn_at, is_served, name_of, pressed, serve, untypeable
 
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
 

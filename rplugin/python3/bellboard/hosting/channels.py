@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ..core import cells, words
+from ..core import text, words
 from ..core.notices import Notice
 from ..core.published import Published
 from ..system.mounts import MOUNTS, near
@@ -76,13 +76,13 @@ def wording(notice: Notice, p: Published) -> Wording:
     word, detail = words.doing(p)
     if notice.status == "blocked" and word != "blocked":
         detail = f"{word}: {detail}" if detail else word
-    name = cells.cut(words.project(p), NAME_ROOM)
-    which = cells.cut(words.which(p), NAME_ROOM)
+    name = text.cut(words.project(p), NAME_ROOM)
+    which = text.cut(words.which(p), NAME_ROOM)
     told = [which if which != name else "", words.plain(p.get("agent")) if p.get("mixed") else ""]
     notes = ", ".join(filter(None, told))
     called = f"{name} ({notes})" if notes else name
     said = detail if detail not in ("", notice.status) else words.title(p)
-    return Wording(f"{called} {_HEADLINES[notice.status]}", cells.cut(said, LONGEST_TEXT))
+    return Wording(f"{called} {_HEADLINES[notice.status]}", text.cut(said, LONGEST_TEXT))
 
 
 class Channels:

@@ -18,30 +18,29 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from ..core.deadlines import NEVER
-from ..core.feed import MOST, Ask, Cursor, Hello, Moved
-from ..core.feedread import moved_of
+from ..core.feed import MOST, Ask, Cursor, Hello, Moved, moved_of
 from ..core.published import Published
 from ..core.row import Row, row
 from ..core.session import Session
 from ..storage import machines
 from ..storage.machines import OPTION, Claim
 from ..storage.spool import Spool
-from ..system.computer import machine_id
+from ..system.clock import machine_id
 from ..system.deaths import Deaths
 from ..system.watch import Watch
 from .connection import Connection
-from .folding import Clerk
+from .jobs import Loop
 from .lease import Lease
-from .loop import Loop
 from .outgoing import Outgoing
 from .reader import Reader
+from .turn import Clerk
 
 if TYPE_CHECKING:
     from ..fleet.member import Joined
     from ..fleet.service import Service
     from ..storage.history import Logged
-    from .asks import Asks
     from .beside import Reply
+    from .feed_requests import Asks
     from .mates import Mates
 
 OFTEN: Final = 1.0  # seconds between two checks of the option
@@ -247,7 +246,7 @@ class Fleet:
         self._tell(self._host.reader.sessions, (), moved, full=True)
 
     def _recent(self, clerk: Clerk) -> tuple[Cursor, list[Moved]]:
-        from .unsent import position
+        from .feed_changes import position
 
         now, pid = time.time(), self._host.pid
         at = position(clerk.store, None, pid, now).at
@@ -286,7 +285,7 @@ class Fleet:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def _carry_out(self, member: str, do: str, fields: Mapping[str, Any]) -> Reply:
-        from .asks import Asks
+        from .feed_requests import Asks
 
         by = f"{member}, a member of the fleet"
         asks = self._asks.setdefault(member, Asks(self._host, by))

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 from ..core import words
 from ..core.deadlines import NEVER
 from ..core.version import VERSION
-from .bell import Bell
 from .connection import Connection
+from .notify import Bell
 from .senses import Senses
 
 MOST: Final = 20  # notes of one part: what damages one file may damage thousands

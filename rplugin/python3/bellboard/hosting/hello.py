@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ..agents.clis import installable
 from ..agents.installing.installed import hooked_files
-from ..core.detail import line
 from ..core.feed import Hello
+from ..core.text import line
 from ..core.version import VERSION
 from ..storage.spool import Spool
-from ..system.computer import boot_id, machine_id
+from ..system.clock import boot_id, machine_id
 
 
 def hello(home: Path) -> Hello:

@@ -1,11 +1,4 @@
-"""A host: evidence or a deadline wakes it, and it folds, commits and publishes.
-
-There is one for each Neovim, or `bellboard serve` without one.  All are equal and independent.
-
-A host is complete once it is constructed, and keeps what it receives before `run`.  No failure ends
-it: if a job fails, or one session or source within a job, the rest goes on.  Health names what
-failed, and the host retries it after a pause.
-"""
+"""A host: one for each Neovim. It folds what comes, publishes it, and looks after the rest."""
 
 from __future__ import annotations
 
@@ -13,38 +6,194 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from ..agents import dialects
+from ..agents.dialects import KEYS, dialect_of
 from ..core import words
+from ..core.deadlines import NEVER
 from ..core.finding import Finding
 from ..core.session import Session, is_listed
+from ..core.words import amount
 from ..storage.history import Logged
+from ..storage.spool import Spool
 from ..storage.store import Store
+from ..system.clock import clock
 from ..system.reach import Reach
 from ..system.watch import Watch
 from ..witnesses.own_reports import Said
 from .addresses import Addresses
-from .arrivals import Arrivals
-from .attempts import Attempts
-from .bars import Bars
-from .bell import Bell
-from .commands import Commands
+from .callbacks import PAUSE, Commands, Effects
 from .connection import Connection
-from .effects import PAUSE, Effects
 from .fleet import Fleet
 from .health import Health
+from .hook_pipes import Waiting
+from .jobs import Attempts, Job, Loop
 from .links import Links
-from .loading import Loading
-from .loop import Job, Loop
+from .notify import Bell
 from .outbox import Outbox
-from .publishing import Publisher
+from .publish import Publisher
 from .reader import Push, Reader
 from .senses import MODULES, Senses
-from .upkeep import Upkeep
-from .waiting import Waiting
+from .tmux_status import Bars
+from .turn import Clerk
+
+# What the watch has reported and no fold has handled: events in the spool, or anything else.
+
+
+MOST: Final = 1000  # paths to remember while they cannot be folded
+
+
+class Arrivals:
+    """Knows whether the spool has to be listed, or which of its files are new."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._new, self._slot = f"{spool.new}/", f"{spool.slot}/"
+        self._listed = (str(spool.new), str(spool.slot))  # reported when anything may have come
+        self._came: set[str] = set()  # into new/
+        self._is_partial = False  # nothing else came
+
+    @property
+    def only(self) -> Collection[str]:
+        """Return the paths in new/, if nothing else can be pending; else none."""
+        return self._came if self._is_partial else ()
+
+    def take(self, paths: set[str]) -> set[str]:
+        """Note changed paths; return those outside the spool."""
+        others = {path for path in paths if not path.startswith(self._new)}
+        self._came |= paths - others
+        if len(self._came) > MOST:  # they cannot be folded now
+            self._came, self._is_partial = set(), False
+        outside = {path for path in others if not path.startswith(self._slot)}
+        if others - outside or not outside.isdisjoint(self._listed):
+            self._is_partial = False
+        return outside
+
+    def clear(self) -> None:
+        """Note that everything was folded."""
+        self._came, self._is_partial = set(), True
+
+
+# Load what decodes events soon after the start: an update may replace it while a host runs.
+
+
+#: Loaded late otherwise: `backlog.py` and `secrets.py` need them for few files.
+CODE: Final = (".hosting.decoding", ".core.shellwords")
+PACKAGE: Final = __name__.rpartition(".hosting.")[0]
+REST: Final = 1.0  # seconds after the first round
+APART: Final = 0.2  # seconds from one to the next: each takes up to 5 ms
+
+
+class Loading:
+    """Loads one part after the other, and nothing while the host starts."""
+
+    def __init__(self) -> None:
+        parts: list[Callable[[], object]] = [partial(import_module, x, PACKAGE) for x in CODE]
+        parts += [partial(dialect_of, key) for key in KEYS]
+        self._left = iter(parts)
+        self._due = 0.0
+
+    def run(self) -> float:
+        """Load the next one if it is due; return the seconds until the next call."""
+        now = clock()
+        if not self._due:
+            self._due = now + REST
+        elif now >= self._due:
+            self._due = now + APART
+            if (load := next(self._left, None)) is None:
+                self._due = NEVER
+            else:
+                with contextlib.suppress(Exception):  # noted when an event needs it
+                    load()
+        return self._due - now
+
+
+# Clean up the spool and the database from time to time, so that neither fills up.
+
+
+PRUNE: Final = 600.0
+AGAIN: Final = 0.2  # seconds until more old rows are pruned, or a check of the database is done
+
+
+class Upkeep:
+    """Cleans up; `counts` holds the number of files in the spool."""
+
+    def __init__(self, connection: Connection, attempt: Attempts) -> None:
+        self._connection, self._spool, self._attempt = connection, connection.spool, attempt
+        self.counts: dict[str, Any] = {}
+        self._refused = 0  # refused files at the last count
+        self._pruned = -PRUNE
+        self._due = {"spool": 0.0, "database": 0.0}
+
+    def expect(self) -> None:
+        """Clean up in the next round."""
+        self._due = dict.fromkeys(self._due, 0.0)
+
+    def run(self) -> float:
+        """Clean up what is due; return the seconds until the next call."""
+        now = time.monotonic()
+        for about, work in (("spool", self._sweep), ("database", self._tidy)):
+            if now >= self._due[about]:
+                self._due[about] = now + self._attempt("rescan", about, work)
+        return min(self._due.values()) - now
+
+    def count(self, clerk: Clerk) -> None:
+        """Count the files again if some were set aside."""
+        if clerk.refused != self._refused:
+            self._refused = clerk.refused
+            self._attempt.once("rescan", "spool", self._count)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return how many files wait in vain, for health."""
+        if not (stuck := self.counts.get("stuck")):
+            return {}
+        files, where = amount(stuck, "file"), self._spool.new
+        return {"stuck": f"{files} in {where} cannot be read now: check the disk, or delete them"}
+
+    def _sweep(self) -> float:
+        self._attempt.once("rescan", "folders", self._spool.restore)
+        if self._connection.has_arrived:
+            self._connection.announce()
+        self._count()  # before what is stuck is tried again
+        self._spool.sweep()
+        dialects.try_again()
+        if (clerk := self._connection.clerk) is not None:
+            clerk.try_again()
+        return NEVER
+
+    def _count(self) -> None:
+        self.counts = self._spool.counts()
+
+    def _tidy(self) -> float:
+        clerk = self._connection.clerk
+        if clerk is None or not self._connection.has_arrived:
+            return NEVER
+        if clerk.store.is_replaced():
+            self._connection.close()
+            return 0.0
+        self._connection.check_again()
+        goes_on = self._connection.use(lambda clerk: clerk.sweep(time.time()), otherwise=False)
+        if time.monotonic() >= self._pruned + PRUNE:
+            is_more = self._connection.use(lambda clerk: clerk.store.prune(time.time()), None)
+            if is_more is False:  # None: it is busy, and the next rescan tries again
+                self._pruned = time.monotonic()
+            goes_on |= bool(is_more)
+        return AGAIN if goes_on else NEVER
+
+
+# A host: evidence or a deadline wakes it, and it folds, commits and publishes.
+#
+# There is one for each Neovim, or `bellboard serve` without one. All are equal and independent.
+#
+# A host is complete once it is constructed, and keeps what it receives before `run`. No failure
+# ends it: if a job fails, or one session or source within a job, the rest goes on. Health names
+# what failed, and the host retries it after a pause.
+
 
 RESCAN: Final = 30.0  # no system promises to report every change
 PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..system.deaths import Deaths
 from .connection import Connection
-from .presence import FOLLOWERS, SCREENS, note, present
+from .notify import FOLLOWERS, SCREENS, note, present
 
 if TYPE_CHECKING:
     from ..fleet.service import Service

@@ -15,21 +15,20 @@ from typing import Any, Final
 
 from ..core.board import Board
 from ..core.deadlines import NEVER
-from ..core.ledger import Link as Known
+from ..core.records import Link as Known
 from ..storage import machines
-from ..storage.machines import Claim, Machines
-from ..storage.mailbox import Mailbox
+from ..storage.machines import Claim, Machines, Mailbox
 from ..storage.spool import Spool
 from ..storage.store import Store
 from ..system import remotely
 from ..system.deaths import Deaths
 from ..system.failures import described
-from ..system.flocks import PATIENCE, Held
+from ..system.locks import PATIENCE, Held
 from ..system.watch import Watch
-from .follower import Follower
+from .far_evidence import Follower
+from .feed_changes import known_as
 from .link import Link
-from .presence import SCREENS, present
-from .unsent import known_as
+from .notify import SCREENS, present
 
 REFUSED: Final = (
     "{} of its rows and changes were refused, as they are not valid; update bellboard there,"

@@ -21,20 +21,18 @@ from typing import Any, Final
 from ..agents.cli import Means, Witness
 from ..agents.clis import WITNESSED, cli_of, used
 from ..core.finding import Finding
-from ..core.lenient import list_of, number_of, text_of
 from ..core.published import Looked
 from ..core.session import Session, is_listed, status_of
+from ..core.untrusted import list_of, number_of, text_of
 from ..storage.shared import LOOKED, SPACE
 from ..storage.spool import name_of
 from ..storage.store import Busy, Newer
-from ..system.doer import DEADLINE, Doer, Job
-from ..system.flocks import locked
-from ..system.namespaces import FIRST, own_space
-from ..system.processes import PROC
-from ..system.reach import Reach
-from ..system.watched import Unwatched
-from ..witnesses.running import reports
-from .folding import BACK, Clerk
+from ..system.locks import locked
+from ..system.processes import FIRST, PROC, own_space
+from ..system.reach import DEADLINE, Doer, Job, Reach
+from ..system.watch import Unwatched
+from ..witnesses.observer import reports
+from .turn import BACK, Clerk
 
 PATIENCE: Final = DEADLINE  # seconds for all of it; with 50 sessions it takes 0.05
 EACH: Final = 0.2  # seconds for one file, so that the rest gets its turn

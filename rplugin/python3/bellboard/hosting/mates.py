@@ -18,7 +18,7 @@ from ..fleet.far import Gone, Lost
 from ..storage import machines
 from ..storage.spool import Spool
 from ..system.failures import described
-from .follower import Follower
+from .far_evidence import Follower
 
 if TYPE_CHECKING:
     from ..fleet.far import Said

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..core.deadlines import NEVER
-from ..core.lenient import UNENCODABLE, storable
+from ..core.untrusted import UNENCODABLE, storable
 from ..storage.spool import Spool
 from ..system.failures import described
-from .attempts import pause
+from .jobs import pause
 
 MOST: Final = 1000  # waiting lines
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries; one takes 0.1 ms

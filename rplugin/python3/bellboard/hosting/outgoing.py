@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.replies import refusal
+from ..core.request import refusal
 from ..storage import machines
-from ..storage.mailbox import Mailbox
+from ..storage.machines import Mailbox
 from ..system.watch import Watch
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from ..core.deadlines import NEVER
 from ..core.published import Published
 from ..core.session import Session, status_of
 from ..storage.history import Change
-from .attempts import Attempts
-from .bell import Bell
+from .callbacks import PAUSE, Effects
 from .connection import Connection
-from .effects import PAUSE, Effects
-from .folding import Clerk
-from .publishing import Publisher
+from .jobs import Attempts
+from .notify import Bell
+from .publish import Publisher
+from .turn import Clerk
 
 PUBLISH: Final = 1 / 30  # seconds between two pushes under load
 NOTICES: Final = 200  # past notifications to send when the reader asks for them

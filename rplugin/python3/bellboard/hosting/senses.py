@@ -22,9 +22,9 @@ from ..system import watch as watching
 from ..system.reach import Reach
 from ..system.watch import Watch
 from ..witnesses import repository
-from ..witnesses.lookout import MOST_EARLY, Lookout
+from ..witnesses.observer import MOST_EARLY, Lookout
 from ..witnesses.own_reports import Said
-from .attempts import Attempts
+from .jobs import Attempts
 
 SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
 #: Modules whose work may run in another process.

@@ -15,19 +15,17 @@ import msgspec
 from msgspec.structs import replace
 
 from ..agents.dialects import dialect_of
-from ..core.detail import line
 from ..core.request import TERMINAL, Choice, Request
 from ..core.session import Block, Run, Session
-from ..storage.claims import Claims
-from ..storage.item import NAME
+from ..core.text import line
+from ..storage.answers import Claims
+from ..storage.event_file import NAME
 from ..storage.spool import Spool
-from .aftermath import FIRST, by_whom
-from .beside import Declined, Given, Reply, beside, sleep
-from .keyboard import Terminal
-from .standing import (
+from .asked import (
     ANSWERED,
     Asked,
     asked_of,
+    completed,
     drawn_at,
     in_its_terminal,
     is_served,
@@ -37,8 +35,11 @@ from .standing import (
     still_asks,
     typed,
     untypeable,
+    withheld,
 )
-from .whole import completed, withheld
+from .beside import Declined, Given, Reply, beside, sleep
+from .keyboard import Terminal
+from .outcome import FIRST, by_whom
 
 if TYPE_CHECKING:
     from ..storage.history import Logged
@@ -242,7 +243,7 @@ def _as_well(asked: Asked, shown: Asked) -> Asked:
 
 
 def _terminal_of(run: Run) -> Terminal | None:
-    from .terminals import terminal_of  # imported late: few answers are typed
+    from .keyboard import terminal_of  # imported late: few answers are typed
 
     return terminal_of(run)
 

@@ -8,13 +8,12 @@ from textwrap import wrap
 
 from ..core import words
 from ..core.board import Board
-from ..core.cells import cut, width
-from ..core.ledger import Folded, Transition, why_of
 from ..core.machine import Verdict
 from ..core.published import snapshot
-from ..core.reason import reason
+from ..core.records import Folded, Transition, why_of
 from ..core.session import Session, is_listed
-from ..core.words import plain
+from ..core.text import cut, width
+from ..core.words import plain, reason
 from ..storage.history import Logged
 from .styled import Text
 from .terminal import COLOURS, ENDLESS, NARROW, console, table, write

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ..core import bar, words
-from ..core.cells import cut, width
-from ..core.ledger import Transition
+from ..core import words
 from ..core.published import Published, by_urgency
+from ..core.records import Transition
+from ..core.text import cut, width
 from ..core.words import plain
 from ..system.threads import call_in
 from .full import Full
@@ -138,7 +138,7 @@ class Live:
         where = {words.repository(p) for p in ordered}
         what = f"{words.amount(len(where), 'repository')} · {words.amount(len(ordered), 'session')}"
         head = Text(f" {what}   " if ordered else " ", "dim")
-        for sign, status, count in bar.tally(ordered, self._icons):
+        for sign, status, count in words.tally(ordered, self._icons):
             head.append(f"{sign}{count} ", COLOURS[status])
         if self.screen.keys >= 0 and (room := columns - width(head.plain) - 1) > len(HINT):
             head.append(f"{HINT:>{room}}", "dim")

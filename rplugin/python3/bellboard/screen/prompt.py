@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from ..core import cells
+from ..core import text
 from ..core.request import Answer, Field, Question, Request, answer_of, check
-from ..core.visible import marked_line
+from ..core.text import marked_line
 from .full import pasted
 from .request import MORE, lines_of, value_of, wrapped
 from .styled import Text
@@ -119,7 +119,7 @@ class Prompt:
         more = len(body) - room - self._top
         self._is_read = self._is_read or more <= 0
         rule = f"── {more} more rows: Down " if more > 0 else ""
-        head = Text(cells.cut(self._heading, columns), "bold red")
+        head = Text(text.cut(self._heading, columns), "bold red")
         seen = body[self._top : self._top + room]
         return [head, *seen, Text(rule.ljust(columns, "─")[:columns], "dim"), *below][:height]
 
@@ -133,8 +133,8 @@ class Prompt:
             lines += wrapped(offer.note, columns, " " * 4, "dim")
         lines = lines or [*wrapped(self.request.why, columns, " ")]
         for more in self.request.more[:MORE]:
-            lines.append(Text(f" {cells.cut(marked_line(more), columns - 2)}", "dim"))
-        return [*lines, Text(cells.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
+            lines.append(Text(f" {text.cut(marked_line(more), columns - 2)}", "dim"))
+        return [*lines, Text(text.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
 
     def _asks(self, columns: int, height: int) -> list[Text]:
         step = self._steps[0]
@@ -149,7 +149,7 @@ class Prompt:
             hint = f"a key or Space to choose{or_type}, {hint}"
             if self._is_lone:
                 hint = f"a key twice or Enter{or_type}, Esc to go back"
-        return [*lines, Text(cells.cut(f" {hint}", columns), "dim")]
+        return [*lines, Text(text.cut(f" {hint}", columns), "dim")]
 
     def _input(self, columns: int, height: int) -> list[Text]:
         """Return the last rows of what has been typed, each line in rows of its own."""

@@ -10,7 +10,7 @@ from itertools import accumulate, chain, repeat
 from typing import Final
 
 from ..core.request import Part, Request
-from ..core.visible import marked
+from ..core.text import marked
 from .styled import Text
 
 INDENT: Final = "  "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from ..core.cells import head, width
+from ..core.text import head, width
 
 ATTRIBUTES: Final = {"bold": "1", "dim": "2", "reverse": "7"}
 COLOURS: Final = {

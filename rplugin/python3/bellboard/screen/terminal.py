@@ -14,10 +14,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..core import words
-from ..core.cells import cut, width
-from ..core.lenient import decimal
 from ..core.published import Published
 from ..core.session import is_nameless
+from ..core.text import cut, width
+from ..core.untrusted import decimal
 from ..core.words import plain
 from .styled import Text
 

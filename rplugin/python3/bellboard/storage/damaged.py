@@ -12,7 +12,7 @@ from typing import Final
 
 from . import holders
 from .causes import SUFFIXES
-from .contents import is_damaged
+from .state_folder import is_damaged
 
 MOST_ASIDE: Final = 5  # damaged databases to keep
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ..core.detail import line
+from ..core.text import line
 from ..system.failures import described
 from ..system.mounts import network_of
 from . import holders

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ..core.events import Event
-from ..core.ledger import Transition
-from ..core.lenient import LARGEST
+from ..core.records import Transition
+from ..core.untrusted import LARGEST
 from .rows import Cells, blob, moderate, number, text, text_or_none, time
 from .upkeep import Upkeep
 

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ..system import flocks
+from ..system import locks
 
 #: What SQLite locks for writing: a byte of the shared memory, or RESERVED in the file itself.
 LOCKED: Final = (("board.db-shm", 120), ("board.db", 1 << 30 | 1))
@@ -52,7 +52,7 @@ class Drain:
 
     def holder(self) -> int | None:
         """Return the process that has it, if the system lists it."""
-        return flocks.holder(self._path)
+        return locks.holder(self._path)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -62,8 +62,8 @@ class Drain:
     def _lock(self, how: int) -> bool:
         try:
             if self._fd < 0:
-                self._fd = flocks.opened(self._path)
-            return flocks.take(self._fd, 0.0, how)
+                self._fd = locks.opened(self._path)
+            return locks.take(self._fd, 0.0, how)
         except OSError:  # a network file system without locks, a full disk
             return how == fcntl.LOCK_SH
 
@@ -87,10 +87,10 @@ def alone(home: Path) -> int | None:
 def holder(home: Path) -> int | None:
     """Return the process that blocks writing or opening, if the system lists it."""
     for name, byte in LOCKED:
-        for row in flocks.held(home / name):
+        for row in locks.held(home / name):
             if row[1] == "POSIX" and int(row[6]) <= byte and _end(row[7]) >= byte:
                 return int(row[4])
-    return flocks.holder(home / "board.lock")
+    return locks.holder(home / "board.lock")
 
 
 def _end(field: str) -> float:
@@ -98,9 +98,9 @@ def _end(field: str) -> float:
 
 
 def _locked(home: Path, patience: float, how: int) -> int | None:
-    fd = flocks.opened(home / "board.lock")
+    fd = locks.opened(home / "board.lock")
     with contextlib.suppress(OSError):  # a network file system without locks
-        if not flocks.take(fd, patience, how):
+        if not locks.take(fd, patience, how):
             os.close(fd)
             return None
     return fd

@@ -12,12 +12,11 @@ from typing import Final
 
 import msgspec
 
-from ..core.lenient import decimal
+from ..core.untrusted import decimal
 from ..system.processes import is_suspended, ran_at, started_of
-from .aside import remove
-from .contents import stranger
-from .ground import briefly, inside, listing
-from .item import OF_THE_SYSTEM, OPEN
+from .event_file import OF_THE_SYSTEM, OPEN
+from .refused_files import remove
+from .state_folder import briefly, inside, listing, stranger
 
 LARGEST_NOTES = 1 << 20  # bytes to read
 STARTED: Final = "started"  # beside the notes: when the process started, in the system's unit

@@ -14,24 +14,30 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
-from collections.abc import Callable, Mapping
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from ..core.deadlines import NEVER
 from ..core.far import MACHINE
-from ..core.lenient import decimal
+from ..core.untrusted import decimal
 from ..system import remotely
-from ..system.files import put, read
-from ..system.flocks import PATIENCE, locked, opened, take
+from ..system.files import decoded, put, read
+from ..system.locks import PATIENCE, locked, opened, take
 from ..system.processes import is_alive
-from .contents import clear
+from .event_file import OF_THE_SYSTEM
+from .refused_files import remove
+from .state_folder import clear, is_letter, listing
 
 if TYPE_CHECKING:
     from ..system.deaths import Deaths
+
 
 FOLDER: Final = "links"
 FILE: Final = "machines.json"
@@ -39,7 +45,7 @@ LOCK: Final = "machines.lock"
 FLEET: Final = "fleet"
 OURS: Final = ".fleet"  # the folder of the fleet itself: no machine can have this name
 OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fleet join`
-LARGEST: Final = 1 << 20  # bytes of the file
+LARGEST_LIST: Final = 1 << 20  # bytes of the file
 MOST: Final = 64  # machines
 MOST_WORDS: Final = 100  # of a command
 SOON: Final = 0.5  # seconds: its holder has not written its id yet, or has just died
@@ -70,7 +76,7 @@ def stored(home: Path) -> Machines:
     """Return the machines that are to be followed; raise OSError if the file cannot be read."""
     path = home / FOLDER / FILE
     try:
-        given = msgspec.json.decode(read(path, LARGEST)[0], type=Machines)
+        given = msgspec.json.decode(read(path, LARGEST_LIST)[0], type=Machines)
     except FileNotFoundError:
         return Machines()
     except (msgspec.MsgspecError, ValueError):
@@ -197,3 +203,89 @@ class Claim:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+
+# Requests to another machine: a file for each, and one for its reply.
+#
+# Any program of ours may ask; the host that keeps the link passes it on (`machines.py` names
+# the files). A file appears by rename, so it is whole; its reader removes it, or it expires.
+
+
+OLD: Final = 60.0  # seconds after which nobody waits for a file
+LARGEST_REQUEST: Final = 1 << 20  # bytes
+
+_NAME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}\.[0-9]{1,10}")
+_serial = itertools.count()
+
+
+class Mailbox:
+    """The requests to one machine, and its replies."""
+
+    def __init__(self, home: Path, machine: str) -> None:
+        folder = prepare(home, machine)
+        self.asked, self.replied = folder / "ask", folder / "reply"
+
+    # ------------------------------------------------------------ who asks
+
+    def ask(self, request: Mapping[str, Any]) -> str:
+        """Ask for something; return the name of the request.  Raise OSError or ValueError."""
+        data = msgspec.json.encode(request)
+        if len(data) > LARGEST_REQUEST // 2:
+            raise ValueError(f"a request of {len(data)} bytes is too long")
+        name = f"{time.time_ns()}.{os.getpid()}.{next(_serial)}"
+        put(self.asked / name, data)
+        return name
+
+    def take_reply(self, name: str) -> dict[str, Any] | None:
+        """Return the reply and remove it; None while there is none."""
+        return _take(self.replied / name)
+
+    def withdraw(self, name: str) -> bool:
+        """Take a request back; return False if somebody has read it already."""
+        with contextlib.suppress(OSError):
+            (self.asked / name).unlink()
+            return True
+        return False
+
+    # ------------------------------------------------------------ who keeps the link
+
+    def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the requests that wait, oldest first; remove them, and whatever has expired."""
+        with contextlib.suppress(OSError):
+            self._sweep()
+        for name in _names(self.asked):
+            request = _take(self.asked / name)
+            if request is not None:
+                yield name, request
+
+    def reply(self, name: str, reply: Mapping[str, Any]) -> None:
+        """Reply to a request."""
+        with contextlib.suppress(OSError):  # the asker gives up after a while
+            put(self.replied / name, msgspec.json.encode(reply))
+
+    def _sweep(self) -> None:
+        """Remove what nobody is waiting for."""
+        for folder in (self.asked, self.replied):
+            for name in filter(is_letter, listing(folder)):
+                with contextlib.suppress(OSError):
+                    if (folder / name).lstat().st_mtime < time.time() - OLD:
+                        remove(f"{folder}/{name}")
+
+
+def _names(folder: Path) -> list[str]:
+    with contextlib.suppress(OSError):
+        return sorted(n for n in listing(folder) if _NAME.fullmatch(n))
+    return []
+
+
+def _take(path: Path) -> dict[str, Any] | None:
+    try:
+        data, status = read(path, LARGEST_REQUEST)
+        path.unlink()
+    except FileNotFoundError:  # nothing to remove: it may come at this very moment
+        return None
+    except OSError as error:
+        if error.errno not in OF_THE_SYSTEM:  # a folder, for example: others wait behind it
+            remove(str(path))
+        return None
+    return decoded(data) if status.st_mtime > time.time() - OLD else None

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from ..core.bounds import LATEST
-from ..core.lenient import LARGEST
+from ..core.untrusted import LARGEST, LATEST
 from ..system.failures import described
 from .database import Damaged, Database
 

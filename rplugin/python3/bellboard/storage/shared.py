@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ..core.sound import HIGHEST
+from ..core.records import HIGHEST
 from .history import History
 from .rows import Cells, blob, moderate, number, text, time
 

@@ -32,16 +32,13 @@ from pathlib import Path
 
 import msgspec
 
-from . import ground
-from .answers import FOLDER
-from .aside import Aside, remove
-from .contents import is_event
-from .ground import Refused as Refused
-from .ground import briefly, inside, listing
+from . import state_folder
+from .answers import FOLDER, Pipes, Questions
+from .event_file import LIMIT, NAME, Item, read_item
 from .hosts import Hosts
-from .item import LIMIT, NAME, Item, read_item
-from .pipes import Pipes
-from .questions import Questions
+from .refused_files import Aside, remove
+from .state_folder import Refused as Refused
+from .state_folder import briefly, inside, is_event, listing
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
 ADDED = (FOLDER, "links")  # optional: without them, no request is kept or machine followed
@@ -93,10 +90,10 @@ class Spool:
 
     def prepare(self) -> None:
         """Create the private folders; raise `Refused` if somebody else could replace them."""
-        ground.make(self.home, BELOW)
+        state_folder.make(self.home, BELOW)
         for folder in ADDED:
             with contextlib.suppress(OSError):  # a full disk, since an update
-                ground.make(self.home, (folder,))
+                state_folder.make(self.home, (folder,))
 
     def restore(self) -> None:
         """Create the folders that somebody has removed."""
@@ -105,7 +102,7 @@ class Spool:
 
     def obstacle(self) -> str:
         """Return what is wrong inside the folder, or ""."""
-        return ground.obstacle(self.home, BELOW + ADDED)
+        return state_folder.obstacle(self.home, BELOW + ADDED)
 
     # ---------------------------------------------------------------- waiting events
 

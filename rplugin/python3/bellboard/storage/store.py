@@ -37,9 +37,9 @@ from msgspec.structs import astuple
 
 from ..core.board import Board
 from ..core.events import Event
-from ..core.ledger import LEDGER, Folded, Transition
-from ..core.lenient import LARGEST
+from ..core.records import LEDGER, Folded, Transition
 from ..core.session import is_far, is_listed
+from ..core.untrusted import LARGEST
 from .database import Busy, Damaged, Draining, Newer, Replaced
 from .rows import UNSOUND, Cells, blob, moderate, number, text, time
 from .schema import SCHEMA

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any, Final
 
-from ..core.lenient import LARGEST
+from ..core.untrusted import LARGEST
 from ..system.threads import Thread
 from .database import Damaged
 from .rows import Rows

@@ -1,27 +1,78 @@
-"""The gate: every connection to another program on this machine passes this check.
-
-A tmux client runs what its server tells it to, and evidence can name any server.  So we connect to
-a socket only if it, and every folder and link on the way to it, belongs to us or to root, and
-nobody else may write to those folders, unless they are sticky like /tmp.  Then nobody else can
-replace the socket between the check and the connection, either.  We never connect to a socket on a
-FUSE mount: its program may lie, or let us wait forever.  Of ports, only those of this machine that
-a known process listens on itself are admitted.
-
-The check may hang, like any access to a file: run it outside the event loop.
-"""
+"""Follow a path part by part and through its links, so that each part can be judged in turn."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
 import sys
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from . import processes
 from .mounts import TABLE, near, read
-from .walk import TooManyLinks, parts_of
+
+# ruff: noqa: PTH115
+# Paths are strings here: a link may hold anything.
+
+
+class TooManyLinks(OSError):
+    """A path leads through more links than allowed."""
+
+
+class Part(NamedTuple):
+    """A folder or link on the way to a path, or what is there."""
+
+    path: str  # with no link on the way to it
+    status: os.stat_result
+    is_last: bool  # nothing follows, unless it is a link
+
+
+def parts_of(
+    path: str, most_links: int, look: Callable[[str], os.stat_result] = os.lstat
+) -> Iterator[Part]:
+    """Yield the parts of a path, from the root on; each is looked at only when it is asked for.
+
+    Raise OSError where there is nothing, or what `look` raises.
+    """
+    yield Part("/", look("/"), False)
+    waiting, here, links = _names(path), "", 0
+    while waiting:
+        name = waiting.pop()
+        if name == "..":
+            here = here.rpartition("/")[0]
+            continue
+        at = f"{here}/{name}"
+        status = look(at)
+        yield Part(at, status, not waiting)
+        if not stat.S_ISLNK(status.st_mode):
+            here = at
+            continue
+        links += 1
+        if links > most_links:
+            raise TooManyLinks(errno.ELOOP, "too many links", path)
+        target = os.readlink(at)
+        here = "" if target.startswith("/") else here
+        waiting += _names(target)
+
+
+def _names(path: str) -> list[str]:
+    """Return the names in a path, last one first."""
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
+
+
+# The gate: every connection to another program on this machine passes this check.
+#
+# A tmux client runs what its server tells it to, and evidence can name any server. So we
+# connect to a socket only if it, and every folder and link on the way to it, belongs to us or
+# to root, and nobody else may write to those folders, unless they are sticky like /tmp. Then
+# nobody else can replace the socket between the check and the connection, either. We never
+# connect to a socket on a FUSE mount: its program may lie, or let us wait forever. Of ports,
+# only those of this machine that a known process listens on itself are admitted.
+#
+# The check may hang, like any access to a file: run it outside the event loop.
+
 
 if TYPE_CHECKING:
     import socket as sockets

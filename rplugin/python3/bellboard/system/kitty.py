@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..core.detail import line
-from ..core.lenient import list_of
+from ..core.text import line
+from ..core.untrusted import list_of
 from . import gate
 from .processes import tty_of
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from ..core.detail import line
+from ..core.text import line
 from . import gate
 
 PATIENCE: Final = 0.5  # seconds; an answer takes 1 ms

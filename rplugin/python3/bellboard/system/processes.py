@@ -186,7 +186,7 @@ def front_group(pid: int) -> int:
         return 0
     from subprocess import TimeoutExpired  # commands ask no program
 
-    from .program import run
+    from .programs import run
 
     try:
         printed = run(["/bin/ps", "-o", "tpgid=", "-p", str(pid)], PATIENCE).output.strip()
@@ -364,3 +364,58 @@ def lines_of(path: str) -> list[str]:
     except OSError:
         return []
     return text.removesuffix("\n").split("\n") if text else []
+
+
+# Find processes with a pid namespace of their own, such as in a container or a sandbox.
+#
+# What runs there knows itself by another pid than we do. The kernel says which (`NSpid`).
+
+
+FIRST: Final = "pid:[4026531836]"  # the pid namespace that a system starts with
+_scan: tuple[float, dict[int, list[int]]] = 0.0, {}  # when, and what was found
+
+
+def innermost(pid: int) -> int:
+    """Return the pid by which a process knows itself."""
+    for line in lines_of(f"{PROC}/{pid}/status"):
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return pid
+
+
+def space_of(pid: int) -> str:
+    """Return the name of the pid namespace of a process, or "" if that is not known."""
+    with contextlib.suppress(OSError):
+        return str(Path(f"{PROC}/{pid}/ns/pid").readlink())
+    return ""
+
+
+def own_space() -> str:
+    """Return the name of our pid namespace, or "" if that is not known, or if there are none."""
+    with contextlib.suppress(OSError):
+        return str(Path(f"{PROC}/self/ns/pid").readlink())
+    return ""
+
+
+def known_as(inner: int, since: float = 0.0) -> list[int]:
+    """Return our processes that know themselves by this pid, which is another one here.
+
+    The processes are searched at most once for events of one time (`since`): it takes milliseconds.
+    """
+    global _scan
+    if _scan[0] <= since:
+        begun, found = time.time(), dict[int, list[int]]()
+        for pid in _mine():
+            if (own := innermost(pid)) != pid:
+                found.setdefault(own, []).append(pid)
+        _scan = begun, found
+    return [pid for pid in _scan[1].get(inner, ()) if innermost(pid) == inner]
+
+
+def _mine() -> Iterator[int]:
+    if has_proc():
+        with os.scandir(PROC) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    if entry.name.isdecimal() and entry.stat().st_uid == os.geteuid():
+                        yield int(entry.name)

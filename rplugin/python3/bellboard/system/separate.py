@@ -1,8 +1,4 @@
-"""Run work that may hang in a separate process: it can be left behind, a thread cannot.
-
-A thread that waits for a FUSE file system that never answers cannot be killed, and its process can
-never exit: an editor would wait for its host forever.
-"""
+"""Run work that may hang in a separate process: it can be left behind, a thread cannot."""
 
 from __future__ import annotations
 
@@ -11,12 +7,137 @@ import importlib
 import json
 import os
 import pickle
+import select
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection
-from typing import TypeVar
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
 
+from . import locks
 from .failures import described
+from .mounts import MOUNTS, Mount
+
+# Run work in a process of its own, which may be left behind.
+#
+# A thread that waits for a dead mount keeps its process alive, and such a process cannot even
+# be killed. So whoever starts one waits for its answer with a deadline, and never for its end.
+
+
+MOST: Final = 1 << 16  # file descriptors, at least
+PAUSE: Final = 0.005
+
+
+def begin(work: Callable[[int], object], keep: int = -1) -> tuple[int, int]:
+    """Start a process that calls `work` with a descriptor to write its answer to.
+
+    Return the process, and the descriptor to read from; that ends with the process.  Of ours, it
+    has only `keep`: nobody waits for another one to end because a process was left behind.
+    """
+    answer, end = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child needs no threads
+        pid = os.fork()
+    if pid:
+        os.close(end)
+        return pid, answer
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(null, number)
+        kept = sorted({2, end, max(keep, 2)})
+        for low, high in zip(kept, [*kept[1:], MOST], strict=True):
+            os.closerange(low + 1, high)
+        work(end)
+    finally:
+        os._exit(0)
+
+
+def reap(pid: int, patience: float | None = None) -> int:
+    """Wait until a process ends, at most `patience` seconds; return its status, or 0 if unknown."""
+    until = None if patience is None else time.monotonic() + patience
+    try:
+        if until is None:
+            return os.waitpid(pid, 0)[1]
+        while not (ended := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < until:
+            time.sleep(PAUSE)
+    except ChildProcessError:  # whoever started us ignores SIGCHLD
+        return 0
+    return ended[1]
+
+
+# Find out, with a deadline, whether a path answers: on a network or FUSE mount it may not.
+#
+# The process that asks is left behind if it hangs, with a lock, so that commands that run every
+# few seconds leave no more than one for each mount.
+
+
+FOLDER: Final = "/tmp"  # not TMPDIR, which may be on the same mount
+PATIENCE: Final = 2.0  # seconds; a mount that works takes milliseconds, or one to wake up
+
+
+def silent(path: str | Path) -> Mount | None:
+    """Return the mount that a path leads to, if that mount does not respond in time.
+
+    A path on a local disk is not even asked.
+    """
+    mount = MOUNTS.hanging(str(path))
+    if mount is None:
+        return None
+    until = time.monotonic() + PATIENCE
+    lock = _opened(mount)
+    try:
+        if lock >= 0 and not locks.take(lock, PATIENCE):
+            return mount  # it has not answered whoever asked before
+        return None if _answers((mount.place, str(path)), until, lock) else mount
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
+def _answers(paths: Iterable[str], until: float, lock: int) -> bool:
+    pid, answer = begin(partial(_ask, paths), keep=lock)
+    try:
+        if select.select([answer], [], [], max(0.0, until - time.monotonic()))[0]:
+            reap(pid)
+            return True
+        os.kill(pid, signal.SIGKILL)  # ends it unless it waits for a FUSE mount
+        reap(pid, 0.0)
+        return False
+    finally:
+        os.close(answer)
+
+
+def _ask(paths: Iterable[str], _: int) -> None:
+    for path in paths:  # below autofs, another mount may be next
+        with contextlib.suppress(OSError, ValueError):
+            os.statvfs(path)  # which no cache answers
+
+
+def _opened(mount: Mount) -> int:
+    """Open the file to lock; return -1 if there is none that is ours."""
+    if MOUNTS.hanging(FOLDER):
+        return -1
+    path = Path(FOLDER, f"bellboard-{os.geteuid()}-mount-{mount.device:x}")
+    try:
+        fd = locks.opened(path)
+    except OSError:
+        return -1
+    if os.fstat(fd).st_uid != os.geteuid():
+        os.close(fd)
+        return -1
+    return fd
+
+
+# Run work that may hang in a separate process: it can be left behind, a thread cannot.
+#
+# A thread that waits for a FUSE file system that never answers cannot be killed, and its
+# process can never exit: an editor would wait for its host forever.
+
 
 T = TypeVar("T")
 

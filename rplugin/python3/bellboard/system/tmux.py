@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ..core.detail import line, whole
-from ..core.lenient import decimal
+from ..core.text import line, whole
+from ..core.untrusted import decimal
 from . import gate
 from .failures import described
 from .files import entries
-from .program import run
+from .programs import run
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
 DEAF: Final = 20.0  # seconds to leave a server alone that did not respond

@@ -15,26 +15,27 @@ two backends, and a third for what they cannot watch; from rename to callback (p
                 which the system has no watches left; up to 1 s late
 """
 
-# ruff: noqa: PTH100, PTH112, PTH116, PTH120
-# Paths are strings here: they come from the system and are only compared.
-
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from .doer import AtOnce, Doer
 from .failures import described
 from .inotify import Entry, Inotify
 from .mounts import MOUNTS, NETWORK, Mounts
-from .polling import POLL, Polling
-from .reach import Reach
-from .stepping import Watchfiles
+from .polling import POLL, Polling, Watchfiles
+from .reach import AtOnce, Doer, Reach
+
+# ruff: noqa: PTH100, PTH112, PTH116, PTH120
+# Paths are strings here: they come from the system and are only compared.
+
 
 How = Literal["inotify", "watchfiles", "polling"]
 
@@ -249,3 +250,110 @@ def arm_directory(path: str, armer: Armer | None, arrivals: bool) -> Armed:
         return Armed(directory, device, armer and armer(directory, arrivals), None)
     except OSError as error:
         return Armed(directory, 0, None, error)
+
+
+# Watch each path for as long as somebody needs it.
+
+
+Needer = tuple[str, str]  # the reason, and who asked
+
+
+class Watched:
+    """Counts who needs each watched path."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._needed: dict[str, set[Needer]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._needed)
+
+    def who(self, path: str, what: str) -> list[str]:
+        """Return who needs a path for that purpose."""
+        return sorted(whom for kind, whom in self._needed.get(path, ()) if kind == what)
+
+    def need(self, path: str, what: str, whom: str) -> None:
+        """Watch a path for somebody."""
+        self._needed.setdefault(path, set()).add((what, whom))
+        self._watch.add(path)
+
+    def leave(self, path: str, what: str, whom: str) -> None:
+        """Drop a need; stop watching a path that nobody needs."""
+        needed = self._needed.get(path)
+        if needed is not None:
+            needed.discard((what, whom))
+            if not needed:
+                del self._needed[path]
+                self._watch.remove(path)
+
+    def renew(self, path: str) -> None:
+        """Watch a path again: its folder has appeared."""
+        if path in self._needed:
+            self._watch.remove(path)
+            self._watch.add(path)
+
+
+class Unwatched(Watched):
+    """Watches nothing: whoever asks looks only once."""
+
+    def __init__(self) -> None:
+        self._needed = {}
+
+    def need(self, path: str, what: str, whom: str) -> None:
+        """Do nothing."""
+
+    def leave(self, path: str, what: str, whom: str) -> None:
+        """Do nothing."""
+
+    def renew(self, path: str) -> None:
+        """Do nothing."""
+
+
+# Report when a program writes to its terminal, whichever program shows that terminal.
+#
+# inotify reports writes to a terminal only if the device itself is watched, not its folder.
+# Without inotify, a terminal counts as written to after a while.
+
+
+LATER: Final = 2.0  # seconds
+TERMINAL: Final = re.compile(r"/dev/(?:pts/[0-9]+|tty[A-Za-z0-9]+)", re.ASCII)
+
+
+class Written:
+    """Calls `written` in the event loop, once for each added terminal."""
+
+    def __init__(self, written: Callable[[str], None]) -> None:
+        self._written = written
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._inotify: Inotify | None = None
+        if sys.platform == "linux":
+            try:
+                self._inotify = Inotify(lambda entries: None, self._heard)
+            except (OSError, AttributeError):  # no instances left
+                self._inotify = None
+
+    def add(self, tty: str) -> None:
+        """Report the next write to a terminal."""
+        if not TERMINAL.fullmatch(tty):
+            return  # any other path may hang, or lead elsewhere
+        if self._inotify is not None:
+            try:
+                self._inotify.add_once(tty)
+            except OSError:  # no watches left
+                pass
+            else:
+                return
+        if tty not in self._timers:
+            self._timers[tty] = self._loop.call_later(LATER, self._heard, tty)
+
+    def close(self) -> None:
+        """Stop watching."""
+        for timer in self._timers.values():
+            timer.cancel()
+        if self._inotify is not None:
+            self._inotify.close()
+
+    def _heard(self, tty: str) -> None:
+        self._timers.pop(tty, None)
+        self._written(tty)

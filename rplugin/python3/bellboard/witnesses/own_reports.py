@@ -13,14 +13,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ..agents.dialects import program_of, reported
-from ..core.detail import line
 from ..core.finding import Finding
 from ..core.own_report import LAST_WORDS
 from ..core.program_status import MOST_RECORDS, Discarded, Report, parsed, within
 from ..core.session import Session
+from ..core.text import line
 from ..system import processes
-from ..system.doer import Doer
 from ..system.places import place_of
+from ..system.reach import Doer
 
 REPORT: Final = "7501;"  # how the sequences begin that are read
 PROMPT: Final = "133;A"

@@ -13,11 +13,11 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ..core.clock import is_recent
-from ..core.detail import line
-from ..system.doer import Doer
+from ..core.text import line
 from ..system.files import decoded
 from ..system.mounts import near
-from ..system.program import run
+from ..system.programs import run
+from ..system.reach import Doer
 
 KEPT: Final = 300.0  # seconds that an answer is valid, even an empty one
 MOST: Final = 200  # branches to remember

@@ -1,21 +1,174 @@
-"""Find the repository, branch and worktree of a directory in git's own files.
-
-git itself is never run: it would execute what a repository's configuration says.  Only a few small
-files are read, and only again when they change.
-"""
+"""The repository of a session's directory: its branch, its worktree, its name."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
-from ..core.detail import line
-from ..system.files import is_file, read, status_of
-from .gitconfig import Config, Remote, config_in, remote_in
+from ..agents.cli import Means
+from ..core.finding import learned
+from ..core.session import Session
+from ..core.text import line
+from ..system.files import is_file, is_path, read, status_of
+from .pull_requests import Branch, PullRequest, PullRequests
+
+# Parse git's configuration for remotes, and the addresses of remotes.
+#
+# This file does no I/O. `[include]` is not followed.
+
+
+LONGEST_URL: Final = 2000  # characters
+ROWS: Final = 20_000  # lines of a configuration to read
+ROW: Final = 4000  # characters of a line to read
+NAME: Final = 500  # characters of the name of a remote
+MOST: Final = 50  # remotes, and insteadOf rules
+
+# All run in linear time, even on a mismatch: the file may come from anyone.
+_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\]|\\.)*)")?\s*\]')
+_ENTRY: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?")
+_WITH_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
+_LIKE_SCP: Final = re.compile(r"(?:[^@/\s]+@)?(\[[^\]]+\]|[^:/@\s]{2,}):(?!:)(.*)", re.DOTALL)
+_ESCAPES: Final = {"n": "\n", "t": "\t", "b": ""}
+
+
+class Config(NamedTuple):
+    """The remotes in a configuration."""
+
+    remotes: dict[str, str]  # name → its first address
+    upstreams: dict[str, str]  # branch → the name of its remote
+
+
+class Remote(NamedTuple):
+    """A parsed remote address."""
+
+    owner: str  # with subgroups: group/subgroup
+    name: str
+    address: str  # for display, without credentials
+
+
+def config_in(text: str) -> Config:
+    """Parse a configuration; skip invalid lines."""
+    remotes: dict[str, str] = {}
+    upstreams: dict[str, str] = {}
+    shorter: list[tuple[str, str]] = []  # insteadOf → its full form
+    section = subsection = ""
+    for row in re.sub(r"\\\r?\n", "", text).split("\n", ROWS)[:ROWS]:
+        row = row[:ROW].strip()
+        head = _SECTION.match(row)
+        if head is not None:
+            section, _, dotted = head[1].partition(".")
+            section = section.lower()
+            quoted = head[2]
+            subsection = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else dotted.lower()
+            row = row[head.end() :].strip()
+        entry = _ENTRY.match(row)
+        if entry is None or section not in ("remote", "branch", "url"):
+            continue
+        what, raw = (section, entry[1].lower()), entry[2] or ""
+        if what == ("remote", "url") and len(remotes) < MOST:
+            if (url := _value(raw)) and subsection not in remotes:
+                remotes[subsection] = url
+        elif what == ("branch", "remote"):
+            upstreams[subsection] = _value(raw[:NAME])
+        elif what == ("url", "insteadof") and len(shorter) < MOST:
+            shorter += [(short, subsection)] if (short := _value(raw)) else []
+    for name, url in remotes.items():
+        fitting = [(len(short), full, short) for short, full in shorter if url.startswith(short)]
+        if fitting:
+            _, full, short = max(fitting)
+            remotes[name] = full + url.removeprefix(short)
+    return Config(remotes, upstreams)
+
+
+def _value(raw: str) -> str:
+    """Unquote a value and drop its comment."""
+    out: list[str] = []
+    kept = 0  # trailing blanks up to here are part of the value
+    quoted = False
+    letters = iter(raw)
+    for letter in letters:
+        if letter == "\\":
+            following = next(letters, "")
+            out.append(_ESCAPES.get(following, following))
+            kept = len(out)
+        elif letter == '"':
+            quoted = not quoted
+            kept = len(out)
+        elif letter in "#;" and not quoted:
+            break
+        else:
+            out.append(letter)
+            kept = len(out) if quoted or not letter.isspace() else kept
+    return "".join(out[:kept])
+
+
+def remote_in(url: str) -> Remote | None:
+    """Parse an address in one of git's forms: a URL, host:path, or a path."""
+    url = url.strip()[:LONGEST_URL]
+    scheme, host, path = "", "", url
+    if (match := _WITH_SCHEME.fullmatch(url)) is not None:
+        scheme, authority, path = match[1].lower(), match[2], match[3] or ""
+        host = authority.rpartition("@")[2]
+        path = unquote(re.split(r"[?#]", path, maxsplit=1)[0])
+    elif (match := _LIKE_SCP.fullmatch(url)) is not None:
+        scheme, host, path = "ssh", match[1], match[2]
+    is_local = scheme in ("", "file")
+    # An address with a slash missing is taken for a path, and may still contain a password.
+    parts = [_without_password(part) for part in path.split("/")]
+    path, parts = "/".join(parts), [part for part in parts if part not in ("", ".", "~")]
+    if parts and parts[-1] == ".git":
+        parts.pop()
+    if not parts:
+        return None
+    name = parts[-1].removesuffix(".git")
+    if is_local or not host:
+        return Remote("", name, "/".join(("", *parts)) if path.startswith("/") else path)
+    port = host.rpartition(":")[2] if ":" in host else ""
+    port = port if port.isascii() and port.isdigit() else ""
+    bare = (host.removesuffix(f":{port}") if port else host).lower()
+    bare, groups = _by_host(bare, parts[:-1])
+    web = f"{bare}:{port}" if port and scheme in ("http", "https") else bare
+    whole = "/".join((*parts[:-1], name))
+    if scheme == "ssh" and not set(".:") & set(bare):  # an alias in the ssh configuration
+        return Remote("/".join(groups), name, f"{bare}:{whole}")
+    kind = scheme if scheme == "http" else "https"
+    return Remote("/".join(groups), name, f"{kind}://{web}/{whole}")
+
+
+def _without_password(part: str) -> str:
+    """Remove a leading `name:password@`."""
+    before, at, after = part.partition("@")
+    return after if at and ":" in before else part
+
+
+def _by_host(host: str, groups: list[str]) -> tuple[str, list[str]]:
+    """Remove the parts that some services put in the host or before the owner."""
+    if host in ("ssh.github.com", "www.github.com"):
+        return "github.com", groups
+    if host == "altssh.bitbucket.org":
+        return "bitbucket.org", groups
+    if host == "altssh.gitlab.com":
+        return "gitlab.com", groups
+    if host == "ssh.dev.azure.com" and groups[:1] == ["v3"]:
+        return "dev.azure.com", groups[1:]
+    if groups[:1] == ["scm"]:  # self-hosted Bitbucket
+        return host, groups[1:]
+    if groups[-1:] == ["_git"]:  # Azure DevOps
+        return host, groups[:-1]
+    return host, groups
+
+
+# Find the repository, branch and worktree of a directory in git's own files.
+#
+# git itself is never run: it would execute what a repository's configuration says. Only a few
+# small files are read, and only again when they change.
+
 
 DEEPEST: Final = 64  # levels to search upwards
 LIMIT: Final = 1 << 20  # bytes of a configuration
@@ -172,3 +325,119 @@ def _text(path: Path) -> str:
         return read(path, LIMIT, ours=False)[0].decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
+
+
+# Report the repository, branch and pull request of the directories that sessions work in.
+
+
+WATCHES: Final = "branch"
+
+
+class Directories:
+    """Calls `report` with what changed about the directories of sessions."""
+
+    def __init__(self, means: Means, pull_requests: bool = False) -> None:
+        self._reach, self._watched = means.reach, means.watched
+        self._report, self._clock = means.report, means.clock
+        self._pull_requests = (
+            PullRequests(self._answered, means.environ, means.reach) if pull_requests else None
+        )
+        self._sessions: dict[str, Session] = {}
+        self._of: dict[str, str] = {}  # session → its directory
+        self._at: dict[str, set[str]] = {}  # directory → its sessions
+        self._known: dict[str, Known | None] = {}  # directory → its repository
+        self._reported: dict[str, tuple[Mapping[str, object], float]] = {}  # by session
+
+    def attend(self, s: Session) -> None:
+        """Note what is known of a session now, and where it works."""
+        sid, directory = s.session_id, s.cwd
+        if self._of.get(sid) != directory and is_path(directory):
+            self.leave(sid)
+            self._of[sid] = directory
+            self._sessions[sid] = s
+            self._at.setdefault(directory, set()).add(sid)
+            self._check(directory)
+        elif sid in self._of:
+            self._sessions[sid] = s
+
+    def leave(self, sid: str) -> None:
+        """Note that a session no longer works in its directory."""
+        self._reported.pop(sid, None)
+        self._sessions.pop(sid, None)
+        directory = self._of.pop(sid, "")
+        there = self._at.get(directory, set())
+        there.discard(sid)
+        if directory and not there:
+            del self._at[directory]
+            self._watched.leave(self._head_of(directory), WATCHES, directory)
+            self._known.pop(directory, None)
+
+    def renew(self) -> None:
+        """Report everything again at the next check."""
+        self._reported.clear()
+
+    def changed(self, paths: Collection[str]) -> None:
+        """Check the directories whose HEAD is among these paths."""
+        for path in paths:
+            for directory in self._watched.who(path, WATCHES):
+                self._check(directory)
+
+    def rescan(self) -> None:
+        """Check all directories."""
+        for directory in list(self._at):
+            self._check(directory)
+
+    def _check(self, directory: str) -> None:
+        work = partial(look_up, directory, self._known.get(directory))
+        key = f"repository of {directory}"
+        self._reach.do(directory, work, partial(self._took, directory), key=key)
+
+    def _took(self, directory: str, found: Known | None) -> None:
+        if directory not in self._at:
+            return  # no session works there any longer
+        before = self._head_of(directory)
+        self._known[directory] = found
+        head = self._head_of(directory)
+        if head != before:
+            self._watched.leave(before, WATCHES, directory)
+            if head:
+                self._watched.need(head, WATCHES, directory)
+        self._report_all(directory)
+
+    def _report_all(self, directory: str) -> None:
+        now, request = self._clock(), self._request_of(directory)
+        facts = facts_of(self._known.get(directory)) | (request.facts() if request else {})
+        # There may be thousands, and each new one leads here.
+        fresh = [sid for sid in self._at[directory] if self._told(sid)[0] != facts]
+        for sid in sorted(fresh):
+            s, (_, since) = self._sessions[sid], self._told(sid)
+            self._reported[sid] = facts, s.learned
+            # What was reported last may not have been folded yet.
+            if since == s.learned or {**s.facts, **facts} != s.facts:
+                self._report(learned(now, s, facts, of=directory))
+
+    def _told(self, sid: str) -> tuple[Mapping[str, object], float]:
+        """Return what was reported of a session, and after which change."""
+        return self._reported.get(sid, ({}, -1.0))
+
+    def _head_of(self, directory: str) -> str:
+        """Return the file that changes with the branch, or ""."""
+        known = self._known.get(directory)
+        return known.repository.head if known else ""
+
+    def _branch_of(self, directory: str) -> Branch | None:
+        known = self._known.get(directory)
+        return Branch(known.repository.remote, known.repository.branch) if known else None
+
+    def _answered(self, branch: Branch) -> None:
+        """Report the new pull request of a branch."""
+        for directory in list(self._at):
+            if self._branch_of(directory) == branch:
+                self._report_all(directory)
+
+    def _request_of(self, directory: str) -> PullRequest | None:
+        """Return the pull request of the branch checked out there, if pull requests are enabled."""
+        branch = self._branch_of(directory)
+        if self._pull_requests is None or branch is None:
+            return None
+        return self._pull_requests.of(branch, self._clock())

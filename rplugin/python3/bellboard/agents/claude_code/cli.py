@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.events import AGENT
 from ...core.request import Sent, Went
 from ...core.session import Session
-from ...system.namespaces import innermost
-from ...system.processes import environment_of
+from ...system.processes import environment_of, innermost
 from ..cli import Cli, Means, Waiting, Witness
 from ..installing.place import HooksFile, below_home
 from .abilities import NEWEST

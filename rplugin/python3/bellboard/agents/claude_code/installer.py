@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ...core.lenient import object_of
+from ...core.untrusted import object_of
 from ...system.packaged import Version
 from ..installing import hookline, installed
 from ..installing.forms import Beside

@@ -13,7 +13,7 @@ from typing import Final
 
 from ...system.mounts import near
 from ...system.packaged import NUMBERS, Version, numbers, version_at, version_in
-from ...system.program import run
+from ...system.programs import run
 
 #: Known to every supported version.
 CORE: Final = (

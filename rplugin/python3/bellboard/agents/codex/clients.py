@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ...system import processes, unixpeers
+from ...system import processes, ssh
 from ...system.places import place_of
 from .dialect.names import NO_TERMINAL
 from .threads import made_at
@@ -42,7 +42,7 @@ def clients_of(server: int) -> list[Client] | None:
 
     May hang.
     """
-    peers = unixpeers.peers()
+    peers = ssh.peers()
     if not peers:
         return None
     ends = {peers[name] for name in processes.descriptors(server) if name in peers}

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Collection
 from typing import Final
 
-from ...core.lenient import Facts, number_of
+from ...core.untrusted import Facts, number_of
 from ...system.threads import Thread, call_in
 from ..cli import Unanswered, Unreachable
 from ..dialect import Heard

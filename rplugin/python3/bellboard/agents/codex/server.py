@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ...core.lenient import Facts, list_of
+from ...core.untrusted import Facts, list_of
 from ..cli import Unanswered, Waiting, sent
 from .dialect.pending import contradicts, is_resolved, waits, wanted_of
 from .talking import Talk, conversation

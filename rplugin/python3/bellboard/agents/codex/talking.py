@@ -13,12 +13,11 @@ from typing import Final
 
 import msgspec
 
-from ...core.detail import ODD, line
-from ...core.lenient import Facts, object_of, text_of
+from ...core.text import ODD, line
+from ...core.untrusted import Facts, object_of, text_of
 from ...core.version import VERSION
 from ...system import gate, processes
-from ...system.websocket import WebSocket
-from ...system.wire import Broken, Wire
+from ...system.wire import Broken, WebSocket, Wire
 from ..cli import Unanswered, Unreachable
 from .threads import home_in
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ...system import flocks, processes
+from ...system import locks, processes
 from ...system.files import entries, names_in
 from .dialect.names import NO_TERMINAL
 
@@ -48,7 +48,7 @@ def threads_in(folder: str) -> list[Thread]:
     except (OSError, ValueError):
         return []
     names = sorted(filter(_LOCK.fullmatch, made), key=lambda name: -made[name])[:MOST]
-    held = flocks.holders(Path(folder, name) for name in names)
+    held = locks.holders(Path(folder, name) for name in names)
     shown = ((path.stem, pid) for path, pid in held.items() if _has_terminal(pid))
     return [Thread(thread, pid, processes.cwd_of(pid)) for thread, pid in shown]
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ...system import atomic
+from ...system import files
 from ...system.files import real
 from ..installing.place import Looked
 
@@ -81,7 +81,7 @@ def _config(path: Path) -> dict[str, Any] | None:
         import tomllib
 
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            return tomllib.loads((atomic.content(path) or b"").decode())
+            return tomllib.loads((files.content(path) or b"").decode())
     return None
 
 

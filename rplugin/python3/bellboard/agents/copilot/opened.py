@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ...core.lenient import object_of, time_of
+from ...core.untrusted import object_of, time_of
 from ...system import processes
 from ...system.files import decoded, names_in, read, status_of
 

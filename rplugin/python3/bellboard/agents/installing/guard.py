@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from ...core import words
 from ...core.events import AGENT
-from ...system.doer import Doer
+from ...system.reach import Doer
 from ...system.watch import Watch
 from . import installed
 from .forms import WHOLE

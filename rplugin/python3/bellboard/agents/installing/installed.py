@@ -17,11 +17,10 @@ from typing import Final
 import msgspec
 
 from ...core.events import AGENT
-from ...storage.ground import is_ours
-from ...system.atomic import content, replace
-from ...system.files import opened, real, touch
-from ...system.flocks import locked
-from ...system.shipped import shipped as shipped_file
+from ...storage.state_folder import is_ours
+from ...system.files import content, opened, real, replace, touch
+from ...system.files import shipped as shipped_file
+from ...system.locks import locked
 from .hooktext import Before
 
 MARK: Final = b"into bellboard's spool"  # at the top of every version of the script

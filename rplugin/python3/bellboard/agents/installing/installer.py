@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...storage.spool import Spool
-from ...system import atomic
+from ...system import files
 from ...system.packaged import Version
 from . import hookline, installed
 from .backups import backup_of, prune
@@ -147,7 +147,7 @@ class Installer:
             self._prepare()
         with installed.changing(self.home) as hooked_files:
             before = copy(hooked_files.get(str(path)))
-            folders = atomic.missing_folders(atomic.target_of(path))
+            folders = files.missing_folders(files.target_of(path))
             made = installed.HookedFile(made=folders, agent=self.cli.key)
             hooked = hooked_files.setdefault(str(path), made)
             hooked.events = []  # not to be reported missing meanwhile
@@ -156,14 +156,14 @@ class Installer:
         try:
             backup = None if change.is_none else self._write(change)
         except BaseException:
-            atomic.remove_empty(folders)
+            files.remove_empty(folders)
             with contextlib.suppress(OSError):
                 self._note(path, before, instead_of=hooked)
             raise
         if change.events:
             hooked.events, hooked.reported = list(change.events), False
         elif change.new is None:
-            atomic.remove_empty(hooked.folders(path))
+            files.remove_empty(hooked.folders(path))
         try:
             self._note(path, hooked if change.events else None)
         except OSError as e:
@@ -177,12 +177,12 @@ class Installer:
     def _write(self, change: Change) -> Path | None:
         """Write the file and, if needed, its backup; return that."""
         path, backup = change.path, None
-        atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
+        files.target_of(path).parent.mkdir(parents=True, exist_ok=True)
         if change.needs_backup:
             backup = backup_of(path)
-            atomic.copy(path, backup)
+            files.copy(path, backup)
         try:
-            if not atomic.replace(path, change.new, change.old):
+            if not files.replace(path, change.new, change.old):
                 raise SettingsError(f"{path} has changed since; nothing was written: try again")
         except (OSError, SettingsError):
             if backup is not None:  # copies of the same would push out those of before
@@ -263,7 +263,7 @@ class Installer:
                 "absolute path; set HOME, or the variable that names this folder, to one"
             )
         try:
-            return atomic.content(path)
+            return files.content(path)
         except OSError as e:
             raise SettingsError(f"cannot read {path}: {e.strerror or e}") from None
 
@@ -276,7 +276,7 @@ class Installer:
 
     def _may_write(self, path: Path) -> None:
         try:
-            why = atomic.obstacle(path)
+            why = files.obstacle(path)
         except OSError as e:
             raise SettingsError(f"cannot write {path}: {e.strerror}") from None
         if why:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ...system.shipped import plugin
+from ...system.files import plugin
 from ..abilities import Abilities, Ability
 from ..cli import Cli, Waiting
 from ..installing.place import HooksFile, below_home

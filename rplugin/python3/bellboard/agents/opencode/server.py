@@ -2,7 +2,7 @@
 
 Our plugin runs in OpenCode's own process, and listens on a socket in the state folder while
 something is asked.  It takes an answer from a file beside it, which says what was asked; see
-`storage/pipes.py` for the reason.  Without the plugin, `opencode --port` serves HTTP.  Either has
+`storage/answers.py` for the reason.  Without the plugin, `opencode --port` serves HTTP.  Either has
 to be the process of the session itself; OpenCode then says whether the request still stands.
 """
 
@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from ...core.detail import ODD
+from ...core.text import ODD
 from ...storage.answers import REPLY, write
 from ...system import gate, processes
 from ...system.wire import Broken, Wire

@@ -12,11 +12,11 @@ from typing import Final
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from . import crew, ends, far, life, people, questions, screen, statements, transcript, turn
+from . import crew, files, people, questions, turns
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
-TOPICS: Final = (life, turn, ends, questions, crew, statements, transcript, screen, people, far)
+TOPICS: Final = (turns, turns, turns, questions, crew, files, files, questions, people, people)
 
 
 def named(names: Iterable[str]) -> dict[str, Rule]:

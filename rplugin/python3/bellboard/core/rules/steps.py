@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..events import MATE, Event, Task
+from ..request import squeezed
 from ..session import (
     ABSENT,
     AT_WORK,
@@ -23,7 +24,6 @@ from ..session import (
     says,
     status_of,
 )
-from ..shown import squeezed
 from .tools import drop_tools, of_agents, survivors
 
 MOST_LEFT: Final = 8  # processes to remember that left a session

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.lenient import Facts, text_of
+from ....core.untrusted import Facts, text_of
 from ...payloads import Worded, Words, kind_in
 
 #: Event → kind.

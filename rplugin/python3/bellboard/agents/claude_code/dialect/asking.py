@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ....core.lenient import Facts, text_of
+from ....core.untrusted import Facts, text_of
 from ...dialect import OnDisk
 from .request import asked_in
 from .said import blocks_of

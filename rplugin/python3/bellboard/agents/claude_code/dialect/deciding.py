@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ....core.lenient import Facts, list_of, text_of, time_of
 from ....core.request import HOOK, OURS, STOPPED, TERMINAL, Answer, Sent
+from ....core.untrusted import Facts, list_of, text_of, time_of
 from .reply import DENIED
 from .request import asked_in
 from .said import INTERRUPTED, REJECTED, blocks_of

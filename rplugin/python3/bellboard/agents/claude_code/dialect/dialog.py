@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ....core.shown import shown_digest, squeezed
+from ....core.request import shown_digest, squeezed
 
 DEPTH: Final = 60  # rows from the bottom in which a dialog must be
 BELOW: Final = 3  # rows allowed below the answers: "Esc to cancel · Tab to amend"

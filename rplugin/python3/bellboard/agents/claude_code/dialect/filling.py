@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ....core.request import Answer, Question, Request
-from ....core.shown import squeezed
+from ....core.request import Answer, Question, Request, squeezed
 from ...dialect import Press
 from .dialog import Option, options_in
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from ....core.lenient import Facts, converted, text_of
 from ....core.request import Field, Option, Question
-from ....core.visible import marked
+from ....core.text import marked
+from ....core.untrusted import Facts, converted, text_of
 from ...parts import Offered, question
 
 #: What the CLI knows of a field.  What others ask, such as `oneOf`, cannot be known.

@@ -16,11 +16,10 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
-from ....core.bounds import MOST
-from ....core.detail import ODD, line, tool_detail, tool_file, whole
 from ....core.events import MATE, SPAWNS, Event, Origin, Task, is_id, junk
-from ....core.lenient import LARGEST, Facts, members, value_of
-from ....core.shown import shown_digest_of
+from ....core.request import shown_digest_of
+from ....core.text import ODD, line, tool_detail, tool_file, whole
+from ....core.untrusted import LARGEST, MOST, Facts, members, value_of
 from ...dialect import BY_AGENT, STARTS
 from .names import (
     ELSEWHERE,

@@ -11,10 +11,8 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from ....core.cells import cut
-from ....core.request import Answer, Request
-from ....core.shown import squeezed
-from ....core.visible import marked
+from ....core.request import Answer, Request, squeezed
+from ....core.text import cut, marked
 from ...dialect import About, Press
 from .dialog import Dialog, Option, bottom_of, dialog_of, options_in
 from .filling import (

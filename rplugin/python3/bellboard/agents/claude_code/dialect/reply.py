@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from ....core.events import Origin
-from ....core.lenient import Facts
 from ....core.request import JOINER, Answer, check
+from ....core.untrusted import Facts
 from .forms import questions_of
 from .request import Asked, asked_in, request, suggested
 

@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from ....core.events import Origin, is_id
-from ....core.lenient import object_of, text_of
 from ....core.request import Choice, Part, Request, are_distinct, digest_of
-from ....core.visible import marked
+from ....core.text import marked
+from ....core.untrusted import object_of, text_of
 from ...parts import (
     ALLOW,
     CHOOSE,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from ....core.detail import line
-from ....core.lenient import Facts, list_of
+from ....core.text import line
+from ....core.untrusted import Facts, list_of
 
 BASH: Final = "Bash"
 SETTINGS: Final = ".claude/settings.local.json"  # in the project

@@ -15,9 +15,9 @@ from zlib import crc32
 
 import msgspec
 
-from ....core.detail import line, tool_detail
 from ....core.events import Event
-from ....core.lenient import LARGEST, Facts, list_of, number_of, object_of, text_of, time_of
+from ....core.text import line, tool_detail
+from ....core.untrusted import LARGEST, Facts, list_of, number_of, object_of, text_of, time_of
 
 HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
 INTERRUPTED: Final = "[Request interrupted by user"

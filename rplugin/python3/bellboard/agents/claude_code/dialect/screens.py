@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ....core.detail import line
+from ....core.text import line
 from ...dialect import DEPTH, Seen
 
 HINTS: Final = 8  # rows that may follow an input box

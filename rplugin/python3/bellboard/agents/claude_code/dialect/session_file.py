@@ -6,9 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ....core.detail import line
 from ....core.events import Event, Origin
-from ....core.lenient import Facts, number_of, text_of
+from ....core.text import line
+from ....core.untrusted import Facts, number_of, text_of
 from .names import QUESTIONS
 
 #: What kind of question `waitingFor` is; "dialog open" is not the agent's.

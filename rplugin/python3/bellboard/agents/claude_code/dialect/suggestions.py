@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from ....core.lenient import converted, list_of
 from ....core.request import Choice
-from ....core.visible import marked, marked_line
+from ....core.text import marked, marked_line
+from ....core.untrusted import converted, list_of
 from .rules import BASH, SETTINGS, runs_anything
 
 LONGEST: Final = 200  # characters of a rule or a folder in a choice

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ....core.lenient import Facts
 from ....core.request import Part
-from ....core.visible import marked
+from ....core.text import marked
+from ....core.untrusted import Facts
 from ...parts import Input, part
 from .rules import BASH
 

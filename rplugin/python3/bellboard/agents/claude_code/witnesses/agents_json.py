@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ....core.detail import ODD
-from ....core.lenient import list_of
+from ....core.text import ODD
+from ....core.untrusted import list_of
 from ....system.processes import INTERPRETERS, PROC, argv_of, owner_of
-from ....system.program import run
+from ....system.programs import run
 from .discovery import is_agent
 
 COMMAND: Final = ("agents", "--json")  # since 2.1.145

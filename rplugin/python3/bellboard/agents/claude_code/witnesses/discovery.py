@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 
 from ....core.clock import is_recent
 from ....core.finding import Finding
-from ....core.lenient import decimal
 from ....core.session import nameless
+from ....core.untrusted import decimal
 from ....storage.spool import Refused, default_home
 from ....system import processes
 from ....system.files import is_file
-from ....system.namespaces import innermost
 from ....system.places import place_of
+from ....system.processes import innermost
 from ....system.tmux import socket_in
 from .registry import CONFIG
 from .transcript import begun_in

@@ -13,14 +13,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ....core.detail import LONGEST_PATH, whole
 from ....core.events import is_id
 from ....core.finding import Finding
-from ....core.lenient import decimal, number_of
 from ....core.request import Went
+from ....core.text import LONGEST_PATH, whole
+from ....core.untrusted import decimal, number_of
 from ....system.files import decoded, names_in, read, status_of
-from ....system.namespaces import innermost, known_as, space_of
-from ....system.processes import began_at, has_proc, is_alive, owner_of, started_of
+from ....system.processes import (
+    began_at,
+    has_proc,
+    innermost,
+    is_alive,
+    known_as,
+    owner_of,
+    space_of,
+    started_of,
+)
 
 Record = dict[str, object]
 

@@ -13,10 +13,10 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
-from ....core.detail import ODD, line, tool_detail
 from ....core.events import Event, Origin, is_id, junk
-from ....core.lenient import encoded, members, object_of, text_of, value_of
-from ....core.shown import shown_digest_of
+from ....core.request import shown_digest_of
+from ....core.text import ODD, line, tool_detail
+from ....core.untrusted import encoded, members, object_of, text_of, value_of
 from ...dialect import BY_AGENT, STARTS
 from .names import KINDS, QUESTIONS
 

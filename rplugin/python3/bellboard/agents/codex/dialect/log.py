@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.detail import line
 from ....core.events import Event
-from ....core.lenient import Facts, text_of, time_of
+from ....core.text import line
+from ....core.untrusted import Facts, text_of, time_of
 
 #: Type of an event → kind.
 TURNS: Final = {

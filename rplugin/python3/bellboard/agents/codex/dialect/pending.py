@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ....core.lenient import Facts, text_of
+from ....core.untrusted import Facts, text_of
 from .names import FLAGS, PATCH, QUESTION
 from .request import decoded
 

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from ....core.events import Origin, is_id
-from ....core.lenient import Facts, converted, object_of, text_of
 from ....core.request import Answer, Choice, Part, Request, are_distinct, digest_of
-from ....core.visible import marked
+from ....core.text import marked
+from ....core.untrusted import Facts, converted, object_of, text_of
 from ...dialect import OnDisk
 from ...parts import (
     ALIKE,

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ....core.events import Event, Origin
-from ....core.lenient import Facts, text_of
+from ....core.untrusted import Facts, text_of
 from ...dialect import Dialect, Seen
 from .hooks import hook
 from .log import entry, is_noise

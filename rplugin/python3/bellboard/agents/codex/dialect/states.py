@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.lenient import Facts, list_of, object_of, text_of
+from ....core.untrusted import Facts, list_of, object_of, text_of
 from ...dialect import Heard, Seen
 from .names import FLAGS
 

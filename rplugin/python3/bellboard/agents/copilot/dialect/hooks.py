@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ....core.events import Event, Origin
-from ....core.lenient import Facts, object_of, text_of
+from ....core.untrusted import Facts, object_of, text_of
 from ...payloads import Reader, Words, event_of, from_key, kind_in
 
 #: Hook → kind.

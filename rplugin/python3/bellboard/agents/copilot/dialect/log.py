@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ....core.detail import line
 from ....core.events import Event, Origin
-from ....core.lenient import Facts, number_of, object_of, text_of, time_of
+from ....core.text import line
+from ....core.untrusted import Facts, number_of, object_of, text_of, time_of
 from ...payloads import of_input
 from .hooks import SPAWNS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.events import Origin
-from ....core.lenient import text_of
 from ....core.request import Request
-from ....core.visible import marked
+from ....core.text import marked
+from ....core.untrusted import text_of
 from ...dialect import Dialect
 from ...parts import part, readable, unanswerable
 from .hooks import ASKS, KINDS, hook

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.lenient import Facts, text_of
+from ....core.untrusted import Facts, text_of
 from ...dialect import STARTS
 from ...payloads import FIELDS, Worded, Words, from_key, kind_in
 

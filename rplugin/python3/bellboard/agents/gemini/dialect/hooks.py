@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ....core.lenient import Facts, object_of, text_of
+from ....core.untrusted import Facts, object_of, text_of
 from ...payloads import FIELDS, Reader, Words, from_key, kind_in, typed
 
 #: Hook → kind.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.events import Origin
-from ....core.lenient import storable, text_of
 from ....core.request import Request
-from ....core.visible import marked
+from ....core.text import marked
+from ....core.untrusted import storable, text_of
 from ...dialect import Seen
 from ...parts import Input, part, readable, unanswerable
 from ...payloads import Worded

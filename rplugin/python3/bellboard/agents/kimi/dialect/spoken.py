@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.lenient import Facts
+from ....core.untrusted import Facts
 from ...payloads import FIELDS as MOST
 from ...payloads import Worded, Words, failure, from_key, kind_in
 

@@ -14,9 +14,9 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from ....core.detail import ODD, line, tool_detail, whole
 from ....core.events import LONGEST_ID, Event, Origin, is_id, junk
-from ....core.lenient import Facts, encoded, members, object_of, text_of
+from ....core.text import ODD, line, tool_detail, whole
+from ....core.untrusted import Facts, encoded, members, object_of, text_of
 from ...payloads import key_of_one
 
 #: Tools that run a subagent, by the names that we know them under.

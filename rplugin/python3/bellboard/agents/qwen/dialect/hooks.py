@@ -13,9 +13,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ....core.detail import line
 from ....core.events import Event, Origin, Task
-from ....core.lenient import Facts, text_of, time_of
+from ....core.text import line
+from ....core.untrusted import Facts, text_of, time_of
 from ...dialect import STARTS
 from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in, typed
 

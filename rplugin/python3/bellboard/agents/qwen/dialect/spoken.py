@@ -12,9 +12,9 @@ import re
 from typing import Final
 
 from ....core.events import Origin
-from ....core.lenient import object_of, storable, text_of
 from ....core.request import Request
-from ....core.visible import marked
+from ....core.text import marked
+from ....core.untrusted import object_of, storable, text_of
 from ...dialect import Dialect, Seen
 from ...parts import Input, part, readable, unanswerable
 from .hooks import KINDS, QUESTIONS, hook

@@ -1,0 +1,447 @@
+"""What a session asks: read again, its process proven, its files bound, and the ways that are open."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ..agents.cli import Unanswered, Unclear, Unreachable, Waiting
+from ..agents.clis import cli_of
+from ..agents.dialect import About, OnDisk, Press
+from ..agents.dialects import dialect_of, is_known
+from ..agents.origins import origin_of
+from ..agents.parts import at_end, part
+from ..core.events import Origin
+from ..core.request import TERMINAL, Answer, Choice, Part, Request, Sent, Went, digest_of
+from ..core.session import Block, Run, Session, Stated, questions_of
+from ..core.text import line, marked
+from ..storage.spool import Refused, Spool
+from ..system.files import read, real, status_of
+from ..system.processes import began_at, is_in_front, is_suspended, started_of
+from ..witnesses.proof import located, objection
+from ..witnesses.repository import main_of
+from .beside import Declined, Unheard
+
+# Complete a request: by the transcript if no hook reported it, and by the files that it is
+# about.
+#
+# A file may not be the one that its path suggests, may hold what would be lost, or may change
+# after somebody has read the request. So the request shows that, and its digest covers the
+# contents.
+#
+# All of this reads foreign files, so it may hang.
+
+
+Environ = Mapping[str, str]
+
+LARGEST: Final = 1 << 20  # bytes of a file to show
+MOST_FILES: Final = 100  # that are read for one request, each time it is shown or answered
+LINKED: Final = "Through a link, this is"
+SHORT: Final = "This is"
+REPLACED: Final = "In place of all that it holds now"
+TOO_LARGE: Final = "In place of what it holds now, which is too large to show"
+READS: Final = "in this fleet you may look, but not answer; ask whoever set it up"
+UNREADABLE: Final = "In place of what it holds now, which cannot be read"
+WITHHELD: Final = "In place of what it holds now, which only a member that may answer can see"
+
+
+class Unshown(NamedTuple):
+    """The contents of a file that cannot be shown."""
+
+    label: str
+    changed: int  # when, in nanoseconds
+
+
+def completed(asked: Asked, environ: Environ) -> Asked:
+    """Return the request with everything that it is about."""
+    payload = asked.payload
+    if not asked.block.request:
+        asked, payload = _by_transcript(asked, environ)
+    files = dialect_of(asked.session.agent).on_disk(payload) if payload else ()
+    request = asked.request
+    if len(files) > MOST_FILES and request.complete:
+        request = _refused(request, f"it changes more than {MOST_FILES} files")
+    for disk in files:
+        if request.complete:
+            request = _bound(request, disk, _path_of(disk, environ), asked.about.folders)
+    return asked._replace(request=request)
+
+
+def withheld(request: Request) -> Request:
+    """Return a request for who may only look: without choices, and without what its file holds."""
+    parts = tuple(_alone(part) if part.label == REPLACED else part for part in request.parts)
+    return replace(request, parts=parts, complete=False, choices=(), why=READS)
+
+
+def _alone(part: Part) -> Part:
+    """Return a part without what a file loses."""
+    hidden = tuple(words for words in part.warnings if words not in at_end(part.old, part.new))
+    alone = replace(part, old="", new="", text=part.new, warnings=hidden)
+    return replace(alone, kind="file", label=WITHHELD)
+
+
+def _by_transcript(asked: Asked, environ: Environ) -> tuple[Asked, bytes]:
+    """Return what the transcript says that the main thread asks, and what a hook would report."""
+    s, block, pid = asked.session, asked.block, asked.request.pid
+    dialect, origin = dialect_of(s.agent), Origin(s.agent, pid)
+    payload = b"" if block.agent else cli_of(s.agent).asking(s, environ)
+    made = dialect.request(payload, "", block.since, origin) if payload else None
+    if made is None or made.tool != (block.tool or made.tool) or made.kind != block.asks:
+        return asked, b""
+    made = replace(made, digest=digest_of(made.digest, block.since))  # it may be asked again
+    event = dialect.event(payload, block.since, block.since, origin)
+    about = About(event.detail, event.shown_digest, asked.about.folders)
+    return asked._replace(request=placed(made, event.cwd, s), about=about), payload
+
+
+def _bound(request: Request, disk: OnDisk, path: str, folders: Iterable[str]) -> Request:
+    """Bind a request to the file that it is about, as that is now."""
+    if not path.startswith("/") or "\0" in path:
+        return _refused(request, f"it is not known which file “{marked(disk.path)}” is")
+    if disk.holds is not None:
+        held = _held(path)
+        if isinstance(held, bytes) and held.strip() == disk.holds.strip().encode(errors="replace"):
+            return request
+        return _refused(request, f"{marked(path)} no longer holds what you were asked about")
+    parts, facts = request.parts, []
+    if (there := real(path)) != _expected(path, folders):
+        parts = (*parts, part("file", "", LINKED, path=there))
+        facts.append(there)
+    elif (plain := os.path.normpath(path)) != disk.path:
+        parts = (*parts, part("file", "", SHORT, path=plain))
+        facts.append(plain)
+    if disk.how != "read":
+        held = _held(path)
+        facts.append("" if held is None else digest_of(held))
+        if disk.how == "replaced" and held is not None:
+            parts = (_replacing(parts[0], held), *parts[1:])
+    if any(facts):
+        request = replace(request, digest=digest_of(request.digest, *map(os.fsencode, facts)))
+    return replace(request, parts=parts)
+
+
+def _refused(request: Request, why: str) -> Request:
+    return replace(request, complete=False, choices=(), why=f"{why}{THERE}")
+
+
+def _path_of(disk: OnDisk, environ: Environ) -> str:
+    """Return the whole path of a file; it does not start with a slash if that is not known."""
+    if disk.path.startswith("~/") and (home := environ.get("HOME")):
+        return home + disk.path[1:]
+    is_below = disk.folder and not disk.path.startswith(("/", "~"))
+    return os.path.join(disk.folder, disk.path) if is_below else disk.path  # noqa: PTH118
+
+
+def _expected(path: str, folders: Iterable[str]) -> str:
+    """Return where a file is if no link leads from its project to elsewhere."""
+    for folder in folders:
+        if path.startswith(f"{folder}/"):
+            return os.path.normpath(real(folder) + path.removeprefix(folder))
+    return os.path.normpath(path)
+
+
+def _held(path: str) -> bytes | Unshown | None:
+    """Return what a file holds; None if there is none."""
+    try:
+        return read(path, LARGEST, ours=False)[0]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        label = TOO_LARGE if error.errno == errno.EFBIG else UNREADABLE
+    with suppress(OSError):
+        return Unshown(label, status_of(path).st_mtime_ns)
+    return Unshown(label, 0)
+
+
+def _replacing(whole: Part, held: bytes | Unshown) -> Part:
+    """Return a part that also shows what a file loses."""
+    if isinstance(held, Unshown):
+        return replace(whole, label=held.label)
+    old, new = marked(held.decode(errors="backslashreplace")), whole.text
+    hidden = (*whole.warnings, *at_end(old, new))
+    return replace(whole, kind="diff", label=REPLACED, text="", old=old, new=new, warnings=hidden)
+
+
+# What an agent asks now: an open question, of a process that is proven to ask it.
+#
+# The event that asked is read again each time, so that its present contents are answered.
+
+
+THERE: Final = "; go there to answer"
+ELSEWHERE: Final = "In the folder"
+COARSE: Final = 2.0  # error in the start of a process, in seconds; `btime` has no fractions
+ANSWERED: Final = "it has already been answered"
+ANOTHER: Final = "its terminal shows another request first; answer that one, or go there"
+ALIKE: Final = f"another request of this session looks the same in its terminal{THERE}"
+
+
+class Asked(NamedTuple):
+    """An open request, and what it was read from."""
+
+    session: Session
+    run: Run
+    block: Block
+    request: Request
+    payload: bytes  # empty if no hook reported it
+    about: About
+
+
+def asked_of(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
+    """Return what a question asks; raise `Declined` if that cannot be answered from here."""
+    if not is_known(s.agent):
+        raise Declined(f"how {line(s.agent, 20)} takes answers is not known{THERE}")
+    asked = _asked_of_record(s, run, block, spool) if block.request else _seen(s, run, block)
+    if run.pid not in (0, asked.request.pid):
+        raise Declined(f"another process asks that{THERE}")
+    return asked
+
+
+def still_asks(asked: Asked, environ: Mapping[str, str]) -> bool:
+    """Return False if its CLI has gone on; raise `Declined` if its process does not ask this now.
+
+    Reads files, so it may hang.
+    """
+    if why := _obstacle(asked, environ):
+        raise Declined(why)
+    return went_on(asked, environ) is None
+
+
+def _obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
+    """Return why its process does not ask this now, or ""."""
+    s, pid = asked.session, asked.request.pid
+    process = s.processes.get(pid)
+    if process is None:
+        return f"cannot verify that the process that asks runs this session{THERE}"
+    since, began = asked.block.since, began_at(pid)
+    if not process.started and began is not None and began < since - COARSE:
+        process = replace(process, started=started_of(pid))  # it is the one that asked
+    why = objection(s, process, environ)
+    if not why and is_suspended(pid):  # it would take the answer whenever it continues
+        why = f"process {pid} is suspended"
+    return f"{why}{THERE}" if why else ""
+
+
+def went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
+    """Return how its CLI says that it went on, which comes before any hook. May hang."""
+    s, pid = asked.session, asked.request.pid
+    known = s.processes.get(pid)
+    if known is not None and is_older(known.states, asked.block.since):
+        return None  # a slow CLI: its file is older, and does not say yet that it waits
+    return cli_of(s.agent).went_on(pid, s, asked.block.since, environ)
+
+
+def is_older(states: Stated, asked: float) -> bool:
+    """Return whether a session file says that its program works, since before it asked."""
+    return states.says == "busy" and states.at < asked
+
+
+def winner(asked: Asked, sent: Sent, home: Path) -> str | None:
+    """Return whose answer counted: see `Cli.winner`. May hang.
+
+    What went on before an answer was sent did so without it.
+    """
+    if sent.went and sent.went.t < sent.t:
+        return TERMINAL
+    cli = cli_of(asked.session.agent)
+    return cli.winner(asked.session, _of_cli(asked, home), asked.block.since, sent)
+
+
+def name_of(request: Request) -> str:
+    """Return the name under which a request is claimed."""
+    return request.id or f"seen.{request.digest}"
+
+
+def _folders(s: Session) -> list[str]:
+    return [folder for folder in (s.cwd, s.project_dir) if folder]
+
+
+def placed(request: Request, folder: str, s: Session) -> Request:
+    """Return a request that shows where its command would run, unless it is the session's folder.
+
+    An agent may change it, and `rm -r *` looks the same everywhere.  The digest covers it.
+    """
+    is_elsewhere = folder not in ("", s.project_dir or s.cwd)
+    if not is_elsewhere or all(p.kind != "command" for p in request.parts):
+        return request
+    where = part("file", "", ELSEWHERE, path=folder)
+    return replace(request, parts=(*request.parts, where))
+
+
+def standing(s: Session, name: str) -> tuple[Run, Block] | None:
+    """Return the question with that name; without one, the one that has waited longest."""
+    found = [(r, b) for r, b in questions_of(s) if (b.request == name if name else b.shown)]
+    return min(found, key=lambda each: each[1].since, default=None)
+
+
+def others(asked: Asked, spool: Spool) -> list[Asked]:
+    """Return the other open requests, as far as they can be read."""
+    found = []
+    for run, block in questions_of(asked.session):
+        if not _is_of(asked, block):
+            with suppress(Declined):
+                found.append(asked_of(asked.session, run, block, spool))
+    return found
+
+
+def in_its_terminal(asked: Asked, spool: Spool) -> list[Asked]:
+    """Return the other requests of its terminal, such as those of other subagents.
+
+    Their dialogs are shown one after the other, in an order that only the screen reveals: if two
+    ask at the same moment, their hooks run in parallel.  One that cannot be read may be shown, too.
+    """
+    s, run, found = asked.session, asked.run, []
+    for block in run.blocks.values():
+        if not _is_of(asked, block):
+            try:
+                found.append(asked_of(s, run, block, spool))
+            except Declined:
+                found.append(_seen(s, run, block))
+    return found
+
+
+def _is_of(asked: Asked, block: Block) -> bool:
+    """Return whether a question is this one, also if more is known of it now."""
+    return block is asked.block or (bool(block.request) and block.request == asked.block.request)
+
+
+def drawn_at(asked: Asked) -> float:
+    """Return the earliest time at which its dialog can have been drawn.
+
+    That is when it asked, or when the dialog before it was answered.
+    """
+    return max(asked.block.since, asked.run.answered)
+
+
+def pressed(screen: Sequence[str], asked: Asked, answer: Answer, near: Sequence[Asked]) -> Press:
+    """Return the next key of an answer; none if the screen may show one of those `near` instead.
+
+    A terminal wraps a command, so it does not prove its blanks; of a file it shows no more than a
+    relative path.
+    """
+    press = dialect_of(asked.session.agent).press
+    key = press(screen, asked.request, answer, asked.about)
+    if key.why:
+        return Press(why=ANOTHER) if any(typed(screen, each) for each in near) else key
+
+    def fits(other: Asked) -> bool:
+        if other.block.request and not other.request.complete:  # a screen cannot rule it out
+            return other.request.kind == asked.request.kind
+        return not press(screen, other.request, answer, other.about).why
+
+    return Press(why=ALIKE) if any(map(fits, near)) else key
+
+
+def typed(screen: Sequence[str], asked: Asked, near: Sequence[Asked] = ()) -> tuple[Choice, ...]:
+    """Return the choices that keys can give to what a screen shows, with what each then needs."""
+    request = asked.request
+
+    def takes(choice: Choice) -> bool:
+        return not pressed(screen, asked, _sample(request, choice), near).why
+
+    full = (c if takes(c) else replace(c, needs=c.needs.removesuffix("?")) for c in request.choices)
+    return tuple(filter(takes, full))
+
+
+def _sample(request: Request, choice: Choice) -> Answer:
+    """Return an answer with that choice and no more than it needs."""
+    first: dict[str, list[str] | str] = {}
+    if choice.needs == "answers":
+        first = {q.text: [o.label for o in q.options[:1]] for q in request.questions}
+    return Answer(choice.id, "x" if choice.needs == "message" else "", first)
+
+
+def untypeable(asked: Asked) -> str:
+    """Return why keys cannot answer it, whatever its terminal shows, or ""."""
+    if asked.block.sent:  # the keys would wait for what is asked next
+        return f"an earlier answer may still take effect{THERE}"
+    if not is_in_front(asked.request.pid):
+        return f"another program is in front of it in its terminal{THERE}"
+    return ""
+
+
+def _asked_of_record(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
+    """Read the event that asked, as it is now."""
+    try:
+        item = spool.request(block.request)
+    except (Refused, OSError) as why:
+        raise Declined(f"its request cannot be read: {why}{THERE}") from None
+    if item is None or item.origin is None:
+        raise Declined(f"its request was not kept{THERE}")
+    dialect, given = dialect_of(s.agent), origin_of(item.origin)
+    origin = _within(located(given, item.t) or given)
+    request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
+    if request is None:
+        raise Declined(f"its request cannot be read{THERE}")
+    ids = (s.session_id, *s.previous)
+    if request.session_id not in ids or origin.agent != s.agent:
+        raise Declined(f"its request is about another session{THERE}")
+    event = dialect.event(item.payload, item.t, item.t, origin, item.truncated, item.event)
+    about = About(event.detail, event.shown_digest, _folders(s))
+    return Asked(s, run, block, placed(request, event.cwd, s), item.payload, about)
+
+
+def _within(origin: Origin) -> Origin:
+    """Return an origin with its repository, in which some settings are written."""
+    main = main_of(origin.env.get("project_dir", ""))
+    return replace(origin, env={**origin.env, "main_dir": main}) if main else origin
+
+
+def _seen(s: Session, run: Run, block: Block) -> Asked:
+    """Return a question that no hook reported: only one line of it is known."""
+    pid = run.pid or next(iter(s.processes), 0)
+    facts = (s.agent, s.session_id, pid, block.agent, block.tool, block.detail, block.shown_digest)
+    request = Request(
+        id="",
+        session_id=s.session_id,
+        agent=s.agent,
+        kind=block.asks,
+        digest=digest_of(*facts, block.since),
+        pid=pid,
+        thread=block.agent,
+        tool=block.tool,
+        asked_at=block.since,
+        title=block.tool,
+        parts=(Part("text", text=block.detail),) if block.detail else (),
+        complete=False,
+        why=f"its full request is not known here{THERE}",
+    )
+    return Asked(s, run, block, request, b"", About(block.detail, block.shown_digest, _folders(s)))
+
+
+def is_served(asked: Asked, home: Path) -> bool:
+    """Return whether a server or plugin of its CLI has the request. May take seconds.
+
+    Raise `Declined` if it says that the request is over, or another.
+    """
+    try:
+        if asked.payload:
+            cli_of(asked.session.agent).find(_of_cli(asked, home))
+    except Unreachable:
+        return False
+    except Unanswered as why:
+        raise Declined(str(why)) from None
+    return bool(asked.payload)
+
+
+def serve(asked: Asked, home: Path, reply: bytes) -> None:
+    """Give an answer to a server or plugin; raise `Declined` if it does not take it.
+
+    Raise `Unheard` if it may still take it.
+    """
+    try:
+        cli_of(asked.session.agent).answer(_of_cli(asked, home), reply)
+    except Unclear as why:
+        raise Unheard(str(why)) from None
+    except Unanswered as why:
+        raise Declined(str(why)) from None
+
+
+def _of_cli(asked: Asked, home: Path) -> Waiting:
+    ids = asked.request.session_id, asked.request.pid, asked.block.tool_id
+    return Waiting(*ids, asked.payload, home)

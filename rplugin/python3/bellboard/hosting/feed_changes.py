@@ -1,0 +1,139 @@
+"""What has not been sent to the reader of a feed yet, as lines of the feed.
+
+A slow reader gets only the latest state of each session.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ..core import feed
+from ..core.feed import MOST, Cursor, Moved, moved_of
+from ..core.published import Published
+from ..core.row import Row, row
+from ..storage.shared import DATABASE
+from ..storage.store import Store
+from .publish import line_of
+
+FROM_START: Final = Cursor("", 0)
+
+
+class Position(NamedTuple):
+    """The position of a reader that has the board as it is now."""
+
+    at: Cursor
+    moved: list[Moved]  # since its cursor
+    whole: bool  # whether nothing is missing between its cursor and these
+
+
+def position(store: Store, since: Cursor | None, pid: int, now: float) -> Position:
+    """Return where the board is, and the transitions since a cursor.
+
+    A database that lost transitions already sent, as after a power failure, gets a new id: its
+    numbers now mean something else, and readers refuse what is older than they know.
+    """
+    database = known_as(store, pid, now)
+    if since is not None and since.database == database and since.last > store.transition:
+        database = _renamed(store, pid, now)
+    at = Cursor(database, store.transition)
+    known = since is not None and since.database == database
+    changes = store.since(since.last, MOST) if since is not None and known else None
+    moved = (moved_of(line_of(change)) for change in changes or ())
+    return Position(at, [m for m in moved if m is not None], changes is not None)
+
+
+def known_as(store: Store, pid: int, now: float) -> str:
+    """Return the id of the database, by which readers know a board; give it one."""
+    database = store.option(DATABASE)
+    if isinstance(database, str) and database.isalnum():
+        return database
+    return _renamed(store, pid, now)
+
+
+def _renamed(store: Store, pid: int, now: float) -> str:
+    database = uuid.uuid4().hex
+    with store.lock():
+        store.set_option(DATABASE, database, pid, now)
+    return database
+
+
+def token_of(store: Store, transition: int, pid: int, now: float) -> str:
+    """Return the token with which every host of our machine asks to notify of a transition."""
+    return str(Cursor(known_as(store, pid, now), transition))
+
+
+class Unsent:
+    """Collects what a host publishes, until the reader takes it."""
+
+    def __init__(self, since: Cursor | None) -> None:
+        self.at: Cursor | None = since  # what the reader has
+        self.wants_state = False
+        self.is_due = False  # whether more than the time of the last evidence has changed
+        self._last = 0  # the newest transition that was published
+        self._rows: dict[str, Row] = {}
+        self._changed: dict[str, None] = {}
+        self._moved: list[Moved] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._changed or self._moved or self.wants_state)
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Take a message of a host."""
+        if message["full"]:
+            self._rows.clear()
+            self._restart()
+        for p in message["sessions"]:
+            self._take_session(p)
+        for sid in message["removed"]:
+            if self._rows.pop(sid, None) is not None:
+                self._changed[sid], self.is_due = None, True
+        for line in message["transitions"]:
+            self._last = max(self._last, line["id"])
+            moved = moved_of(line)
+            if moved is not None and not self.wants_state:
+                self._moved.append(moved)
+                self.is_due = True
+        if len(self._moved) > MOST:
+            self._restart()
+
+    def state(self, now: float, position: Position) -> Iterator[bytes]:
+        """Return the lines of a state."""
+        self._clear()
+        self.wants_state, self.at, self._last = False, position.at, position.at.last
+        return feed.state(now, [*self._rows.values()], position.moved, position.at, position.whole)
+
+    def changes(self, now: float) -> Iterator[bytes]:
+        """Return the lines of what changed."""
+        before = self.at or FROM_START
+        self.at = before._replace(last=max(before.last, self._last))
+        rows = [self._rows[sid] for sid in self._changed if sid in self._rows]
+        removed = [sid for sid in self._changed if sid not in self._rows]
+        moved = [m for m in self._moved if m.id > before.last]
+        self._clear()
+        return feed.changes(now, rows, removed, moved, before, self.at)
+
+    def _take_session(self, p: Published) -> None:
+        made = row(p)
+        if made is None:
+            return
+        sid = made.session_id
+        known = self._rows.get(sid)
+        if known is None and len(self._rows) >= MOST:
+            return
+        if made == known:
+            return
+        self._rows[sid], self._changed[sid] = made, None
+        if known is None or replace(made, updated=known.updated) != known:
+            self.is_due = True
+
+    def _restart(self) -> None:
+        self._clear()
+        self.wants_state = True
+
+    def _clear(self) -> None:
+        self._changed, self._moved, self.is_due = {}, [], False

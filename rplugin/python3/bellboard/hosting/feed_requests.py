@@ -1,0 +1,169 @@
+"""Carry out the requests of a feed's reader: answer, stop, label, preview, claim a notification.
+
+A reader may do what the user of this machine may do, as only that user can start a feed.  Still,
+its requests are checked like any other input.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final, Protocol
+
+from ..core.feed import Ask
+from ..core.notices import CHANNELS
+from ..core.request import MOST_ROWS, WIDEST
+from ..core.row import count_in, id_of
+from ..core.session import Session, owns_pane, published_status
+from ..core.text import visible
+from ..core.untrusted import LARGEST, number_of
+from ..storage.store import Store
+from ..system import neovim
+from .beside import Declined, Reply, beside
+from .connection import Connection
+from .errands import Errands, replied
+from .feed_changes import token_of
+from .keyboard import GONE, NOWHERE, Pane
+from .notify import is_published
+from .showing import Desk, named
+from .turn import Clerk
+
+BY: Final = "another machine"
+ERRANDS: Final = ("request", "answer", "stop", "goto")
+#: Request → the evidence that it becomes, the field that it needs, and the type of that.
+EVIDENCE: Final[Mapping[str, tuple[str, str, type]]] = {
+    "label": ("label", "label", str),
+    "name": ("name", "name", str),
+    "park": ("park", "parked", bool),
+    "snooze": ("snooze", "until", float),
+    "acknowledge": ("goto", "", str),
+    "forget": ("forget", "", str),
+}
+#: Run in a Neovim, which may have another version of this plugin.
+SHOWN: Final = "return require('bellboard')._shown(...)"
+EFFECTS: Final = frozenset(f"notice {channel}" for channel in CHANNELS if channel != "float")
+
+
+class Owner(Desk, Protocol):
+    """The host that carries them out."""
+
+    pid: int
+    connection: Connection
+
+
+class Asks:
+    """Carries out requests with a host."""
+
+    def __init__(self, host: Owner, by: str = BY) -> None:
+        self._host = host
+        self._errands = Errands(host, by)
+        self._known: dict[str, Callable[[Ask], Awaitable[Reply]]] = {
+            **dict.fromkeys(ERRANDS, self._errand),
+            **dict.fromkeys(EVIDENCE, self._evidence),
+            "preview": self._preview,
+            "claim": self._claim,
+            "clock": self._clock,
+        }
+
+    async def do(self, ask: Ask) -> Reply:
+        """Carry out a request; return `ok`, and `why` if it failed."""
+        return await replied(self._do(ask))
+
+    async def _do(self, ask: Ask) -> Reply:
+        if ask.do not in self._known:
+            raise Declined(f"unknown request; known here: {', '.join(sorted(self._known))}")
+        return await self._known[ask.do](ask)
+
+    async def _errand(self, ask: Ask) -> Reply:
+        sid = self._session(ask).session_id
+        return await self._errands.do(ask.do, {**ask.fields, "session_id": sid})
+
+    async def _evidence(self, ask: Ask) -> Reply:
+        what, field, kind = EVIDENCE[ask.do]
+        fields: dict[str, Any] = {"session_id": self._session(ask).session_id}
+        if field:
+            value = ask.fields.get(field)
+            value = number_of(value) if kind is float else value
+            if type(value) is not kind:
+                raise Declined(f"{ask.do} needs “{field}”")
+            fields[field] = value
+        try:
+            why = self._host.report({what: fields})
+        except ValueError as error:
+            raise Declined(f"{ask.do} failed: {error}") from None
+        return {"why": f"{ask.do} is delayed: {why}"} if why else {}
+
+    async def _preview(self, ask: Ask) -> Reply:
+        return {"rows": await beside(partial(preview, self._session(ask)))}
+
+    async def _claim(self, ask: Ask) -> Reply:
+        """Grant a notification once, also to this machine's own hosts, and in its fleet."""
+        effect, host, now = ask.fields.get("effect"), self._host, time.time()
+        token = id_of(ask.fields.get("token"))
+        if effect not in EFFECTS:
+            raise Declined("claim needs “effect”, such as “notice desktop”")
+
+        def work(clerk: Clerk) -> tuple[bool, str]:
+            number, store = _announced(ask, clerk.store), clerk.store
+            if not number or not store.grant((number, str(effect)), token, host.pid, now):
+                return False, ""
+            return True, token_of(store, number, host.pid, now) if is_published(store) else ""
+
+        done = host.connection.use(work, None)
+        if done is None:
+            raise Declined("its database is busy; try again")
+        granted, ours = done
+        return {"granted": granted and (not ours or await self._in_fleet(ask, ours))}
+
+    async def _in_fleet(self, ask: Ask, token: str) -> bool:
+        """Return whether the fleet grants it to this machine, as it would to our own hosts.
+
+        If it cannot be asked, nobody else can claim it.
+        """
+        from .other_machine import Elsewhere
+
+        s = self._session(ask)
+        status = ask.fields.get("status") or published_status(s)
+        about = {"effect": ask.fields.get("effect"), "token": token}
+        try:
+            reply = await Elsewhere(self._host.spool.home).claim(s, {"status": status, **about})
+        except Declined:
+            return True
+        return reply.get("granted") is True
+
+    async def _clock(self, ask: Ask) -> Reply:
+        return {"now": time.time()}
+
+    def _session(self, ask: Ask) -> Session:
+        return named(self._host, {"session_id": ask.session_id})
+
+
+def _announced(ask: Ask, store: Store) -> int:
+    """Return the transition that a notification is about; 0 if there is none.
+
+    That is the newest one of the session, if it led to that status, or one that is named.
+    """
+    if number := count_in(ask.fields, "transition", LARGEST):
+        return number if store.has_transition(number) else 0
+    number, status = store.last_transition(ask.session_id)
+    return number if status and status == ask.fields.get("status") else 0
+
+
+def preview(s: Session) -> list[str]:
+    """Return the rows of its terminal, cleaned; may block, raises `Declined`."""
+    if s.tty and s.pane and s.tmux.startswith("/") and owns_pane(s):
+        rows: object = Pane(s.tmux, s.pane, s.tty).read()
+    elif s.tty and s.nvim:
+        try:
+            rows = neovim.ask(s.nvim, SHOWN, s.tty)
+        except neovim.Failed as why:
+            raise Declined(str(why)) from None
+    else:
+        raise Declined(f"{NOWHERE} there")
+    if not isinstance(rows, list):
+        raise Declined(GONE)
+    shown = [visible(str(row)[:WIDEST]).replace("\n", " ").rstrip() for row in rows[-MOST_ROWS:]]
+    while shown and not shown[-1]:
+        del shown[-1]
+    return shown

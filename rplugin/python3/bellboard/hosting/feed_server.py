@@ -1,0 +1,204 @@
+"""Serve the reader of a feed: send changes, carry out requests, and note that it follows.
+
+While a reader is slow, nothing piles up: changes are merged (`unsent.py`), and no more requests are
+read than are being carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core import feed
+from ..core.feed import BEAT, LONGEST, SILENT_AFTER, Ask, Beat, Cursor, Hello, asked
+from ..core.request import refusal
+from ..system.failures import described
+from ..system.programs import Inlet, Outlet
+from .callbacks import PAUSE
+from .feed_changes import Unsent, position
+from .feed_requests import Asks
+from .notify import FOLLOWERS, note
+
+if TYPE_CHECKING:
+    from .host import Host
+
+
+MOST_CARRIED_OUT: Final = 16  # requests being carried out
+READER_GONE: Final = 60.0  # seconds without a line after which a reader that has sent some is gone
+WELL: Final = 3.0  # seconds between two checks whether the board can be used
+LAST: Final = 0.2  # seconds to write what is left
+
+NO_REQUEST: Final = "not a request: a JSON object with “id” and “do” is needed"
+
+
+class Feeding:
+    """Serves one reader through two descriptors; `quiet`: it does not take over notifications."""
+
+    def __init__(self, since: Cursor | None, quiet: bool, ask: int, tell: int) -> None:
+        self.why = ""  # why it ended, if that is a problem
+        self._quiet, self._ask, self._tell = quiet, ask, tell
+        self._alone = False  # the reader last said that nobody is there
+        self._unsent = Unsent(since)
+        self._replies: list[bytes] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._heard = 0.0  # when the reader sent its last line
+        self._follows = self._wanted = False  # whether that is noted, and should be
+        self._host: Host | None = None
+
+    def begin(self, host: Host, hello: Hello) -> None:
+        """Greet the reader; called in the event loop of the host."""
+        self._host, self._loop = host, asyncio.get_running_loop()
+        self._asks = Asks(host)
+        self._outlet = Outlet(self._tell, self._drained)
+        self._inlet = Inlet(self._ask, LONGEST, MOST_CARRIED_OUT, self._came)
+        self._timer = self._loop.call_later(BEAT, self._beat)
+        self._loop.call_later(WELL, self._check, "")
+        self._outlet.write(feed.encoded(hello))
+
+    def push(self, message: Mapping[str, Any]) -> None:
+        """Take a message of the host."""
+        if message["stale"]:
+            self._end("its board belongs to a newer bellboard: update the one that runs here")
+            return
+        self._unsent.take(message)
+        if self._unsent.wants_state:  # the database may be in use at this moment
+            self._loop.call_soon(self._flush)
+        else:
+            self._flush()
+
+    def finish(self) -> None:
+        """Wait until the reader has what was written."""
+        if self._host is not None:
+            self._outlet.finish(LAST)
+
+    def _check(self, before: str) -> None:
+        """End if the board could not be used `before` either: what its reader shows is outdated."""
+        assert self._host is not None
+        of = self._host.connection
+        why = "" if of.is_well else of.notes.get("database") or of.notes.get("home", "")
+        if why and before:
+            self._end(f"its board cannot be used: {why}")
+        self._loop.call_later(WELL, self._check, why)
+
+    # ------------------------------------------------------------ sending
+
+    def _flush(self) -> None:
+        """Write what is new to the reader, once it has read the last piece."""
+        if self._host is None or not self._outlet.is_free:
+            return
+        now, replies = time.time(), self._replies
+        self._replies = []
+        for _ in replies:
+            self._inlet.done()
+        piece = b"".join(replies)
+        if self._unsent.wants_state:
+            piece += b"".join(self._state(now))
+        elif self._unsent.is_due:
+            piece += b"".join(self._unsent.changes(now))
+        if piece:
+            self._write(piece)
+
+    def _state(self, now: float) -> list[bytes]:
+        host = self._host
+        assert host is not None
+        since = self._unsent.at
+        found = host.connection.use(lambda clerk: position(clerk.store, since, host.pid, now), None)
+        if found is None:  # another host is writing
+            self._loop.call_later(PAUSE, self._flush)
+            return []
+        return list(self._unsent.state(now, found))
+
+    def _write(self, piece: bytes) -> None:
+        self._outlet.write(piece)
+        self._timer.cancel()
+        self._timer = self._loop.call_later(BEAT, self._beat)
+
+    def _beat(self) -> None:
+        """Write a beat, or changes too small for a line of their own until now."""
+        self._timer = self._loop.call_later(BEAT, self._beat)
+        if self._outlet.is_free:
+            now, at = time.time(), self._unsent.at
+            if self._unsent.is_empty:
+                self._write(feed.encoded(Beat(now, str(at or ""))))
+            else:
+                self._unsent.is_due = True
+                self._flush()
+
+    def _drained(self) -> None:
+        error = self._outlet.error
+        if isinstance(error, ConnectionError) and self._host is not None:  # the reader is gone
+            self._host.stop()
+        elif error is not None:
+            self._end(f"cannot write to standard output: {error.strerror}")
+        self._flush()
+
+    def _end(self, why: str) -> None:
+        self.why = self.why or why
+        if self._host is not None:
+            self._host.stop()
+
+    # ------------------------------------------------------------ what is asked
+
+    def _came(self, raw: bytes) -> None:
+        """Take a line of the reader."""
+        ask = asked(raw)
+        if ask is not None and "alone" in ask.fields:
+            self._alone = ask.fields["alone"] is True
+        self._listen()
+        task = self._loop.create_task(self._reply(ask))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reply(self, ask: Ask | None) -> None:
+        if ask is None:
+            number, reply = 0, refusal(NO_REQUEST)
+        else:
+            number = ask.id
+            try:
+                reply = await self._asks.do(ask)
+            except Exception as e:  # it concerns this request only
+                reply = refusal(described(e))
+        self._replies.append(feed.replied(number, reply))
+        self._flush()
+
+    # ------------------------------------------------------------ whether it is there
+
+    def _listen(self) -> None:
+        """Note that the reader is there."""
+        was_silent, self._heard = not self._heard, time.monotonic()
+        if was_silent:
+            self._loop.call_later(SILENT_AFTER, self._look)
+        self._follow(True)
+
+    def _look(self) -> None:
+        """Check whether the reader has been silent for too long."""
+        silent = time.monotonic() - self._heard
+        if silent >= READER_GONE:
+            self._end(f"its reader has sent nothing for {READER_GONE:.0f} s")
+            return
+        self._follow(silent < SILENT_AFTER)
+        self._loop.call_later(
+            (SILENT_AFTER if silent < SILENT_AFTER else READER_GONE) - silent, self._look
+        )
+
+    def _follow(self, wanted: bool) -> None:
+        """Note that somebody follows, or no longer does."""
+        self._wanted = wanted and not self._quiet and not self._alone
+        self._note_it()
+
+    def _note_it(self) -> None:
+        host, wanted, now = self._host, self._wanted, time.time()
+        if host is None or self._follows == wanted:
+            return
+        done = host.connection.use(
+            lambda clerk: note(clerk.store, FOLLOWERS, host.pid, "feed", wanted, now), None
+        )
+        if done is None:  # another host is writing
+            self._loop.call_later(PAUSE, self._note_it)
+            return
+        self._follows = wanted
+        with contextlib.suppress(ValueError):
+            host.report({"tick": {}})  # makes the other hosts check again

@@ -1,0 +1,206 @@
+"""The jobs of a host: run in its event loop; what fails is named, waits longer each time, and heals."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from ..system.failures import described
+from ..system.threads import call_in
+
+# Run tasks that may fail, each on its own: a failed task is reported in health, and retried
+# after a pause until it succeeds.
+
+
+FIRST: Final = 0.25  # seconds until the second try; doubles with each failure
+LONGEST_PAUSE: Final = 5.0  # seconds, so that a problem that is gone is noticed soon
+SHARE: Final = 20.0  # pause after a slow failure, as a multiple of the time it took
+RARELY: Final = 60.0  # seconds; no pause is longer
+MOST: Final = 1000  # failing tasks to remember
+NAMED: Final = 3  # failing tasks of one job to name in health
+
+
+class Failure(NamedTuple):
+    """The last failure of a task."""
+
+    times: int  # failures in a row
+    until: float  # do not retry before this
+    why: str
+
+
+class Attempts:
+    """Runs tasks, identified by a job and what they are about."""
+
+    def __init__(self) -> None:
+        self._failures: dict[tuple[str, str], Failure] = {}
+
+    def __call__(self, job: str, about: str, work: Callable[[], float]) -> float:
+        """Run a task unless it has just failed; return the seconds until it is due again."""
+        failure = self._failures.get((job, about))
+        begun = time.monotonic()
+        if failure is not None and begun < failure.until:
+            return failure.until - begun
+        try:
+            wait = work()
+        except Exception as e:
+            return self.failed(job, about, e, time.monotonic() - begun)
+        if failure is not None:
+            self.forget(job, about)
+        return wait
+
+    def once(self, job: str, about: str, work: Callable[[], object]) -> None:
+        """Run a task once, without retrying; a failure is reported until it succeeds."""
+        try:
+            work()
+        except Exception as e:
+            self.failed(job, about, e)
+        else:
+            self.forget(job, about)
+
+    def failed(self, job: str, about: str, error: Exception, took: float = 0.0) -> float:
+        """Note a failure; return the seconds until the next try."""
+        failure = self._failures.pop((job, about), None)
+        times = failure.times + 1 if failure is not None else 1
+        wait = pause(times, took)
+        self._failures[job, about] = Failure(times, time.monotonic() + wait, described(error))
+        if len(self._failures) > MOST:
+            del self._failures[next(iter(self._failures))]
+        return wait
+
+    def forget(self, job: str, about: str) -> None:
+        """Drop a task: it succeeded, or is no longer needed."""
+        self._failures.pop((job, about), None)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return each failing job, what it fails at, and why, for health."""
+        if not self._failures:
+            return {}
+        found: dict[str, list[str]] = {}
+        count: Counter[str] = Counter()
+        for (job, about), failure in self._failures.items():
+            count[job] += 1
+            if count[job] <= NAMED:
+                what = f"{about}: {failure.why}" if about else failure.why
+                found.setdefault(job, []).append(what)
+        for job, some in found.items():
+            if (more := count[job] - len(some)) > 0:
+                some.append(f"{more} more")
+        return {job: f"{'; '.join(some)} (retrying)" for job, some in found.items()}
+
+
+def pause(times: int, took: float, longest: float = LONGEST_PAUSE) -> float:
+    """Return the seconds to wait after `times` failures in a row, the last of which took `took`.
+
+    No more than `longest`, unless the failures themselves are slow.
+    """
+    doubled = FIRST * 2.0 ** min(times - 1, 10)  # any more would overflow one day
+    return min(max(min(doubled, longest), SHARE * took), RARELY)
+
+
+# The loop of a host: each round runs every job once, in order.
+#
+# A round starts when something wakes the host, or when a job is due again. A job that fails is
+# retried after a pause, and does not stop the others. While there is an obstacle, only the jobs
+# that show what is known run: the others access the state folder.
+
+
+LONGEST_WAIT: Final = 30.0  # seconds from one round to the next
+AGAIN: Final = 1.0  # seconds between two checks for an obstacle
+SHOWING: Final = frozenset(("read", "publish"))
+
+#: Its name in health, and a function that runs it and returns the seconds until it is due again:
+#: NEVER if it only has to run when something wakes the host.
+Job = tuple[str, Callable[[], float]]
+
+
+class Loop:
+    """Runs the jobs.  What wakes it before `run` is handled in the first round."""
+
+    def __init__(self, attempt: Attempts, obstacle: Callable[[], str]) -> None:
+        self.notes: dict[str, str] = {}  # for health
+        self.is_running = False
+        self._attempt, self._obstacle = attempt, obstacle
+        self._jobs: tuple[Job, ...] = ()
+        self._is_stopped = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def run(self, jobs: tuple[Job, ...], begin: Callable[[], object]) -> None:
+        """Call `begin`, then run rounds until stopped."""
+        self._jobs, self._loop = jobs, asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._failed)
+        self._over = self._loop.create_future()
+        try:
+            begin()
+            self.round()
+            await self._over
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def stop(self) -> None:
+        """Stop before the next round; may be called from any thread."""
+        self._is_stopped = True
+        self.call(self.round)
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Call a function in the event loop, if it runs; may be called from any thread."""
+        if self._loop is not None:
+            call_in(self._loop, work)
+
+    def wake(self) -> None:
+        """Run a round soon."""
+        if self._loop is not None:
+            self._loop.call_soon(self.round)
+
+    def round(self) -> None:
+        """Run a round now, and schedule the next."""
+        if self._loop is None or self._over is None or self._over.done():
+            return
+        if self._is_stopped:
+            self._over.set_result(None)
+            return
+        self.is_running = True
+        try:
+            wait = self._run_jobs()
+        except BaseException as e:
+            self._over.set_exception(e)
+            return
+        finally:
+            self.is_running = False
+        self.run_in(wait)
+
+    def run_in(self, seconds: float) -> None:
+        """Run the next round after this time, unless something wakes the host before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._loop is not None:
+            self._timer = self._loop.call_later(max(seconds, 0.0), self.round)
+
+    def _run_jobs(self) -> float:
+        """Run the jobs; return the seconds until the first is due again."""
+        wait, jobs = LONGEST_WAIT, self._jobs
+        self.notes.clear()
+        self._attempt.once("home", "", self._look)
+        if "home" in self.notes:
+            wait, jobs = AGAIN, tuple(job for job in jobs if job[0] in SHOWING)
+        for name, job in jobs:
+            wait = min(wait, self._attempt(name, "", job))
+        return wait
+
+    def _look(self) -> None:
+        """Note the obstacle; if looking for one fails, there is none."""
+        if why := self._obstacle():
+            self.notes["home"] = why
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Note that a callback of the event loop failed: a watch, a timer, a task."""
+        error = context.get("exception")
+        if not isinstance(error, Exception):
+            error = RuntimeError(context.get("message"))
+        self._attempt.failed("watch", "", error)

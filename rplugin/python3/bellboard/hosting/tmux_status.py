@@ -1,0 +1,101 @@
+"""The status in tmux: a user option that every host updates, in each server that asked for it.
+
+`bellboard tmux --apply` adds the server's socket to the shared option `bars`.  A host never waits
+for a server.  All hosts set the same text, so it does not matter which one is last, or which dies.
+The last one that stops removes the text, which would no longer become true.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+from functools import partial
+from typing import Any, Final
+
+from ..core import words
+from ..core.deadlines import NEVER
+from ..core.published import Published
+from ..core.untrusted import list_of
+from ..storage.hosts import Hosts
+from ..storage.shared import ICONS
+from ..system.reach import Doer
+from ..system.tmux import DEAF, Tmux
+from .connection import Connection
+from .turn import Clerk
+
+OPTION: Final = "@bellboard-status"
+ASKED: Final = "bars"  # the name of the shared option
+OFTEN: Final = 1.0  # seconds between two updates
+PATIENCE: Final = 10.0  # seconds for a server to set an option
+
+
+class Bars:
+    """Sets the status in servers when its text has changed."""
+
+    def __init__(self, reach: Doer) -> None:
+        self._reach = reach.lane("bars", PATIENCE)
+        self._set: dict[str, str] = {}  # server → the text it has
+        self._setting: dict[str, float] = {}  # server → since when it is being set
+        self._deaf: dict[str, float] = {}  # server → when to try again
+        self._last = -OFTEN
+
+    def run(
+        self, connection: Connection, config: dict[str, Any], sessions: Collection[Published]
+    ) -> float:
+        """Set the status in each server that asked; return the seconds until the next call."""
+        if (early := self._last + OFTEN - time.monotonic()) > 0:
+            return early
+        nothing: tuple[object, object] = None, None
+        asked, icons = connection.use(partial(_shared, config), nothing)
+        return self._update(asked, icons, sessions, time.time())
+
+    def leave(self, hosts: Hosts) -> None:
+        """Remove the status if no host is left to update it; wait for no server."""
+        sockets = {*self._set, *self._setting}  # one that is being set may still get its text
+        if sockets and not hosts.alive():
+            for socket in sockets:
+                Tmux(socket).tell("set-option", "-gqu", OPTION)
+
+    def _update(
+        self, asked: object, icons: object, sessions: Collection[Published], now: float
+    ) -> float:
+        self._last = time.monotonic()
+        sockets = [x for x in list_of(asked) if isinstance(x, str)]
+        if not sockets:
+            return NEVER
+        text = words.status_text(sessions, now, icons=words.icons_of(icons))
+        wait = min((words.age_changes(p["since"], now) - now for p in sessions), default=NEVER)
+        for socket in sockets:
+            if self._set.get(socket) == text or self._last < self._deaf.get(socket, 0.0):
+                continue
+            if self._last < self._setting.get(socket, -PATIENCE) + PATIENCE:
+                wait = OFTEN
+                continue
+            self._setting[socket] = self._last
+            then = partial(self._done, socket, text)
+            self._reach.do(socket, partial(show, socket, text), then, key=f"bar of {socket}")
+        return max(OFTEN, wait)
+
+    def _done(self, socket: str, text: str, succeeded: bool) -> None:
+        self._setting.pop(socket, None)
+        if succeeded:
+            self._set[socket] = text
+            self._deaf.pop(socket, None)
+        else:
+            self._deaf[socket] = time.monotonic() + DEAF
+
+
+def show(socket: str, text: str) -> bool:
+    """Set the status in a server; return False if it does not respond."""
+    tmux = Tmux(socket)
+    return tmux.set_option(OPTION, text) or tmux.is_gone
+
+
+def _shared(config: dict[str, Any], clerk: Clerk) -> tuple[object, object]:
+    """Share the icons that our editor chose; return which servers want a status, and its icons."""
+    store, chosen = clerk.store, config.pop("icons", None)
+    if chosen is not None and chosen != store.option(ICONS):
+        with store.lock():
+            store.set_option(ICONS, chosen, os.getpid(), time.time())
+    return store.option(ASKED), store.option(ICONS)

@@ -1,0 +1,146 @@
+"""Files that the spool refused: kept for a while with the reason, and counted."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from ..system.files import read
+from .state_folder import briefly, is_refused, listing
+
+# ruff: noqa: PTH104, PTH106, PTH108
+# Paths are strings here, as in spool.py.
+
+
+FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more between two trims
+SLACK = 20
+AT_ONCE = 200  # files to keep of those refused at once, each in 0.1 ms: a flood has thousands
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK
+REASON_LIMIT = 64 << 10  # bytes: a long traceback
+
+
+class Aside:
+    """The directory of refused files; one host writes to it at a time, and calls `finish` then."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._counts = f"{directory}/refused.json"
+        self._due = 0
+        self._taken: Counter[str] = Counter()  # reasons, not written yet
+
+    def take(self, path: str, name: str, reason: str, detail: str = "") -> bool:
+        """Move a file here without opening it; return False if it could not be removed."""
+        if self._taken.total() >= AT_ONCE:
+            with contextlib.suppress(OSError):  # a folder
+                os.unlink(path)
+                self._taken[reason] += 1
+                return True
+        proper = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:150]
+        aside = f"{self._directory}/{time.time_ns():020d}-{proper}"
+        try:
+            os.rename(path, aside)
+        except FileNotFoundError:  # it is gone, or our folder is
+            return not os.path.lexists(path)
+        except OSError:
+            if not remove(path):
+                return False
+        self._taken[reason] += 1
+        with contextlib.suppress(OSError):  # disk full; what matters is that the file is gone
+            why = f"{reason}\n{detail}".encode("utf-8", "backslashreplace")
+            _write(f"{aside}.why", why[:REASON_LIMIT])
+        self._due -= 1 + _size(aside) // (BYTES // SLACK)
+        return True
+
+    def finish(self) -> None:
+        """Count what was taken, and remove the oldest."""
+        if not self._taken:
+            return
+        with contextlib.suppress(OSError):  # disk full
+            tmp = f"{self._counts}.tmp"
+            _write(tmp, msgspec.json.encode(self.refused()))
+            os.rename(tmp, self._counts)
+        self._taken.clear()
+        if self._due < 0:  # checking all files every time took 1 ms
+            self._trim()
+            self._due = SLACK
+
+    def refused(self) -> dict[str, int]:
+        """Return how many files were ever refused, by reason."""
+        known: dict[str, int] = {}
+        with contextlib.suppress(OSError, ValueError):  # whatever it holds now
+            data, _ = read(self._counts, REASON_LIMIT)
+            known = msgspec.json.decode(data, type=dict[str, int])
+        return dict(Counter(known) + self._taken)
+
+    def kept(self) -> int:
+        """Return how many refused files are still kept."""
+        names = filter(is_refused, listing(self._directory))
+        return sum(not name.endswith(".why") for name in names)
+
+    def _trim(self) -> None:
+        files = size = 0
+        names = sorted(filter(is_refused, listing(self._directory)), reverse=True)
+        for name in names:  # they begin with the time: newest first
+            path = f"{self._directory}/{name}"
+            length = _size(path)
+            if files + 1 > FILES or size + length > BYTES:
+                remove(path)
+            else:
+                files, size = files + 1, size + length
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(path, "wb", opener=lambda path, flags: os.open(path, flags | _OPEN, 0o600)) as file:
+        os.fchmod(file.fileno(), 0o600)  # whatever the umask
+        file.write(data)
+
+
+def remove(path: str) -> bool:
+    """Remove a path without following it; return whether it is gone.
+
+    Of a large folder, only a part is removed: calling it again goes on.
+    """
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError:  # a directory: EISDIR on Linux, EPERM elsewhere
+        with contextlib.suppress(OSError):
+            for number, entry in enumerate(briefly(_entries(path))):
+                if entry.is_dir(follow_symlinks=False):
+                    _flatten(entry.path, f"{path}/{time.time_ns()}.{number}")
+                else:
+                    os.unlink(entry.path)
+            os.rmdir(path)
+    return not os.path.lexists(path)
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder until it is empty."""
+    while True:
+        with os.scandir(folder) as found:
+            some = list(itertools.islice(found, 100))
+        if not some:
+            return
+        yield from some
+
+
+def _flatten(folder: str, to: str) -> None:
+    """Move what is in a folder up, and remove it: folders may be nested too deeply to descend."""
+    for number, entry in enumerate(briefly(_entries(folder))):
+        os.rename(entry.path, f"{to}.{number}")
+    os.rmdir(folder)
