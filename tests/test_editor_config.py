@@ -328,14 +328,14 @@ def test_checkhealth_reports_editor_and_host(nvim: Editors, version: str) -> Non
     )
     editor.command("checkhealth bellboard")
     report = editor.lua(REPORT)
-    for text in (
+    for told in (
         "OK configuration",
         ":ClaudeSessions",
         "counts: junk 2",
         "watch: inotify",
         "WARNING home: is far",
     ):
-        assert text in report
+        assert told in report
     assert "ERROR" not in report
 
 

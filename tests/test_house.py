@@ -51,7 +51,7 @@ FLOORS = (
     *("screen", "cli", "bellboard"),
 )
 #: What a floor may know of `core` that knows no session: text.
-SYSTEM_MAY_KNOW = {"core.detail", "core.lenient"}
+SYSTEM_MAY_KNOW = {"core.text", "core.untrusted"}
 PURE = (
     *sorted((PACKAGE / "core").rglob("*.py")),
     *sorted(PACKAGE.glob("agents/*/dialect/*.py")),

@@ -1,4 +1,4 @@
-"""What a session asks: read again, its process proven, its files bound, and the ways that are open."""
+"""What a session asks: read again, its process proven, its files bound, its open ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs of a host: run in its event loop; what fails is named, waits longer each time, and heals."""
+"""The jobs of a host, in its event loop: what fails is named, waits longer each time, and heals."""
 
 from __future__ import annotations
 

@@ -227,8 +227,8 @@ class Inlet:
         rest, skips = b"", False
         while data := _read(self._descriptor):
             *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                if not skips and not self._deliver(line):
+            for each in lines:
+                if not skips and not self._deliver(each):
                     return
                 skips = False
             if skips:

@@ -151,8 +151,8 @@ def _terminals(pids: Iterable[int], held: Mapping[int, Collection[str]]) -> set[
     Return nothing if somebody unknown uses it.
     """
     found = {pid for pid in pids if tty_of(pid)}
-    for socket in {name for pid in pids for name in _accepted(pid, held[pid])}:
-        peer = peer_of(socket)
+    for accepted in {name for pid in pids for name in _accepted(pid, held[pid])}:
+        peer = peer_of(accepted)
         guest = next((pid for pid, names in held.items() if peer in names), 0) if peer else 0
         if not guest:
             return set()
