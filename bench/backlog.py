@@ -59,14 +59,14 @@ def least(new: Path) -> None:
 
 def fold(home: Path) -> None:
     """Do what a host does when it starts, without its event loop."""
-    from bellboard.hosting.turn import Clerk
+    from bellboard.hosting.turn import SharedBoard
     from bellboard.storage.spool import Spool
     from bellboard.storage.store import Store
 
-    clerk = Clerk(Spool(home), Store(home))
-    while clerk.step(time.time()).more:
+    shared = SharedBoard(Spool(home), Store(home))
+    while shared.step(time.time()).more:
         pass
-    folded = clerk.store.db.execute("SELECT max(id) FROM events").fetchone()[0]
+    folded = shared.store.db.execute("SELECT max(id) FROM events").fetchone()[0]
     print(f"{folded} rows in the log", file=sys.stderr)
 
 

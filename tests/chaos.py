@@ -153,16 +153,16 @@ class Chaos:
 
     def claims(self) -> list[tuple[str, int, float]]:
         """Return the claims: session, host, time."""
-        with opened(self.home.bellboard) as clerk:
-            return clerk.store.all(
+        with opened(self.home.bellboard) as shared:
+            return shared.store.all(
                 "SELECT session_id, pid, claims.t FROM claims JOIN transitions"
                 " ON transitions.id = transition_id"
             )
 
     def every_event_was_folded_once(self) -> None:
         """The log has each file once, and each emitted event once."""
-        with opened(self.home.bellboard) as clerk:
-            rows = [r for r in from_files(clerk.store.log()) if r.event.from_hook]
+        with opened(self.home.bellboard) as shared:
+            rows = [r for r in from_files(shared.store.log()) if r.event.from_hook]
             twice = [f for f, times in Counter(r.file for r in rows).items() if times > 1]
             assert not twice, [r for r in rows if r.file in twice]
             found = Counter((r.event.session_id, r.event.name) for r in rows)
@@ -175,9 +175,9 @@ class Chaos:
 
     def the_log_replays(self) -> None:
         """The replay has the same changes and the same end, which every Neovim shows."""
-        with opened(self.home.bellboard) as clerk:
-            agrees_with_its_log(clerk)
-            expected = statuses(clerk.board)
+        with opened(self.home.bellboard) as shared:
+            agrees_with_its_log(shared)
+            expected = statuses(shared.board)
         code = "return require('bellboard').sessions({ hidden = true })"
         for editor in self.editors:
 
@@ -206,8 +206,8 @@ class Chaos:
     def _left_out(self) -> list[tuple[str, list[int]]]:
         """Return ends that nobody claimed although a host with that effect kept running."""
         query = "SELECT t, session_id FROM transitions WHERE after = 'completed' AND live"
-        with opened(self.home.bellboard) as clerk:
-            rows = clerk.store.all(query)
+        with opened(self.home.bellboard) as shared:
+            rows = shared.store.all(query)
         claimed = {sid for sid, _, _ in self.claims()}
         hosts = {pid for serve in self.serves for pid in serve.lives} & self.came.keys()
         left = [(sid, [p for p in hosts if self._was_there(p, t)]) for t, sid in rows]

@@ -1,8 +1,8 @@
 """kill -9 between any two steps of a fold, one after the other: faulty.py HOME.
 
-A forked clerk counts every call and every statement as a step, and kills itself at its Nth step.
+A forked shared counts every call and every statement as a step, and kills itself at its Nth step.
 Then a healthy one continues, as after a restart.  For every N, the result is printed as a line of
-JSON; the last N is the first one that the clerk did not reach.
+JSON; the last N is the first one that the shared did not reach.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from hosting import agrees_with_its_log, from_files, made, put, put_raw, statuses
@@ -114,13 +114,13 @@ def fill(spool: Spool) -> set[str]:
     return names
 
 
-def run(clerk: Clerk, start: float) -> None:
+def run(shared: SharedBoard, start: float) -> None:
     """Fold everything; then again, so that names are forgotten."""
     for now in (start, start + 1, start + 2):
-        while clerk.step(now).more:
+        while shared.step(now).more:
             pass
-        clerk.sweep(now + 100)
-        put(clerk.spool, "Notification", "s2", now, message=str(now))
+        shared.sweep(now + 100)
+        put(shared.spool, "Notification", "s2", now, message=str(now))
 
 
 def attempt(home: Path, dies_at: int) -> dict[str, Any]:
@@ -135,18 +135,18 @@ def attempt(home: Path, dies_at: int) -> dict[str, Any]:
         step = Counted(dies_at, writer)
         store = Store(home)
         store.db = Connection(store.db, step)  # type: ignore[assignment]
-        run(Clerk(stepping(spool, step), store, watching=True), LATER)
+        run(SharedBoard(stepping(spool, step), store, watching=True), LATER)
         os._exit(0)
     os.close(writer)
     at = os.read(reader, 100).decode()
     os.close(reader)
     os.waitpid(child, 0)
-    clerk = Clerk(spool, Store(home), watching=True)
-    run(clerk, LATER + 10)
-    log = from_files(clerk.store.log())
+    shared = SharedBoard(spool, Store(home), watching=True)
+    run(shared, LATER + 10)
+    log = from_files(shared.store.log())
     counted = Counter(row.file for row in log)
     slot = [name for name in counted if name.startswith("7.PostToolUse.")]
-    agrees_with_its_log(clerk)
+    agrees_with_its_log(shared)
     bad = [p for p in (home / "spool" / "bad").iterdir() if p.suffix != ".why"]
     result = {
         "at": at,
@@ -154,11 +154,11 @@ def attempt(home: Path, dies_at: int) -> dict[str, Any]:
         "missing": sorted(names - counted.keys()) + (["the slot"] if len(slot) != 1 else []),
         "views": sum(row.event.kind == "view" for row in log),
         "bad": sum(p.name[0].isdigit() for p in bad),
-        "statuses": statuses(clerk.board),
+        "statuses": statuses(shared.board),
         "waiting": len(list(spool.new.iterdir())) - 1,  # the last one that `run` puts
-        "applied": [r[0] for r in clerk.store.all("SELECT name FROM applied")],
+        "applied": [r[0] for r in shared.store.all("SELECT name FROM applied")],
     }
-    clerk.store.close()
+    shared.store.close()
     return result
 
 

@@ -19,7 +19,7 @@ from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from bellboard.hosting import turn
 from bellboard.hosting.link import Link
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.event_file import MAGIC
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
@@ -104,14 +104,14 @@ def statuses(board: Board) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def opened(home: Path) -> Iterator[Clerk]:
-    """Return a read-only clerk that is up to date."""
-    clerk = Clerk(Spool(home), Store(home, patience=PATIENCE))
+def opened(home: Path) -> Iterator[SharedBoard]:
+    """Return a read-only shared that is up to date."""
+    shared = SharedBoard(Spool(home), Store(home, patience=PATIENCE))
     try:
-        clerk.catch_up()
-        yield clerk
+        shared.catch_up()
+        yield shared
     finally:
-        clerk.store.close()
+        shared.store.close()
 
 
 def from_files(log: list[Logged]) -> list[Logged]:
@@ -119,17 +119,17 @@ def from_files(log: list[Logged]) -> list[Logged]:
     return [row for row in log if row.file]
 
 
-def agrees_with_its_log(clerk: Clerk) -> None:
+def agrees_with_its_log(shared: SharedBoard) -> None:
     """Check that the log replays to the same changes and the same end."""
-    lived = [(c.t, c.session_id, c.before, c.after, c.rule) for c in clerk.store.history()]
+    lived = [(c.t, c.session_id, c.before, c.after, c.rule) for c in shared.store.history()]
     board = Board()
     replayed: list[Change] = [
         (c.t, c.session_id, c.before, c.after, c.rule)
-        for folded in trace.replay(encoded(record(clerk.store.log(), private=False)), board)
+        for folded in trace.replay(encoded(record(shared.store.log(), private=False)), board)
         for c in folded.changes
     ]
     assert lived == replayed
-    assert statuses(clerk.board) == statuses(board)
+    assert statuses(shared.board) == statuses(board)
 
 
 class RecordedHost:
@@ -222,7 +222,7 @@ class RecordedHost:
         self.process.wait(PATIENCE)
 
 
-Make = Callable[..., Clerk]
+Make = Callable[..., SharedBoard]
 
 
 @pytest.fixture
@@ -233,35 +233,35 @@ def spool(home: Home) -> Spool:
 
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """make(**how) → a clerk on the same home; `how` goes to its store."""
+    """make(**how) → a shared on the same home; `how` goes to its store."""
     monkeypatch.setattr(turn, "SLICE", 60.0)  # a step folds all files, however slow the machine
     spool = made(tmp_path / "home")
-    clerks: list[Clerk] = []
+    boards: list[SharedBoard] = []
 
-    def one(spool: Spool = spool, **how: Any) -> Clerk:
-        clerks.append(Clerk(spool, Store(spool.home, **how), watching=True))
-        if len(clerks) == 1:
-            watched_since(clerks[0], clock())
-        return clerks[-1]
+    def one(spool: Spool = spool, **how: Any) -> SharedBoard:
+        boards.append(SharedBoard(spool, Store(spool.home, **how), watching=True))
+        if len(boards) == 1:
+            watched_since(boards[0], clock())
+        return boards[-1]
 
     yield one
-    for clerk in clerks:
-        clerk.store.close()
+    for shared in boards:
+        shared.store.close()
 
 
-def watched_since(clerk: Clerk, t: float) -> None:
-    with clerk.store.lock():
-        clerk.store.set_option("watched_since", t, 1, t)
+def watched_since(shared: SharedBoard, t: float) -> None:
+    with shared.store.lock():
+        shared.store.set_option("watched_since", t, 1, t)
 
 
-def emit(clerk: Clerk, clock: Clock, event: str, session: str = "s", **fields: Any) -> str:
+def emit(shared: SharedBoard, clock: Clock, event: str, session: str = "s", **fields: Any) -> str:
     """Write an event with the current time."""
-    return put(clerk.spool, event, session, clock(), **fields)
+    return put(shared.spool, event, session, clock(), **fields)
 
 
-def work(clerk: Clerk, clock: Clock) -> None:
-    emit(clerk, clock, "UserPromptSubmit")
-    clerk.step(clock())
+def work(shared: SharedBoard, clock: Clock) -> None:
+    emit(shared, clock, "UserPromptSubmit")
+    shared.step(clock())
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from bellboard.agents.dialects import dialect_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 from bellboard.core.session import Block, Session
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from rig import codex, opencode
@@ -41,14 +41,17 @@ class Board:
     def __init__(self, home: Home) -> None:
         self.spool = Spool(home.bellboard)
         self.spool.prepare()
-        self.clerk = Clerk(self.spool, Store(home.bellboard))
+        self.shared = SharedBoard(self.spool, Store(home.bellboard))
 
     def asks(self) -> list[tuple[Session, Block]]:
         """Return the open questions, oldest first."""
-        while self.clerk.step(time.time()).more:
+        while self.shared.step(time.time()).more:
             pass
         found = [
-            (s, b) for s in self.clerk.board.sessions.values() for b in s.blocks.values() if b.shown
+            (s, b)
+            for s in self.shared.board.sessions.values()
+            for b in s.blocks.values()
+            if b.shown
         ]
         return sorted(found, key=lambda x: x[1].since)
 
@@ -228,7 +231,7 @@ def of_codex() -> None:
         os.kill(pane.pid, 9)
         eventually(lambda: pane.dead)
         print(
-            "  after the kill:", asking.says("allow") or "taken", board.clerk.board.sessions.keys()
+            "  after the kill:", asking.says("allow") or "taken", board.shared.board.sessions.keys()
         )
         eventually(lambda: (home.project / "j1").exists())
 

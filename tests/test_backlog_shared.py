@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from bellboard.hosting import turn
-from bellboard.hosting.turn import BATCH, Clerk
+from bellboard.hosting.turn import BATCH, SharedBoard
 from bellboard.storage.holders import Drain
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Draining
@@ -45,12 +45,12 @@ class Listing(Spool):
         return super().scan()
 
 
-def backlog(clerk: Clerk, clock: Clock, count: int) -> list[str]:
-    return [emit(clerk, clock, "UserPromptSubmit", f"s{n % 50}", n=n) for n in range(count)]
+def backlog(shared: SharedBoard, clock: Clock, count: int) -> list[str]:
+    return [emit(shared, clock, "UserPromptSubmit", f"s{n % 50}", n=n) for n in range(count)]
 
 
-def folded_once(clerk: Clerk, names: list[str]) -> None:
-    counts = Counter(row.file for row in from_files(clerk.store.log()))
+def folded_once(shared: SharedBoard, names: list[str]) -> None:
+    counts = Counter(row.file for row in from_files(shared.store.log()))
     assert dict.fromkeys(names, 1) == counts
 
 
@@ -77,40 +77,40 @@ def test_one_host_works_through_a_backlog_and_the_others_list_nothing(
 BEGINS = """
 import os, signal, sys
 from pathlib import Path
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 home = Path(sys.argv[1])
-clerk = Clerk(Spool(home), Store(home), watching=True)
-clerk.step(float(sys.argv[2]))
-assert clerk.store.drain.is_ours
+shared = SharedBoard(Spool(home), Store(home), watching=True)
+shared.step(float(sys.argv[2]))
+assert shared.store.drain.is_ours
 os.kill(os.getpid(), signal.SIGSTOP)
-while clerk.step(float(sys.argv[2])).more:
+while shared.step(float(sys.argv[2])).more:
     pass
 """
 
 
 def test_a_suspended_host_is_not_waited_for(make: Make, clock: Clock) -> None:
     """It holds no database lock between batches: others continue, each event counted once."""
-    clerk = make()
-    names = backlog(clerk, clock, 2 * BATCH + 100)
-    run = [sys.executable, "-c", BEGINS, str(clerk.spool.home), str(clock())]
+    shared = make()
+    names = backlog(shared, clock, 2 * BATCH + 100)
+    run = [sys.executable, "-c", BEGINS, str(shared.spool.home), str(clock())]
     with subprocess.Popen(run) as other:
         os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
         with pytest.raises(Draining):
-            clerk.step(clock())
+            shared.step(clock())
 
         def goes_on() -> bool:
             with contextlib.suppress(Draining):
-                return not clerk.step(clock()).more
+                return not shared.step(clock()).more
             return False
 
         eventually(goes_on, "the other host")
-        folded_once(clerk, names)
+        folded_once(shared, names)
         other.send_signal(signal.SIGCONT)
         assert 0 == other.wait()
-    folded_once(clerk, names)
-    agrees_with_its_log(clerk)
+    folded_once(shared, names)
+    agrees_with_its_log(shared)
 
 
 def test_a_host_that_hangs_is_waited_for_once(
@@ -118,32 +118,32 @@ def test_a_host_that_hangs_is_waited_for_once(
 ) -> None:
     """Every commit of the others counted as its progress: each event came ten seconds late."""
     monkeypatch.setattr(turn, "LOST", turn.STALLED)
-    clerk, another = make(), make()
-    hangs = Drain(clerk.spool.home)
+    shared, another = make(), make()
+    hangs = Drain(shared.spool.home)
     hangs.take()
     try:
-        emit(clerk, clock, "UserPromptSubmit", "s")
-        eventually(lambda: steps(clerk, clock), "an end of the wait")
+        emit(shared, clock, "UserPromptSubmit", "s")
+        eventually(lambda: steps(shared, clock), "an end of the wait")
         eventually(lambda: steps(another, clock), "an end of the wait")
         for event in ("Stop", "UserPromptSubmit", "Stop"):
-            emit(clerk, clock, event, "s")
-            assert steps(clerk, clock)
+            emit(shared, clock, event, "s")
+            assert steps(shared, clock)
             assert steps(another, clock)
             assert another.others.is_to_read()
         hangs.leave()
-        emit(clerk, clock, "UserPromptSubmit", "s")
-        assert steps(clerk, clock)
+        emit(shared, clock, "UserPromptSubmit", "s")
+        assert steps(shared, clock)
         hangs.take()
-        emit(clerk, clock, "Stop", "s")
-        assert not steps(clerk, clock)
+        emit(shared, clock, "Stop", "s")
+        assert not steps(shared, clock)
     finally:
         hangs.close()
 
 
-def steps(clerk: Clerk, clock: Clock) -> bool:
+def steps(shared: SharedBoard, clock: Clock) -> bool:
     """Return whether it takes a step instead of waiting for another host."""
     try:
-        clerk.step(clock.advance(1))
+        shared.step(clock.advance(1))
     except Draining:
         return False
     return True
@@ -176,8 +176,8 @@ def test_hosts_that_start_together_fold_each_event_once(
     finally:
         for host in hosts:
             host.kill()
-    with opened(home.bellboard) as clerk:
-        rows = [row.file for row in from_files(clerk.store.log()) if row.event.from_hook]
+    with opened(home.bellboard) as shared:
+        rows = [row.file for row in from_files(shared.store.log()) if row.event.from_hook]
         assert sorted(names) == sorted(rows)
 
 
@@ -189,21 +189,24 @@ def test_a_batch_leaves_deadlines_to_what_still_waits(
     Once nothing waits, what is due is done.
     """
     monkeypatch.setattr("bellboard.hosting.turn.SLICE", -1.0)  # one file at a time
-    clerk, asks = make(), {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
-    emit(clerk, clock, "UserPromptSubmit")
+    shared, asks = (
+        make(),
+        {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"},
+    )
+    emit(shared, clock, "UserPromptSubmit")
     for event in ("PreToolUse", "PermissionRequest", "PostToolUse"):
         clock.advance(0.1)
-        emit(clerk, clock, event, **asks)
-    emit(clerk, clock, "UserPromptSubmit", "other")
-    emit(clerk, clock, "PermissionRequest", "other", **asks)
+        emit(shared, clock, event, **asks)
+    emit(shared, clock, "UserPromptSubmit", "other")
+    emit(shared, clock, "PermissionRequest", "other", **asks)
     clock.advance(60)
     steps = 1
-    while clerk.step(clock()).more:
+    while shared.step(clock()).more:
         steps += 1
     assert steps >= 6
-    assert statuses(clerk.board) == {"s": "working", "other": "blocked"}
-    assert [c.transition.after for c in clerk.store.changes()] == ["working", "working", "blocked"]
-    agrees_with_its_log(clerk)
+    assert statuses(shared.board) == {"s": "working", "other": "blocked"}
+    assert [c.transition.after for c in shared.store.changes()] == ["working", "working", "blocked"]
+    agrees_with_its_log(shared)
 
 
 def test_deadlines_wait_for_what_comes_while_a_backlog_is_read(
@@ -211,17 +214,20 @@ def test_deadlines_wait_for_what_comes_while_a_backlog_is_read(
 ) -> None:
     """It is listed after that, as is what is left if somebody removes files meanwhile."""
     monkeypatch.setattr("bellboard.hosting.turn.SLICE", -1.0)  # one file at a time
-    clerk, asks = make(), {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"}
-    emit(clerk, clock, "UserPromptSubmit")
-    emit(clerk, clock, "PreToolUse", **asks)
-    emit(clerk, clock, "PermissionRequest", **asks)
-    gone = emit(clerk, clock, "UserPromptSubmit", "other")
-    assert clerk.step(clock()).more and clerk.step(clock()).more
-    (clerk.spool.new / gone).unlink()
+    shared, asks = (
+        make(),
+        {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"},
+    )
+    emit(shared, clock, "UserPromptSubmit")
+    emit(shared, clock, "PreToolUse", **asks)
+    emit(shared, clock, "PermissionRequest", **asks)
+    gone = emit(shared, clock, "UserPromptSubmit", "other")
+    assert shared.step(clock()).more and shared.step(clock()).more
+    (shared.spool.new / gone).unlink()
     clock.advance(0.1)
-    emit(clerk, clock, "PostToolUse", **asks)
+    emit(shared, clock, "PostToolUse", **asks)
     clock.advance(20)
-    while clerk.step(clock()).more:
+    while shared.step(clock()).more:
         pass
-    assert [c.transition.after for c in clerk.store.changes()] == ["working"]
-    assert clerk.board.ledger.clock == clock()
+    assert [c.transition.after for c in shared.store.changes()] == ["working"]
+    assert shared.board.ledger.clock == clock()

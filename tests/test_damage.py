@@ -23,7 +23,7 @@ from bellboard.core.records import LEDGER
 from bellboard.core.routes import ROUTES
 from bellboard.core.session import Session
 from bellboard.core.untrusted import bounded
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage import database
 from bellboard.storage.rows import LARGEST_CELL
 from bellboard.storage.spool import Spool
@@ -63,11 +63,11 @@ CASES = [(table, column) for table, columns in COLUMNS.items() for column in col
 
 def filled(home: Path, now: float) -> None:
     """Make a database with rows in each table: four sessions, their history, an editor, a claim."""
-    clerk = Clerk(Spool(home), Store(home), watching=True)
+    shared = SharedBoard(Spool(home), Store(home), watching=True)
     for n in range(4):
-        put(clerk.spool, "UserPromptSubmit", f"s{n}", now + n)
-        clerk.step(now + n)
-    store = clerk.store
+        put(shared.spool, "UserPromptSubmit", f"s{n}", now + n)
+        shared.step(now + n)
+    store = shared.store
     with store.lock():
         store.set_option("watched_since", now, 1, now)
         store.set_option("mode", "quiet", 1, now)
@@ -137,22 +137,22 @@ def test_a_damaged_cell_stops_nothing(
 
 def goes_on(home: Path, clock: Clock) -> None:
     """Check that a host starts, folds, reads and prunes, and that the next one finds no damage."""
-    clerk = Clerk(Spool(home), Store(home), watching=True)
-    name = emit(clerk, clock, "UserPromptSubmit", "canary")
+    shared = SharedBoard(Spool(home), Store(home), watching=True)
+    name = emit(shared, clock, "UserPromptSubmit", "canary")
     for _ in range(3):
-        clerk.step(clock.advance(1))
-    assert "working" == statuses(clerk.board)["canary"]
-    assert {"s0", "s2", "s3"} <= statuses(clerk.board).keys()
-    store = clerk.store
+        shared.step(clock.advance(1))
+    assert "working" == statuses(shared.board)["canary"]
+    assert {"s0", "s2", "s3"} <= statuses(shared.board).keys()
+    store = shared.store
     assert name in [row.file for row in from_files(store.log())]
     assert "canary" in [change.session_id for change in store.history()]
     store.notices(10), store.editors(), store.standing(0.0), store.changes()
     store.sweep(clock.advance(200), lambda name: False)
     store.prune(clock())
-    emit(clerk, clock, "Stop", "canary")
-    clerk.step(clock.advance(1))
+    emit(shared, clock, "Stop", "canary")
+    shared.step(clock.advance(1))
     with opened(home) as late:
-        assert statuses(late.board) == statuses(clerk.board)
+        assert statuses(late.board) == statuses(shared.board)
         assert "completed" == statuses(late.board)["canary"]
         assert not late.store.unsound
     store.close()
@@ -200,20 +200,20 @@ def test_an_invalid_record_is_set_aside_and_reported(
     home = first.spool.home
     filled(home, clock())
     set_record(home, "s1", record)
-    clerk = make()
+    shared = make()
     clock.advance(10)
-    emit(clerk, clock, "Stop", "s2")
-    clerk.step(clock())
-    assert {"s0": "working", "s2": "completed", "s3": "working"} == statuses(clerk.board)
-    note = clerk.damaged.notes(clock())["rows"]
+    emit(shared, clock, "Stop", "s2")
+    shared.step(clock())
+    assert {"s0": "working", "s2": "completed", "s3": "working"} == statuses(shared.board)
+    note = shared.damaged.notes(clock())["rows"]
     assert "session s1 could not be read" in note
     assert time.strftime("%Y-%m-%d", time.localtime(clock())) in note
     assert [("sessions", "s1")] == aside(home)
-    (row,) = clerk.store.all("SELECT row FROM damaged")
+    (row,) = shared.store.all("SELECT row FROM damaged")
     assert record in msgspec.msgpack.decode(row[0])
-    emit(clerk, clock, "UserPromptSubmit", "s1", prompt="again")
-    clerk.step(clock.advance(1))
-    assert "working" == statuses(clerk.board)["s1"]
+    emit(shared, clock, "UserPromptSubmit", "s1", prompt="again")
+    shared.step(clock.advance(1))
+    assert "working" == statuses(shared.board)["s1"]
     later = make()
     emit(later, clock, "Stop", "s1")
     later.step(clock.advance(1))
@@ -237,17 +237,17 @@ def test_a_huge_cell_is_not_read(make: Make, clock: Clock, table: str, alive: bo
     db.execute(f"UPDATE {table} SET {column} = zeroblob({LARGEST_CELL + 1}){more}")
     db.commit()
     db.close()
-    clerk = running if alive else Clerk(running.spool, Store(home), watching=True)
-    emit(clerk, clock, "UserPromptSubmit", "canary")
+    shared = running if alive else SharedBoard(running.spool, Store(home), watching=True)
+    emit(shared, clock, "UserPromptSubmit", "canary")
     tracemalloc.start()
     try:
         with pytest.raises(Damaged, match=f"a row of {table} is far too large"):
             for _ in range(2):  # it is noted, then moved
-                clerk.step(clock.advance(1))
+                shared.step(clock.advance(1))
         assert tracemalloc.get_traced_memory()[1] < LARGEST_CELL
     finally:
         tracemalloc.stop()
-        clerk.store.close()
+        shared.store.close()
 
 
 @pytest.mark.parametrize("alive", [True, False])
@@ -289,12 +289,12 @@ def test_a_damaged_revision_loses_no_session(make: Make, clock: Clock, revision:
     home = first.spool.home
     filled(home, clock())
     assert damage(home, "sessions", "revision", revision)
-    clerk = make()
-    emit(clerk, clock, "UserPromptSubmit", "canary")
-    clerk.step(clock.advance(10))
-    assert {"s1", "canary"} <= statuses(clerk.board).keys()
+    shared = make()
+    emit(shared, clock, "UserPromptSubmit", "canary")
+    shared.step(clock.advance(10))
+    assert {"s1", "canary"} <= statuses(shared.board).keys()
     with opened(home) as late:
-        assert statuses(late.board) == statuses(clerk.board)
+        assert statuses(late.board) == statuses(shared.board)
     assert [] == aside(home)
 
 
@@ -322,12 +322,12 @@ def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
     home = first.spool.home
     filled(home, clock())
     set_record(home, LEDGER, b"\xff" * 9)
-    clerk = make()
+    shared = make()
     clock.advance(10)
-    emit(clerk, clock, "Stop", "s0")
-    clerk.step(clock())
-    assert "completed" == statuses(clerk.board)["s0"]
-    assert "the ledger" in clerk.damaged.notes(clock())["rows"]
+    emit(shared, clock, "Stop", "s0")
+    shared.step(clock())
+    assert "completed" == statuses(shared.board)["s0"]
+    assert "the ledger" in shared.damaged.notes(clock())["rows"]
     with opened(home) as late:
         assert clock() == late.board.ledger.clock
 
@@ -373,39 +373,39 @@ def test_an_unwritable_event_is_found_and_the_rest_is_stored(
     make: Make, clock: Clock, count: int
 ) -> None:
     """Each event of a batch counts once, except the one set aside with its reason."""
-    clerk = make()
-    clerk.store.close()
-    clerk.store = Picky(clerk.spool.home)
-    names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(count)]
-    emit(clerk, clock, "UserPromptSubmit", "poison")
-    names += [emit(clerk, clock, "Stop", f"s{n}") for n in range(3)]
+    shared = make()
+    shared.store.close()
+    shared.store = Picky(shared.spool.home)
+    names = [emit(shared, clock, "UserPromptSubmit", f"s{n}") for n in range(count)]
+    emit(shared, clock, "UserPromptSubmit", "poison")
+    names += [emit(shared, clock, "Stop", f"s{n}") for n in range(3)]
     for _ in range(60):
-        if not clerk.step(clock.advance(0.001)).more:
+        if not shared.step(clock.advance(0.001)).more:
             break
-    assert sorted(names) == sorted(row.file for row in from_files(clerk.store.log()))
-    assert [] == list(clerk.spool.new.iterdir())
-    (why,) = (clerk.spool.home / "spool" / "bad").glob("*.why")
+    assert sorted(names) == sorted(row.file for row in from_files(shared.store.log()))
+    assert [] == list(shared.spool.new.iterdir())
+    (why,) = (shared.spool.home / "spool" / "bad").glob("*.why")
     assert "OverflowError: out of range" in why.read_text()
-    assert "poison" not in statuses(clerk.board)
+    assert "poison" not in statuses(shared.board)
 
 
 def test_an_event_that_fails_is_set_aside_and_the_rest_is_folded(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the same step: a host that raised would end, and each one after it."""
-    clerk = make()
+    shared = make()
 
     def fails(*given: object) -> Any:
         raise LookupError("nothing that is known raises here")
 
     monkeypatch.setitem(ROUTES, "tick", fails)
-    put(clerk.spool, "UserPromptSubmit", "before", clock())
+    put(shared.spool, "UserPromptSubmit", "before", clock())
     line = {"t": clock() + 1, "tick": {}}
-    put_raw(clerk.spool, json.dumps(line).encode(), clock() + 1)
-    put(clerk.spool, "UserPromptSubmit", "after", clock() + 2)
-    clerk.step(clock.advance(3))
-    assert {"before": "working", "after": "working"} == statuses(clerk.board)
-    assert {"it cannot be folded": 1} == clerk.spool.counts()["refused"]
+    put_raw(shared.spool, json.dumps(line).encode(), clock() + 1)
+    put(shared.spool, "UserPromptSubmit", "after", clock() + 2)
+    shared.step(clock.advance(3))
+    assert {"before": "working", "after": "working"} == statuses(shared.board)
+    assert {"it cannot be folded": 1} == shared.spool.counts()["refused"]
 
 
 def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:
@@ -415,23 +415,23 @@ def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:
         def write(self, *given: Any) -> None:
             raise OverflowError("nothing at all")
 
-    clerk = make()
-    clerk.store.close()
-    clerk.store = Refusing(clerk.spool.home)
-    names = {emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(5)}
+    shared = make()
+    shared.store.close()
+    shared.store = Refusing(shared.spool.home)
+    names = {emit(shared, clock, "UserPromptSubmit", f"s{n}") for n in range(5)}
     failed = 0
     for _ in range(20):
         try:
-            clerk.step(clock.advance(1))
+            shared.step(clock.advance(1))
         except OverflowError:
             failed += 1
     assert failed > 10
-    assert names == {path.name for path in clerk.spool.new.iterdir()}
-    clerk.store.close()
-    clerk.store = Store(clerk.spool.home)
-    while clerk.step(clock.advance(1)).more:
+    assert names == {path.name for path in shared.spool.new.iterdir()}
+    shared.store.close()
+    shared.store = Store(shared.spool.home)
+    while shared.step(clock.advance(1)).more:
         pass
-    assert names == {row.file for row in from_files(clerk.store.log())}
+    assert names == {row.file for row in from_files(shared.store.log())}
 
 
 ODD = (HUGE, -HUGE, 1e308, float("nan"), "\ud800", "a\0b", "x" * 70_000, [[[[[[1]]]]]], {"a": {}})
@@ -470,23 +470,25 @@ def odd_lines() -> list[dict[str, object]]:
 
 def test_every_event_can_be_written(make: Make, clock: Clock) -> None:
     """Numbers out of range, lone surrogates, endless, deep and long values, in any field."""
-    clerk = make()
-    emit(clerk, clock, "UserPromptSubmit", "s")
+    shared = make()
+    emit(shared, clock, "UserPromptSubmit", "s")
     lines = odd_lines()
     for line in lines:
-        put_raw(clerk.spool, json.dumps(line).encode(), clock())
-    while clerk.step(clock.advance(1)).more:
+        put_raw(shared.spool, json.dumps(line).encode(), clock())
+    while shared.step(clock.advance(1)).more:
         pass
-    assert [] == list(clerk.spool.new.iterdir())
-    refused = clerk.spool.counts()["refused"]
+    assert [] == list(shared.spool.new.iterdir())
+    refused = shared.spool.counts()["refused"]
     assert isinstance(refused, dict)
     assert {"not an event"} >= refused.keys()
-    log = clerk.store.all("SELECT length(event) FROM events")
+    log = shared.store.all("SELECT length(event) FROM events")
     assert len(log) > len(lines) // 2
     assert max(size for (size,) in log) < 20_000
-    assert clerk.store.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0][0] < 1e5
-    with opened(clerk.spool.home) as late:
-        assert statuses(late.board) == statuses(clerk.board)
+    assert (
+        shared.store.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0][0] < 1e5
+    )
+    with opened(shared.spool.home) as late:
+        assert statuses(late.board) == statuses(shared.board)
         assert not late.store.unsound
 
 

@@ -45,8 +45,8 @@ def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: P
     other, neighbour = Store(home), home / "hosts" / str(os.getppid())
     neighbour.touch()
     connection.fold(())
-    assert connection.clerk is not None
-    connection.clerk.store.checked = False
+    assert connection.shared is not None
+    connection.shared.store.checked = False
     upkeep = Upkeep(connection, Attempts())
 
     def rescan() -> None:

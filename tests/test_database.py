@@ -159,18 +159,18 @@ def test_what_others_put_into_the_database_is_damage(
 
     The file is set aside before an event is folded into it, so none is lost.
     """
-    clerk = make()
-    work(clerk, clock)
-    with contextlib.closing(sqlite3.connect(clerk.store.path, isolation_level=None)) as other:
+    shared = make()
+    work(shared, clock)
+    with contextlib.closing(sqlite3.connect(shared.store.path, isolation_level=None)) as other:
         for statement in PROGRAMS[program]:
             with contextlib.suppress(sqlite3.Error):
                 other.execute(statement)
-    emit(clerk, clock, "Stop")
+    emit(shared, clock, "Stop")
     with pytest.raises(Damaged, match=r"board\.db was altered: "):
-        clerk.step(clock())
+        shared.step(clock())
     with pytest.raises(Damaged, match=r"board\.db was altered: "):
-        Store(clerk.store.path.parent)
-    assert len(list(clerk.spool.new.iterdir())) == 1
+        Store(shared.store.path.parent)
+    assert len(list(shared.spool.new.iterdir())) == 1
 
 
 @pytest.mark.parametrize("version", [-1, schema.UNLIKELY])
@@ -217,13 +217,13 @@ def test_a_damaged_file_is_set_aside_only_if_nobody_else_has_it_open(tmp_path: P
 
 def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
     """In every statement that finds it, not only on opening."""
-    clerk = make()
+    shared = make()
     for n in range(300):
-        emit(clerk, clock, "UserPromptSubmit", f"s{n}")
-    clerk.step(clock())
-    clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    size = clerk.store.path.stat().st_size
-    with clerk.store.path.open("r+b") as file:
+        emit(shared, clock, "UserPromptSubmit", f"s{n}")
+    shared.step(clock())
+    shared.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = shared.store.path.stat().st_size
+    with shared.store.path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xa5" * (size - 4096))
     other = make()

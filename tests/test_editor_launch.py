@@ -247,8 +247,8 @@ def test_a_new_session_has_hooks_of_its_own(
         subprocess.run(["sh", "-c", command], input=payload, text=True, env=home.env, check=True)
 
     def rung() -> set[str]:
-        with opened(home.bellboard) as clerk:
-            return {row.event.name for row in clerk.store.log()}
+        with opened(home.bellboard) as shared:
+            return {row.event.name for row in shared.store.log()}
 
     eventually(lambda: set(hooks) <= rung(), "every event, in this Neovim's host")
 

@@ -66,8 +66,8 @@ def asks(spool: Spool, *sids: str) -> None:
 
 def viewers(spool: Spool, sid: str) -> list[str]:
     """Return the viewers of a session."""
-    with opened(spool.home) as clerk:
-        session = clerk.board.sessions.get(sid)
+    with opened(spool.home) as shared:
+        session = shared.board.sessions.get(sid)
         return sorted(session.viewers) if session else []
 
 

@@ -17,7 +17,7 @@ from bellboard.core.records import MOST_SESSIONS, Transition
 from bellboard.core.session import Session
 from bellboard.core.untrusted import bounded
 from bellboard.hosting.callbacks import MOST_WAITING, Commands, Effects
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.history import Change
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
@@ -220,13 +220,13 @@ def lived(home: Path, *lines: Line) -> list[Change]:
     spool.prepare()
     spool.hosts.announce(1)
     store = Store(home)
-    clerk = Clerk(spool, store, watching=True)
+    shared = SharedBoard(spool, store, watching=True)
     with store.lock():
         store.set_option("watched_since", T, 1, T)
     found: list[Change] = []
     for line in lines:
         spool.write(line)
-        clerk.step(line["t"])
+        shared.step(line["t"])
         found += store.changes()
     store.close()
     return found

@@ -68,9 +68,9 @@ def test_wherever_a_host_dies_every_event_is_folded_once(tmp_path: Path) -> None
 
 def counted(home: Path) -> dict[str, int]:
     """Return how often each file is in the log."""
-    with opened(home) as clerk:
-        agrees_with_its_log(clerk)
-        return Counter(row.file for row in from_files(clerk.store.log()) if row.event.from_hook)
+    with opened(home) as shared:
+        agrees_with_its_log(shared)
+        return Counter(row.file for row in from_files(shared.store.log()) if row.event.from_hook)
 
 
 def test_a_full_disk_loses_nothing(
@@ -84,7 +84,7 @@ def test_a_full_disk_loses_nothing(
     names = [put(spool, "UserPromptSubmit", "first")]
     eventually(lambda: host.shown == {"first": "working"})
     filler = home.bellboard / "filler"
-    with opened(home.bellboard) as clerk, clerk.store.lock():
+    with opened(home.bellboard) as shared, shared.store.lock():
         names += [put(spool, "UserPromptSubmit", f"s{n}") for n in range(40)]
         with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
             while file.write(b"x" * 4096):
@@ -139,7 +139,7 @@ def test_a_spool_that_is_read_only_counts_nothing_twice(
     spool = Spool(home.bellboard)
     place = home.bellboard / "spool"
     mount("--bind", str(place), at=place)
-    with opened(home.bellboard) as clerk, clerk.store.lock():
+    with opened(home.bellboard) as shared, shared.store.lock():
         names = [put(spool, "UserPromptSubmit", f"s{n}") for n in range(5)]
         mount("-o", "remount,bind,ro", at=place, again=True)
     for host in hosts:
@@ -157,7 +157,7 @@ def test_an_event_that_cannot_be_read_for_a_moment_is_read_later(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     """The disk is to blame, not the event: it is neither set aside nor taken for folded."""
-    clerk, sick, open_ = make(), [True], os.open
+    shared, sick, open_ = make(), [True], os.open
 
     def open_or_fail(path: Any, *given: Any, **how: Any) -> int:
         if sick and "/spool/new/" in str(path):
@@ -165,24 +165,24 @@ def test_an_event_that_cannot_be_read_for_a_moment_is_read_later(
         return open_(path, *given, **how)
 
     monkeypatch.setattr("os.open", open_or_fail)
-    emit(clerk, clock, "UserPromptSubmit", "s")
-    clerk.step(clock())
+    emit(shared, clock, "UserPromptSubmit", "s")
+    shared.step(clock())
     sick.clear()
-    emit(clerk, clock, "UserPromptSubmit", "t")
-    clerk.step(clock())
-    assert (statuses(clerk.board), clerk.refused) == ({"t": "working"}, 0)
-    clerk.spool.sweep()
-    clerk.step(clock())
-    assert statuses(clerk.board) == {"s": "working", "t": "working"}
-    assert list(clerk.spool.new.iterdir()) == []
-    agrees_with_its_log(clerk)
+    emit(shared, clock, "UserPromptSubmit", "t")
+    shared.step(clock())
+    assert (statuses(shared.board), shared.refused) == ({"t": "working"}, 0)
+    shared.spool.sweep()
+    shared.step(clock())
+    assert statuses(shared.board) == {"s": "working", "t": "working"}
+    assert list(shared.spool.new.iterdir()) == []
+    agrees_with_its_log(shared)
 
 
 def test_an_event_that_cannot_be_read_is_noted_in_health(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a bad sector: it is tried again at each rescan, and the note stays until that works."""
-    clerk, sick, open_ = make(), [True], os.open
+    shared, sick, open_ = make(), [True], os.open
 
     def open_or_fail(path: Any, *given: Any, **how: Any) -> int:
         if sick and "/spool/new/" in str(path):
@@ -190,41 +190,41 @@ def test_an_event_that_cannot_be_read_is_noted_in_health(
         return open_(path, *given, **how)
 
     monkeypatch.setattr("os.open", open_or_fail)
-    connection = SimpleNamespace(spool=clerk.spool, clerk=None, has_arrived=False)
+    connection = SimpleNamespace(spool=shared.spool, shared=None, has_arrived=False)
     upkeep = Upkeep(connection, Attempts())  # type: ignore[arg-type]
-    emit(clerk, clock, "UserPromptSubmit", "s")
+    emit(shared, clock, "UserPromptSubmit", "s")
 
     def noted() -> dict[str, str]:
-        clerk.step(clock())
+        shared.step(clock())
         upkeep.expect()
         upkeep.run()
         return upkeep.notes
 
-    why = f"1 file in {clerk.spool.new} cannot be read now: check the disk, or delete them"
+    why = f"1 file in {shared.spool.new} cannot be read now: check the disk, or delete them"
     assert [{"stuck": why}] * 2 == [noted(), noted()]
     sick.clear()
     assert {} == noted()
-    assert statuses(clerk.board) == {"s": "working"}
+    assert statuses(shared.board) == {"s": "working"}
 
 
 def test_junk_that_cannot_be_moved_away_is_moved_later(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what comes under its name afterwards counts."""
-    clerk = make()
-    clerk.spool.write(line := {"t": clock(), "view": {"session_id": "s"}}, "key")
-    (file,) = clerk.spool.new.iterdir()
+    shared = make()
+    shared.spool.write(line := {"t": clock(), "view": {"session_id": "s"}}, "key")
+    (file,) = shared.spool.new.iterdir()
     file.write_bytes(b"junk")
     with monkeypatch.context() as patch:
         patch.setattr(Aside, "take", lambda *_: False)
-        clerk.step(clock())
-    assert [file] == list(clerk.spool.new.iterdir())
-    clerk.spool.sweep()
-    clerk.step(clock())
-    assert list(clerk.spool.new.iterdir()) == []
-    assert clerk.spool.write(line, "key")
-    clerk.step(clock())
-    assert [row.file for row in from_files(clerk.store.log())] == [file.name]
+        shared.step(clock())
+    assert [file] == list(shared.spool.new.iterdir())
+    shared.spool.sweep()
+    shared.step(clock())
+    assert list(shared.spool.new.iterdir()) == []
+    assert shared.spool.write(line, "key")
+    shared.step(clock())
+    assert [row.file for row in from_files(shared.store.log())] == [file.name]
 
 
 HOLD_FILE = """
@@ -301,17 +301,19 @@ def test_a_damaged_database_is_replaced_by_the_last_user(
     put(spool, "PermissionRequest", "before", tool_name="Bash", tool_input={"command": "make"})
     for host in hosts:
         eventually(lambda host=host: host.shown == {"before": "blocked"})
-    with opened(home.bellboard) as clerk:
-        clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with opened(home.bellboard) as shared:
+        shared.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
     after = put(spool, "UserPromptSubmit", "after")
     for host in hosts:
         both = {"before": "blocked", "after": "working"}
         eventually(lambda host=host, both=both: host.shown == both, "a new database")
     eventually(lambda: not spool.is_there(after), "the commit, which follows what is shown")
-    with opened(home.bellboard) as clerk:
-        assert statuses(clerk.board) == both
-        assert [row.file for row in from_files(clerk.store.log()) if row.event.from_hook] == [after]
+    with opened(home.bellboard) as shared:
+        assert statuses(shared.board) == both
+        assert [row.file for row in from_files(shared.store.log()) if row.event.from_hook] == [
+            after
+        ]
     moved = [path.name for path in home.bellboard.glob("board.db.damaged-*")]
     assert len([name for name in moved if not name.endswith(("-wal", "-shm"))]) == 1
     assert any("moved to" in host.note for host in hosts)

@@ -293,8 +293,8 @@ def test_a_reader_that_does_not_read_delays_nobody(follow: Follow, spool: Spool)
             hook = {"session_id": f"s{n}", "hook_event_name": "UserPromptSubmit", "prompt": "x"}
             label = {"session_id": f"s{n}", "label": f"{turn} {'x' * 70}"}
             spool.write({"t": time.time(), **({"label": label} if turn else {"hook": hook})})
-    with opened(spool.home) as clerk:
-        eventually(lambda: clerk.catch_up() is not None and len(clerk.board.sessions) >= 30)
+    with opened(spool.home) as shared:
+        eventually(lambda: shared.catch_up() is not None and len(shared.board.sessions) >= 30)
     reader.read()
     eventually(lambda: len(reader.rows) == 30, "all sessions")
     eventually(lambda: {r.label[:3] for r in reader.rows.values()} == {"39 "}, "the last labels")
@@ -314,8 +314,8 @@ def followed(host: RecordedHost) -> bool:
 
 def told(home: Home) -> list[tuple[str, str]]:
     """Return the notifications that were sent: channel, session."""
-    with opened(home.bellboard) as clerk:
-        return [(x.channel, x.session_id) for x in clerk.store.notices(10)]
+    with opened(home.bellboard) as shared:
+        return [(x.channel, x.session_id) for x in shared.store.notices(10)]
 
 
 def shown_by(*desktops: Desktop) -> list[str]:

@@ -61,14 +61,14 @@ def test_a_record_stays_small(make: Make, clock: Clock) -> None:
 
 def test_the_log_is_limited_in_bytes_too(make: Make, clock: Clock) -> None:
     """Large events push out more old ones."""
-    clerk = make()
-    store = clerk.store
+    shared = make()
+    store = shared.store
     store.keep_bytes = 1 << 20
     for n in range(600):
-        emit(clerk, clock, "UserPromptSubmit", cwd=f"/{n}" * 1000, transcript_path="/x" * 2000)
+        emit(shared, clock, "UserPromptSubmit", cwd=f"/{n}" * 1000, transcript_path="/x" * 2000)
         if n % 20 == 0:
-            clerk.step(clock())
-    clerk.step(clock())
+            shared.step(clock())
+    shared.step(clock())
     (size,) = store.all("SELECT sum(length(event)) FROM events")[0]
     assert store.keep_bytes / 2 < size < 1.5 * store.keep_bytes
     newest = from_files(store.log())[-1].event.cwd
@@ -80,8 +80,8 @@ def test_a_session_that_is_gone_leaves_no_row_for_long(make: Make, clock: Clock)
     one, two, asleep = make(), make(), make()
     for name in ("a", "b"):
         emit(one, clock, "UserPromptSubmit", name)
-    for clerk in (one, two, asleep):
-        clerk.step(clock())
+    for shared in (one, two, asleep):
+        shared.step(clock())
     one.board.drop("a")
     emit(one, clock, "Stop", "b")
     one.step(clock.advance(1))
@@ -105,8 +105,8 @@ def fill(store: Store, t: float) -> None:
 
 
 def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
-    clerk = make()
-    store = clerk.store
+    shared = make()
+    store = shared.store
     fill(store, clock())
     store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
     before = store.path.stat().st_size
@@ -114,13 +114,13 @@ def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
 
     def is_small() -> bool:
         store.prune(clock())
-        clerk.sweep(clock())
+        shared.sweep(clock())
         left = store.all("SELECT count(*) FROM transitions")
         return left == [(0,)] and store.path.stat().st_size < before / 4
 
     eventually(is_small, "no old rows, and a file that has shrunk")
-    emit(clerk, clock, "UserPromptSubmit")
-    clerk.step(clock())
+    emit(shared, clock, "UserPromptSubmit")
+    shared.step(clock())
     assert [("ok",)] == store.all("PRAGMA quick_check")
 
 
@@ -133,8 +133,8 @@ def test_a_host_prunes_until_nothing_old_is_left(
     start(rescan=0.1)
 
     def is_empty() -> bool:
-        with opened(home.bellboard) as clerk:
-            assert [(0,)] == clerk.store.all("SELECT count(*) FROM transitions")
+        with opened(home.bellboard) as shared:
+            assert [(0,)] == shared.store.all("SELECT count(*) FROM transitions")
         return True
 
     eventually(is_empty, "no old rows")
@@ -185,11 +185,11 @@ def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None
 
 def test_the_wal_is_checkpointed_outside_the_event_loop(make: Make, clock: Clock) -> None:
     """Long before a COMMIT would have to wait for the disk."""
-    clerk = make()
-    wal = Path(f"{clerk.store.path}-wal")
+    shared = make()
+    wal = Path(f"{shared.store.path}-wal")
     for n in range(1500):
-        emit(clerk, clock, "UserPromptSubmit" if n % 2 else "Stop", n=n)
-        clerk.step(clock.advance(1))
-    frames = clerk.store.all("PRAGMA wal_checkpoint")[0][1]
+        emit(shared, clock, "UserPromptSubmit" if n % 2 else "Stop", n=n)
+        shared.step(clock.advance(1))
+    frames = shared.store.all("PRAGMA wal_checkpoint")[0][1]
     assert frames < 4000
     assert wal.stat().st_size < 4000 * 4200

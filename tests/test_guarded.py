@@ -215,8 +215,8 @@ def test_a_damaged_database_that_cannot_be_moved_away(
     host = start()
     goes_on(host, "before")
     host.process.send_signal(signal.SIGSTOP)  # it is to find the damage once it can do nothing
-    with opened(home.bellboard) as clerk:
-        db = clerk.store.db
+    with opened(home.bellboard) as shared:
+        db = shared.store.db
         version = db.execute("PRAGMA user_version").fetchone()[0]
         db.execute(f"PRAGMA user_version = {version}")  # a commit, so that it reads again
         db.execute("PRAGMA wal_checkpoint(FULL)")
@@ -264,8 +264,8 @@ def test_an_unwritable_database_causes_no_storm(home: Home, mount: Mounts) -> No
         filler.unlink()
         goes_on(host)
         eventually(lambda: "database" not in host.notes, "no more complaint")
-        with opened(home.bellboard) as clerk:
-            assert [r.event.kind for r in clerk.store.log()].count("restart") <= 2
+        with opened(home.bellboard) as shared:
+            assert [r.event.kind for r in shared.store.log()].count("restart") <= 2
     finally:
         host.kill()
 
@@ -410,7 +410,7 @@ class Standing:
 def test_thousands_of_notes_are_counted_and_not_listed() -> None:
     """Whatever spoils one file may spoil all of a folder, and health is sent with each change."""
     part = SimpleNamespace(notes={f"/f/{n}": "odd" for n in range(3000)})
-    whole = SimpleNamespace(clerk=None, home="/h", pid=1)
+    whole = SimpleNamespace(shared=None, home="/h", pid=1)
     quiet = SimpleNamespace(watch=None, vanished=0, health=dict)
     report = Health(whole, quiet, quiet, (part, part)).report({}, 0)  # type: ignore[arg-type]
     assert len(report["notes"]) == MOST + 1
@@ -423,7 +423,7 @@ def test_a_note_does_not_outlast_a_lost_database(
     """Doctor would show it for as long as the host runs."""
     monkeypatch.setattr("bellboard.hosting.health.OFTEN", 0.0)
     hosts, part = made(tmp_path / "home").hosts, SimpleNamespace(notes={"rows": "odd"})
-    whole = SimpleNamespace(clerk=None, home="/h", pid=7, has_arrived=True)
+    whole = SimpleNamespace(shared=None, home="/h", pid=7, has_arrived=True)
     whole.announce = lambda notes: hosts.announce(7, notes)
     quiet = SimpleNamespace(watch=None, vanished=0, health=dict)
     health = Health(whole, quiet, quiet, (part,))  # type: ignore[arg-type]
@@ -459,8 +459,8 @@ def test_a_notification_that_cannot_be_sent_is_sent_later() -> None:
 
     bell = SimpleNamespace(said=lambda: [lines.pop()] if lines else [], shown=dict)
     publisher = SimpleNamespace(push=lambda *given: given[-1] or None, ask_full=lambda: None)
-    clerk = SimpleNamespace(board=SimpleNamespace(sessions=sessions))
-    connection = SimpleNamespace(is_open=True, use=lambda work, otherwise: otherwise, clerk=clerk)
+    shared = SimpleNamespace(board=SimpleNamespace(sessions=sessions))
+    connection = SimpleNamespace(is_open=True, use=lambda work, otherwise: otherwise, shared=shared)
     reader = Reader(push, publisher, connection, bell, *[None] * 3)  # type: ignore[arg-type]
     said = [say(n) for n in range(MOST_LATE + 3)]
     for line in said[:-1]:

@@ -190,8 +190,8 @@ def test_of_two_hosts_starting_at_once_one_is_first(home: Home) -> None:
     try:
         eventually(lambda: len(spool.hosts.alive()) == len(hosts), "all of them")
         eventually(lambda: not any(spool.new.iterdir()), "a log of what they wrote")
-        with opened(home.bellboard) as clerk:
-            assert [r.event.kind for r in clerk.store.log()] == ["restart"]
+        with opened(home.bellboard) as shared:
+            assert [r.event.kind for r in shared.store.log()] == ["restart"]
     finally:
         for host in hosts:
             host.kill()
@@ -223,12 +223,12 @@ def test_options_of_one_host_apply_to_all(home: Home, start: Callable[..., Recor
     start("one", options={"hold": 0.1})
     start("two", options={"hold": 0.1})
     start("three")
-    with opened(home.bellboard) as clerk:
-        eventually(lambda: clerk.catch_up() is not None and clerk.board.options.hold == 0.1)
-        assert [r.event.kind for r in clerk.store.log()].count("config") == 1
+    with opened(home.bellboard) as shared:
+        eventually(lambda: shared.catch_up() is not None and shared.board.options.hold == 0.1)
+        assert [r.event.kind for r in shared.store.log()].count("config") == 1
     start("four", options={})
-    with opened(home.bellboard) as clerk:
-        eventually(lambda: clerk.catch_up() is not None and clerk.board.options.hold == 0.25)
+    with opened(home.bellboard) as shared:
+        eventually(lambda: shared.catch_up() is not None and shared.board.options.hold == 0.25)
 
 
 @pytest.mark.parametrize("way", ["cd", "worktree", "branch"])
@@ -258,8 +258,8 @@ def test_a_session_that_comes_back_is_shown_where_it_is(
         put(Spool(home.bellboard), "UserPromptSubmit", "s", cwd=str(cwd), prompt=str(n))
         wanted = [branch] * len(hosts)
         eventually(lambda w=wanted: [h.sessions["s"].get("branch") for h in hosts] == w, branch)
-    with opened(home.bellboard) as clerk:
-        told = [row for row in clerk.store.log() if row.event.kind == "facts"]
+    with opened(home.bellboard) as shared:
+        told = [row for row in shared.store.log() if row.event.kind == "facts"]
     assert branches == [row.event.settings["branch"] for row in told if row.taken]
 
 
@@ -335,8 +335,8 @@ def test_a_running_host_survives_clock_changes(
     eventually(lambda: host.shown == {"s": "completed"})
     expected = ["working", "blocked", "completed"]
     eventually(lambda: [to for _, to in host.live] == expected, "announced after it is shown")
-    with opened(home.bellboard) as clerk:
-        agrees_with_its_log(clerk)
+    with opened(home.bellboard) as shared:
+        agrees_with_its_log(shared)
 
 
 # Junk
@@ -352,10 +352,10 @@ def test_junk_among_events_is_set_aside(home: Home, start: Callable[..., Recorde
         put_raw(spool, junk)
     host = start()
     eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
-    with opened(home.bellboard) as clerk:
-        rows = [r.file for r in from_files(clerk.store.log()) if r.event.from_hook]
+    with opened(home.bellboard) as shared:
+        rows = [r.file for r in from_files(shared.store.log()) if r.event.from_hook]
         assert sorted(rows) == sorted(names)
-        assert len(statuses(clerk.board)) == 500
+        assert len(statuses(shared.board)) == 500
     bad = [p for p in (home.bellboard / "spool/bad").iterdir() if p.name != "refused.json"]
     assert 100 <= len(bad) <= FILES + 2 * SLACK  # each with its reason, and trimmed by twenties
     put(spool, "UserPromptSubmit")

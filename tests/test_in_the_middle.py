@@ -250,5 +250,5 @@ def test_a_slow_tool_with_a_child_process_waits_for_no_approval(
 
 def rules(home: Home) -> set[tuple[str, bool]]:
     """Return the rules that were tried, and whether they applied."""
-    with opened(home.bellboard) as clerk:
-        return {(row.rule, row.taken) for row in clerk.store.log()}
+    with opened(home.bellboard) as shared:
+        return {(row.rule, row.taken) for row in shared.store.log()}

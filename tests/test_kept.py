@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bellboard.core.published import publish
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.answers import KEPT_AGE, KEPT_BYTES, KEPT_FILES, TAKEN
 from bellboard.storage.spool import Refused, Spool
 from bellboard.storage.state_folder import listing
@@ -21,68 +21,68 @@ pytestmark = [pytest.mark.files, pytest.mark.quick]
 TOUCH = {"tool_name": "Bash", "tool_input": {"command": "touch a"}}
 
 
-def kept(clerk: Clerk) -> list[str]:
-    return sorted(path.name for path in (clerk.spool.home / "answers").iterdir())
+def kept(shared: SharedBoard) -> list[str]:
+    return sorted(path.name for path in (shared.spool.home / "answers").iterdir())
 
 
-def folds(clerk: Clerk, now: float) -> None:
+def folds(shared: SharedBoard, now: float) -> None:
     """Fold all that waits; under load, a step may fold one file only."""
-    while clerk.step(now).more:
+    while shared.step(now).more:
         pass
 
 
-def asks(clerk: Clerk, clock: Clock, session: str = "s", **more: Any) -> str:
+def asks(shared: SharedBoard, clock: Clock, session: str = "s", **more: Any) -> str:
     """Let a session ask, and fold that; return the name of its event."""
-    name = emit(clerk, clock, "PermissionRequest", session, **{**TOUCH, **more})
-    folds(clerk, clock())
+    name = emit(shared, clock, "PermissionRequest", session, **{**TOUCH, **more})
+    folds(shared, clock())
     return name
 
 
-def goes_on(clerk: Clerk, clock: Clock, session: str = "s") -> None:
-    emit(clerk, clock, "PostToolUse", session, **TOUCH)
-    folds(clerk, clock.advance(1))
+def goes_on(shared: SharedBoard, clock: Clock, session: str = "s") -> None:
+    emit(shared, clock, "PostToolUse", session, **TOUCH)
+    folds(shared, clock.advance(1))
 
 
 def test_it_is_kept_while_the_question_stands(make: Make, clock: Clock) -> None:
     """Whole, under its name, which is published; the reader refuses what is not an event."""
-    clerk = make()
-    emit(clerk, clock, "UserPromptSubmit")
-    name = asks(clerk, clock, long="x" * 100_000)
-    assert kept(clerk) == [name]
-    clerk.step(clock.advance(1))
-    assert publish(clerk.board.sessions["s"])["request"] == name
-    item = clerk.spool.request(name)
+    shared = make()
+    emit(shared, clock, "UserPromptSubmit")
+    name = asks(shared, clock, long="x" * 100_000)
+    assert kept(shared) == [name]
+    shared.step(clock.advance(1))
+    assert publish(shared.board.sessions["s"])["request"] == name
+    item = shared.spool.request(name)
     assert item and len(item.payload) > 100_000
-    goes_on(clerk, clock)
-    assert statuses(clerk.board) == {"s": "working"}
-    assert kept(clerk) == []
-    assert clerk.spool.request(name) is None
-    assert clerk.spool.request("../board.db") is None
+    goes_on(shared, clock)
+    assert statuses(shared.board) == {"s": "working"}
+    assert kept(shared) == []
+    assert shared.spool.request(name) is None
+    assert shared.spool.request("../board.db") is None
 
 
 def test_the_same_call_again_is_another_request(make: Make, clock: Clock) -> None:
     """Equal calls in a row have different names, so an answer to one never answers the other."""
-    clerk = make()
-    first = asks(clerk, clock)
-    goes_on(clerk, clock)
+    shared = make()
+    first = asks(shared, clock)
+    goes_on(shared, clock)
     clock.advance(5)
-    second = asks(clerk, clock)
+    second = asks(shared, clock)
     assert first != second
-    assert kept(clerk) == [second]
+    assert kept(shared) == [second]
 
 
 def test_a_later_event_about_the_question_takes_its_place(make: Make, clock: Clock) -> None:
     """As the request after the tool call of a question; what says less changes nothing."""
-    clerk = make()
+    shared = make()
     tool = {"tool_name": "AskUserQuestion", "tool_input": {"questions": []}}
-    emit(clerk, clock, "PreToolUse", **tool)
-    clerk.step(clock())
+    emit(shared, clock, "PreToolUse", **tool)
+    shared.step(clock())
     clock.advance(0.1)
-    name = asks(clerk, clock, **tool)
-    assert kept(clerk) == [name]
-    emit(clerk, clock, "Notification", notification_type="permission_prompt", message="?")
-    clerk.step(clock.advance(6))
-    assert publish(clerk.board.sessions["s"])["request"] == name
+    name = asks(shared, clock, **tool)
+    assert kept(shared) == [name]
+    emit(shared, clock, "Notification", notification_type="permission_prompt", message="?")
+    shared.step(clock.advance(6))
+    assert publish(shared.board.sessions["s"])["request"] == name
 
 
 def test_every_host_removes_it(make: Make, clock: Clock) -> None:
@@ -116,17 +116,17 @@ def test_what_a_killed_host_left_is_removed_at_a_rescan(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only files that no question needs, and not at once: their host may be about to commit."""
-    clerk = make()
-    name = asks(clerk, clock)
-    left = clerk.spool.home / "answers" / "00000001.1.PermissionRequest"
+    shared = make()
+    name = asks(shared, clock)
+    left = shared.spool.home / "answers" / "00000001.1.PermissionRequest"
     left.write_text("")
-    os.mkfifo(clerk.spool.home / "answers" / "1.1")
-    clerk.sweep(clock())
-    assert kept(clerk) == sorted([name, left.name, "1.1"])
+    os.mkfifo(shared.spool.home / "answers" / "1.1")
+    shared.sweep(clock())
+    assert kept(shared) == sorted([name, left.name, "1.1"])
     now = os.lstat(left).st_ctime
     monkeypatch.setattr("bellboard.storage.answers.time.time", lambda: now + KEPT_AGE + 1)
-    clerk.sweep(clock())
-    assert kept(clerk) == sorted([name, "1.1"])
+    shared.sweep(clock())
+    assert kept(shared) == sorted([name, "1.1"])
 
 
 def test_it_is_kept_when_the_database_is_replaced(
@@ -137,63 +137,63 @@ def test_it_is_kept_when_the_database_is_replaced(
     name = asks(lost, clock)
     for path in lost.spool.home.glob("board.db*"):
         path.unlink()
-    clerk = make()
-    clerk.restore(lost, clock.advance(1))
-    clerk.catch_up()
-    file = os.lstat(clerk.spool.home / "answers" / name)
+    shared = make()
+    shared.restore(lost, clock.advance(1))
+    shared.catch_up()
+    file = os.lstat(shared.spool.home / "answers" / name)
     later = file.st_ctime + KEPT_AGE + 1
     monkeypatch.setattr("bellboard.storage.answers.time.time", lambda: later)
-    clerk.sweep(clock())
-    assert kept(clerk) == [name]
+    shared.sweep(clock())
+    assert kept(shared) == [name]
 
 
 def test_a_question_that_cannot_be_kept_is_shown_all_the_same(make: Make, clock: Clock) -> None:
     """Its file is removed as any other, so that it is not folded again for ever."""
-    clerk = make()
-    (clerk.spool.home / "answers").rmdir()
-    asks(clerk, clock)
-    clerk.step(clock.advance(1))
-    assert statuses(clerk.board) == {"s": "blocked"}
-    assert clerk.spool.scan() == []
+    shared = make()
+    (shared.spool.home / "answers").rmdir()
+    asks(shared, clock)
+    shared.step(clock.advance(1))
+    assert statuses(shared.board) == {"s": "blocked"}
+    assert shared.spool.scan() == []
 
 
 def test_a_question_under_another_name_than_the_hook_gives_is_not_kept(
     make: Make, clock: Clock
 ) -> None:
     """It would never be found again there, nor limited."""
-    clerk = make()
-    name = emit(clerk, clock, "PermissionRequest", **TOUCH)
-    (clerk.spool.new / name).rename(clerk.spool.new / "odd")
-    folds(clerk, clock())
-    clerk.step(clock.advance(1))
-    assert statuses(clerk.board) == {"s": "blocked"}
-    assert (kept(clerk), clerk.spool.scan()) == ([], [])
+    shared = make()
+    name = emit(shared, clock, "PermissionRequest", **TOUCH)
+    (shared.spool.new / name).rename(shared.spool.new / "odd")
+    folds(shared, clock())
+    shared.step(clock.advance(1))
+    assert statuses(shared.board) == {"s": "blocked"}
+    assert (kept(shared), shared.spool.scan()) == ([], [])
 
 
 def test_of_many_questions_the_newest_are_kept(make: Make, clock: Clock) -> None:
     """The others still stand, and health says how many can only be answered in their terminals."""
-    clerk, other = make(), make()
+    shared, other = make(), make()
     names = []
     for n in range(KEPT_FILES + 30):
-        names.append(emit(clerk, clock, "PermissionRequest", f"s{n}", **TOUCH))
+        names.append(emit(shared, clock, "PermissionRequest", f"s{n}", **TOUCH))
         clock.advance(0.001)
-    folds(clerk, clock())
-    assert kept(clerk) == names[30:]
-    assert len(statuses(clerk.board)) == KEPT_FILES + 30
-    for each in (clerk, other):
+    folds(shared, clock())
+    assert kept(shared) == names[30:]
+    assert len(statuses(shared.board)) == KEPT_FILES + 30
+    for each in (shared, other):
         each.catch_up()
         each.sweep(clock())
         assert "requests that were not kept: 30 " in each.notes["questions"]
-    emit(clerk, clock, "SessionEnd", "s29")
-    folds(clerk, clock.advance(1))
-    assert "not kept: 29 " in clerk.notes["questions"]
+    emit(shared, clock, "SessionEnd", "s29")
+    folds(shared, clock.advance(1))
+    assert "not kept: 29 " in shared.notes["questions"]
 
 
 def test_a_folder_that_cannot_be_listed_holds_nothing_up(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event is committed then, so that the step must not fail."""
-    clerk = make()
+    shared = make()
 
     def lists(folder: str | Path) -> list[str]:
         if str(folder).endswith("answers"):
@@ -201,21 +201,21 @@ def test_a_folder_that_cannot_be_listed_holds_nothing_up(
         return listing(folder)
 
     monkeypatch.setattr("bellboard.storage.answers.listing", lists)
-    asks(clerk, clock)
-    folds(clerk, clock.advance(1))
-    assert (statuses(clerk.board), clerk.notes) == ({"s": "blocked"}, {})
+    asks(shared, clock)
+    folds(shared, clock.advance(1))
+    assert (statuses(shared.board), shared.notes) == ({"s": "blocked"}, {})
 
 
 def test_long_questions_do_not_fill_the_disk(make: Make, clock: Clock) -> None:
-    clerk = make()
+    shared = make()
     for n in range(5):
-        name = emit(clerk, clock, "PermissionRequest", f"s{n}", **TOUCH)
+        name = emit(shared, clock, "PermissionRequest", f"s{n}", **TOUCH)
         clock.advance(0.001)
-        os.truncate(path := clerk.spool.new / name, KEPT_BYTES // 3)
+        os.truncate(path := shared.spool.new / name, KEPT_BYTES // 3)
         os.utime(path, (clock(), clock()))
-    folds(clerk, clock())
-    assert len(statuses(clerk.board)) == 5
-    assert len(kept(clerk)) == 3
+    folds(shared, clock())
+    assert len(statuses(shared.board)) == 5
+    assert len(kept(shared)) == 3
 
 
 def test_the_folder_must_be_ours_and_no_link(tmp_path: Path) -> None:
@@ -232,12 +232,12 @@ def test_the_folder_must_be_ours_and_no_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pipe", ["4711.23", "", "../x", "4711", "4711.23/..", "a.1"])
 def test_a_pipe_is_a_name(make: Make, clock: Clock, pipe: str) -> None:
     """It goes from the header into the question; anything else is no pipe."""
-    clerk = make()
+    shared = make()
     head = f"bellboard 1\0agent=claude\0event=PermissionRequest\0pid=0\0pipe={pipe}\0\0"
     body = '{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash"}'
-    name = put_raw(clerk.spool, (head + body).encode(), clock())
+    name = put_raw(shared.spool, (head + body).encode(), clock())
     if pipe == "4711.23":  # which the hook of that event has taken
-        (clerk.spool.home / f"answers/{pipe}{TAKEN}").write_text(f"{name}\n")
-    clerk.step(clock())
-    [block] = clerk.board.sessions["s"].blocks.values()
+        (shared.spool.home / f"answers/{pipe}{TAKEN}").write_text(f"{name}\n")
+    shared.step(clock())
+    [block] = shared.board.sessions["s"].blocks.values()
     assert block.pipe == (pipe if pipe == "4711.23" else "")

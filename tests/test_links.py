@@ -135,8 +135,8 @@ def test_after_a_time_without_hosts_nothing_is_announced_twice(start: Start, dev
     eventually(lambda: S1 in again.sessions and not is_stale(again), "followed again")
     assert again.shown == {S1: "blocked"}
     assert again.live == []
-    with opened(host.home.bellboard) as clerk:
-        assert [c.after for c in clerk.store.history()] == ["working", "blocked"]
+    with opened(host.home.bellboard) as shared:
+        assert [c.after for c in shared.store.history()] == ["working", "blocked"]
 
 
 def test_a_clock_that_is_ahead_there_is_taken_into_account(start: Start, dev: FarFeed) -> None:
@@ -208,21 +208,21 @@ def test_a_list_that_cannot_be_read_ends_no_link(
     async def started() -> tuple[dict[str, str], float]:
         links = Links(spool, {"machines": {}}, {}, lambda: None, lambda _: None)
         links.open(Watch(lambda _: None))
-        wait = links.run(clerk.board, clerk.store)
+        wait = links.run(shared.board, shared.store)
         assert ("machines" in links.notes) == (what != "held")
         monkeypatch.setattr("bellboard.hosting.links.PATIENCE", 0.0)
-        links.run(clerk.board, clerk.store)
+        links.run(shared.board, shared.store)
         notes = links.notes
         links.close()
         return notes, wait
 
-    with opened(board) as clerk, contextlib.ExitStack() as stack:
-        clerk.step(time.time())
+    with opened(board) as shared, contextlib.ExitStack() as stack:
+        shared.step(time.time())
         if what == "held":
             stack.enter_context(locked(board / "links" / machines.LOCK))
         notes, wait = asyncio.run(started())
-        clerk.step(time.time())
-        assert "dev" in clerk.board.ledger.links
+        shared.step(time.time())
+        assert "dev" in shared.board.ledger.links
         assert (board / "links/dev").is_dir()
     assert "machines" in notes
     assert (wait <= machines.SOON) == (what == "held")

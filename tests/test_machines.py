@@ -55,8 +55,8 @@ def test_a_machine_is_followed_over_ssh(
     shows(host, "completed")
 
     def is_told() -> bool:  # what is shown may be ahead of the commit
-        with opened(home.bellboard) as clerk:
-            told = [change.after for change in clerk.store.history()]
+        with opened(home.bellboard) as shared:
+            told = [change.after for change in shared.store.history()]
         assert told == ["working", "completed", "working", "completed"]
         return True
 

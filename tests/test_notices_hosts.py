@@ -88,8 +88,8 @@ def test_another_host_sends_what_a_dead_one_should_have_sent(
     begins(spool, "web")
     becomes(spool, "web", "blocked", second)
     desktop.shows("api needs you", "web needs you")
-    with opened(home.bellboard) as clerk:
-        rung = clerk.store.notices(10)
+    with opened(home.bellboard) as shared:
+        rung = shared.store.notices(10)
     assert [(r.channel, r.session_id, r.pid) for r in rung] == [
         ("desktop", "api", second.pid),
         ("desktop", "web", second.pid),
@@ -134,8 +134,8 @@ def test_a_host_that_dies_before_a_machine_replies_leaves_its_notification_to_th
         eventually(lambda host=host: host.shown == {"dev/claude/api": "working"}, "dev")
     dev.say(dev.moved("api", "blocked", project="api"))
     eventually(lambda: [x for x in dev.asked if x["do"] == "claim"], "a request")
-    with opened(home.bellboard) as clerk:
-        claimed = [x.pid for x in clerk.store.notices(10)]
+    with opened(home.bellboard) as shared:
+        claimed = [x.pid for x in shared.store.notices(10)]
     dying = next((host for host in hosts if host.pid in claimed), hosts[0])
     dying.kill()
     reply.write_text('{"ok": true, "granted": true}')
@@ -308,16 +308,16 @@ def test_sessions_answered_or_in_view_send_no_notification(
 def test_quiet_is_quiet_in_every_host(start: Start, spool: Spool, desktop: Desktop) -> None:
     """The mode is shared, and the float stays."""
     noisy, quiet = start("noisy", config=config("noisy")), start("quiet", config=config("quiet"))
-    with opened(spool.home) as clerk, clerk.store.lock():
-        clerk.store.set_option("mode", "quiet", 1, time.time())
+    with opened(spool.home) as shared, shared.store.lock():
+        shared.store.set_option("mode", "quiet", 1, time.time())
     spool.write({"t": time.time(), "tick": {}})
     for host in (noisy, quiet):
         eventually(lambda host=host: host.last("mode") == "quiet", "the mode")
     begins(spool, "api")
     becomes(spool, "api", "blocked", noisy, quiet)
     eventually(lambda: quiet.last("float") == ["api"], "the float")
-    with opened(spool.home) as clerk, clerk.store.lock():
-        clerk.store.set_option("mode", "normal", 1, time.time())
+    with opened(spool.home) as shared, shared.store.lock():
+        shared.store.set_option("mode", "normal", 1, time.time())
     spool.write({"t": time.time(), "tick": {}})
     begins(spool, "web")
     for host in (noisy, quiet):

@@ -69,8 +69,8 @@ def test_a_request_is_answered_in_the_session_that_has_it_now(
     hook(spool, pid, "PermissionRequest", "old", **SUBAGENT, **ASKS)
     hook(spool, pid, "Notification", "old", **DRAWN)
     spool.write({"t": time.time(), **lives(pid)})
-    with opened(home.bellboard) as clerk:
-        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+    with opened(home.bellboard) as shared:
+        flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
 
         def shown() -> str:
             return "\n".join(line.plain for line in flow.lines(now, 100, 40))
@@ -106,13 +106,13 @@ def test_what_it_has_answered_is_not_shown_again(
 
     agents = Thread(target=agent, daemon=True)
     agents.start()
-    with opened(home.bellboard) as clerk:
-        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+    with opened(home.bellboard) as shared:
+        flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
         assert "1  Yes, this once" in "\n".join(line.plain for line in flow.lines(now, 100, 40))
         flow.press("1", time.time() + 2 * SOON)
         agents.join(PATIENCE)
         shown = [line.plain for line in flow.lines(time.time() + 3 * SOON, 100, 40)]
-        assert clerk.board.sessions["one"].blocks
+        assert shared.board.sessions["one"].blocks
     assert "“Yes, this once”: it went on after" in shown[0]
     assert "No more requests." in shown[1]
 
@@ -126,8 +126,8 @@ def test_a_key_right_after_a_skip_is_ignored(
     for session in ("one", "two"):
         pid = processes()
         permission(spool, pid, session)
-    with opened(home.bellboard) as clerk:
-        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+    with opened(home.bellboard) as shared:
+        flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
         assert "(1 more)" in flow.lines(now, 100, 40)[0].plain
         now += 2 * SOON
         flow.press("s", now)
@@ -143,8 +143,8 @@ def test_what_is_answered_in_the_terminal_ends_a_message_that_is_being_written(
     here(home, monkeypatch)
     spool, pid = made(home.bellboard), processes()
     permission(spool, pid)
-    with opened(home.bellboard) as clerk:
-        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+    with opened(home.bellboard) as shared:
+        flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
         shown = [line.plain for line in flow.lines(now, 100, 40)]
         key = next(row for row in shown if row.endswith("  No, and say why")).strip()[0]
         now += 2 * SOON
@@ -176,8 +176,8 @@ def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(
             return SCREEN.replace("make all", "make").splitlines()
 
     monkeypatch.setattr(keyboard, "terminal_of", lambda run: Terminal())
-    with opened(home.bellboard) as clerk:
-        flow = Flow(clerk, Runner(clerk, "a popup"), "")
+    with opened(home.bellboard) as shared:
+        flow = Flow(shared, Runner(shared, "a popup"), "")
         assert "1  Yes" in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
         flow.press("1", time.time())
         assert "“Yes, this once”: " not in "\n".join(
@@ -228,8 +228,8 @@ def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
 
     terminal = Terminal()
     monkeypatch.setattr(keyboard, "terminal_of", lambda run: terminal)
-    with opened(home.bellboard) as clerk:
-        flow, now = Flow(clerk, Runner(clerk, "a popup"), ""), time.time()
+    with opened(home.bellboard) as shared:
+        flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
 
         def shown() -> str:
             return "\n".join(line.plain for line in flow.lines(now, 100, 40))

@@ -21,7 +21,7 @@ from bellboard.agents.recording import record, span
 from bellboard.core.deadlines import BY_TIME
 from bellboard.core.events import Event, line_of
 from bellboard.core.machine import TABLE
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
@@ -64,16 +64,16 @@ def lived(lines: Iterable[Line], home: Path) -> tuple[list[Logged], Told]:
     spool = Spool(home)
     spool.prepare()
     store = Store(home)
-    clerk = Clerk(spool, store)
+    shared = SharedBoard(spool, store)
     for n, line in enumerate(lines):
         t = line["t"]
         path = spool.new / f"evidence.{n}"
         path.write_bytes(encoded([{k: v for k, v in line.items() if k != "arrived"}])[0])
         os.utime(path, ns=(int(t * 1e9),) * 2)
-        clerk.step(line.get("arrived", t))
+        shared.step(line.get("arrived", t))
     log, changes = store.log(), [trace.transition_line(c) for c in store.history()]
     store.close()
-    return log, (changes, trace.final_line(clerk.board)["sessions"])
+    return log, (changes, trace.final_line(shared.board)["sessions"])
 
 
 def essence(told: Told) -> Told:

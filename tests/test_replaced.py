@@ -106,18 +106,18 @@ def test_nothing_is_unlinked_unless_committed_to_the_current_file(
     make: Make, clock: Clock, lose: Lose
 ) -> None:
     """It waits in the spool and counts once in the next database."""
-    clerk = make()
-    emit(clerk, clock, "UserPromptSubmit", "before")
-    clerk.step(clock())
-    lose(clerk.store.path)
-    name = emit(clerk, clock, "UserPromptSubmit", "after")
+    shared = make()
+    emit(shared, clock, "UserPromptSubmit", "before")
+    shared.step(clock())
+    lose(shared.store.path)
+    name = emit(shared, clock, "UserPromptSubmit", "after")
     with pytest.raises(Replaced):
-        clerk.step(clock.advance(1))
-    assert [name] == [path.name for path in clerk.spool.new.iterdir()]
-    clerk.store.close()
+        shared.step(clock.advance(1))
+    assert [name] == [path.name for path in shared.spool.new.iterdir()]
+    shared.store.close()
     again = make()
     again.step(clock.advance(1))
-    with opened(clerk.spool.home) as late:
+    with opened(shared.spool.home) as late:
         assert "working" == statuses(late.board)["after"]
         assert ["after"] == [
             r.event.session_id for r in from_files(late.store.log()) if r.file == name
@@ -154,29 +154,29 @@ def test_hosts_continue_with_the_current_file(
             return True
 
         eventually(goes_on)
-    with opened(home.bellboard) as clerk:
-        rows = [r.file for r in from_files(clerk.store.log()) if r.event.from_hook]
+    with opened(home.bellboard) as shared:
+        rows = [r.file for r in from_files(shared.store.log()) if r.event.from_hook]
         assert len(rows) == len(set(rows))
         if not list(home.bellboard.glob("board.db.damaged-*")):  # with the earlier events
             assert sorted(names) == sorted(set(rows) & set(names))
-        assert remembered <= statuses(clerk.board).keys()
+        assert remembered <= statuses(shared.board).keys()
         if lose in LOSSES:
-            agrees_with_its_log(clerk)
+            agrees_with_its_log(shared)
     eventually(lambda: verdict(home.bellboard) == "ok", "a sound database")
     assert expected <= hosts[0].shown.keys() & hosts[1].shown.keys()
 
 
 def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
     """It is published, although the next look finds nothing new."""
-    clerk = make()
-    emit(clerk, clock, "UserPromptSubmit", "kept")
-    clerk.step(clock())
-    removed_with_its_log(clerk.store.path)
+    shared = make()
+    emit(shared, clock, "UserPromptSubmit", "kept")
+    shared.step(clock())
+    removed_with_its_log(shared.store.path)
     fresh = make()
     emit(fresh, clock, "UserPromptSubmit", "fresh")
     fresh.step(clock.advance(1))
     mended = make()
-    assert {"kept", "fresh"} <= mended.restore(clerk, clock.advance(1))
+    assert {"kept", "fresh"} <= mended.restore(shared, clock.advance(1))
     assert {"kept", "fresh"} <= mended.board.sessions.keys()
 
 
@@ -249,7 +249,7 @@ def test_what_is_known_outlasts_every_try_to_set_a_database_aside(tmp_path: Path
         tried += bool(connection.trouble.times)
         connection.trouble.until = 0.0  # do not pause
         connection.fold(())
-        return set(connection.clerk.board.sessions) if connection.clerk else set()
+        return set(connection.shared.board.sessions) if connection.shared else set()
 
     eventually(lambda: "known" in folded())
     other = holders.share(home, PATIENCE)
@@ -270,19 +270,19 @@ def test_what_is_known_outlasts_every_try_to_set_a_database_aside(tmp_path: Path
 
 def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:
     """Those that are set in the new one by then count; its id is another."""
-    clerk = make()
+    shared = make()
     options = {"answers": True, "mode": "quiet", "bars": ["/tmp/tmux"], DATABASE: "old"}
-    with clerk.store.lock():
+    with shared.store.lock():
         for key, value in options.items():
-            clerk.store.set_option(key, value, 1, clock())
-    work(clerk, clock)
-    since = clerk.store.option("watched_since")
-    clerk.store.close()
-    removed_with_its_log(clerk.store.path)
+            shared.store.set_option(key, value, 1, clock())
+    work(shared, clock)
+    since = shared.store.option("watched_since")
+    shared.store.close()
+    removed_with_its_log(shared.store.path)
     other = make()
     with other.store.lock():
         other.store.set_option("mode", "all", 1, clock())
-    other.restore(clerk, clock())
+    other.restore(shared, clock())
     options |= {"mode": "all", "watched_since": since}
     del options[DATABASE]
     assert {key: x.value for key, x in other.store.options().items()} == options
@@ -290,20 +290,20 @@ def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:
 
 def test_settings_of_a_lost_log_outlast_older_ones(make: Make, clock: Clock) -> None:
     """The file itself has them still, as they were when the log was last copied into it."""
-    clerk = make()
-    path, contents = clerk.store.path, b""
+    shared = make()
+    path, contents = shared.store.path, b""
     for answers in (True, False):
         contents = path.read_bytes()
-        with clerk.store.lock():
-            clerk.store.set_option("answers", answers, 1, clock.advance(1))
-        clerk.catch_up()
-        clerk.store.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
-    clerk.store.close()
+        with shared.store.lock():
+            shared.store.set_option("answers", answers, 1, clock.advance(1))
+        shared.catch_up()
+        shared.store.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    shared.store.close()
     removed_with_its_log(path)
     path.write_bytes(contents)
     other = make()
     assert other.store.option("answers") is True
-    other.restore(clerk, clock.advance(1))
+    other.restore(shared, clock.advance(1))
     assert other.store.option("answers") is False
 
 
@@ -316,11 +316,11 @@ def test_a_log_without_contents_is_used_again(make: Make, clock: Clock, contents
     other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     first.store.close()
     Path(f"{first.store.path}-wal").write_bytes(contents)
-    clerk = make()
+    shared = make()
     for n in range(3):
-        emit(clerk, clock, "UserPromptSubmit", f"s{n}")
-        clerk.step(clock())
-    assert statuses(clerk.board).keys() == {"s0", "s1", "s2"}
+        emit(shared, clock, "UserPromptSubmit", f"s{n}")
+        shared.step(clock())
+    assert statuses(shared.board).keys() == {"s0", "s1", "s2"}
     other.close()
 
 
@@ -372,8 +372,8 @@ def test_hosts_that_notice_it_one_by_one_spoil_nothing(
 
         eventually(shows_all)
     assert [] == list(home.bellboard.glob("board.db.damaged-*"))
-    with opened(home.bellboard) as clerk:
-        rows = [row.file for row in from_files(clerk.store.log()) if row.event.from_hook]
+    with opened(home.bellboard) as shared:
+        rows = [row.file for row in from_files(shared.store.log()) if row.event.from_hook]
     assert sorted(names) == sorted(rows)
 
 
@@ -409,9 +409,9 @@ def test_whatever_is_in_place_of_the_database_is_moved_away(
     """New events are folded, and nothing is thrown away."""
     spool = made(home.bellboard)
     if suffix:
-        with opened(home.bellboard) as clerk:
+        with opened(home.bellboard) as shared:
             put(spool, "UserPromptSubmit", "before")
-            clerk.step(time.time())
+            shared.step(time.time())
     make_odd(home.bellboard / f"board.db{suffix}")
     path = spool.new / put(spool, "UserPromptSubmit", "canary")
     host = start()
@@ -477,9 +477,9 @@ def listed(home: Home) -> subprocess.CompletedProcess[str]:
 def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
     """A lock on opening or writing the database does not prevent reading it."""
     made(home.bellboard)
-    with opened(home.bellboard) as clerk:
-        emit(clerk, clock, "UserPromptSubmit", "known")
-        clerk.step(clock())
+    with opened(home.bellboard) as shared:
+        emit(shared, clock, "UserPromptSubmit", "known")
+        shared.step(clock())
     run = [sys.executable, "-c", HOLD, str(home.bellboard / "board.lock")]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
@@ -488,8 +488,8 @@ def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
         holder.kill()
     assert "known" in done.stdout
     assert f"locked by process {holder.pid}" in done.stderr
-    with opened(home.bellboard) as clerk, clerk.store.lock():
-        emit(clerk, clock, "Stop", "known")
+    with opened(home.bellboard) as shared, shared.store.lock():
+        emit(shared, clock, "Stop", "known")
         done = listed(home)
     assert "known" in done.stdout
     assert "the database is locked by another process" in done.stderr

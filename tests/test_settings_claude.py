@@ -66,16 +66,16 @@ def turn(agent: Agent, home: Home) -> None:
 
 def counted(home: Home) -> Counter[str]:
     """Return the hook events that a host has folded."""
-    with opened(home.bellboard) as clerk:
-        log = from_files(clerk.store.log())
+    with opened(home.bellboard) as shared:
+        log = from_files(shared.store.log())
         return Counter(x.event.name for x in log if x.event.from_hook and "twice" not in x.why)
 
 
 def statuses(home: Home, agent: Agent) -> list[str | None]:
     """Return the agent's statuses; its process may have been found before its hooks."""
     sid = agent.happens("SessionStart")["session_id"]
-    with opened(home.bellboard) as clerk:
-        return [c.after for c in clerk.store.history() if c.session_id == sid]
+    with opened(home.bellboard) as shared:
+        return [c.after for c in shared.store.history() if c.session_id == sid]
 
 
 def expected(agent: Agent, home: Home) -> Counter[str]:

@@ -1,6 +1,6 @@
 """The contract of the hosts, point by point, on real files with a test clock.
 
-Two hosts are two clerks here, so that one can act exactly between two steps of the other.
+Two hosts are two boards here, so that one can act exactly between two steps of the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bellboard.core.records import Transition
 from bellboard.core.session import Session
 from bellboard.hosting import turn
 from bellboard.hosting.callbacks import PAUSE, Commands, Effects
-from bellboard.hosting.turn import Clerk
+from bellboard.hosting.turn import SharedBoard
 from bellboard.storage import upkeep
 from bellboard.storage.event_file import Item
 from bellboard.storage.history import Change
@@ -49,17 +49,17 @@ from rig.waiting import eventually
 pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 
-def files_of(clerk: Clerk) -> Counter[str]:
+def files_of(shared: SharedBoard) -> Counter[str]:
     """Return how often each file is in the log."""
-    return Counter(row.file for row in from_files(clerk.store.log()))
+    return Counter(row.file for row in from_files(shared.store.log()))
 
 
-def applied(clerk: Clerk) -> set[str]:
-    return {r[0] for r in clerk.store.all("SELECT name FROM applied")}
+def applied(shared: SharedBoard) -> set[str]:
+    return {r[0] for r in shared.store.all("SELECT name FROM applied")}
 
 
-def waiting(clerk: Clerk) -> list[str]:
-    return [path.name for path in clerk.spool.new.iterdir()]
+def waiting(shared: SharedBoard) -> list[str]:
+    return [path.name for path in shared.spool.new.iterdir()]
 
 
 # Once
@@ -80,9 +80,9 @@ def test_a_change_is_read_once_by_each(make: Make, clock: Clock) -> None:
     """From the place on where it read last."""
     one, two = make(), make()
     work(one, clock)
-    for clerk in (one, two):
-        assert ["working"] == [c.transition.after for c in clerk.store.changes()]
-        assert [] == clerk.store.changes()
+    for shared in (one, two):
+        assert ["working"] == [c.transition.after for c in shared.store.changes()]
+        assert [] == shared.store.changes()
 
 
 def test_a_session_that_one_forgets_is_forgotten_by_all(make: Make, clock: Clock) -> None:
@@ -117,13 +117,13 @@ def test_after_a_sleep_of_the_machine_nothing_is_kept_that_left_no_row(
 
 def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clock: Clock) -> None:
     """Not before: while the file exists, only its name keeps it from being folded again."""
-    clerk = make()
-    name = emit(clerk, clock, "UserPromptSubmit")
-    clerk.step(clock())
-    assert applied(clerk) == {name}
-    later = emit(clerk, clock, "Stop")
-    clerk.step(clock.advance(1))
-    assert applied(clerk) == {later}
+    shared = make()
+    name = emit(shared, clock, "UserPromptSubmit")
+    shared.step(clock())
+    assert applied(shared) == {name}
+    later = emit(shared, clock, "Stop")
+    shared.step(clock.advance(1))
+    assert applied(shared) == {later}
 
 
 def test_files_of_a_dead_host_are_unlinked_and_not_folded_again(make: Make, clock: Clock) -> None:
@@ -140,34 +140,34 @@ def test_files_of_a_dead_host_are_unlinked_and_not_folded_again(make: Make, cloc
 
 def test_names_that_dead_hosts_left_are_swept(make: Make, clock: Clock) -> None:
     """After a while, if their files are gone; while a file exists its name stays."""
-    dead, dying, clerk = make(), make(), make()
+    dead, dying, shared = make(), make(), make()
     gone = emit(dead, clock, "UserPromptSubmit")
     dead.step(clock())
     dying.spool = Dying(dying.spool.home)
     left = emit(dying, clock, "Stop")
     with pytest.raises(KeyboardInterrupt):
         dying.step(clock())
-    clerk.sweep(clock.advance(59))
-    assert applied(clerk) == {gone, left}
-    clerk.sweep(clock.advance(2))
-    assert applied(clerk) == {left}
-    clerk.step(clock())
-    clerk.sweep(clock.advance(61))
-    assert applied(clerk) == set()
+    shared.sweep(clock.advance(59))
+    assert applied(shared) == {gone, left}
+    shared.sweep(clock.advance(2))
+    assert applied(shared) == {left}
+    shared.step(clock())
+    shared.sweep(clock.advance(61))
+    assert applied(shared) == set()
 
 
 def test_hosts_that_see_the_same_thing_report_it_once(make: Make, clock: Clock) -> None:
     """The name comes from the key, and is known even after the first file is gone."""
-    clerk = make()
+    shared = make()
     line = {"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s", "status": "busy"}}}
-    assert clerk.spool.write(line, "registry 7 busy")
-    clerk.step(clock())
-    emit(clerk, clock, "Notification")
-    clerk.step(clock.advance(1))
-    assert clerk.spool.write(line, "registry 7 busy")
-    clerk.step(clock.advance(1))
-    assert [r.event.kind for r in clerk.store.log()].count("registry") == 1
-    assert waiting(clerk) == []
+    assert shared.spool.write(line, "registry 7 busy")
+    shared.step(clock())
+    emit(shared, clock, "Notification")
+    shared.step(clock.advance(1))
+    assert shared.spool.write(line, "registry 7 busy")
+    shared.step(clock.advance(1))
+    assert [r.event.kind for r in shared.store.log()].count("registry") == 1
+    assert waiting(shared) == []
 
 
 # What fails changes nothing
@@ -200,24 +200,24 @@ class Full(Store):
 
 def test_uncommitted_events_are_not_kept_and_are_folded_again(make: Make, clock: Clock) -> None:
     """Also the rest of a listed backlog, in its order."""
-    clerk = make()
-    clerk.store.close()
-    clerk.store = store = Full(clerk.spool.home)
-    names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(1200)]
-    assert clerk.step(clock()).more
-    known = len(statuses(clerk.board))
+    shared = make()
+    shared.store.close()
+    shared.store = store = Full(shared.spool.home)
+    names = [emit(shared, clock, "UserPromptSubmit", f"s{n}") for n in range(1200)]
+    assert shared.step(clock()).more
+    known = len(statuses(shared.board))
     store.full = True
     with pytest.raises(sqlite3.OperationalError):
-        clerk.step(clock())
-    assert len(clerk.catch_up()) > known
-    assert len(statuses(clerk.board)) == known
-    emit(clerk, clock, "Stop", "s1100")
+        shared.step(clock())
+    assert len(shared.catch_up()) > known
+    assert len(statuses(shared.board)) == known
+    emit(shared, clock, "Stop", "s1100")
     store.full = False
-    while clerk.step(clock()).more:
+    while shared.step(clock()).more:
         pass
-    assert statuses(clerk.board)["s1100"] == "completed"
+    assert statuses(shared.board)["s1100"] == "completed"
     assert [r.file for r in from_files(store.log())][:-1] == names
-    agrees_with_its_log(clerk)
+    agrees_with_its_log(shared)
 
 
 class Overtaken(Store):
@@ -267,13 +267,13 @@ def test_without_a_thread_for_it_the_log_is_copied_later(
 ) -> None:
     """What was folded is shown, and no file is to blame."""
     monkeypatch.setattr(upkeep, "Thread", NoThread)
-    clerk = make()
-    work(clerk, clock)
-    clerk.store.commits = 10_000
-    emit(clerk, clock, "Stop")
-    step = clerk.step(clock())
+    shared = make()
+    work(shared, clock)
+    shared.store.commits = 10_000
+    emit(shared, clock, "Stop")
+    step = shared.step(clock())
     assert (False, {"s"}, 0) == step
-    assert "completed" == statuses(clerk.board)["s"]
+    assert "completed" == statuses(shared.board)["s"]
 
 
 def test_an_event_for_which_memory_runs_out_is_read_again(tmp_path: Path, clock: Clock) -> None:
@@ -289,20 +289,20 @@ def test_an_event_for_which_memory_runs_out_is_read_again(tmp_path: Path, clock:
             return super().read(name)
 
     made(tmp_path)
-    clerk = Clerk(spool := Large(tmp_path), Store(tmp_path))
+    shared = SharedBoard(spool := Large(tmp_path), Store(tmp_path))
     put(spool, "UserPromptSubmit", t=clock())
     with pytest.raises(MemoryError):
-        clerk.step(clock())
-    clerk.step(clock())
-    assert ({"s": "working"}, 0) == (statuses(clerk.board), clerk.refused)
-    clerk.store.close()
+        shared.step(clock())
+    shared.step(clock())
+    assert ({"s": "working"}, 0) == (statuses(shared.board), shared.refused)
+    shared.store.close()
 
 
 def test_an_event_that_raises_is_set_aside(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With its traceback; what it had already changed is taken back, the rest is folded."""
-    clerk = make()
+    shared = make()
 
     def poison(s: Any, e: Event, o: Options) -> None:
         s.turn = "completed"
@@ -310,16 +310,16 @@ def test_an_event_that_raises_is_set_aside(
 
     verdict = machine.DECIDED["stop"]["working"][1]
     monkeypatch.setitem(machine.DECIDED["stop"], "working", (poison, verdict))
-    emit(clerk, clock, "UserPromptSubmit", "good")
-    emit(clerk, clock, "UserPromptSubmit", "bad")
-    emit(clerk, clock, "Stop", "bad")
-    emit(clerk, clock, "PermissionRequest", "good", tool_name="Bash", tool_use_id="t")
-    clerk.step(clock())
-    clerk.step(clock.advance(1))
-    assert statuses(clerk.board) == {"good": "blocked", "bad": "working"}
-    (why,) = (clerk.spool.home / "spool" / "bad").glob("*.why")
+    emit(shared, clock, "UserPromptSubmit", "good")
+    emit(shared, clock, "UserPromptSubmit", "bad")
+    emit(shared, clock, "Stop", "bad")
+    emit(shared, clock, "PermissionRequest", "good", tool_name="Bash", tool_use_id="t")
+    shared.step(clock())
+    shared.step(clock.advance(1))
+    assert statuses(shared.board) == {"good": "blocked", "bad": "working"}
+    (why,) = (shared.spool.home / "spool" / "bad").glob("*.why")
     assert "ZeroDivisionError: poison" in why.read_text()
-    agrees_with_its_log(clerk)
+    agrees_with_its_log(shared)
 
 
 def test_a_batch_ends_in_time(make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,82 +332,82 @@ def test_a_batch_ends_in_time(make: Make, clock: Clock, monkeypatch: pytest.Monk
             eventually(lambda: os.times().elapsed > end)
             return super().read(name)
 
-    clerk = make()
+    shared = make()
     monkeypatch.setattr(turn, "SLICE", 0.1)
-    clerk.spool = Slow(clerk.spool.home)
-    names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
+    shared.spool = Slow(shared.spool.home)
+    names = [emit(shared, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
     steps = 1
-    while clerk.step(clock()).more:
+    while shared.step(clock()).more:
         steps += 1
     assert 3 <= steps <= 9  # the last one only checks for new files
-    assert [r.file for r in from_files(clerk.store.log())] == names
+    assert [r.file for r in from_files(shared.store.log())] == names
 
 
 # Who may announce what
 
 
-def lives(clerk: Clerk) -> list[tuple[str | None, bool]]:
-    return [(c.transition.after, c.live) for c in clerk.store.changes()]
+def lives(shared: SharedBoard) -> list[tuple[str | None, bool]]:
+    return [(c.transition.after, c.live) for c in shared.store.changes()]
 
 
 def test_nothing_that_happened_unwatched_is_announced(make: Make, clock: Clock) -> None:
     """A backlog is processed silently; later events are announced."""
-    clerk = make()
-    emit(clerk, clock, "UserPromptSubmit")
-    emit(clerk, clock, "UserPromptSubmit", "other")
+    shared = make()
+    emit(shared, clock, "UserPromptSubmit")
+    emit(shared, clock, "UserPromptSubmit", "other")
     clock.advance(600)
-    watched_since(clerk, clock())
-    clerk.step(clock())
-    emit(clerk, clock, "Stop")
-    clerk.step(clock.advance(1))
-    assert lives(clerk) == [("working", False), ("working", False), ("completed", True)]
+    watched_since(shared, clock())
+    shared.step(clock())
+    emit(shared, clock, "Stop")
+    shared.step(clock.advance(1))
+    assert lives(shared) == [("working", False), ("working", False), ("completed", True)]
 
 
 def test_current_evidence_of_an_earlier_change_is_not_announced(make: Make, clock: Clock) -> None:
     """The registry says since when: the question was asked unwatched."""
-    clerk = make()
+    shared = make()
     asked = clock()
     clock.advance(600)
-    watched_since(clerk, clock())
+    watched_since(shared, clock())
     record = {"sessionId": "s", "status": "waiting", "waitingFor": "approve Bash"}
     record |= {"statusUpdatedAt": asked * 1000}
-    clerk.spool.write({"t": clock.advance(1), "registry": {"pid": 7, "record": record}})
-    clerk.step(clock())
-    assert lives(clerk) == [("blocked", False)]
+    shared.spool.write({"t": clock.advance(1), "registry": {"pid": 7, "record": record}})
+    shared.step(clock())
+    assert lives(shared) == [("blocked", False)]
 
 
 @pytest.mark.parametrize("found", [True, False])
 def test_a_question_found_on_a_screen_may_be_old(make: Make, clock: Clock, found: bool) -> None:
     """A host that was not there cannot tell since when the screen shows it."""
-    clerk = make()
-    clerk.spool.write({"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s"}}})
-    watched_since(clerk, clock.advance(600))
-    clerk.step(clock())
+    shared = make()
+    shared.spool.write({"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s"}}})
+    watched_since(shared, clock.advance(600))
+    shared.step(clock())
     seen = Seen("waiting", "permission", "Bash", "make").finding(clock.advance(1), "s", 7, found)
-    clerk.spool.write(seen.line)
-    clerk.step(clock())
-    assert lives(clerk)[-1] == ("blocked", not found)
+    shared.spool.write(seen.line)
+    shared.step(clock())
+    assert lives(shared)[-1] == ("blocked", not found)
 
 
 def test_changes_after_unknown_are_announced(make: Make, clock: Clock) -> None:
     """Working silently became unknown; a question after that is news."""
-    clerk = make()
-    emit(clerk, clock, "UserPromptSubmit")
-    clerk.step(clock())
-    watched_since(clerk, clock.advance(600))
-    clerk.spool.write({"t": clock(), "restart": {}})
-    clerk.step(clock.advance(1))
-    emit(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
-    clerk.step(clock())
-    clerk.step(clock.advance(1))
+    shared = make()
+    emit(shared, clock, "UserPromptSubmit")
+    shared.step(clock())
+    watched_since(shared, clock.advance(600))
+    shared.spool.write({"t": clock(), "restart": {}})
+    shared.step(clock.advance(1))
+    emit(shared, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    shared.step(clock())
+    shared.step(clock.advance(1))
     told = [("working", True), ("unknown", False), ("working", True), ("blocked", True)]
-    assert lives(clerk) == told
+    assert lives(shared) == told
 
 
 def test_a_command_that_folds_announces_nothing(make: Make, clock: Clock) -> None:
     """`bellboard list` without a host; with a host running, it announces on its behalf."""
     host = make()
-    passing = Clerk(host.spool, host.store)
+    passing = SharedBoard(host.spool, host.store)
     emit(host, clock, "UserPromptSubmit")
     passing.step(clock())
     host.spool.hosts.announce(os.getpid())
@@ -492,18 +492,18 @@ def test_options_are_shared_and_go_back_to_their_defaults(make: Make, clock: Clo
 
 def test_a_clock_set_back_delays_nothing(make: Make, clock: Clock) -> None:
     """A Stop an hour older than its prompt counts; timers continue; the log replays."""
-    clerk, other = make(), make()
-    work(clerk, clock)
+    shared, other = make(), make()
+    work(shared, clock)
     back = Clock(clock() - 3600)
-    emit(clerk, back, "Stop")
-    clerk.step(back.advance(1))
-    assert statuses(clerk.board) == {"s": "completed"}
-    emit(clerk, back, "PermissionRequest", tool_name="Bash", tool_use_id="t")
-    clerk.step(back.advance(0.1))
-    clerk.step(back.advance(0.3))
-    assert statuses(clerk.board) == {"s": "blocked"}
-    assert clerk.board.ledger.clock == back()
-    assert all(live for _, live in lives(clerk))
+    emit(shared, back, "Stop")
+    shared.step(back.advance(1))
+    assert statuses(shared.board) == {"s": "completed"}
+    emit(shared, back, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    shared.step(back.advance(0.1))
+    shared.step(back.advance(0.3))
+    assert statuses(shared.board) == {"s": "blocked"}
+    assert shared.board.ledger.clock == back()
+    assert all(live for _, live in lives(shared))
     other.step(back())
     assert statuses(other.board) == {"s": "blocked"}
     agrees_with_its_log(other)
@@ -511,46 +511,46 @@ def test_a_clock_set_back_delays_nothing(make: Make, clock: Clock) -> None:
 
 def test_a_clock_set_back_is_noticed_without_events(make: Make, clock: Clock) -> None:
     """A deadline an hour ahead is not waited for, although nothing arrives."""
-    clerk = make()
-    work(clerk, clock)
-    emit(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
-    clerk.step(clock.advance(0.1))
+    shared = make()
+    work(shared, clock)
+    emit(shared, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    shared.step(clock.advance(0.1))
     back = Clock(clock() - 3600)
-    clerk.step(back())
-    clerk.step(back.advance(0.3))
-    assert statuses(clerk.board) == {"s": "blocked"}
-    agrees_with_its_log(clerk)
+    shared.step(back())
+    shared.step(back.advance(0.3))
+    assert statuses(shared.board) == {"s": "blocked"}
+    agrees_with_its_log(shared)
 
 
 def test_events_repeated_after_the_clock_was_set_back_are_not_duplicates(
     make: Make, clock: Clock
 ) -> None:
     """The next turn, with the same payloads as the last one, begins and ends."""
-    clerk = make()
-    work(clerk, clock)
-    emit(clerk, clock, "Stop")
-    clerk.step(clock.advance(1))
+    shared = make()
+    work(shared, clock)
+    emit(shared, clock, "Stop")
+    shared.step(clock.advance(1))
     back = Clock(clock() - 86400)
-    emit(clerk, back, "UserPromptSubmit")
-    clerk.step(back.advance(0.5))
-    assert statuses(clerk.board) == {"s": "working"}
-    emit(clerk, back, "Stop")
-    clerk.step(back.advance(1))
-    assert statuses(clerk.board) == {"s": "completed"}
-    agrees_with_its_log(clerk)
+    emit(shared, back, "UserPromptSubmit")
+    shared.step(back.advance(0.5))
+    assert statuses(shared.board) == {"s": "working"}
+    emit(shared, back, "Stop")
+    shared.step(back.advance(1))
+    assert statuses(shared.board) == {"s": "completed"}
+    agrees_with_its_log(shared)
 
 
 def test_a_clock_set_forward_and_back_again_loses_nothing(make: Make, clock: Clock) -> None:
-    clerk = make()
-    work(clerk, clock)
+    shared = make()
+    work(shared, clock)
     ahead = Clock(clock() + 86400 / 2)
-    emit(clerk, ahead, "PreToolUse", tool_name="Bash", tool_use_id="t")
-    clerk.step(ahead.advance(0.1))
-    assert statuses(clerk.board) == {"s": "working"}
-    emit(clerk, clock, "Stop")
-    clerk.step(clock.advance(1))
-    assert statuses(clerk.board) == {"s": "completed"}
-    agrees_with_its_log(clerk)
+    emit(shared, ahead, "PreToolUse", tool_name="Bash", tool_use_id="t")
+    shared.step(ahead.advance(0.1))
+    assert statuses(shared.board) == {"s": "working"}
+    emit(shared, clock, "Stop")
+    shared.step(clock.advance(1))
+    assert statuses(shared.board) == {"s": "completed"}
+    agrees_with_its_log(shared)
 
 
 def test_the_next_host_folds_with_the_clock_of_the_last(make: Make, clock: Clock) -> None:
@@ -569,12 +569,12 @@ def test_the_next_host_folds_with_the_clock_of_the_last(make: Make, clock: Clock
 
 def test_no_file_moves_the_clock_into_the_future(make: Make, clock: Clock) -> None:
     """Neither its timestamp nor its content."""
-    clerk = make()
-    work(clerk, clock)
-    put(clerk.spool, "Stop", t=clock() + 9e5)
+    shared = make()
+    work(shared, clock)
+    put(shared.spool, "Stop", t=clock() + 9e5)
     future = {"t": clock() + 9e5, "arrived": clock() + 9e5, "view": {"session_id": "s"}}
-    clerk.spool.write(future)
-    clerk.step(clock.advance(1))
-    assert clerk.board.ledger.clock == clock()
-    assert statuses(clerk.board) == {"s": "completed"}
-    agrees_with_its_log(clerk)
+    shared.spool.write(future)
+    shared.step(clock.advance(1))
+    assert shared.board.ledger.clock == clock()
+    assert statuses(shared.board) == {"s": "completed"}
+    agrees_with_its_log(shared)

@@ -75,26 +75,26 @@ def test_an_event_waits_if_an_update_replaced_what_decodes_it(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that was started before cannot load it, and says so; whoever can folds the event."""
-    clerk = make()
+    shared = make()
     spoken = "bellboard.agents.opencode.dialect.spoken"
     monkeypatch.setitem(sys.modules, spoken, ModuleType(spoken))
-    name = put_raw(clerk.spool, OPENCODE, clock())
-    put(clerk.spool, "UserPromptSubmit", "after", clock() + 1)
-    clerk.step(clock.advance(2))
-    assert {"after": "working"} == statuses(clerk.board)
-    assert [name] == [file.name for file in clerk.spool.new.iterdir()]
-    assert {} == clerk.spool.counts()["refused"]
-    assert "restart this background process" in clerk.notes["update"]
-    counts = clerk.spool.counts()
+    name = put_raw(shared.spool, OPENCODE, clock())
+    put(shared.spool, "UserPromptSubmit", "after", clock() + 1)
+    shared.step(clock.advance(2))
+    assert {"after": "working"} == statuses(shared.board)
+    assert [name] == [file.name for file in shared.spool.new.iterdir()]
+    assert {} == shared.spool.counts()["refused"]
+    assert "restart this background process" in shared.notes["update"]
+    counts = shared.spool.counts()
     assert (1, 0) == (counts["pending"], counts["stuck"])
     monkeypatch.delitem(sys.modules, spoken)
-    connection = SimpleNamespace(spool=clerk.spool, clerk=clerk, has_arrived=False)
+    connection = SimpleNamespace(spool=shared.spool, shared=shared, has_arrived=False)
     upkeep = Upkeep(connection, Attempts())  # type: ignore[arg-type]
     upkeep.run()
     assert {} == upkeep.notes
-    clerk.step(clock.advance(1))
-    assert {"s1": "working", "after": "working"} == statuses(clerk.board)
-    assert "update" not in clerk.notes
+    shared.step(clock.advance(1))
+    assert {"s1": "working", "after": "working"} == statuses(shared.board)
+    assert "update" not in shared.notes
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, None])
@@ -102,60 +102,60 @@ def test_an_event_waits_if_the_system_cannot_load_what_decodes_it(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, number: int | None
 ) -> None:
     """No file is to blame.  What the system lacks ends the step, and the next one tries again."""
-    clerk, spoken = make(), "bellboard.agents.opencode.dialect.spoken"
+    shared, spoken = make(), "bellboard.agents.opencode.dialect.spoken"
     failing = Failing(spoken)
     failing.why = OSError(number, os.strerror(number)) if number else MemoryError()
-    name = put_raw(clerk.spool, OPENCODE, clock())
+    name = put_raw(shared.spool, OPENCODE, clock())
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, spoken, failing)
         if number == errno.EIO:  # the disk's: not soon, but at the next rescan
-            clerk.step(clock.advance(1))
-            assert "Input/output error" in clerk.notes["update"]
-            clerk.try_again()
+            shared.step(clock.advance(1))
+            assert "Input/output error" in shared.notes["update"]
+            shared.try_again()
         else:
             with pytest.raises(type(failing.why)):
-                clerk.step(clock.advance(1))
-    assert [name] == [file.name for file in clerk.spool.new.iterdir()]
-    clerk.step(clock.advance(1))
-    assert {"s1": "working"} == statuses(clerk.board)
-    assert {} == clerk.spool.counts()["refused"]
+                shared.step(clock.advance(1))
+    assert [name] == [file.name for file in shared.spool.new.iterdir()]
+    shared.step(clock.advance(1))
+    assert {"s1": "working"} == statuses(shared.board)
+    assert {} == shared.spool.counts()["refused"]
 
 
 def test_what_cannot_be_loaded_is_tried_once_for_all_events_until_the_next_rescan(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise each of thousands that wait would take as long as that."""
-    clerk, failing = make(), Failing("spoken")
+    shared, failing = make(), Failing("spoken")
     monkeypatch.setitem(sys.modules, "bellboard.agents.opencode.dialect.spoken", failing)
     for expected in (1, 2):
         for _ in range(10):
-            put_raw(clerk.spool, OPENCODE, clock())
-        clerk.step(clock.advance(1))
-        clerk.step(clock.advance(1))
+            put_raw(shared.spool, OPENCODE, clock())
+        shared.step(clock.advance(1))
+        shared.step(clock.advance(1))
         assert expected == failing.tried
         dialects.try_again()
-        clerk.try_again()
-    arrived = clerk.spool.new / put(clerk.spool, "UserPromptSubmit", "after", clock())
-    clerk.step(clock.advance(1), {str(arrived)})
+        shared.try_again()
+    arrived = shared.spool.new / put(shared.spool, "UserPromptSubmit", "after", clock())
+    shared.step(clock.advance(1), {str(arrived)})
     assert failing.tried == 3  # all that waits is tried, not only what arrived
-    assert "update" in clerk.notes
-    assert 20 == clerk.spool.counts()["pending"]
+    assert "update" in shared.notes
+    assert 20 == shared.spool.counts()["pending"]
 
 
 def test_an_event_waits_if_no_event_can_be_decoded(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if an update had replaced what decodes them all, by what needs more than there is."""
-    clerk, name = make(), "bellboard.hosting.decode"
-    put(clerk.spool, "UserPromptSubmit", "s", clock())
+    shared, name = make(), "bellboard.hosting.decode"
+    put(shared.spool, "UserPromptSubmit", "s", clock())
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, name, Failing(name))
-        clerk.step(clock.advance(1))
-        assert "of another version" in clerk.notes["update"]
-    assert {} == clerk.spool.counts()["refused"]
-    clerk.try_again()
-    clerk.step(clock.advance(1))
-    assert {"s": "working"} == statuses(clerk.board)
+        shared.step(clock.advance(1))
+        assert "of another version" in shared.notes["update"]
+    assert {} == shared.spool.counts()["refused"]
+    shared.try_again()
+    shared.step(clock.advance(1))
+    assert {"s": "working"} == statuses(shared.board)
 
 
 def test_a_request_is_refused_if_what_carries_it_out_cannot_be_loaded(

@@ -281,8 +281,8 @@ def test_host_and_cli_killed_at_once_leave_nothing(place: Place) -> None:
     hook = place.asks(host)
 
     def is_known() -> bool:  # only of a process that was seen alive does a later host know its end
-        with opened(place.spool.home) as clerk:
-            return any(p.started for p in clerk.board.sessions["s"].processes.values())
+        with opened(place.spool.home) as shared:
+            return any(p.started for p in shared.board.sessions["s"].processes.values())
 
     eventually(is_known, "the start of its process")
     os.kill(place.cli.pid, signal.SIGKILL)
@@ -366,17 +366,17 @@ def test_an_answer_reaches_only_the_hook_of_what_was_shown(
     try:
         item = spool.read(eventually(spool.scan)[0])
         assert item and item.pipe
-        with opened(spool.home) as clerk:
+        with opened(spool.home) as shared:
             if is_folded:
-                clerk.step(time.time())
+                shared.step(time.time())
             make(Forger(spool, item, other))
-            clerk.step(time.time())
+            shared.step(time.time())
             for each in (pid, other):
                 known = {"pid": each, "alive": True, "started": started_of(each)}
                 spool.write({"t": time.time(), "process": known})
-            clerk.step(time.time())
-            runner, shown = Runner(clerk, "a test"), []
-            asked = [*clerk.board.sessions.values()]
+            shared.step(time.time())
+            runner, shown = Runner(shared, "a test"), []
+            asked = [*shared.board.sessions.values()]
             for sid, name in [(s.session_id, b.request) for s in asked for b in s.blocks.values()]:
                 about = {"session_id": sid, "request": name}
                 request = runner.do("request", about).get("request", {"parts": []})

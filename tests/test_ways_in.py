@@ -72,8 +72,8 @@ def test_each_event_counts_once(claude: Agents, home: Home, version: str, way: s
     def counted() -> bool:
         told = Counter(e["hook_event_name"] for e in agent.events() if e["hook_event_name"] in CORE)
         assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"} <= {*told}
-        with opened(home.bellboard) as clerk:
-            rows = [row for row in clerk.store.log() if row.event.name in CORE]
+        with opened(home.bellboard) as shared:
+            rows = [row for row in shared.store.log() if row.event.name in CORE]
         names = Counter(row.event.name for row in rows if row.why not in AGAIN)
         assert told == names, f"{way}: {[(r.event.name, r.why) for r in rows]}, {set_aside(home)}"
         twice = Counter(row.event.name for row in rows)

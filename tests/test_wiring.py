@@ -101,8 +101,8 @@ class Room:
     def views(self) -> dict[str, str]:
         """Return the pane that each client looks at; none if it looks away."""
         self.bellboard("status")
-        with opened(self.home.bellboard) as clerk:
-            return {name: v.pane for name, v in clerk.board.ledger.views.items()}
+        with opened(self.home.bellboard) as shared:
+            return {name: v.pane for name, v in shared.board.ledger.views.items()}
 
 
 @pytest.fixture
@@ -442,8 +442,8 @@ def test_the_status_is_shown_while_it_is_true(tmux: Server, room: Room) -> None:
     a.shows(r"\[\*1\]")
     room.agent(pane, "api", "PermissionRequest", tool_name="Bash", tool_input={"command": "make"})
     a.shows(r"\[!1 api: make\]")
-    with opened(room.home.bellboard) as clerk, clerk.store.lock():  # as a Neovim tells its host
-        clerk.store.set_option(ICONS, {"blocked": "▲"}, 0, time.time())
+    with opened(room.home.bellboard) as shared, shared.store.lock():  # as a Neovim tells its host
+        shared.store.set_option(ICONS, {"blocked": "▲"}, 0, time.time())
     a.shows(r"\[▲1 api: make\]")
     assert room.bellboard("status") == "▲1 api: make\n"
     room.agent(pane, "api", "SessionEnd", reason="exit")

@@ -134,8 +134,8 @@ class Laptop:
 
 
 def history(home: Home) -> list[Change]:
-    with opened(home.bellboard) as clerk:
-        return [(c.t, c.session_id, c.before, c.after, c.rule) for c in clerk.store.history()]
+    with opened(home.bellboard) as shared:
+        return [(c.t, c.session_id, c.before, c.after, c.rule) for c in shared.store.history()]
 
 
 @contextlib.contextmanager

@@ -97,12 +97,12 @@ def answer(args: Args) -> int:
 def give(args: Args) -> int:
     if args.session and is_choice(args.session) and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
-    with opened() as clerk:
+    with opened() as shared:
         if args.choice is None:  # what is given is checked again, in any case
-            verify(clerk)
-        runner = Runner(clerk, f"a shell, process {os.getppid()}")
+            verify(shared)
+        runner = Runner(shared, f"a shell, process {os.getppid()}")
         is_read = bool(args.choice and args.digest)
-        session = asking(clerk, args.session, is_read)
+        session = asking(shared, args.session, is_read)
         about = {"session_id": session["session_id"]}
         wanted = {"digest": args.digest, "ways": args.choice is None}
         shown = runner.do("request", {**about, **wanted})
@@ -216,11 +216,11 @@ OFF = "Hooks do not wait for answers: an answer is typed into the session's term
 def answers(args: Args) -> None:
     from ..hosting.hook_pipes import OPTION
 
-    with opened() as clerk:
-        is_on = args.state == "on" if args.state else clerk.store.option(OPTION) is True
+    with opened() as shared:
+        is_on = args.state == "on" if args.state else shared.store.option(OPTION) is True
         if args.state:
-            share(clerk, OPTION, is_on)
-            pipes = clerk.spool.pipes
+            share(shared, OPTION, is_on)
+            pipes = shared.spool.pipes
             for name in () if is_on else pipes.found():
                 pipes.dismiss(name)
     print(ON if is_on else OFF)

@@ -15,7 +15,7 @@ from .home import Problem, find, opened
 
 if TYPE_CHECKING:
     from ..core.session import Session
-    from ..hosting.turn import Clerk
+    from ..hosting.turn import SharedBoard
 
 SNOOZE: Final = 15.0  # minutes; as in g:bellboard.notices.snooze
 DAYLONG: Final = 720.0  # minutes; a longer snooze may end on another day
@@ -101,8 +101,8 @@ def snooze_session(args: Args) -> None:
 
 def session_of(called: str) -> Session:
     """Return the session with that id, start of an id, or name."""
-    with opened() as clerk:
-        return clerk.board.sessions[find(clerk, called)]
+    with opened() as shared:
+        return shared.board.sessions[find(shared, called)]
 
 
 def say(s: Session, done: str) -> None:
@@ -118,7 +118,7 @@ def forget_session(args: Args) -> None:
     submit(args.session, "forget")
 
 
-def elsewhere(clerk: Clerk, s: Session, evidence: Mapping[str, Any]) -> None:
+def elsewhere(shared: SharedBoard, s: Session, evidence: Mapping[str, Any]) -> None:
     """Send evidence to the session's own machine."""
     import asyncio
 
@@ -126,26 +126,26 @@ def elsewhere(clerk: Clerk, s: Session, evidence: Mapping[str, Any]) -> None:
     from ..hosting.other_machine import Elsewhere
 
     try:
-        asyncio.run(Elsewhere(clerk.spool.home).mark(s, evidence))
+        asyncio.run(Elsewhere(shared.spool.home).mark(s, evidence))
     except Declined as reason:
         raise Problem(f"session {s.session_id}: {reason}") from None
 
 
 def submit(called: str, key: str, **facts: Any) -> None:
     """Write evidence about a session, wait until it is folded, and report if it was refused."""
-    with opened() as clerk:
-        sid = find(clerk, called)
-        s, t = clerk.board.sessions[sid], time.time()
+    with opened() as shared:
+        sid = find(shared, called)
+        s, t = shared.board.sessions[sid], time.time()
         if s.machine:
-            elsewhere(clerk, s, {key: facts})
+            elsewhere(shared, s, {key: facts})
             return
         line: Mapping[str, object] = {"t": t, key: {"session_id": sid, **facts}}
         try:
-            clerk.spool.write(line)
+            shared.spool.write(line)
         except OSError as e:
-            raise Problem(f"cannot write to {clerk.spool.new}: {e.strerror}") from None
-    with opened() as clerk:
-        for row in reversed(clerk.store.log(sid)):
+            raise Problem(f"cannot write to {shared.spool.new}: {e.strerror}") from None
+    with opened() as shared:
+        for row in reversed(shared.store.log(sid)):
             if (row.event.name, row.event.t) == (key, t):
                 if not row.taken:
                     raise Problem(f"session {sid}: not changed: {row.why}")

@@ -122,9 +122,9 @@ def join(args: Args) -> None:
     _agree(wanted, known)
     _need_nats()
     why = asyncio.run(attempt(wanted))
-    with opened() as clerk:
-        share(clerk, OPTION, msgspec.to_builtins(wanted))
-        needs = "" if clerk.spool.hosts.alive() else f"{START}, then "
+    with opened() as shared:
+        share(shared, OPTION, msgspec.to_builtins(wanted))
+        needs = "" if shared.spool.hosts.alive() else f"{START}, then "
     if why:
         raise Problem(
             f"{why} (saved; background processes keep trying until `bellboard fleet leave`)"
@@ -168,8 +168,8 @@ def leave(args: Args) -> None:
 
     if joined() is None:
         raise Problem("this machine is not in a fleet")
-    with opened() as clerk:
-        share(clerk, OPTION, None)
+    with opened() as shared:
+        share(shared, OPTION, None)
     print("left the fleet; other machines stop listing these sessions within 15 minutes")
 
 
@@ -178,8 +178,8 @@ def joined() -> Joined | None:
     from ..fleet.member import joined as known
     from ..storage.machines import OPTION
 
-    with opened() as clerk:
-        return known(clerk.store.option(OPTION))
+    with opened() as shared:
+        return known(shared.store.option(OPTION))
 
 
 def _need_nats() -> None:
@@ -203,9 +203,9 @@ def status(args: Args) -> int | None:
     from ..fleet.member import joined as known
     from ..storage.machines import OPTION
 
-    with opened() as clerk:
-        j = known(clerk.store.option(OPTION))
-        hosts = clerk.spool.hosts
+    with opened() as shared:
+        j = known(shared.store.option(OPTION))
+        hosts = shared.spool.hosts
         alive = hosts.alive()
         told = [hosts.notes_of(pid) for pid in alive]
     if j is None:

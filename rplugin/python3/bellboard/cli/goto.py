@@ -54,8 +54,8 @@ def pick_session(args: Args) -> int:
             "`bellboard pick` needs a terminal whose cursor can be moved; "
             "use `bellboard list` instead"
         )
-    with opened() as clerk:
-        shown, worn = [p for p in listed(clerk) if not p["hidden"]], icons(clerk)
+    with opened() as shared:
+        shown, worn = [p for p in listed(shared) if not p["hidden"]], icons(shared)
     chosen = choose(shown, worn)
     if chosen is None:
         return 1
@@ -69,9 +69,9 @@ def pick_session(args: Args) -> int:
 
 def listed_session(called: str) -> Published:
     """Return the one listed session with that id, start of an id, or name."""
-    with opened() as clerk:
-        sid = find(clerk, called)
-        found = next((p for p in listed(clerk) if p["session_id"] == sid), None)
+    with opened() as shared:
+        sid = find(shared, called)
+        found = next((p for p in listed(shared) if p["session_id"] == sid), None)
     if found is None:
         raise Problem(f"the session {called} has ended; run `bellboard list --ended`")
     return found
@@ -83,8 +83,8 @@ def next_needing(client: str) -> Published:
 
     tmux = server()
     shown = client or (errands.asking(tmux, os.environ) if tmux else "")
-    with opened() as clerk:
-        needing = [p for p in listed(clerk) if needs_you(p)]
+    with opened() as shared:
+        needing = [p for p in listed(shared) if needs_you(p)]
     found = errands.after(needing, tmux, shown)
     if found is None:
         raise Problem("no session needs you")
@@ -121,13 +121,13 @@ def become(command: list[str], env: Mapping[str, str] = os.environ) -> NoReturn:
 
 def seen(p: Published) -> None:
     """Mark a session as seen, through the spool or on its own machine."""
-    with opened() as clerk:
+    with opened() as shared:
         if p.get("machine"):
             from .evidence import elsewhere
 
-            elsewhere(clerk, clerk.board.sessions[p["session_id"]], {"goto": {}})
+            elsewhere(shared, shared.board.sessions[p["session_id"]], {"goto": {}})
             return
-        clerk.spool.write({"t": time.time(), "goto": {"session_id": p["session_id"]}})
+        shared.spool.write({"t": time.time(), "goto": {"session_id": p["session_id"]}})
 
 
 def show(p: Published, client: str) -> None:

@@ -55,13 +55,13 @@ def add_to(commands: Commands) -> None:
 
 
 def show_history(args: Args) -> None:
-    with opened() as clerk:
+    with opened() as shared:
         since = time.time() - args.since * 60 if args.since is not None else 0.0
-        sid = find(clerk, args.session) if args.session else ""
-        found = clerk.store.history(since, sid)
-        answers = clerk.store.answers(since, sid)
-        sent = clerk.store.notices(MOST) if args.notices else []
-        names = _names(clerk.board)
+        sid = find(shared, args.session) if args.session else ""
+        found = shared.store.history(since, sid)
+        answers = shared.store.answers(since, sid)
+        sent = shared.store.notices(MOST) if args.notices else []
+        names = _names(shared.board)
     if args.notices:
         show_notices([r for r in sent if r.t >= since and sid in ("", r.session_id)], names, args)
         return
@@ -93,10 +93,10 @@ def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
 
 
 def explain_session(args: Args) -> None:
-    with opened() as clerk:
-        verify(clerk)
-        sid = find(clerk, args.session)
-        log, session = clerk.store.log(sid), clerk.board.sessions.get(sid)
+    with opened() as shared:
+        verify(shared)
+        sid = find(shared, args.session)
+        log, session = shared.store.log(sid), shared.board.sessions.get(sid)
     from ..screen.history import show_reason, show_story
 
     if session is not None:
@@ -111,9 +111,9 @@ def show_rules(args: Args) -> None:
     from ..core import words
     from ..core.spared import OFTEN, spared
 
-    with opened() as clerk:
-        log = [(row.session_id, row.event) for row in clerk.store.log()]
-        folders = {sid: s.project_dir or s.cwd for sid, s in clerk.board.sessions.items()}
+    with opened() as shared:
+        log = [(row.session_id, row.event) for row in shared.store.log()]
+        folders = {sid: s.project_dir or s.cwd for sid, s in shared.board.sessions.items()}
     found = spared(log, folders)
     if args.json:
         for each in found:
@@ -133,15 +133,15 @@ def show_rules(args: Args) -> None:
 def record_trace(args: Args) -> None:
     from ..agents.recording import record, span
 
-    with opened() as clerk:
-        log = clerk.store.log()
+    with opened() as shared:
+        log = shared.store.log()
         since = time.time() - args.minutes * 60
         if args.session:
-            only = {find(clerk, args.session)}
+            only = {find(shared, args.session)}
         else:
-            only = {c.session_id for c in clerk.store.history(since)}
+            only = {c.session_id for c in shared.store.history(since)}
             only |= {row.session_id for row in log if row.event.clock >= since} - {""}
-        options = clerk.store.option("config")
+        options = shared.store.option("config")
     for line in record(span(log, only, options), private=not args.full):
         print_json(line)
 

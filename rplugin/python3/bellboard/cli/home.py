@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ..core.published import Looked, Published
     from ..core.session import Session
-    from ..hosting.turn import Clerk
+    from ..hosting.turn import SharedBoard
 
 
 PATIENCE = 4.0  # seconds to wait for another process to fold, which takes milliseconds
@@ -76,7 +76,7 @@ def around() -> Path:
 
 
 @contextlib.contextmanager
-def opened() -> Iterator[Clerk]:
+def opened() -> Iterator[SharedBoard]:
     """Open the board and bring it up to date, folding pending events if no host does."""
     import sqlite3
 
@@ -86,11 +86,11 @@ def opened() -> Iterator[Clerk]:
     from ..system.failures import described
 
     home = here()
-    clerk = None
+    shared = None
     try:
-        clerk = _clerk(home)
-        _catch_up(clerk)
-        yield clerk
+        shared = _shared_board(home)
+        _catch_up(shared)
+        yield shared
     except Busy:
         raise Problem(f"{home / 'board.db'} is locked by another process; try again") from None
     except Newer:
@@ -110,8 +110,8 @@ def opened() -> Iterator[Clerk]:
             "start Neovim or `bellboard serve` to repair it"
         ) from None
     finally:
-        if clerk is not None:
-            clerk.store.close()
+        if shared is not None:
+            shared.store.close()
 
 
 @contextlib.contextmanager
@@ -131,10 +131,10 @@ def _without(name: str, since: tuple[int, int] = (0, 0)) -> Iterator[None]:
             del sys.modules[name]
 
 
-def _clerk(home: Path) -> Clerk:
+def _shared_board(home: Path) -> SharedBoard:
     import sqlite3
 
-    from ..hosting.turn import Clerk
+    from ..hosting.turn import SharedBoard
     from ..storage.database import Unmigrated
     from ..storage.holders import holder
     from ..storage.spool import Spool
@@ -145,7 +145,7 @@ def _clerk(home: Path) -> Clerk:
     try:
         with refusals():
             spool.prepare()
-            return Clerk(spool, Store(home))
+            return SharedBoard(spool, Store(home))
     except Unmigrated:
         raise
     except OSError as e:
@@ -161,20 +161,20 @@ def _clerk(home: Path) -> Clerk:
     except sqlite3.OperationalError as e:
         why = f"cannot write to {home / 'board.db'}: {described(e)}; {_remedy(str(e))}"
     warn(f"{why}; the output may be out of date")
-    return Clerk(spool, Store(home, readonly=True))
+    return SharedBoard(spool, Store(home, readonly=True))
 
 
-def share(clerk: Clerk, key: str, value: object) -> None:
+def share(shared: SharedBoard, key: str, value: object) -> None:
     """Set a shared option, and wake all hosts."""
-    store = clerk.store
+    store = shared.store
     if store.readonly:
         raise Problem(f"cannot write to {store.path}, so nothing was changed; make it writable")
     with store.lock():
         store.set_option(key, value, os.getpid(), time.time())
-    clerk.spool.write({"t": time.time(), "tick": {}})
+    shared.spool.write({"t": time.time(), "tick": {}})
 
 
-def _catch_up(clerk: Clerk) -> None:
+def _catch_up(shared: SharedBoard) -> None:
     """Fold pending events, or at least read what others have folded."""
     import sqlite3
 
@@ -182,19 +182,19 @@ def _catch_up(clerk: Clerk) -> None:
 
     from ..storage.store import Busy, Newer
 
-    store, deadline = clerk.store, time.monotonic() + PATIENCE
+    store, deadline = shared.store, time.monotonic() + PATIENCE
     try:
         if store.readonly:
             store.check_version()
-            store.refresh(clerk.board)
+            store.refresh(shared.board)
         else:
-            _fold(clerk, deadline)
+            _fold(shared, deadline)
     except Busy:
-        clerk.catch_up()
+        shared.catch_up()
         warn("the database is locked by another process; the output may be out of date")
     except Newer:
         try:
-            store.refresh(clerk.board)
+            store.refresh(shared.board)
         except (msgspec.MsgspecError, sqlite3.Error):
             raise Problem(
                 f"{store.path} was written by a newer bellboard and cannot be read; "
@@ -206,23 +206,23 @@ def _catch_up(clerk: Clerk) -> None:
         )
 
 
-def refresh(clerk: Clerk) -> None:
+def refresh(shared: SharedBoard) -> None:
     """Fold what is pending, or, while another process does, read what it has folded."""
     from ..storage.store import Busy
 
     try:
-        _fold(clerk, time.monotonic())
+        _fold(shared, time.monotonic())
     except Busy:
-        clerk.catch_up()
+        shared.catch_up()
 
 
-def _fold(clerk: Clerk, deadline: float) -> None:
+def _fold(shared: SharedBoard, deadline: float) -> None:
     from ..storage.store import Busy
 
     while True:
         try:
-            more = clerk.step(time.time()).more
-            due = clerk.board.due()
+            more = shared.step(time.time()).more
+            due = shared.board.due()
             if not more and (due is None or due > time.time()):
                 return
         except Busy:
@@ -264,31 +264,31 @@ def warn(text: str) -> None:
         print(f"bellboard: {plain(text)}", file=sys.stderr)
 
 
-def verify(clerk: Clerk, age: float = 0.0) -> Looked:
+def verify(shared: SharedBoard, age: float = 0.0) -> Looked:
     """Look at the sessions unless a host does; `age`: share a look that began so long ago."""
-    if clerk.spool.hosts.is_watching():
+    if shared.spool.hosts.is_watching():
         from ..core.published import Looked
 
         return Looked(time.time(), frozenset())
     with _without("ssl"):
         from ..hosting.look import look
-    return look(clerk, os.environ, age)
+    return look(shared, os.environ, age)
 
 
-def shown(clerk: Clerk, age: float = 0.0) -> list[Published]:
+def shown(shared: SharedBoard, age: float = 0.0) -> list[Published]:
     """Return the published sessions, most urgent first, as far as they are verified."""
     from ..core.published import snapshot, verified
 
-    looked = verify(clerk, age)
-    return [verified(p, looked) for p in snapshot(clerk.board.sessions.values())]
+    looked = verify(shared, age)
+    return [verified(p, looked) for p in snapshot(shared.board.sessions.values())]
 
 
-def listed(clerk: Clerk, age: float = 0.0) -> list[Published]:
+def listed(shared: SharedBoard, age: float = 0.0) -> list[Published]:
     """Return the sessions as `shown`, without addresses that the gate denies."""
     from ..hosting.addresses import Addresses
 
     addresses = Addresses(lambda: None, GLANCE)
-    return [addresses.shown(p) for p in shown(clerk, age)]
+    return [addresses.shown(p) for p in shown(shared, age)]
 
 
 def print_json(value: object) -> None:
@@ -299,12 +299,12 @@ def print_json(value: object) -> None:
     sys.stdout.buffer.write(as_json(encoded(value)).encode() + b"\n")
 
 
-def icons(clerk: Clerk) -> Mapping[str, str]:
+def icons(shared: SharedBoard) -> Mapping[str, str]:
     """Return the icons that the user chose in Neovim."""
     from ..core.words import icons_of
     from ..storage.shared import ICONS
 
-    return icons_of(clerk.store.option(ICONS))
+    return icons_of(shared.store.option(ICONS))
 
 
 # ---------------------------------------------------------------- which session is meant
@@ -314,7 +314,7 @@ SOME: Final = 4  # sessions that it names
 ROOM: Final = 24  # cells for the title of each
 
 
-def find(clerk: Clerk, called: str) -> str:
+def find(shared: SharedBoard, called: str) -> str:
     """Return the id of the one session with that id, start of an id, or name; listed ones first.
 
     `lua/bellboard/action/which.lua` accepts the same.
@@ -322,7 +322,7 @@ def find(clerk: Clerk, called: str) -> str:
     from ..core.published import publish
     from ..core.session import is_listed
 
-    sessions = {sid: s for sid, s in clerk.board.sessions.items() if sid}
+    sessions = {sid: s for sid, s in shared.board.sessions.items() if sid}
     if called in sessions:
         return called
     names = {sid: _names(publish(s)) for sid, s in sessions.items() if is_listed(s)}

@@ -122,9 +122,9 @@ def watch_sessions(args: Args) -> None:
 
         worn: Mapping[str, str] = words.ICONS
         # The host itself reports what is wrong.
-        with contextlib.suppress(Problem), opened() as clerk:
-            verify(clerk)  # for the first picture
-            worn = icons(clerk)
+        with contextlib.suppress(Problem), opened() as shared:
+            verify(shared)  # for the first picture
+            worn = icons(shared)
         live = Live(first_run(os.environ), worn)
         with live.screen as screen:
             run_host(live.push, {}, begin=lambda host: live.begin(host.stop))

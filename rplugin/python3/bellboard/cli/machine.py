@@ -86,10 +86,10 @@ def show(args: Args) -> None:
     from ..core.text import plain
 
     known = _known()
-    with opened() as clerk:
-        links = dict(clerk.board.ledger.links) if clerk.spool.hosts.alive() else {}
+    with opened() as shared:
+        links = dict(shared.board.ledger.links) if shared.spool.hosts.alive() else {}
         count: dict[str, int] = {}
-        for s in clerk.board.sessions.values():
+        for s in shared.board.sessions.values():
             if s.machine and s.turn != "absent":
                 count[s.machine] = count.get(s.machine, 0) + 1
     rows: list[dict[str, Any]] = []
@@ -166,8 +166,8 @@ def _is_own(hello: Hello, state: State) -> bool:
     if hello.boot != boot_id():
         return False
 
-    with contextlib.suppress(Problem), opened() as clerk:
-        return state.cursor.startswith(f"{clerk.store.option(DATABASE)}.")
+    with contextlib.suppress(Problem), opened() as shared:
+        return state.cursor.startswith(f"{shared.store.option(DATABASE)}.")
     return False
 
 

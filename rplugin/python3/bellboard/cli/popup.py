@@ -21,7 +21,7 @@ from .runner import Runner, asking, decoded, waiting
 if TYPE_CHECKING:
     from ..core.published import Published
     from ..core.request import Request
-    from ..hosting.turn import Clerk
+    from ..hosting.turn import SharedBoard
 
 EVERY: Final = 1.0  # seconds between checks that a request is still open
 FOLLOWS: Final = 2.0  # seconds for the next dialog of a session, which is busy in between
@@ -35,9 +35,9 @@ def run(args: Args) -> int:
             "`bellboard answer --popup` needs a terminal whose cursor can be moved; "
             "leave out --popup"
         )
-    with opened() as clerk:
-        first = asking(clerk, args.session)["session_id"] if args.session else ""
-        flow = Flow(clerk, Runner(clerk, "a popup"), first)
+    with opened() as shared:
+        first = asking(shared, args.session)["session_id"] if args.session else ""
+        flow = Flow(shared, Runner(shared, "a popup"), first)
         operate(flow, EVERY)
     if flow.goes is not None:
         with flashing(args.client):
@@ -48,11 +48,11 @@ def run(args: Args) -> int:
 class Flow:
     """The request on the screen, the outcome of the last one, and those still to come."""
 
-    def __init__(self, clerk: Clerk, runner: Runner, first: str) -> None:
+    def __init__(self, shared: SharedBoard, runner: Runner, first: str) -> None:
         self.over = False
         self.goes: Published | None = None  # the session to jump to
         self.answered = 0
-        self._clerk, self._runner, self._first = clerk, runner, first
+        self._shared_board, self._runner, self._first = shared, runner, first
         self._over: set[Asks] = set()  # answered or skipped
         self._notes: list[str] = []
         self._done = 0.0  # when the last request left the screen
@@ -97,7 +97,9 @@ class Flow:
     def _look(self, now: float) -> None:
         """Bring the board up to date and choose the request to show."""
         self._runner.session("")  # brings the board up to date
-        asking = [p for p in waiting(listed(self._clerk, OFTEN)) if _asks(p) not in self._over]
+        asking = [
+            p for p in waiting(listed(self._shared_board, OFTEN)) if _asks(p) not in self._over
+        ]
         asking.sort(key=lambda p: p["session_id"] != self._first)
         same = next((p for p in asking if _asks(p) == self._asks), None)
         why = "answered elsewhere"
@@ -139,7 +141,7 @@ class Flow:
     def _stands(self, session: Published) -> bool:
         """Return whether the request on the screen is open: its session may name another one."""
         name = self._prompt.request.id if self._prompt is not None else ""
-        s = self._clerk.board.sessions.get(session["session_id"])
+        s = self._shared_board.board.sessions.get(session["session_id"])
         if not name or s is None or s.machine:  # what else it asks is known on its machine only
             return True
         return any(block.request == name for _, block in questions_of(s))

@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from ..core.request import Request
     from ..core.session import Session
     from ..hosting.beside import Reply
-    from ..hosting.turn import Clerk
+    from ..hosting.turn import SharedBoard
     from ..storage.history import Logged
     from ..storage.spool import Spool
 
 
-def asking(clerk: Clerk, called: str | None, has_asked: bool = False) -> Published:
+def asking(shared: SharedBoard, called: str | None, has_asked: bool = False) -> Published:
     """Return a session that asks: the one with that name, or the one that has waited longest.
 
     With `has_asked`, the one with that name may have been answered meanwhile.
     """
     from ..core.published import snapshot
 
-    sessions = snapshot(clerk.board.sessions.values())
+    sessions = snapshot(shared.board.sessions.values())
     if called:
-        sid = find(clerk, called)
+        sid = find(shared, called)
         found = next((p for p in sessions if p["session_id"] == sid), None)
         if found is None or not (has_asked or found["status"] == "blocked"):
             raise Problem(
@@ -50,28 +50,28 @@ def waiting(sessions: list[Published]) -> list[Published]:
 class Runner:
     """Runs errands on the board that this command has opened."""
 
-    def __init__(self, clerk: Clerk, by: str) -> None:
+    def __init__(self, shared: SharedBoard, by: str) -> None:
         from ..hosting.errands import Errands
 
-        self._clerk = clerk
+        self._shared_board = shared
         self._errands = Errands(self, by)
 
     @property
     def spool(self) -> Spool:
-        return self._clerk.spool
+        return self._shared_board.spool
 
     def session(self, sid: str) -> Session | None:
         from ..core.session import is_listed
 
-        refresh(self._clerk)
-        s = self._clerk.board.sessions.get(sid)
+        refresh(self._shared_board)
+        s = self._shared_board.board.sessions.get(sid)
         return s if s is not None and is_listed(s) else None
 
     def answers(self, sid: str) -> Sequence[Logged]:
-        return self._clerk.store.answers(session_id=sid)
+        return self._shared_board.store.answers(session_id=sid)
 
     def report(self, line: Mapping[str, Any]) -> str:
-        self._clerk.spool.write({"t": time.time(), **line})
+        self._shared_board.spool.write({"t": time.time(), **line})
         return ""
 
     def do(self, what: str, given: Mapping[str, Any]) -> Reply:
@@ -89,8 +89,8 @@ class Runner:
 
 def carry_out(what: str, p: Published, **given: Any) -> Reply:
     """Run an errand about a session; raise `Problem` if it is declined."""
-    with opened() as clerk:
-        runner = Runner(clerk, f"a shell, process {os.getppid()}")
+    with opened() as shared:
+        runner = Runner(shared, f"a shell, process {os.getppid()}")
         reply = runner.do(what, {"session_id": p["session_id"], **given})
     if not reply["ok"]:
         raise Problem(f"{p['session_id']}: {reply['why']}")

@@ -46,8 +46,8 @@ def list_sessions(args: Args) -> None:
         return
     if args.dir is not None:
         raise Problem("--dir needs --ended; for a running session use `bellboard status --dir`")
-    with opened() as clerk:
-        sessions, worn = of_machine(listed(clerk), args.machine), icons(clerk)
+    with opened() as shared:
+        sessions, worn = of_machine(listed(shared), args.machine), icons(shared)
     now = time.time()
     if args.json:
         from ..core.words import worded
@@ -80,8 +80,8 @@ def list_ended(args: Args) -> None:
     from ..agents.clis import cli_of
     from ..core.published import ended
 
-    with opened() as clerk:
-        over = ended(clerk.board.sessions.values(), directory(args.dir) if args.dir else "")
+    with opened() as shared:
+        over = ended(shared.board.sessions.values(), directory(args.dir) if args.dir else "")
     there = [
         {**p, "resume": cli_of(p["agent"]).resume(p["session_id"])}
         for p in over
@@ -113,8 +113,8 @@ def show_status(args: Args) -> int:
 
     if args.tmux:
         return show_in_tmux()
-    with opened() as clerk:
-        sessions, worn = shown(clerk, OFTEN), icons(clerk)
+    with opened() as shared:
+        sessions, worn = shown(shared, OFTEN), icons(shared)
     if args.dir is not None:
         found = of_directory(sessions, directory(args.dir))
         if found is None:
@@ -136,11 +136,11 @@ def show_in_tmux() -> int:
 
     if (tmux := server()) is None:
         raise Problem("`bellboard status --tmux` runs in tmux")
-    with opened() as clerk:
-        hosts = clerk.spool.hosts
+    with opened() as shared:
+        hosts = shared.spool.hosts
         if hosts.is_watching():
             return 0
-        text = words.status_text(shown(clerk, OFTEN), time.time(), icons=icons(clerk))
+        text = words.status_text(shown(shared, OFTEN), time.time(), icons=icons(shared))
         is_new = tmux.ask("show-options", "-gqv", OPTION) != f"{text}\n"
         if is_new and not (hosts.is_watching() or tmux.set_option(OPTION, text)):
             raise Problem(tmux.why)

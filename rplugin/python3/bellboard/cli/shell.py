@@ -114,7 +114,7 @@ def print_sessions() -> None:
     from ..core import words
     from ..core.text import plain
 
-    with opened() as clerk:
-        for p in shown(clerk, OFTEN):
+    with opened() as shared:
+        for p in shown(shared, OFTEN):
             if SAFE.fullmatch(p["session_id"]):
                 print(p["session_id"], plain(f"{words.project(p)} {p['status']}"), sep="\t")

@@ -149,19 +149,19 @@ def register(tmux: Tmux, wanted: bool) -> None:
     from ..hosting.tmux_status import ASKED, OPTION
 
     now = time.time()
-    with opened() as clerk:
-        installed.keep_script(clerk.spool.home)
-        with clerk.store.lock():
-            asked = [x for x in clerk.store.option(ASKED) or () if os.path.exists(x)]  # noqa: PTH110
+    with opened() as shared:
+        installed.keep_script(shared.spool.home)
+        with shared.store.lock():
+            asked = [x for x in shared.store.option(ASKED) or () if os.path.exists(x)]  # noqa: PTH110
             others = [x for x in asked if x != tmux.socket]
             wanting = [*others, tmux.socket] if wanted else others
-            clerk.store.set_option(ASKED, wanting, os.getpid(), now)
+            shared.store.set_option(ASKED, wanting, os.getpid(), now)
         for client in tmux.clients() or ():
             where = {"tmux": tmux.socket, "pane": client.pane} if client.focused else {}
             how = ("focus" if client.focused else "away") if wanted else "gone"
             view = {"t": now, "view": {**where, "how": how}}
-            clerk.spool.write({**view, "viewer": f"{tmux.socket} {client.name}"})
-        sessions = snapshot(clerk.board.sessions.values()) if clerk.spool.hosts.alive() else []
-        text = words.status_text(sessions, now, icons=icons(clerk))  # "" if no host updates it
+            shared.spool.write({**view, "viewer": f"{tmux.socket} {client.name}"})
+        sessions = snapshot(shared.board.sessions.values()) if shared.spool.hosts.alive() else []
+        text = words.status_text(sessions, now, icons=icons(shared))  # "" if no host updates it
     if wanted:
         tmux.set_option(OPTION, text)

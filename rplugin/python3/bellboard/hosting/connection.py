@@ -28,7 +28,7 @@ from ..storage.store import Busy, Damaged, Draining, Newer, Replaced, Store
 from ..system.failures import described
 from ..system.processes import frozen, own_space
 from .jobs import pause
-from .turn import Clerk, Step
+from .turn import SharedBoard, Step
 
 LONGEST_WAIT: Final = 0.25  # seconds between two tries for the lock
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries after a failed write
@@ -138,7 +138,7 @@ class Owner(Protocol):
 
 
 class Connection:
-    """Opens the database, folds, and lets others use it; `clerk` is None while it is not open.
+    """Opens the database, folds, and lets others use it; `shared` is None while it is not open.
 
     `changed` collects the sessions that may have to be published again.
     """
@@ -147,7 +147,7 @@ class Connection:
         self.home = home
         self.pid = os.getpid()
         self.spool = Spool(home)
-        self.clerk: Clerk | None = None
+        self.shared: SharedBoard | None = None
         self.has_arrived = False
         self.is_outdated = False  # the database belongs to a newer program: do not write
         self.changed: set[str] = set()
@@ -159,14 +159,14 @@ class Connection:
         self._seen = seen if type(seen) is int else None
         self._left = float(left) if isinstance(left, int | float) else -NEVER
         self._arriving = 0.0  # since when
-        self._lost: Clerk | None = None  # of a database that was damaged, or lost its log
+        self._lost: SharedBoard | None = None  # of a database that was damaged, or lost its log
         self._damaged = 0  # inode of a damaged database that others have open
         self._closed = False  # whether a database was unusable, perhaps because its log was lost
 
     @property
     def is_open(self) -> bool:
         """Return whether the database can be used."""
-        return self.clerk is not None and not self.is_outdated
+        return self.shared is not None and not self.is_outdated
 
     @property
     def is_well(self) -> bool:
@@ -175,10 +175,10 @@ class Connection:
 
     def close(self) -> None:
         """Close the database; the next fold opens it again."""
-        clerk, self.clerk, self.has_arrived = self.clerk, None, False
-        if clerk is not None:
+        shared, self.shared, self.has_arrived = self.shared, None, False
+        if shared is not None:
             with contextlib.suppress(sqlite3.Error, OSError):
-                clerk.store.close()
+                shared.store.close()
 
     def fold(self, arrived: Collection[str]) -> float:
         """Fold pending events; return the seconds until the next call.
@@ -199,19 +199,19 @@ class Connection:
         self.changed |= step.changed
         for name in ("rows", "questions", "update", "sessions"):
             self.notes.pop(name, None)
-        if self.clerk is not None:
-            self.notes |= self.clerk.notes
-        due = self.clerk.board.due() if self.clerk is not None else None
+        if self.shared is not None:
+            self.notes |= self.shared.notes
+        due = self.shared.board.due() if self.shared is not None else None
         if step.more:
             return 0.0
         return max(0.0, due - time.time()) if due is not None else NEVER
 
-    def use(self, work: Callable[[Clerk], T], otherwise: T) -> T:
+    def use(self, work: Callable[[SharedBoard], T], otherwise: T) -> T:
         """Call `work` with the database; return `otherwise` while it is not available."""
-        if self.clerk is None or self.is_outdated:
+        if self.shared is None or self.is_outdated:
             return otherwise
         try:
-            return work(self.clerk)
+            return work(self.shared)
         except Busy:  # another host is writing, for a few milliseconds
             return otherwise
         except (Newer, Damaged) as e:
@@ -220,11 +220,11 @@ class Connection:
 
     def check_again(self) -> None:
         """Check a damaged database again once no other host has it open: then it is set aside."""
-        if self.clerk is None or "damage" not in self.notes:
+        if self.shared is None or "damage" not in self.notes:
             return
         if not any(p != self.pid for p in self.spool.hosts.alive()):
             del self.notes["damage"]  # noted again, or set aside, if it is still there
-            self.clerk.store.checked = False
+            self.shared.store.checked = False
 
     def announce(self, notes: Mapping[str, str] | None = None) -> None:
         """Record that this host is running; with notes, also what is wrong."""
@@ -235,12 +235,12 @@ class Connection:
     def _step(self, arrived: Collection[str]) -> Step:
         if self.is_outdated:
             self._check_again()
-        clerk = self.clerk or self._open()
+        shared = self.shared or self._open()
         if not self.has_arrived:
-            self._arrive(clerk)
-        return clerk.step(time.time(), arrived)
+            self._arrive(shared)
+        return shared.step(time.time(), arrived)
 
-    def _open(self) -> Clerk:
+    def _open(self) -> SharedBoard:
         self.spool.prepare()
         store = self._open_store()
         try:
@@ -252,20 +252,20 @@ class Connection:
         self.notes.pop("home", None)
         if store.network:
             self.notes["home"] = f"{self.home} is on {store.network}: slower and less safe"
-        self.clerk = Clerk(self.spool, store, watching=True)
+        self.shared = SharedBoard(self.spool, store, watching=True)
         self._owner.renewed()
-        return self.clerk
+        return self.shared
 
-    def _arrive(self, clerk: Clerk) -> None:
+    def _arrive(self, shared: SharedBoard) -> None:
         """Announce this host; the first one after a time without any also records the gap.
 
         A retry writes the same keys, so that one arrival counts once: its lines wake this host too.
         """
         self._arriving = self._arriving or time.time()
         if self._lost is not None:
-            self.changed |= clerk.restore(self._lost, time.time())
-        self.changed |= clerk.catch_up()
-        store, now, key = clerk.store, time.time(), f"{self.pid} {self._arriving}"
+            self.changed |= shared.restore(self._lost, time.time())
+        self.changed |= shared.catch_up()
+        store, now, key = shared.store, time.time(), f"{self.pid} {self._arriving}"
         with store.lock():
             others = [p for p in self.spool.hosts.alive() if p != self.pid]
             self.announce()
@@ -282,7 +282,7 @@ class Connection:
         wanted = self._owner.config.get("options")
         if isinstance(wanted, Mapping):
             options = options_of(wanted, Options())
-            if options != clerk.board.options:
+            if options != shared.board.options:
                 settings = {**settings_of(options), "pid": self.pid}
                 self._owner.report({"t": self._arriving, "config": settings}, f"config {key}")
         generation = str(store.option("watched_since"))
@@ -298,7 +298,7 @@ class Connection:
             if isinstance(error, Damaged):
                 self._damaged = error.inode
             if self._is_still_ours(error):
-                self._lost = self._lost or self.clerk  # one that has not arrived knows nothing
+                self._lost = self._lost or self.shared  # one that has not arrived knows nothing
             self.close()
         elif isinstance(error, Newer):
             self._step_back()
@@ -307,7 +307,7 @@ class Connection:
     def _is_still_ours(self, error: BaseException) -> bool:
         """Return whether the user has neither removed the database nor put another in its place."""
         if isinstance(error, Replaced):
-            return self.clerk is not None and self.clerk.store.is_log_lost()
+            return self.shared is not None and self.shared.store.is_log_lost()
         return isinstance(error, sqlite3.Error)
 
     def _step_back(self) -> None:
@@ -317,13 +317,13 @@ class Connection:
             self._owner.renewed()
             with contextlib.suppress(OSError):  # hooks need not keep every event for this host
                 self.spool.hosts.withdraw(self.pid)
-        if self.clerk is not None and not self.clerk.board.sessions:
+        if self.shared is not None and not self.shared.board.sessions:
             with contextlib.suppress(*TROUBLE):
-                self.clerk.store.refresh(self.clerk.board)
+                self.shared.store.refresh(self.shared.board)
 
     def _check_again(self) -> None:
         """Check whether the database of the newer program is gone."""
-        if self.clerk is not None and not self.clerk.store.is_replaced():
-            self.clerk.store.check_version()
+        if self.shared is not None and not self.shared.store.is_replaced():
+            self.shared.store.check_version()
         self.close()
         self.is_outdated = False

@@ -27,7 +27,7 @@ from .feed_changes import token_of
 from .keyboard import GONE, NOWHERE, Pane
 from .notify import is_published
 from .showing import Desk, named
-from .turn import Clerk
+from .turn import SharedBoard
 
 BY: Final = "another machine"
 ERRANDS: Final = ("request", "answer", "stop", "goto")
@@ -104,8 +104,8 @@ class Asks:
         if effect not in EFFECTS:
             raise Declined("claim needs “effect”, such as “notice desktop”")
 
-        def work(clerk: Clerk) -> tuple[bool, str]:
-            number, store = _announced(ask, clerk.store), clerk.store
+        def work(shared: SharedBoard) -> tuple[bool, str]:
+            number, store = _announced(ask, shared.store), shared.store
             if not number or not store.grant((number, str(effect)), token, host.pid, now):
                 return False, ""
             return True, token_of(store, number, host.pid, now) if is_published(store) else ""

@@ -105,7 +105,9 @@ class Feeding:
         host = self._host
         assert host is not None
         since = self._unsent.at
-        found = host.connection.use(lambda clerk: position(clerk.store, since, host.pid, now), None)
+        found = host.connection.use(
+            lambda shared: position(shared.store, since, host.pid, now), None
+        )
         if found is None:  # another host is writing
             self._loop.call_later(PAUSE, self._flush)
             return []
@@ -194,7 +196,7 @@ class Feeding:
         if host is None or self._follows == wanted:
             return
         done = host.connection.use(
-            lambda clerk: note(clerk.store, FOLLOWERS, host.pid, "feed", wanted, now), None
+            lambda shared: note(shared.store, FOLLOWERS, host.pid, "feed", wanted, now), None
         )
         if done is None:  # another host is writing
             self._loop.call_later(PAUSE, self._note_it)

@@ -33,7 +33,7 @@ from .jobs import Loop
 from .lease import Lease
 from .outgoing import Outgoing
 from .reader import Reader
-from .turn import Clerk
+from .turn import SharedBoard
 
 if TYPE_CHECKING:
     from ..fleet.member import Joined
@@ -136,7 +136,7 @@ class Fleet:
         if early > 0 or self._deaths is None:
             return max(early, 0.0) if self._joined is not None else NEVER
         self._looked = time.monotonic()
-        wanted = self._host.connection.use(lambda clerk: clerk.store.option(OPTION), self._joined)
+        wanted = self._host.connection.use(lambda shared: shared.store.option(OPTION), self._joined)
         if wanted is None and self._joined is None:
             self._regain()
             return NEVER
@@ -245,13 +245,13 @@ class Fleet:
             self._at, moved = found
         self._tell(self._host.reader.sessions, (), moved, full=True)
 
-    def _recent(self, clerk: Clerk) -> tuple[Cursor, list[Moved]]:
+    def _recent(self, shared: SharedBoard) -> tuple[Cursor, list[Moved]]:
         from .feed_changes import position
 
         now, pid = time.time(), self._host.pid
-        at = position(clerk.store, None, pid, now).at
+        at = position(shared.store, None, pid, now).at
         since = at._replace(last=max(0, at.last - RECENT))
-        return at, position(clerk.store, since, pid, now).moved
+        return at, position(shared.store, since, pid, now).moved
 
     def _tell(
         self,
@@ -293,9 +293,9 @@ class Fleet:
         return await asks.do(Ask(1, do, kept))
 
 
-def _cursors(clerk: Clerk) -> dict[str, str]:
+def _cursors(shared: SharedBoard) -> dict[str, str]:
     """Return up to where each machine has been followed."""
-    return {name: known.cursor for name, known in clerk.board.ledger.links.items()}
+    return {name: known.cursor for name, known in shared.board.ledger.links.items()}
 
 
 def _own(sessions: Collection[Published]) -> list[Row]:

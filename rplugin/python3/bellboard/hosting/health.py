@@ -47,7 +47,7 @@ class Health:
             more += max(0, len(notes) - MOST)
         if more:
             self._notes["more"] = f"{words.amount(more, 'more note')}, not listed here"
-        clerk, watch = self._connection.clerk, self._senses.watch
+        shared, watch = self._connection.shared, self._senses.watch
         vanished = self._senses.vanished
         return {
             "version": VERSION,
@@ -57,7 +57,7 @@ class Health:
             "watch_note": watch.note if watch is not None else "",
             "notices": self._bell.health(),
             "notes": self._notes,
-            "counts": dict(clerk.board.ledger.counts) if clerk is not None else {},
+            "counts": dict(shared.board.ledger.counts) if shared is not None else {},
             "spool": spool,
             "sessions": sessions,
             **({"vanished": vanished, "repair": self._senses.repair} if vanished else {}),

@@ -40,7 +40,7 @@ from .publish import Publisher
 from .reader import Push, Reader
 from .senses import MODULES, Senses
 from .tmux_status import Bars
-from .turn import Clerk
+from .turn import SharedBoard
 
 # What the watch has reported and no fold has handled: events in the spool, or anything else.
 
@@ -141,10 +141,10 @@ class Upkeep:
                 self._due[about] = now + self._attempt("rescan", about, work)
         return min(self._due.values()) - now
 
-    def count(self, clerk: Clerk) -> None:
+    def count(self, shared: SharedBoard) -> None:
         """Count the files again if some were set aside."""
-        if clerk.refused != self._refused:
-            self._refused = clerk.refused
+        if shared.refused != self._refused:
+            self._refused = shared.refused
             self._attempt.once("rescan", "spool", self._count)
 
     @property
@@ -162,24 +162,24 @@ class Upkeep:
         self._count()  # before what is stuck is tried again
         self._spool.sweep()
         dialects.try_again()
-        if (clerk := self._connection.clerk) is not None:
-            clerk.try_again()
+        if (shared := self._connection.shared) is not None:
+            shared.try_again()
         return NEVER
 
     def _count(self) -> None:
         self.counts = self._spool.counts()
 
     def _tidy(self) -> float:
-        clerk = self._connection.clerk
-        if clerk is None or not self._connection.has_arrived:
+        shared = self._connection.shared
+        if shared is None or not self._connection.has_arrived:
             return NEVER
-        if clerk.store.is_replaced():
+        if shared.store.is_replaced():
             self._connection.close()
             return 0.0
         self._connection.check_again()
-        goes_on = self._connection.use(lambda clerk: clerk.sweep(time.time()), otherwise=False)
+        goes_on = self._connection.use(lambda shared: shared.sweep(time.time()), otherwise=False)
         if time.monotonic() >= self._pruned + PRUNE:
-            is_more = self._connection.use(lambda clerk: clerk.store.prune(time.time()), None)
+            is_more = self._connection.use(lambda shared: shared.store.prune(time.time()), None)
             if is_more is False:  # None: it is busy, and the next rescan tries again
                 self._pruned = time.monotonic()
             goes_on |= bool(is_more)
@@ -294,13 +294,15 @@ class Host:
     def session(self, sid: str) -> Session | None:
         """Fold pending events, and return a session, or None if it is not listed."""
         self.loop.round()
-        clerk = self.connection.clerk
-        s = clerk.board.sessions.get(sid) if clerk is not None else None
+        shared = self.connection.shared
+        s = shared.board.sessions.get(sid) if shared is not None else None
         return s if s is not None and is_listed(s) and not self.connection.is_outdated else None
 
     def answers(self, sid: str) -> Sequence[Logged]:
         """Return the answers to a session that were logged, with what followed, oldest first."""
-        return self.connection.use(lambda clerk: clerk.store.answers(session_id=sid), otherwise=[])
+        return self.connection.use(
+            lambda shared: shared.store.answers(session_id=sid), otherwise=[]
+        )
 
     def push_all(self) -> None:
         """Push everything: the reader missed a message."""
@@ -340,7 +342,7 @@ class Host:
         try:
             await self.loop.run(self._jobs, self._open)
         finally:
-            leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
+            leave = partial(self.connection.use, lambda shared: self.bell.leave(shared.store), None)
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
             parts = (self.links, self.fleet, self.senses, self.reach, self.bell)
             ends: list[Callable[[], object]] = [part.close for part in parts]
@@ -411,7 +413,7 @@ class Host:
     def _spilled(self) -> None:
         """Report all findings again: some were dropped while nothing could be written."""
         self.connection.use(
-            lambda clerk: self.senses.renew(str(clerk.store.option("watched_since"))), None
+            lambda shared: self.senses.renew(str(shared.store.option("watched_since"))), None
         )
 
     def _woken(self, paths: set[str]) -> None:
@@ -460,35 +462,37 @@ class Host:
 
     def _wait(self) -> float:
         """Look after the hooks that wait for an answer."""
-        waiting, clerk = self.waiting, self.connection.clerk
+        waiting, shared = self.waiting, self.connection.shared
         waiting.note_changed(self.connection.changed)
-        if clerk is None or not self.connection.is_well or self.outbox.is_blocked:
+        if shared is None or not self.connection.is_well or self.outbox.is_blocked:
             return waiting.go_blind()
         return self.connection.use(
-            lambda clerk: waiting.run(clerk.store, clerk.board.sessions), PAUSE
+            lambda shared: waiting.run(shared.store, shared.board.sessions), PAUSE
         )
 
     def _publish(self) -> float:
         """Publish what changed."""
-        clerk = self.connection.clerk
-        if clerk is not None:
-            self.upkeep.count(clerk)
+        shared = self.connection.shared
+        if shared is not None:
+            self.upkeep.count(shared)
         self.senses.note_changed(self.connection.changed)
         return self.reader.publish()
 
     def _run_callbacks(self) -> float:
         """Run the effects that happen once per machine."""
         otherwise = PAUSE if self.connection.is_open else RESCAN
-        return self.connection.use(lambda clerk: self.effects.run(clerk.store, self.pid), otherwise)
+        return self.connection.use(
+            lambda shared: self.effects.run(shared.store, self.pid), otherwise
+        )
 
     def _follow(self) -> float:
         """Keep the links to other machines."""
-        return self.connection.use(lambda clerk: self.links.run(clerk.board, clerk.store), PAUSE)
+        return self.connection.use(lambda shared: self.links.run(shared.board, shared.store), PAUSE)
 
     def _attend(self) -> float:
         """Attend to changed sessions, after they are published."""
-        clerk = self.connection.clerk
-        return self.senses.attend(clerk.board) if clerk is not None else RESCAN
+        shared = self.connection.shared
+        return self.senses.attend(shared.board) if shared is not None else RESCAN
 
     def _show(self) -> float:
         """Update the status in the tmux servers that asked for it."""

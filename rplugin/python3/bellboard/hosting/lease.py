@@ -39,7 +39,7 @@ class Lease:
     def update(self, service: Service, deaths: Deaths) -> None:
         """Report to the fleet whether somebody sits here, and to the hosts whether to be silent."""
         nobody: dict[int, str] = {}
-        here = self._host.connection.use(lambda clerk: present(clerk.store, SCREENS), nobody)
+        here = self._host.connection.use(lambda shared: present(shared.store, SCREENS), nobody)
         for pid, started in here.items():
             deaths.watch(pid, started)
         service.show_screen(bool(here))
@@ -52,7 +52,7 @@ class Lease:
     def _note(self, is_left: bool) -> None:
         host, now = self._host, time.time()
         if host.connection.use(
-            lambda clerk: note(clerk.store, FOLLOWERS, host.pid, WHY, is_left, now), False
+            lambda shared: note(shared.store, FOLLOWERS, host.pid, WHY, is_left, now), False
         ):
             with contextlib.suppress(ValueError):
                 host.report({"tick": {}})  # makes the other hosts check again

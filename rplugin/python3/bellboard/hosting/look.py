@@ -32,7 +32,7 @@ from ..system.processes import FIRST, PROC, own_space
 from ..system.reach import DEADLINE, Doer, Job, Reach
 from ..system.watch import Unwatched
 from ..witnesses.observer import reports
-from .turn import BACK, Clerk
+from .turn import BACK, SharedBoard
 
 PATIENCE: Final = DEADLINE  # seconds for all of it; with 50 sessions it takes 0.05
 EACH: Final = 0.2  # seconds for one file, so that the rest gets its turn
@@ -46,44 +46,44 @@ MOST_NAMES: Final = 5000  # of folded evidence, which only hosts forget otherwis
 UNABLE: Final = (OSError, Busy, Newer, sqlite3.OperationalError, RuntimeError, ImportError)
 
 
-def look(clerk: Clerk, environ: Mapping[str, str], age: float = 0.0) -> Looked:
+def look(shared: SharedBoard, environ: Mapping[str, str], age: float = 0.0) -> Looked:
     """Fold what sessions show now, or share what a look found that began in the last `age`."""
     begun, until = time.time(), time.monotonic() + 2 * PATIENCE
     try:
-        clerk.store.check_version()
-        if clerk.store.readonly:
+        shared.store.check_version()
+        if shared.store.readonly:
             return Looked(begun, None)
-        with locked(clerk.spool.home / "look.lock", 2 * PATIENCE):
-            clerk.catch_up()
-            known = _known(clerk)
-            if not _sees_processes(clerk, known["t"]):
+        with locked(shared.spool.home / "look.lock", 2 * PATIENCE):
+            shared.catch_up()
+            known = _known(shared)
+            if not _sees_processes(shared, known["t"]):
                 return Looked(begun, None)
             if begun - age <= known["t"] <= time.time():
                 return Looked(known["t"], frozenset(known["unverified"]))
-            return _Look(clerk, environ, until).run()
+            return _Look(shared, environ, until).run()
     except UNABLE:
         with contextlib.suppress(*UNABLE):
-            clerk.catch_up()  # what was folded and not committed is not shown
+            shared.catch_up()  # what was folded and not committed is not shown
         return Looked(begun, None)
 
 
 class _Look:
     """A look; its jobs run where they may hang, as those of a host."""
 
-    def __init__(self, clerk: Clerk, environ: Mapping[str, str], until: float) -> None:
-        self._clerk, self._environ, self._until = clerk, environ, until
+    def __init__(self, shared: SharedBoard, environ: Mapping[str, str], until: float) -> None:
+        self._shared_board, self._environ, self._until = shared, environ, until
         self._t = time.time()
         self._is_over = False
         self._found: list[Finding] = []
         self._checked: set[str] = set()  # sessions whose process is known
         self._failed: set[str] = set()  # sessions that could not be looked at
         self._witnesses: dict[str, Witness] = {}
-        self._hung = frozenset(_known(clerk)["unverified"])  # maybe
+        self._hung = frozenset(_known(shared)["unverified"])  # maybe
 
     def run(self) -> Looked:
         """Look, fold what is found, and share the result."""
-        with self._clerk.store.lock():
-            if self._clerk.spool.hosts.is_watching():  # a host has started meanwhile
+        with self._shared_board.store.lock():
+            if self._shared_board.spool.hosts.is_watching():  # a host has started meanwhile
                 return Looked(self._t, frozenset())
             watch = self._begin()
         self._forget()
@@ -95,8 +95,8 @@ class _Look:
         listed = filter(is_listed, self._sessions.values())
         unverified = frozenset(s.session_id for s in listed if self._is_unverified(s, late))
         result = {**watch, "t": self._t, "unverified": sorted(unverified)}
-        with self._clerk.store.lock():
-            self._clerk.store.set_option(LOOKED, result, os.getpid(), time.time())
+        with self._shared_board.store.lock():
+            self._shared_board.store.set_option(LOOKED, result, os.getpid(), time.time())
         return Looked(self._t, unverified)
 
     def _begin(self) -> dict[str, Any]:
@@ -104,8 +104,8 @@ class _Look:
 
         The first one after a host, or after a while, begins one: nobody knows what was missed.
         """
-        store, spool = self._clerk.store, self._clerk.spool
-        hosts, known = str(store.option("watched_since")), _known(self._clerk)
+        store, spool = self._shared_board.store, self._shared_board.spool
+        hosts, known = str(store.option("watched_since")), _known(self._shared_board)
         if 0 <= self._t - known["t"] <= GAP and known["hosts"] == hosts:
             return known
         key = f"restart {os.getpid()} {self._t}"
@@ -114,13 +114,13 @@ class _Look:
 
     def _forget(self) -> None:
         """Forget what was folded, if that is much: hosts do it all the time."""
-        store = self._clerk.store
+        store = self._shared_board.store
         if store.all("SELECT count(*) FROM applied")[0][0] > MOST_NAMES:
-            store.sweep(self._t, self._clerk.spool.is_there)
+            store.sweep(self._t, self._shared_board.spool.is_there)
 
     @property
     def _sessions(self) -> Mapping[str, Session]:
-        return self._clerk.board.sessions
+        return self._shared_board.board.sessions
 
     async def _look(self, generation: str) -> set[str]:
         """Fold all that is found; return the sessions that could not be looked at in time."""
@@ -163,7 +163,7 @@ class _Look:
             return True  # only a host follows other machines
         if not late.isdisjoint({"", s.session_id}):
             return True
-        is_old = s.last < self._t - self._clerk.board.options.fresh
+        is_old = s.last < self._t - self._shared_board.board.options.fresh
         return is_old and s.session_id not in self._checked
 
     def _open_all(self, means: Means, agents: Iterable[str]) -> None:
@@ -193,8 +193,8 @@ class _Look:
         """Fold what has not been folded yet; return the sessions that changed."""
         found = {name_of(finding.key): finding for finding in self._found}
         self._found.clear()
-        for name in found.keys() - self._clerk.store.applied([*found]):
-            self._clerk.spool.write(found[name].line, found[name].key)
+        for name in found.keys() - self._shared_board.store.applied([*found]):
+            self._shared_board.spool.write(found[name].line, found[name].key)
         return self._step()
 
     def _step(self) -> set[str]:
@@ -204,7 +204,7 @@ class _Look:
             now = time.time()
             is_still = not self._is_over and now < self._t + BACK / 2  # else it seems set back
             try:
-                step = self._clerk.step(self._t if is_still else now)
+                step = self._shared_board.step(self._t if is_still else now)
                 changed |= step.changed
                 if not step.more:
                     return changed
@@ -254,27 +254,27 @@ class _Jobs(Doer):
         return {whose for (lane, _), (_, whose) in self._open.items() if whose or not lane}
 
 
-def _sees_processes(clerk: Clerk, looked: float) -> bool:
+def _sees_processes(shared: SharedBoard, looked: float) -> bool:
     """Return whether the processes of sessions have the same pids for us as where they run.
 
     In a sandbox or container that shares the state folder, they would all look dead.  One that is
     made anew, with all that runs in it, has another namespace than before.
     """
-    ours, known = own_space(), clerk.store.option(SPACE)
+    ours, known = own_space(), shared.store.option(SPACE)
     if not ours:
         return sys.platform != "linux"
     if ours == known:
         return True
     if known and ours != FIRST and (known == FIRST or time.time() < looked + GAP):
         return False
-    with clerk.store.lock():
-        clerk.store.set_option(SPACE, ours, os.getpid(), time.time())
+    with shared.store.lock():
+        shared.store.set_option(SPACE, ours, os.getpid(), time.time())
     return True
 
 
-def _known(clerk: Clerk) -> dict[str, Any]:
+def _known(shared: SharedBoard) -> dict[str, Any]:
     """Return the shared result of the last look."""
-    given = clerk.store.option(LOOKED) or {}
+    given = shared.store.option(LOOKED) or {}
     unverified = [x for x in list_of(given.get("unverified")) if isinstance(x, str)]
     words = {name: text_of(given, name) for name in ("since", "hosts")}
     return {**words, "t": number_of(given.get("t")) or 0.0, "unverified": unverified}

@@ -17,7 +17,7 @@ from .connection import Connection
 from .jobs import Attempts
 from .notify import Bell
 from .publish import Publisher
-from .turn import Clerk
+from .turn import SharedBoard
 
 PUBLISH: Final = 1 / 30  # seconds between two pushes under load
 NOTICES: Final = 200  # past notifications to send when the reader asks for them
@@ -66,13 +66,13 @@ class Reader:
     def read(self) -> float:
         """Read what other hosts committed, even while one of them holds the lock."""
 
-        def read(clerk: Clerk) -> None:
-            if not clerk.others.is_to_read():
+        def read(shared: SharedBoard) -> None:
+            if not shared.others.is_to_read():
                 return
-            changes = clerk.store.changes()  # first, so that the board is at least as new
+            changes = shared.store.changes()  # first, so that the board is at least as new
             self._changes = [*self._changes, *changes][-MOST:]
             self._unheard += changes
-            self._connection.changed |= clerk.catch_up()
+            self._connection.changed |= shared.catch_up()
 
         self._connection.use(read, None)
         return NEVER
@@ -82,9 +82,9 @@ class Reader:
         early = self._last_push + PUBLISH - time.monotonic()
         if early > 0:
             return early
-        clerk, connection = self._connection.clerk, self._connection
+        shared, connection = self._connection.shared, self._connection
         changed, changes = connection.changed, self._changes
-        board = clerk.board if clerk is not None else None
+        board = shared.board if shared is not None else None
         if board is not None:
             for sid in changed:
                 self._attempt.once("notices", sid, partial(self._bell.see, board, sid))
@@ -104,9 +104,9 @@ class Reader:
 
     def _place(self, message: dict[str, Any]) -> None:
         """Say in a snapshot which transitions the reader has then: another host may go on there."""
-        clerk = self._connection.clerk
-        if message["full"] and clerk is not None:
-            message["at"] = clerk.store.transition
+        shared = self._connection.shared
+        if message["full"] and shared is not None:
+            message["at"] = shared.store.transition
 
     def _hear(self, board: Board | None) -> None:
         changes, self._unheard = self._unheard, []
@@ -120,13 +120,13 @@ class Reader:
         """Send notifications; return the seconds until the next call."""
         otherwise = PAUSE if self._connection.is_open else NEVER
         wait = self._connection.use(
-            lambda clerk: self._bell.act(clerk.store, clerk.board), otherwise
+            lambda shared: self._bell.act(shared.store, shared.board), otherwise
         )
         late = self._late()
         if notices := [*late, *self._bell.said()]:
             self._once["notices"] = notices
         if self._wants_notices:
-            sent = self._connection.use(lambda clerk: clerk.store.notices(NOTICES), None)
+            sent = self._connection.use(lambda shared: shared.store.notices(NOTICES), None)
             if sent is not None:
                 self._once["rung"] = [r._asdict() for r in sent]
                 self._wants_notices = False
@@ -138,9 +138,9 @@ class Reader:
     def _late(self) -> list[dict[str, Any]]:
         """Take what could not be sent, unless its session has moved on."""
         late: list[dict[str, Any]] = self._once.pop("notices", [])
-        clerk = self._connection.clerk
-        if late and clerk is not None:
-            sessions = clerk.board.sessions
+        shared = self._connection.shared
+        if late and shared is not None:
+            sessions = shared.board.sessions
             late = [x for x in late if _is_still(sessions.get(x["session_id"]), x["status"])]
         return late[-MOST_LATE:]
 

@@ -22,7 +22,7 @@ from ..storage.shared import ICONS
 from ..system.reach import Doer
 from ..system.tmux import DEAF, Tmux
 from .connection import Connection
-from .turn import Clerk
+from .turn import SharedBoard
 
 OPTION: Final = "@bellboard-status"
 ASKED: Final = "bars"  # the name of the shared option
@@ -92,9 +92,9 @@ def show(socket: str, text: str) -> bool:
     return tmux.set_option(OPTION, text) or tmux.is_gone
 
 
-def _shared(config: dict[str, Any], clerk: Clerk) -> tuple[object, object]:
+def _shared(config: dict[str, Any], shared: SharedBoard) -> tuple[object, object]:
     """Share the icons that our editor chose; return which servers want a status, and its icons."""
-    store, chosen = clerk.store, config.pop("icons", None)
+    store, chosen = shared.store, config.pop("icons", None)
     if chosen is not None and chosen != store.option(ICONS):
         with store.lock():
             store.set_option(ICONS, chosen, os.getpid(), time.time())

@@ -314,7 +314,7 @@ class Step(NamedTuple):
     left: int = 0  # folded files that cannot be removed
 
 
-class Clerk:
+class SharedBoard:
     """Keeps a host's board up to date with what all hosts committed."""
 
     def __init__(self, spool: Spool, store: Store, watching: bool = False) -> None:
@@ -383,7 +383,7 @@ class Clerk:
         """Fold at the next step what waits for code that could not be loaded, if it can be now."""
         self._backlog.try_again()
 
-    def restore(self, before: Clerk, now: float) -> set[str]:
+    def restore(self, before: SharedBoard, now: float) -> set[str]:
         """Write the sessions and options of a database that was damaged, or lost its log.
 
         Return what changed.  What is there now may know some of them as well, or that they are
