@@ -2,7 +2,7 @@
 
 A forked shared counts every call and every statement as a step, and kills itself at its Nth step.
 Then a healthy one continues, as after a restart.  For every N, the result is printed as a line of
-JSON; the last N is the first one that the shared did not reach.
+JSON; the last N is the first one that the database does not have yet.
 """
 
 from __future__ import annotations

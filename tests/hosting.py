@@ -105,7 +105,7 @@ def statuses(board: Board) -> dict[str, str]:
 
 @contextlib.contextmanager
 def opened(home: Path) -> Iterator[SharedBoard]:
-    """Return a read-only shared that is up to date."""
+    """Return a read-only board that is up to date."""
     shared = SharedBoard(Spool(home), Store(home, patience=PATIENCE))
     try:
         shared.catch_up()
@@ -233,7 +233,7 @@ def spool(home: Home) -> Spool:
 
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """make(**how) → a shared on the same home; `how` goes to its store."""
+    """make(**how) → a shared board on the same home; `how` goes to its store."""
     monkeypatch.setattr(turn, "SLICE", 60.0)  # a step folds all files, however slow the machine
     spool = made(tmp_path / "home")
     boards: list[SharedBoard] = []
