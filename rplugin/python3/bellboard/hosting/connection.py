@@ -138,7 +138,7 @@ class Owner(Protocol):
 
 
 class Connection:
-    """Opens the database, folds, and lets others use it; `shared`, the board, is None while it is not.
+    """Opens the database, folds, and lets others use it; `shared` is None while it is closed.
 
     `changed` collects the sessions that may have to be published again.
     """
