@@ -17,8 +17,8 @@ from types import FrameType
 from typing import Any
 
 from bellboard.agents.clis import cli_of
-from bellboard.agents.installing import installed
-from bellboard.agents.installing.backups import backups
+from bellboard.agents.installing import hook_record
+from bellboard.agents.installing.installer import backups
 from bellboard.system import files, mounts
 
 #: The functions of `os` and `fcntl` that only look.
@@ -84,7 +84,7 @@ def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
         "put in": put_in,
         "taken out": files.content(path) == first and path.parent.exists() == (first is not None),
         "left": [each.name for each in path.parent.glob(f"{files.PREFIX}*")],
-        "recorded": list(installed.hooked_files(home / "board")),
+        "recorded": list(hook_record.hooked_files(home / "board")),
     }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.installing import installed
+from bellboard.agents.installing import hook_record
 from bellboard.storage import causes, damaged, machines, state_folder
 from bellboard.storage.machines import Mailbox
 from bellboard.storage.spool import Refused, Spool
@@ -65,8 +65,8 @@ def test_a_folder_with_other_files_is_refused_and_not_changed(others: Path) -> N
         Spool(others).prepare()
     assert [] == Spool(others).hosts.alive()
     assert not state_folder.is_ours(others)
-    with installed.changing(others) as known:
-        known["/x"] = installed.HookedFile(["Stop"])
+    with hook_record.changing(others) as known:
+        known["/x"] = hook_record.HookedFile(["Stop"])
     assert before == seen(others)
 
 
@@ -123,7 +123,7 @@ def test_a_folder_of_ours_is_never_refused(home: Home, damage: Callable[[Path], 
     set_followed(home.bellboard, {"dev": ["ssh", "dev"]})
     Mailbox(home.bellboard, "dev").ask({"a": 1})
     machines.lend(home.bellboard, ".fleet")
-    installed.keep_script(home.bellboard)
+    hook_record.keep_script(home.bellboard)
     (home.bellboard / "codes").mkdir()  # of a plugin that listens there
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(home.bellboard / "codes/7"))
@@ -165,7 +165,9 @@ def test_every_name_that_is_written_is_known(home: Home) -> None:
     env = {**home.env, "BELLBOARD_HOME": str(home.bellboard)}
     spool = made(home.bellboard)
     for event in ("Stop", "PreToolUse"):
-        assert 0 == os.spawnve(os.P_WAIT, installed.shipped(), ["emit", event, "7", "x", "{}"], env)
+        assert 0 == os.spawnve(
+            os.P_WAIT, hook_record.shipped(), ["emit", event, "7", "x", "{}"], env
+        )
     spool.write({"t": 1.0, "tick": {}})
     spool.write({"t": 1.0, "tick": {}}, "key")
     spool.claim_slots()

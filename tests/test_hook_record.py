@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.cli import ClaudeCode
-from bellboard.agents.installing import installed
-from bellboard.agents.installing.backups import backups
+from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.guard import note_reported
-from bellboard.agents.installing.installer import Installer, SettingsError
+from bellboard.agents.installing.installer import Installer, SettingsError, backups
 from bellboard.system import files
 from hosting import RecordedHost, made, start
 from rig import warm
@@ -44,7 +43,7 @@ def work(home: Home) -> Installer:
 @pytest.mark.parametrize("text", SPOILT)
 def test_a_record_that_cannot_be_read_is_not_written(work: Installer, text: str) -> None:
     """What it says is all that is known about files elsewhere: nobody takes it for empty."""
-    record, path = installed.record(work.home), work.user_file()
+    record, path = hook_record.record(work.home), work.user_file()
     settings, change = path.read_bytes(), work.take_out(path)
     record.write_text(text)
     assert "cannot write" in str(note_reported(work.home, str(path), True))
@@ -64,7 +63,7 @@ def test_without_the_record_an_uninstall_is_not_said_to_be_done(
     elsewhere = home.root / "elsewhere.json"
     work.apply(work.put_in(elsewhere))
     work.apply(work.take_out(work.user_file()))
-    record = installed.record(work.home)
+    record = hook_record.record(work.home)
     kept = record.read_bytes()
     record.write_text("{")
 
@@ -83,7 +82,7 @@ def test_without_the_record_an_uninstall_is_not_said_to_be_done(
 
 def test_what_a_newer_version_records_is_kept(work: Installer) -> None:
     """Whoever changes a field writes back those that it does not know."""
-    record, path = installed.record(work.home), str(work.user_file())
+    record, path = hook_record.record(work.home), str(work.user_file())
     known = json.loads(record.read_text())
     known[path]["later"] = {"of": ["any", "kind"]}
     record.write_text(json.dumps(known))
@@ -98,7 +97,7 @@ def test_hooks_are_guarded_while_the_record_cannot_be_read(
     home: Home, work: Installer, start: Callable[..., RecordedHost]
 ) -> None:
     """The host says that it cannot, and remembers what it read before."""
-    path, record = work.user_file(), installed.record(work.home)
+    path, record = work.user_file(), hook_record.record(work.home)
     host = start("one", server="x")
     settings, kept = path.read_text(), record.read_text()
     path.write_text("{}")
@@ -122,7 +121,7 @@ def test_a_complaint_about_the_record_ends_with_its_reason(
     host = start("one", server="x")
     settings = path.read_text()
     path.write_text("{}")
-    record = str(installed.record(work.home))
+    record = str(hook_record.record(work.home))
     host.says(f"cannot write {record}")
     path.write_text(settings)
     eventually(lambda: "hooks gone" not in host.note, "the hooks")
@@ -162,7 +161,7 @@ def test_a_full_disk_leaves_no_folder(home: Home, work: Installer) -> None:
     with full_at(2048), pytest.raises(OSError, match="too large"):
         work.apply(work.put_in(path))
     assert not path.parents[1].exists()
-    assert installed.hooked_files(work.home) == {}
+    assert hook_record.hooked_files(work.home) == {}
 
 
 def test_a_record_that_cannot_be_written_is_said_to_be_behind(work: Installer) -> None:
@@ -182,10 +181,10 @@ def test_a_record_that_cannot_be_written_is_said_to_be_behind(work: Installer) -
         with pytest.raises(SettingsError, match=r"is as it should be, but .*hooks\.json does not"):
             work.apply(change)
     assert files.content(path) == change.new
-    assert installed.hooked_files(work.home)[str(path)].events == []
+    assert hook_record.hooked_files(work.home)[str(path)].events == []
     work._write = written  # type: ignore[method-assign]
     work.apply(work.put_in(path))
-    assert installed.hooked_files(work.home)[str(path)].events == list(change.events)
+    assert hook_record.hooked_files(work.home)[str(path)].events == list(change.events)
 
 
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes here")
@@ -207,8 +206,8 @@ def test_an_attribute_that_cannot_be_copied_costs_no_other(
 def test_the_script_gets_its_mode_back(home: Home) -> None:
     """A host was killed before it had set it, or a backup without modes was restored."""
     made(home.bellboard)
-    installed.keep_script(home.bellboard)
-    script = installed.script(home.bellboard)
+    hook_record.keep_script(home.bellboard)
+    script = hook_record.script(home.bellboard)
     script.chmod(0o600)
-    installed.keep_script(home.bellboard)
+    hook_record.keep_script(home.bellboard)
     assert 0o700 == script.stat().st_mode & 0o777

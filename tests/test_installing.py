@@ -17,10 +17,9 @@ from bellboard.agents.abilities import MOMENTS, mark
 from bellboard.agents.claude_code.installer import Settings
 from bellboard.agents.cli import Cli
 from bellboard.agents.clis import cli_of, clis, installable
-from bellboard.agents.installing import installed
-from bellboard.agents.installing.backups import backups
+from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.guard import check_file
-from bellboard.agents.installing.installer import Installer, SettingsError
+from bellboard.agents.installing.installer import Installer, SettingsError, backups
 from bellboard.cli import main
 from bellboard.system import files
 from bellboard.system.files import plugin
@@ -73,7 +72,7 @@ def goes_in_and_out(work: Installer, text: str | None) -> None:
     assert work.put_in(path).is_none
     work.apply(work.take_out(path))
     assert files.content(path) == (None if text is None else text.encode())
-    assert installed.hooked_files(work.home) == {}
+    assert hook_record.hooked_files(work.home) == {}
     if text is None:
         assert looked() == before
 
@@ -141,7 +140,7 @@ def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Cli) -
     path.write_text(run(home, "hooks", "print", "--agent", cli.key))
     assert work.check(path).is_whole
     work.apply(work.put_in(path))
-    assert installed.hooked_files(home.bellboard)[str(path)].agent == cli.key
+    assert hook_record.hooked_files(home.bellboard)[str(path)].agent == cli.key
     path.write_text(path.read_text().replace("}\n", "} \n", 1))
     assert "from another version" in work.check(path).summary()
     edited = path.read_text()
@@ -201,13 +200,13 @@ def test_hooks_that_stay_because_of_a_change_meanwhile_are_still_guarded(
     path = work.user_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     work.apply(work.put_in(path))
-    before = installed.hooked_files(work.home)[str(path)].events
+    before = hook_record.hooked_files(work.home)[str(path)].events
     assert before
     change = work.take_out(path)
     path.write_text(path.read_text() + "\n")
     with pytest.raises(SettingsError, match="has changed since"):
         work.apply(change)
-    assert installed.hooked_files(work.home)[str(path)].events == before
+    assert hook_record.hooked_files(work.home)[str(path)].events == before
 
 
 @pytest.mark.parametrize("was_there", [True, False])
@@ -224,10 +223,10 @@ def test_hooks_that_stay_because_a_write_fails_are_still_guarded(
     else:
         path.write_text("{}")
         change = work.put_in(path)
-    before = installed.hooked_files(work.home)
+    before = hook_record.hooked_files(work.home)
     with pytest.raises(OSError, match="too long"):
         work.apply(change)
-    assert installed.hooked_files(work.home) == before
+    assert hook_record.hooked_files(work.home) == before
     assert bool(before) == was_there
 
 
@@ -240,13 +239,13 @@ def test_a_simultaneous_uninstall_does_not_fail(home: Home) -> None:
     written = work._write
 
     def slow(change: Any) -> Path | None:
-        with installed.changing(work.home) as files:
+        with hook_record.changing(work.home) as files:
             files.clear()
         return written(change)
 
     work._write = slow  # type: ignore[method-assign]
     work.apply(change)
-    assert installed.hooked_files(work.home)[str(path)].events
+    assert hook_record.hooked_files(work.home)[str(path)].events
 
 
 def test_an_install_at_the_same_moment_stays_recorded(home: Home) -> None:
@@ -265,7 +264,7 @@ def test_an_install_at_the_same_moment_stays_recorded(home: Home) -> None:
     one._write = slow  # type: ignore[method-assign]
     with pytest.raises(SettingsError, match="has changed since"):
         one.apply(mine)
-    assert installed.hooked_files(one.home)[str(path)].events
+    assert hook_record.hooked_files(one.home)[str(path)].events
     other.apply(other.take_out(path))
     assert path.read_bytes() == before
 
@@ -304,7 +303,7 @@ def test_hooks_of_an_agent_that_is_not_known_are_not_lost(home: Home) -> None:
     """A newer bellboard recorded them; this one cannot look for them."""
     path = home.project / "hooks.json"
     path.write_text("{}")
-    hooked = installed.HookedFile(events=["Stop"], agent="unheard")
+    hooked = hook_record.HookedFile(events=["Stop"], agent="unheard")
     assert check_file(home.bellboard, home.env, str(path), hooked, None).gone is None
 
 
@@ -481,7 +480,7 @@ def test_a_command_of_somebody_else_may_be_anything(home: Home, odd: str) -> Non
     assert "no hooks" in run(home, "hooks", "check", "--local", code=1)
     run(home, "uninstall", "--yes")
     assert path.with_name("settings.json").read_text() == text
-    assert installed.hooked_files(home.bellboard) == {}
+    assert hook_record.hooked_files(home.bellboard) == {}
 
 
 @pytest.mark.parametrize("command", ["uninstall", "hooks uninstall"])
@@ -501,7 +500,7 @@ def test_one_file_never_keeps_the_hooks_in_the_others(
     monkeypatch.setattr(Settings, "take_out", broken)
     assert main([*command.split(), "--yes"]) == 1
     assert "bellboard: Claude Code: internal error: broken (test_inst" in capsys.readouterr().err
-    left = [hooked.agent for hooked in installed.hooked_files(home.bellboard).values()]
+    left = [hooked.agent for hooked in hook_record.hooked_files(home.bellboard).values()]
     assert left == ["claude"]
 
 

@@ -17,7 +17,7 @@ from bellboard.agents.claude_code.dialect.request import request
 from bellboard.agents.codex.dialect.pending import runs
 from bellboard.agents.dialect import About
 from bellboard.agents.dialects import dialect_of
-from bellboard.agents.installing.comments import source_of
+from bellboard.agents.installing.settings_file import source_of
 from bellboard.core.events import Origin
 from bellboard.core.feed import read
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check

@@ -19,10 +19,9 @@ import pytest
 from bellboard.agents.claude_code.cli import ClaudeCode
 from bellboard.agents.claude_code.installer import Settings, handlers, project_file
 from bellboard.agents.claude_code.version import CORE, LATER, events_of, version_of
-from bellboard.agents.installing import installed
-from bellboard.agents.installing.backups import backups
-from bellboard.agents.installing.hooktext import group_of
-from bellboard.agents.installing.installer import SettingsError
+from bellboard.agents.installing import hook_record
+from bellboard.agents.installing.installer import SettingsError, backups
+from bellboard.agents.installing.settings_file import group_of
 from bellboard.cli.uninstall import REMEMBERED
 from bellboard.storage.hosts import Hosts
 from bellboard.system import files
@@ -101,7 +100,7 @@ def test_install_and_uninstall_restore_the_bytes(
     take_out(settings, path)
     assert files.content(path) == raw
     assert path.parent.exists() == (raw is not None)
-    assert installed.hooked_files(home.bellboard) == {}
+    assert hook_record.hooked_files(home.bellboard) == {}
 
 
 def test_mode_owner_and_link_are_kept(home: Home, settings: Settings) -> None:
@@ -228,7 +227,7 @@ def test_without_a_terminal_the_diff_is_shown_and_nothing_done(home: Home, file:
     assert diff[-1].startswith(" ")
     assert note.startswith("no claude on PATH, so its version is unknown; left out TeammateIdle, ")
     assert file.read_text() == TEXT
-    assert not installed.script(home.bellboard).exists()
+    assert not hook_record.script(home.bellboard).exists()
 
 
 def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
@@ -318,7 +317,7 @@ def test_the_printed_hooks_work_with_and_without_the_script(home: Home) -> None:
     (told,) = odd.glob("spool/new/*")
     assert b"event=Stop\0" in told.read_bytes()
     assert f"pid={os.getpid()}\0".encode() in told.read_bytes()
-    installed.script(odd).unlink()
+    hook_record.script(odd).unlink()
     assert ring() == (0, b"", 1)
 
 
@@ -534,11 +533,11 @@ def test_a_wheel_contains_the_script(tmp_path: Path) -> None:
 def test_a_host_updates_the_script(home: Home, start: Callable[..., RecordedHost]) -> None:
     """So that updating the plugin needs no new installation of hooks."""
     home.bellboard.mkdir()
-    installed.script(home.bellboard).write_text("an old one")
+    hook_record.script(home.bellboard).write_text("an old one")
     start()
-    shipped = installed.shipped().read_bytes()
-    eventually(lambda: installed.script(home.bellboard).read_bytes() == shipped)
-    eventually(lambda: os.access(installed.script(home.bellboard), os.X_OK))
+    shipped = hook_record.shipped().read_bytes()
+    eventually(lambda: hook_record.script(home.bellboard).read_bytes() == shipped)
+    eventually(lambda: os.access(hook_record.script(home.bellboard), os.X_OK))
 
 
 def test_lost_hooks_are_reported_once(

@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 from bellboard.agents.claude_code.installer import TIMEOUTS, handlers
 from bellboard.agents.claude_code.version import events_of
 from bellboard.agents.installing import hookline
-from bellboard.agents.installing.comments import source_of
-from bellboard.agents.installing.hooktext import (
+from bellboard.agents.installing.settings_file import (
     Before,
+    Broken,
     Handler,
     Malformed,
-    entries,
+    ours_in,
+    parse,
     put_in,
+    source_of,
     take_out,
     without,
 )
-from bellboard.agents.installing.jsontext import Broken, parse
 from examples import examples
 from settings_files import EVENTS, GROUPS, ODD, texts
 
@@ -51,7 +52,7 @@ def loaded(text: str | None) -> Any:
 
 def told(text: str) -> dict[str, Handler]:
     """Return our entries, by event."""
-    return {entry.event: entry.members for entry in entries(text, ours) if entry.whole}
+    return {entry.event: entry.members for entry in ours_in(text, ours) if entry.whole}
 
 
 BLANK = st.sampled_from(
@@ -100,7 +101,7 @@ def test_upgrading_changes_only_our_lines(text: str, version: tuple[int, ...] | 
     old, before = put_in(text, wanted((2, 1, 119), "/old/hooks/emit"), ours, {})
     new, before = put_in(old, wanted(version), ours, before)
     assert told(new) == wanted(version)
-    assert len(list(entries(new, ours))) == len(wanted(version))
+    assert len(list(ours_in(new, ours))) == len(wanted(version))
     assert take_out(new, ours, before) == text
 
 
@@ -112,7 +113,7 @@ def test_it_can_be_removed_without_a_record(text: str) -> None:
     left = take_out(new, ours, None)
     assert left is not None
     assert without(loaded(left), ours) == without(loaded(text), ours)
-    assert not list(entries(left, ours))
+    assert not list(ours_in(left, ours))
 
 
 @SOME
@@ -263,7 +264,7 @@ def test_the_hook_that_waits_gets_its_time(text: str, timeout: object) -> None:
     """An older version wrote none: in place, and without a trace once it is removed."""
     new, before = put_in(text, wanted(), ours, {})
     event, line = "PermissionRequest", json.dumps(TIMEOUTS["PermissionRequest"])
-    [entry] = [e for e in entries(new, ours) if e.event == event]
+    [entry] = [e for e in ours_in(new, ours) if e.event == event]
     limit = entry.handler.member("timeout")
     assert limit is not None
     assert new[limit.start : limit.end] == line
@@ -306,7 +307,7 @@ def test_comments_stay_where_they_are_allowed(text: str) -> None:
     new, before = put_in(text, wanted(), ours, {}, comments=True)
     source = source_of(new, allowed=True)
     assert source.comments == source_of(text, allowed=True).comments
-    assert {e.event for e in entries(new, ours, comments=True) if e.whole} == {*wanted()}
+    assert {e.event for e in ours_in(new, ours, comments=True) if e.whole} == {*wanted()}
     plain = source_of(text, allowed=True).plain
     assert without(loaded(source.plain), ours) == without(loaded(plain), ours)
     assert put_in(new, wanted(), ours, before, comments=True) == (new, before)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.installing.backups import backups
+from bellboard.agents.installing.installer import backups
 from bellboard.storage import refused_files, state_folder
 from bellboard.storage.damaged import MOST_ASIDE, _keep_newest, kept
 from bellboard.storage.event_file import ENVIRONMENT, LIMIT, MAGIC, Item

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.claude_code.cli import ClaudeCode
-from bellboard.agents.installing import hookline, installed
+from bellboard.agents.installing import hook_record, hookline
 from bellboard.diagnosis import diagnose
 from bellboard.storage import state_folder
 from bellboard.storage.spool import Refused, Spool, default_home
@@ -242,9 +242,9 @@ def test_what_a_stranger_recorded_is_not_believed(
     """A record of installed hooks names files that an uninstall would write to."""
     home, precious = made(open_place / "home").home, tmp_path / "precious"
     (home / "hooks.json").write_text(json.dumps({str(precious): {"events": ["Stop"]}}))
-    assert [str(precious)] == [*installed.hooked_files(home)]
+    assert [str(precious)] == [*hook_record.hooked_files(home)]
     owned(home, stranger)
-    assert {} == installed.hooked_files(home)
+    assert {} == hook_record.hooked_files(home)
     assert precious not in ClaudeCode().installer(home, {}).files(open_place)
 
 

@@ -14,7 +14,7 @@ from ..core.finding import Finding
 from ..core.request import Sent, Went
 from ..core.session import Session
 from .abilities import Abilities
-from .installing.place import Hooked
+from .installing.hookline import Hooked
 
 if TYPE_CHECKING:
     from ..system.packaged import Version

@@ -25,9 +25,8 @@ from .home import (
 
 if TYPE_CHECKING:
     from ..agents.cli import Cli
-    from ..agents.installing.change import Change
-    from ..agents.installing.installer import Installer
-    from ..agents.installing.place import Hooked
+    from ..agents.installing.hookline import Hooked
+    from ..agents.installing.installer import Change, Installer
     from ..system.packaged import Version
 
 AGENT = "only this agent, such as codex"
@@ -117,7 +116,7 @@ def _uninstall(target: Target, args: Args) -> None:
 
 def check_hooks(args: Args) -> int:
     from ..agents.clis import installable
-    from ..agents.installing import installed
+    from ..agents.installing import hook_record
 
     if args.json and args.agent and (cli := _cli(args.agent, _printable())).hooks is None:
         print_json({"v": 1, "agents": [_about(cli, None)]})
@@ -146,7 +145,7 @@ def check_hooks(args: Args) -> int:
         return 0
     if not targets:
         print(_found_none())
-    script = installed.script(here())
+    script = hook_record.script(here())
     if is_well and runs_script and not script.is_file():
         print(f"{short(script)} is missing; run `bellboard hooks install` to restore it")
         return 1
@@ -222,7 +221,7 @@ def _printable() -> list[Cli]:
 
 def _about(cli: Hooked, has_hooks: bool | None) -> dict[str, object]:
     """Return what programs need to know of a CLI; None: bellboard does not look for its hooks."""
-    from ..agents.installing.place import NOT_SHOWN
+    from ..agents.installing.hookline import NOT_SHOWN
 
     known = {"agent": cli.key, "name": cli.name, "program": cli.program, "hooks": has_hooks}
     return {**known, "shows": cli.without_hooks != NOT_SHOWN}  # without hooks

@@ -143,14 +143,14 @@ def running(socket: str) -> Tmux:
 
 def register(tmux: Tmux, wanted: bool) -> None:
     """Start or stop updating the status in this server, and record what its clients show."""
-    from ..agents.installing import installed
+    from ..agents.installing import hook_record
     from ..core import words
     from ..core.published import snapshot
     from ..hosting.tmux_status import ASKED, OPTION
 
     now = time.time()
     with opened() as shared:
-        installed.keep_script(shared.spool.home)
+        hook_record.keep_script(shared.spool.home)
         with shared.store.lock():
             asked = [x for x in shared.store.option(ASKED) or () if os.path.exists(x)]  # noqa: PTH110
             others = [x for x in asked if x != tmux.socket]

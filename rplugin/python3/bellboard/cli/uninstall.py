@@ -29,7 +29,7 @@ def add_to(commands: Commands) -> None:
 
 def uninstall_all(args: Args) -> int:
     from ..agents.clis import installable
-    from ..agents.installing.backups import backups
+    from ..agents.installing.installer import backups
     from ..core.text import plain
     from ..storage.state_folder import stranger
 

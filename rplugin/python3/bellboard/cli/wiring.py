@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ..agents.installing import installed
+from ..agents.installing import hook_record
 from ..core.untrusted import decimal
 from ..hosting.tmux_status import OPTION
 from ..system.files import program
@@ -55,7 +55,7 @@ class Wiring:
     def __init__(self, home: Path, keys: Mapping[str, str], chosen: Sequence[str] = ()) -> None:
         self._chosen = chosen  # arguments that choose these keys
         env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be outdated
-        self._emit = str(installed.script(home))
+        self._emit = str(hook_record.script(home))
         keeps = _words("/bin/sh", "-c", KEEPER, str(home), *env, *program(), "status", "--tmux")
         #: Prepended to status-right.
         self.shown = f"#(: bellboard; exec {keeps.replace('%', '%%')}){SHOWN}"

@@ -11,8 +11,8 @@ from typing import Final
 from ..agents.abilities import MOMENTS, worded
 from ..agents.cli import Cli
 from ..agents.clis import clis, installable
-from ..agents.installing.installed import script, stored, unread
-from ..agents.installing.state import State
+from ..agents.installing.hook_record import script, stored, unread
+from ..agents.installing.installer import State
 from ..core import words
 from ..system.inotify import usage
 from ..system.packaged import Version, dotted

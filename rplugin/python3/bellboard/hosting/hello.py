@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from ..agents.clis import installable
-from ..agents.installing.installed import hooked_files
+from ..agents.installing.hook_record import hooked_files
 from ..core.feed import Hello
 from ..core.text import line
 from ..core.version import VERSION

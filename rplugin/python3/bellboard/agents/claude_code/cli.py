@@ -12,7 +12,7 @@ from ...core.request import Sent, Went
 from ...core.session import Session
 from ...system.processes import environment_of, innermost
 from ..cli import Cli, Means, Waiting, Witness
-from ..installing.place import HooksFile, below_home
+from ..installing.hookline import HooksFile, below_home
 from .abilities import NEWEST
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
 

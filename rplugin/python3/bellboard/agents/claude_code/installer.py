@@ -10,12 +10,9 @@ from typing import Final
 
 from ...core.untrusted import object_of
 from ...system.packaged import Version
-from ..installing import hookline, installed
-from ..installing.forms import Beside
-from ..installing.hooktext import Handler, group_of
-from ..installing.installer import Installer, SettingsError
-from ..installing.jsontext import MARK
-from ..installing.state import State
+from ..installing import hook_record, hookline
+from ..installing.installer import Installer, SettingsError, State
+from ..installing.settings_file import MARK, Beside, Handler, group_of
 from .version import LATER, events_of, version_of
 from .witnesses.running import oldest_running
 
@@ -79,7 +76,7 @@ class Settings(Installer):
         )
 
     def _line(self, event: str) -> str:
-        return hookline.hook_line(str(installed.script(self.home)), event, self._user_home)
+        return hookline.hook_line(str(hook_record.script(self.home)), event, self._user_home)
 
 
 def project_file(folder: Path, local: bool = False) -> Path:

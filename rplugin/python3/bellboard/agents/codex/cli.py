@@ -6,7 +6,7 @@ from typing import Final
 
 from ..abilities import Abilities, Ability
 from ..cli import Cli, Means, Waiting, Witness
-from ..installing.place import SHOWN_IN_PART, HooksFile, below_home
+from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
 from .dialect.names import KINDS
 from .trust import obstacles, remarks
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ...system import files
 from ...system.files import real
-from ..installing.place import Looked
+from ..installing.hookline import Looked
 
 CONFIG: Final = "config.toml"
 FEATURE: Final = ("hooks", "codex_hooks")  # its names, the one that counts first

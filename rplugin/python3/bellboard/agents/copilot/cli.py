@@ -8,7 +8,7 @@ from typing import Final
 
 from ..abilities import Abilities, Ability
 from ..cli import Cli, Means, Witness
-from ..installing.place import SHOWN_IN_PART, HooksFile, below_home
+from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
 from .dialect.hooks import KINDS
 
 HOOKS: Final = Ability("hooks")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..abilities import Abilities, Ability
 from ..cli import NAMED, Cli, Means, Witness
-from ..installing.place import Environ, HooksFile, Looked
+from ..installing.hookline import Environ, HooksFile, Looked
 from .dialect.hooks import KINDS
 
 HOOKS: Final = Ability("hooks")

@@ -19,8 +19,8 @@ from ...core import words
 from ...core.events import AGENT
 from ...system.reach import Doer
 from ...system.watch import Watch
-from . import installed
-from .forms import WHOLE
+from . import hook_record
+from .settings_file import WHOLE
 
 SETTLE: Final = 1.0  # seconds after a change: many programs write twice, or empty the file first
 RETRY: Final = 5.0  # seconds after a failure
@@ -49,7 +49,7 @@ class Guard:
         self._reach = reach.lane("hooks", PATIENCE)
         self._changed, self._reports = changed, reports
         self._loop = asyncio.get_running_loop()
-        self._hooked: installed.HookedFiles = {}
+        self._hooked: hook_record.HookedFiles = {}
         self._missing: dict[str, str] = {}  # settings file → what is wrong with it
         self._checked: dict[str, Checked] = {}  # settings file → what was seen of it
         self._watched: set[str] = set()
@@ -89,7 +89,7 @@ class Guard:
         if self._timer is None:  # otherwise a check is due soon
             if SCRIPT in self._notes:
                 self._keep_script()
-            path = str(installed.record(self._home))
+            path = str(hook_record.record(self._home))
             self._reach.do(path, partial(stored_or_why, self._home), self._listed)
 
     def close(self) -> None:
@@ -102,14 +102,14 @@ class Guard:
         self._settled()
 
     def _keep_script(self) -> None:
-        path = str(installed.script(self._home))
+        path = str(hook_record.script(self._home))
         self._reach.do(path, partial(keep_script, self._home), partial(self._note, SCRIPT))
 
     def _settled(self) -> None:
         self._timer = None
         self.check()
 
-    def _listed(self, hooked_files: installed.HookedFiles | str) -> None:
+    def _listed(self, hooked_files: hook_record.HookedFiles | str) -> None:
         self._note(RECORD, hooked_files if isinstance(hooked_files, str) else "")
         if isinstance(hooked_files, str):
             return  # what was recorded is guarded on
@@ -127,7 +127,7 @@ class Guard:
         self._update(self.notes, self.vanished if self._missing else "")
 
     def _attend(self) -> None:
-        paths = {str(installed.record(self._home)), *self._hooked}
+        paths = {str(hook_record.record(self._home)), *self._hooked}
         paths |= {checked.real for checked in self._checked.values()}
         for path in self._watched - paths:
             self._watch.remove(path)
@@ -152,7 +152,7 @@ class Guard:
             self._missing.pop(path, None)
         self._update(before, self.vanished if self._missing else "")
         if hooked.reported != bool(checked.gone) and (self._reports or hooked.reported):
-            record, gone = str(installed.record(self._home)), bool(checked.gone)
+            record, gone = str(hook_record.record(self._home)), bool(checked.gone)
             work = partial(note_reported, self._home, path, gone)
             then = partial(self._reported, path, gone)
             self._reach.do(record, work, then, key=f"report {path}")
@@ -197,7 +197,7 @@ def check_file(
     home: Path,
     environ: Mapping[str, str],
     path: str,
-    hooked: installed.HookedFile,
+    hooked: hook_record.HookedFile,
     before: Checked | None,
 ) -> Checked:
     """Check whether our hooks are in a settings file, unless it is unchanged."""
@@ -224,18 +224,18 @@ def check_file(
     return Checked(stamp, hooked.events, real, known, is_outdated, named)
 
 
-def stored_or_why(home: Path) -> installed.HookedFiles | str:
+def stored_or_why(home: Path) -> hook_record.HookedFiles | str:
     """Return where hooks are installed, or why that is not known."""
     try:
-        return installed.stored(home)
+        return hook_record.stored(home)
     except OSError as e:
-        return installed.unread(home, e)
+        return hook_record.unread(home, e)
 
 
 def keep_script(home: Path) -> str:
     """Install or update the script that the hooks run; return why that failed, if it did."""
     try:
-        installed.keep_script(home)
+        hook_record.keep_script(home)
     except OSError as e:
         return f"cannot write the hook script to {home}: {e.strerror}"
     return ""
@@ -244,10 +244,10 @@ def keep_script(home: Path) -> str:
 def note_reported(home: Path, path: str, reported: bool) -> bool | str:
     """Record whether missing hooks were reported; return False if it already was, or the error."""
     try:
-        with installed.changing(home) as hooked_files:
+        with hook_record.changing(home) as hooked_files:
             if path not in hooked_files or hooked_files[path].reported == reported:
                 return False
             hooked_files[path].reported = reported
             return True
     except OSError as e:
-        return f"cannot write {installed.record(home)}: {e.strerror or e}"
+        return f"cannot write {hook_record.record(home)}: {e.strerror or e}"

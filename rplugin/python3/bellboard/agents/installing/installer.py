@@ -1,33 +1,194 @@
-"""Install, check and remove our hooks in the files of a CLI.
-
-Every write starts as a `Change`, whose diff can be shown, and happens only if the file has not
-changed since.  Before writing, the state folder records what to restore, and a dated backup is
-made next to the file.
-"""
+"""Install, check and remove our hooks in the files of a CLI."""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
+import glob
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from ...core.words import plain
 from ...storage.spool import Spool
 from ...system import files
 from ...system.packaged import Version
-from . import hookline, installed
-from .backups import backup_of, prune
-from .change import Change
-from .comments import source_of
-from .forms import Alone, Beside, Form
-from .hooktext import Malformed
-from .jsontext import MARK, Broken
-from .place import Hooked, HooksFile, Looked
-from .state import State
+from . import hook_record, hookline
+from .hookline import Hooked, HooksFile, Looked
+from .settings_file import MARK, WHOLE, Alone, Before, Beside, Broken, Form, Malformed, source_of
+
+# The dated copies that are made of a settings file before it is changed.
+
+
+KEPT: Final = 3  # copies of one file
+
+
+def backup_of(path: Path) -> Path:
+    """Return a name that sorts after all existing backups, and was not used before."""
+    stamp = f"{path.name}.bellboard-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    last = next((copy.name for copy in reversed(backups(path)) if copy.name.startswith(stamp)), "")
+    count = int(last[len(stamp) + 1 :] or 0) + 1 if last else 0
+    while os.path.lexists(backup := path.with_name(f"{stamp}.{count}" if count else stamp)):
+        count += 1
+    return backup
+
+
+def backups(path: Path) -> list[Path]:
+    """Return the backups of a file, oldest first."""
+    stamp = r"\.bellboard-(\d{8}-\d{6})(?:\.(\d{1,9}))?"
+    dated = re.compile(re.escape(path.name) + stamp, re.ASCII)
+    copies = path.parent.glob(f"{glob.escape(path.name)}.bellboard-*")
+    found = {  # a folder that changes meanwhile may list a name twice
+        (named[1], int(named[2] or 0), copy)
+        for copy in copies
+        if (named := dated.fullmatch(copy.name)) and copy.is_file() and not copy.is_symlink()
+    }
+    return [copy for _, _, copy in sorted(found)]
+
+
+def prune(path: Path) -> None:
+    """Remove all backups of a file but the newest."""
+    for old in backups(path)[:-KEPT]:
+        with contextlib.suppress(OSError):
+            old.unlink()
+
+
+# A change of a file of hooks, planned and not yet written.
+
+
+CONTEXT: Final = 3  # lines around a change in a diff
+
+
+@dataclass(frozen=True)
+class Change:
+    """The old and the new content of a file."""
+
+    path: Path
+    old: bytes | None  # None: no such file
+    new: bytes | None
+    events: tuple[str, ...]  # whose hooks of ours the new content has
+    before: Before
+    is_altered: bool = False  # a file of our own that is to be removed has more than we wrote
+
+    @property
+    def is_none(self) -> bool:
+        """Return whether there is nothing to do."""
+        return self.old == self.new
+
+    @property
+    def needs_backup(self) -> bool:
+        """Return whether the old content is worth keeping; otherwise all of it was ours."""
+        return self.old is not None and (self.new is not None or self.is_altered)
+
+    def diff(self) -> str:
+        """Return the change in the format of `diff -u`."""
+        return _diff(self.old or b"", self.new or b"", str(self.path))
+
+
+def _diff(old: bytes, new: bytes, name: str) -> str:
+    """Compare only the lines from the first difference to the last: a file may be large."""
+    before, after = (_lines(raw) for raw in (old, new))
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    skipped, kept = max(0, head - CONTEXT), max(0, tail - CONTEXT)
+    lines = difflib.unified_diff(
+        before[skipped : len(before) - kept],
+        after[skipped : len(after) - kept],
+        name,
+        name,
+        n=CONTEXT,
+    )
+    return "".join(_moved(line, skipped) for line in lines)
+
+
+def _lines(raw: bytes) -> list[str]:
+    text = raw.decode("utf-8", "replace")
+    return [line.rstrip("\r\n") + "\n" for line in text.splitlines(keepends=True)]
+
+
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
+    count = 0
+    for mine, yours in zip(one, other, strict=False):
+        if mine != yours:
+            break
+        count += 1
+    return count
+
+
+def _moved(line: str, by: int) -> str:
+    if not line.startswith("@@") or not by:
+        return line
+    return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number.group()) + by), line)
+
+
+# The state of our hooks in one file.
+
+
+@dataclass(frozen=True)
+class State:
+    """What was found."""
+
+    path: Path
+    problem: str = ""  # why the file cannot be read or edited
+    events: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # events that this CLI knows
+    outdated: tuple[str, ...] = ()  # events that run another script than the kept one
+    other: tuple[str, ...] = ()  # events with other limits than this version writes
+    plugin: bool = False  # whether the file enables a plugin with the same hooks
+    obstacles: tuple[str, ...] = ()  # what keeps hooks from running
+    remarks: tuple[str, ...] = ()  # what else is wrong with them
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether every event runs the right script."""
+        return not (self.problem or self.missing or self.outdated or self.other)
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the CLI also runs them, as far as that is known."""
+        return self.is_whole and not self.obstacles
+
+    def summary(self) -> str:
+        """Describe the state in one line, safe to print: anybody may have written the file."""
+        return plain(self.problem or self._found())
+
+    def _found(self) -> str:
+        notes = [self._present()]
+        if self.outdated:
+            other = "version" if WHOLE in self.outdated else "installation"
+            notes.append(f"from another {other}{_named(self.outdated)}")
+        if self.other:
+            notes.append("with limits set by an older version" + _named(self.other))
+        if self.plugin:
+            notes.append("plugin enabled")
+        return "; ".join((*notes, *self.obstacles, *self.remarks))
+
+    def _present(self) -> str:
+        if not self.events:
+            return "no hooks"
+        if WHOLE in self.events:
+            return "installed"
+        known = len(self.events) + len(self.missing)
+        missing = f"; missing {', '.join(self.missing)}" if self.missing else ""
+        return f"{len(self.events)} of {known} events{missing}"
+
+
+def _named(events: tuple[str, ...]) -> str:
+    return "" if WHOLE in events else f": {', '.join(events)}"
+
+
+# Install, check and remove our hooks in the files of a CLI.
+#
+# Every write starts as a `Change`, whose diff can be shown, and happens only if the file has
+# not changed since. Before writing, the state folder records what to restore, and a dated
+# backup is made next to the file.
+
 
 T = TypeVar("T")
 
@@ -109,14 +270,14 @@ class Installer:
     def is_ours(self, command: str) -> bool:
         """Return whether a command runs our script."""
         script = hookline.script_of(command, self._user_home)
-        return script is not None and installed.is_script(script, self.home)
+        return script is not None and hook_record.is_script(script, self.home)
 
     def put_in(self, path: Path, version: Version | None = None) -> Change:
         """Plan how to add our hooks."""
         self._recordable(path)
         self._may_write(path)
         old = self._read(path)
-        known = self.recorded().get(str(path), installed.HookedFile())
+        known = self.recorded().get(str(path), hook_record.HookedFile())
         text = None if old is None else self._text(path, old)
         form = self._form(version, known.events)
         new, before = self._refusing(path, lambda: form.put_in(text, known.before))
@@ -145,10 +306,10 @@ class Installer:
             return None
         if change.events:
             self._prepare()
-        with installed.changing(self.home) as hooked_files:
+        with hook_record.changing(self.home) as hooked_files:
             before = copy(hooked_files.get(str(path)))
             folders = files.missing_folders(files.target_of(path))
-            made = installed.HookedFile(made=folders, agent=self.cli.key)
+            made = hook_record.HookedFile(made=folders, agent=self.cli.key)
             hooked = hooked_files.setdefault(str(path), made)
             hooked.events = []  # not to be reported missing meanwhile
             if change.events:
@@ -167,7 +328,7 @@ class Installer:
         try:
             self._note(path, hooked if change.events else None)
         except OSError as e:
-            record = installed.record(self.home)
+            record = hook_record.record(self.home)
             raise SettingsError(
                 f"{path} is as it should be, but {record} does not say so: {e.strerror or e}; "
                 "run this again"
@@ -194,14 +355,14 @@ class Installer:
     def _note(
         self,
         path: Path,
-        hooked: installed.HookedFile | None,
-        instead_of: installed.HookedFile | None = None,
+        hooked: hook_record.HookedFile | None,
+        instead_of: hook_record.HookedFile | None = None,
     ) -> None:
         """Record what is installed in a file (None: nothing), or only in the place of `instead_of`.
 
         Another process may have installed and recorded its hooks since.
         """
-        with installed.changing(self.home) as hooked_files:
+        with hook_record.changing(self.home) as hooked_files:
             if instead_of is not None and hooked_files.get(str(path)) != instead_of:
                 return
             hooked_files.pop(str(path), None)
@@ -220,18 +381,18 @@ class Installer:
         state = State(path, "", seen.there, seen.missing, seen.outdated, seen.other)
         return self.state(state, text)
 
-    def recorded(self) -> installed.HookedFiles:
+    def recorded(self) -> hook_record.HookedFiles:
         """Return where hooks are installed; raise `SettingsError` if that cannot be read."""
         try:
-            return installed.stored(self.home)
+            return hook_record.stored(self.home)
         except OSError as e:
-            raise SettingsError(installed.unread(self.home, e)) from None
+            raise SettingsError(hook_record.unread(self.home, e)) from None
 
     def files(self, folder: Path) -> list[Path]:
         """Return the files that apply in a folder, and all others with hooks of ours."""
         known = (
             Path(path)
-            for path, hooked in installed.hooked_files(self.home).items()
+            for path, hooked in hook_record.hooked_files(self.home).items()
             if hooked.agent == self.cli.key
         )
         return list(dict.fromkeys((self.user_file(), *self.near_files(folder), *known)))
@@ -239,7 +400,7 @@ class Installer:
     # ------------------------------------------------------------ checks
 
     def _line(self, event: str) -> str:
-        script = str(installed.script(self.home))
+        script = str(hook_record.script(self.home))
         return hookline.hook_line(script, event, self._user_home, self.cli.key)
 
     def _form(self, version: Version | None, kept: Iterable[str] = ()) -> Form:
@@ -248,7 +409,7 @@ class Installer:
 
     def _prepare(self) -> None:
         Spool(self.home).prepare()
-        installed.keep_script(self.home)
+        hook_record.keep_script(self.home)
 
     def _recordable(self, path: Path) -> None:
         try:

@@ -8,7 +8,7 @@ from typing import Final
 from ...system.files import plugin
 from ..abilities import Abilities, Ability
 from ..cli import Cli, Waiting
-from ..installing.place import HooksFile, below_home
+from ..installing.hookline import HooksFile, below_home
 
 PLUGIN: Final = Ability("plugin")
 #: What it reports (measured on 1.18.33).

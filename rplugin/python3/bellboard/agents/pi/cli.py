@@ -8,7 +8,7 @@ from typing import Final
 from ...system.files import plugin
 from ..abilities import Abilities, Ability
 from ..cli import Cli
-from ..installing.place import HooksFile, below_home
+from ..installing.hookline import HooksFile, below_home
 
 EXTENSION: Final = Ability("extension")
 NOTHING_ASKED: Final = Ability("", when="it never asks for one")

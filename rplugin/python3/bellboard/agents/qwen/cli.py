@@ -9,7 +9,7 @@ from typing import Final
 
 from ..abilities import Abilities, Ability
 from ..cli import NAMED, Cli
-from ..installing.place import Environ, HooksFile, Looked, below_home
+from ..installing.hookline import Environ, HooksFile, Looked, below_home
 from .dialect.hooks import KINDS
 
 HOOKS: Final = Ability("hooks")

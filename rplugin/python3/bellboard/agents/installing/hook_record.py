@@ -21,7 +21,7 @@ from ...storage.state_folder import is_ours
 from ...system.files import content, opened, real, replace, touch
 from ...system.files import shipped as shipped_file
 from ...system.locks import locked
-from .hooktext import Before
+from .settings_file import Before
 
 MARK: Final = b"into bellboard's spool"  # at the top of every version of the script
 HEAD: Final = 400  # bytes
