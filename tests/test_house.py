@@ -72,10 +72,7 @@ PURE = (
             "trace",
         )
     ),
-    *(
-        PACKAGE / f"agents/installing/{name}.py"
-        for name in ("comments", "forms", "hookline", "hooktext", "jsontext")
-    ),
+    *(PACKAGE / f"agents/installing/{name}.py" for name in ("settings_file",)),
 )
 NO_IO = {
     *("__future__", "abc", "binascii", "bisect", "collections", "contextlib", "copy"),
@@ -543,11 +540,11 @@ def test_versions_agree() -> None:
     assert len(set(versions.values())) == 1, versions
 
 
-LONG = 600  # lines; tests may be longer than the 300 of other files, as they are read one by one
+LONG = 800  # lines of one story: a file that is longer has two
 
 
 def test_no_file_is_too_long_to_read() -> None:
-    """A file that grows too long is divided."""
+    """A file that grows beyond its story is divided."""
     sources = [path for path in tracked(".py", ".lua", ".sh") if path.is_relative_to(ROOT)]
     lengths = {path: len(path.read_text().splitlines()) for path in sources}
     assert {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n > LONG} == {}

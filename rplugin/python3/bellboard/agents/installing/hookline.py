@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-# Where a CLI looks for hooks: one entry per CLI, which its installer works from.
-
-
 Environ = Mapping[str, str]
 
 #: What shows of a CLI that lists its open sessions and logs them, if it runs no hooks.
@@ -80,11 +77,10 @@ def below_home(name: str, variable: str = "") -> Callable[[Environ], Path]:
     return folder
 
 
-# The shell command of a hook: write it, and recognise it.
+# ---------------------------------------------------------------- the command
 #
-# This file does no I/O. A command is recognised by the script that it runs, never by other
-# text: somebody else's hook may mention bellboard too.
-
+# It is recognised by the script that it runs, never by other text: somebody else's hook may mention
+# bellboard too.
 
 _WORD: Final = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s;'"\\])+|;""", re.S)
 _PIECE: Final = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\]+)""", re.S)

@@ -1,4 +1,9 @@
-"""Install, check and remove our hooks in the files of a CLI."""
+"""Install, check and remove our hooks in the files of a CLI.
+
+Every write starts as a `Change`, whose diff can be shown, and happens only if the file has not
+changed since.  Before writing, the state folder records what to restore, and a dated backup is
+made next to the file.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +28,7 @@ from . import hook_record, hookline
 from .hookline import Hooked, HooksFile, Looked
 from .settings_file import MARK, WHOLE, Alone, Before, Beside, Broken, Form, Malformed, source_of
 
-# The dated copies that are made of a settings file before it is changed.
-
+# ---------------------------------------------------------------- the dated copies
 
 KEPT: Final = 3  # copies of one file
 
@@ -59,8 +63,7 @@ def prune(path: Path) -> None:
             old.unlink()
 
 
-# A change of a file of hooks, planned and not yet written.
-
+# ---------------------------------------------------------------- a change, planned
 
 CONTEXT: Final = 3  # lines around a change in a diff
 
@@ -127,7 +130,7 @@ def _moved(line: str, by: int) -> str:
     return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number.group()) + by), line)
 
 
-# The state of our hooks in one file.
+# ---------------------------------------------------------------- what is in a file
 
 
 @dataclass(frozen=True)
@@ -183,11 +186,7 @@ def _named(events: tuple[str, ...]) -> str:
     return "" if WHOLE in events else f": {', '.join(events)}"
 
 
-# Install, check and remove our hooks in the files of a CLI.
-#
-# Every write starts as a `Change`, whose diff can be shown, and happens only if the file has
-# not changed since. Before writing, the state folder records what to restore, and a dated
-# backup is made next to the file.
+# ---------------------------------------------------------------- the installer
 
 
 T = TypeVar("T")
