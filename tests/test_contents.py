@@ -186,11 +186,11 @@ def test_every_name_in_the_folder_is_known_to_a_purge(
     made(home.bellboard)
     for name in (*state_folder.FILES, f"{files.PREFIX}7"):
         (home.bellboard / name).touch()
-    database = home.bellboard / state_folder.DATABASE
+    board = home.bellboard / state_folder.DATABASE
     with monkeypatch.context() as killed:
         killed.setattr(Path, "unlink", lambda path: None)
-        assert causes.is_damage(sqlite3.OperationalError("readonly"), database)
-    assert damaged.set_aside(home.bellboard, database.stat().st_ino)
+        assert causes.is_damage(sqlite3.OperationalError("readonly"), board)
+    assert damaged.set_aside(home.bellboard, board.stat().st_ino)
     machines.prepare(home.bellboard, "dev")
     written = {*home.bellboard.iterdir()}
     assert [] == [path.name for path in written if not state_folder.is_known(path)]
