@@ -22,8 +22,8 @@ from bellboard.hosting.answering import Answering
 from bellboard.hosting.beside import Declined
 from bellboard.hosting.keyboard import Terminal
 from bellboard.storage.answers import REPLY, TAKEN
-from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
+from bellboard.storage.store import Logged
 from bellboard.system.processes import started_of
 from rig.home import Home
 from rig.waiting import eventually

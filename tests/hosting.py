@@ -21,9 +21,8 @@ from bellboard.hosting import turn
 from bellboard.hosting.link import Link
 from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.event_file import MAGIC
-from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Store
+from bellboard.storage.store import Logged, Store
 from bellboard.system.threads import Thread
 from far_feed import FarFeed
 from playback import encoded

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bellboard.hosting import connection, host
-from bellboard.storage import schema
+from bellboard.storage import database
 from bellboard.storage.store import Store
 from bellboard.system.watch import Watch
 
@@ -39,8 +39,8 @@ def main() -> None:
 
     class Recorded(host.Host):
         def _store(self) -> Store:
-            version = how.get("schema", schema.SCHEMA)
-            steps = {**schema.MIGRATIONS, schema.SCHEMA + 1: BUMP}
+            version = how.get("schema", database.SCHEMA)
+            steps = {**database.MIGRATIONS, database.SCHEMA + 1: BUMP}
             return Store(home, network=how.get("network"), schema=version, migrations=steps)
 
     gap = beats = 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.installing import hook_record
-from bellboard.storage import causes, damaged, machines, state_folder
+from bellboard.storage import database, machines, set_aside, state_folder
 from bellboard.storage.machines import Mailbox
 from bellboard.storage.spool import Refused, Spool
 from bellboard.storage.store import Store
@@ -189,8 +189,8 @@ def test_every_name_in_the_folder_is_known_to_a_purge(
     board = home.bellboard / state_folder.DATABASE
     with monkeypatch.context() as killed:
         killed.setattr(Path, "unlink", lambda path: None)
-        assert causes.is_damage(sqlite3.OperationalError("readonly"), board)
-    assert damaged.set_aside(home.bellboard, board.stat().st_ino)
+        assert database.is_damage(sqlite3.OperationalError("readonly"), board)
+    assert set_aside.set_database_aside(home.bellboard, board.stat().st_ino)
     machines.prepare(home.bellboard, "dev")
     written = {*home.bellboard.iterdir()}
     assert [] == [path.name for path in written if not state_folder.is_known(path)]
@@ -213,8 +213,8 @@ def test_outside_the_spool_what_has_other_names_is_never_removed(
         os.utime(path, (1, 1))
     monkeypatch.setattr("bellboard.storage.answers.KEPT_AGE", -1.0)
     monkeypatch.setattr("bellboard.storage.answers.KEPT_FILES", 0)
-    monkeypatch.setattr("bellboard.storage.refused_files.FILES", 0)
-    monkeypatch.setattr("bellboard.storage.damaged.MOST_ASIDE", 0)
+    monkeypatch.setattr("bellboard.storage.set_aside.FILES", 0)
+    monkeypatch.setattr("bellboard.storage.set_aside.MOST_ASIDE", 0)
     spool.hosts.alive()
     spool.questions.drop_all_but(())
     spool.questions.drop_oldest()

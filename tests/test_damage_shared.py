@@ -11,7 +11,7 @@ import pytest
 from bellboard.hosting.connection import Connection
 from bellboard.hosting.host import Upkeep
 from bellboard.hosting.jobs import Attempts
-from bellboard.storage.damaged import kept
+from bellboard.storage.set_aside import kept_databases
 from bellboard.storage.store import Store
 from hosting import CountingOwner
 from rig.waiting import eventually
@@ -71,7 +71,7 @@ def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: P
 
     def is_set_aside() -> bool:
         rescan()
-        return bool(kept(home)) and "damage" not in connection.notes
+        return bool(kept_databases(home)) and "damage" not in connection.notes
 
     eventually(is_set_aside, "a new database")
     connection.close()

@@ -19,9 +19,9 @@ import pytest
 from bellboard.core.board import Board
 from bellboard.core.events import Event
 from bellboard.core.records import Folded, Transition, noted
-from bellboard.storage import holders, schema, upkeep
-from bellboard.storage.damaged import set_aside
+from bellboard.storage import database, holders, pruning
 from bellboard.storage.database import WAL_LIMIT
+from bellboard.storage.set_aside import set_database_aside
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import KEEP, Busy, Damaged, Newer, Store
 from bellboard.system.mounts import network_of
@@ -31,7 +31,7 @@ from rig.clock import Clock
 pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 USER = 54_321  # needs no account
-NEXT = {**schema.MIGRATIONS, schema.SCHEMA + 1: "ALTER TABLE sessions ADD COLUMN mood TEXT"}
+NEXT = {**database.MIGRATIONS, database.SCHEMA + 1: "ALTER TABLE sessions ADD COLUMN mood TEXT"}
 
 
 # The file
@@ -41,8 +41,8 @@ def test_a_newer_program_migrates_it_and_an_older_one_stops(make: Make, clock: C
     """The older host notices at its next transaction and keeps what it knew."""
     old = make()
     work(old, clock)
-    new = make(schema=schema.SCHEMA + 1, migrations=NEXT)
-    assert schema.version_of(new.store.db) == schema.SCHEMA + 1
+    new = make(schema=database.SCHEMA + 1, migrations=NEXT)
+    assert database.version_of(new.store.db) == database.SCHEMA + 1
     new.catch_up()
     assert statuses(new.board) == {"s": "working"}
     emit(old, clock, "Stop")
@@ -173,7 +173,7 @@ def test_what_others_put_into_the_database_is_damage(
     assert len(list(shared.spool.new.iterdir())) == 1
 
 
-@pytest.mark.parametrize("version", [-1, schema.UNLIKELY])
+@pytest.mark.parametrize("version", [-1, database.UNLIKELY])
 def test_an_impossible_schema_version_is_damage(tmp_path: Path, version: int) -> None:
     """A byte has changed; no program is that much newer."""
     store = Store(tmp_path)
@@ -186,9 +186,9 @@ def test_an_impossible_schema_version_is_damage(tmp_path: Path, version: int) ->
 def test_a_migration_that_fails_changes_nothing(make: Make, clock: Clock) -> None:
     old = make()
     work(old, clock)
-    broken = {**schema.MIGRATIONS, schema.SCHEMA + 1: "CREATE TABLE a (b); DROP TABLE nothing"}
+    broken = {**database.MIGRATIONS, database.SCHEMA + 1: "CREATE TABLE a (b); DROP TABLE nothing"}
     with pytest.raises(sqlite3.OperationalError, match="nothing"):
-        make(schema=schema.SCHEMA + 1, migrations=broken)
+        make(schema=database.SCHEMA + 1, migrations=broken)
     emit(old, clock, "Stop")
     old.step(clock.advance(1))
     assert statuses(old.board) == {"s": "completed"}
@@ -204,14 +204,14 @@ def test_a_damaged_file_is_set_aside_only_if_nobody_else_has_it_open(tmp_path: P
     with pytest.raises(Damaged) as caught:
         Store(tmp_path)
     inode = caught.value.inode
-    assert set_aside(tmp_path, inode) is None
+    assert set_database_aside(tmp_path, inode) is None
     other.close()
-    there = set_aside(tmp_path, inode)
+    there = set_database_aside(tmp_path, inode)
     assert there is not None
     assert there.read_bytes().startswith(b"no database")
     fresh = Store(tmp_path)
     fresh.close()
-    assert set_aside(tmp_path, inode) == path
+    assert set_database_aside(tmp_path, inode) == path
     assert path.exists()
 
 
@@ -358,7 +358,7 @@ def test_a_table_is_shortened_faster_than_it_grows(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if more rows are added between two counts than are deleted in one step."""
-    monkeypatch.setattr(upkeep, "STEP", 10)
+    monkeypatch.setattr(pruning, "STEP", 10)
     store = make().store
     store.keep_transitions = 6400
     for _ in range(80):

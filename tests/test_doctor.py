@@ -23,7 +23,7 @@ from bellboard.agents.clis import cli_of, clis
 from bellboard.diagnosis import claude_code, diagnose
 from bellboard.diagnosis.fact import DIED
 from bellboard.diagnosis.state import state
-from bellboard.storage.schema import SCHEMA
+from bellboard.storage.database import SCHEMA
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system import inotify

@@ -18,9 +18,8 @@ from bellboard.core.session import Session
 from bellboard.core.untrusted import bounded
 from bellboard.hosting.callbacks import MOST_WAITING, Commands, Effects
 from bellboard.hosting.turn import SharedBoard
-from bellboard.storage.history import Change
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Store
+from bellboard.storage.store import Change, Store
 from hosting import made
 from playback import Line
 from rig.waiting import eventually

@@ -21,7 +21,7 @@ import pytest
 from bellboard.diagnosis import diagnose, is_well
 from bellboard.hosting.host import Upkeep
 from bellboard.hosting.jobs import Attempts
-from bellboard.storage.refused_files import Aside
+from bellboard.storage.set_aside import Aside
 from bellboard.storage.spool import BELOW, Spool
 from hosting import (
     Make,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bellboard.core import feed
-from bellboard.storage.schema import SCHEMA
+from bellboard.storage.database import SCHEMA
 from bellboard.storage.spool import Spool
 from following import Reader
 from hosting import RecordedHost, made, opened, put

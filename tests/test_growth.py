@@ -16,9 +16,9 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Origin
 from bellboard.core.records import LARGEST_RECORD, MOST_PANES
-from bellboard.storage import schema
+from bellboard.storage import database
+from bellboard.storage.pruning import GONE, SPARE
 from bellboard.storage.store import KEEP, Busy, Store
-from bellboard.storage.upkeep import GONE, SPARE
 from hosting import Make, RecordedHost, emit, from_files, made, opened, statuses
 from rig.clock import Clock
 from rig.home import Home
@@ -166,7 +166,7 @@ def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None
     home = made(tmp_path / "home").home
     with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
         db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(schema.MIGRATIONS[1] + "; PRAGMA user_version = 1")
+        db.executescript(database.MIGRATIONS[1] + "; PRAGMA user_version = 1")
     with contextlib.closing(Store(home)) as store:
         assert [(0,)] == store.all("PRAGMA auto_vacuum")
         fill(store, clock())

@@ -30,7 +30,7 @@ from bellboard.hosting.callbacks import ALIKE, Commands
 from bellboard.hosting.health import MOST, Health
 from bellboard.hosting.jobs import Attempts, Loop
 from bellboard.hosting.reader import MOST_LATE, Reader
-from bellboard.storage import schema
+from bellboard.storage import database
 from bellboard.storage.spool import Spool
 from hosting import Mounts, RecordedHost, made, opened, put
 from rig import warm
@@ -277,7 +277,7 @@ def processor_seconds(pid: int) -> float:
 
 def test_a_host_of_an_outdated_version_writes_nothing(home: Home, start: Start) -> None:
     """Not even that it lives: hooks would keep every event for it."""
-    old, newer = start("old"), start("newer", schema=schema.SCHEMA + 1)
+    old, newer = start("old"), start("newer", schema=database.SCHEMA + 1)
     goes_on(newer, "before")
     old.says("restart Neovim")
     newer.process.send_signal(signal.SIGSTOP)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from bellboard.storage import schema
+from bellboard.storage import database
 from bellboard.storage.event_file import MAGIC
-from bellboard.storage.refused_files import FILES, SLACK
+from bellboard.storage.set_aside import FILES, SLACK
 from bellboard.storage.spool import Spool
 from chaos import EVENTS, Chaos
 from hosting import (
@@ -146,7 +146,7 @@ def test_an_older_neovim_shows_its_last_state_as_stale(
     spool = Spool(home.bellboard)
     put(spool, "UserPromptSubmit")
     eventually(lambda: shown(editor) == {"s": "working"})
-    newer = start("newer", schema=schema.SCHEMA + 1)
+    newer = start("newer", schema=database.SCHEMA + 1)
     put(spool, "Stop")
     eventually(lambda: newer.shown == {"s": "completed"})
     eventually(lambda: editor.lua("return require('bellboard').stale()"), "stale")

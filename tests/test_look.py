@@ -17,8 +17,7 @@ import pytest
 
 from bellboard.agents.cli import Cli
 from bellboard.agents.clis import WITNESSED, clis
-from bellboard.storage.shared import LOOKED
-from bellboard.storage.store import Store
+from bellboard.storage.store import LOOKED, Store
 from bellboard.system.processes import started_of
 from rig.fixtures import Agents
 from rig.hung_mount import HungMount

@@ -22,9 +22,8 @@ from bellboard.core.deadlines import BY_TIME
 from bellboard.core.events import Event, line_of
 from bellboard.core.machine import TABLE
 from bellboard.hosting.turn import SharedBoard
-from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Store
+from bellboard.storage.store import Logged, Store
 from examples import examples
 from playback import TRACES, Line, encoded, play, read_lines
 

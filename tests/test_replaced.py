@@ -19,12 +19,11 @@ from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.hosting.connection import Connection
-from bellboard.storage import holders, schema
-from bellboard.storage.damaged import MOST_ASIDE, set_aside
-from bellboard.storage.identity import Identity
-from bellboard.storage.shared import DATABASE
+from bellboard.storage import database, holders
+from bellboard.storage.database import Identity
+from bellboard.storage.set_aside import MOST_ASIDE, set_database_aside
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Busy, Damaged, Replaced, Store
+from bellboard.storage.store import DATABASE, Busy, Damaged, Replaced, Store
 from hosting import (
     Make,
     RecordedHost,
@@ -426,7 +425,7 @@ def test_only_the_newest_damaged_ones_are_kept(tmp_path: Path) -> None:
         (home / "board.db").write_text("no database\n" * 100)
         with pytest.raises(Damaged) as caught:
             Store(home)
-        assert set_aside(home, caught.value.inode)
+        assert set_database_aside(home, caught.value.inode)
     assert MOST_ASIDE == len(list(home.glob("board.db.damaged-*[0-9]")))
 
 
@@ -527,7 +526,7 @@ def test_a_database_of_the_first_version_is_migrated(tmp_path: Path, clock: Cloc
     with opened(home) as new:
         assert board.sessions.keys() == new.board.sessions.keys()
         assert len(folded) == len(new.store.log())
-        assert schema.SCHEMA == schema.version_of(new.store.db)
+        assert database.SCHEMA == database.version_of(new.store.db)
         assert [] == new.store.set_aside_since(0.0)
 
 

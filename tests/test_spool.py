@@ -19,10 +19,17 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.installing.installer import backups
-from bellboard.storage import refused_files, state_folder
-from bellboard.storage.damaged import MOST_ASIDE, _keep_newest, kept
+from bellboard.storage import set_aside, state_folder
 from bellboard.storage.event_file import ENVIRONMENT, LIMIT, MAGIC, Item
-from bellboard.storage.refused_files import AT_ONCE, BYTES, FILES, SLACK
+from bellboard.storage.set_aside import (
+    AT_ONCE,
+    BYTES,
+    FILES,
+    MOST_ASIDE,
+    SLACK,
+    _keep_newest,
+    kept_databases,
+)
 from bellboard.storage.spool import Spool
 from bellboard.storage.state_folder import Refused, listing
 from bellboard.system.files import entries
@@ -165,7 +172,7 @@ def test_every_listing_names_a_file_once(spool: Spool) -> None:
     for path in damaged:
         path.touch()
     Path(f"{damaged[0]}-journal").touch()
-    assert kept(spool.home) == damaged
+    assert kept_databases(spool.home) == damaged
     _keep_newest(spool.home)
     assert sorted({*spool.home.glob("board.db.damaged-*")}) == damaged[1:]
 
@@ -492,9 +499,9 @@ def test_good_files_are_read_among_bad_ones(spool: Spool) -> None:
 def test_a_flood_is_only_counted(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     """20,000 files took 22 s under load: of those refused at once, some are kept."""
     written: list[str] = []
-    write = refused_files._write
+    write = set_aside._write
     monkeypatch.setattr(
-        refused_files, "_write", lambda path, data: (written.append(path), write(path, data))
+        set_aside, "_write", lambda path, data: (written.append(path), write(path, data))
     )
     for number in range(1000):
         (spool.slot / f"{number}").write_bytes(b"junk")

@@ -24,12 +24,10 @@ from bellboard.core.session import Session
 from bellboard.hosting import turn
 from bellboard.hosting.callbacks import PAUSE, Commands, Effects
 from bellboard.hosting.turn import SharedBoard
-from bellboard.storage import upkeep
+from bellboard.storage import pruning
 from bellboard.storage.event_file import Item
-from bellboard.storage.history import Change
-from bellboard.storage.shared import Option
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Busy, Store
+from bellboard.storage.store import Busy, Change, Option, Store
 from hosting import (
     Dying,
     Make,
@@ -266,7 +264,7 @@ def test_without_a_thread_for_it_the_log_is_copied_later(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was folded is shown, and no file is to blame."""
-    monkeypatch.setattr(upkeep, "Thread", NoThread)
+    monkeypatch.setattr(pruning, "Thread", NoThread)
     shared = make()
     work(shared, clock)
     shared.store.commits = 10_000

@@ -16,7 +16,7 @@ from bellboard.core.events import Event
 from bellboard.core.records import Transition
 from bellboard.screen import history, terminal
 from bellboard.screen.styled import Text
-from bellboard.storage.history import Logged
+from bellboard.storage.store import Logged
 from examples import examples
 from sample import activity, clone, dated, house
 

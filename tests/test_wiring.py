@@ -20,8 +20,8 @@ import pytest
 
 from bellboard.cli.wiring import FIRST, HOOKS, SHOWN, quoted
 from bellboard.hosting.tmux_status import OPTION
-from bellboard.storage.shared import ICONS
 from bellboard.storage.spool import Spool
+from bellboard.storage.store import ICONS
 from bellboard.system import tmux as tmux_module
 from bellboard.system.tmux import Tmux
 from hosting import opened

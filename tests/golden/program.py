@@ -23,7 +23,7 @@ from bellboard.core.words import outdated, quiet, status_text, worded, worded_en
 from bellboard.hosting.channels import Channels
 from bellboard.screen.history import show_reason, show_replay, show_story
 from bellboard.screen.terminal import show_list
-from bellboard.storage.history import Logged
+from bellboard.storage.store import Logged
 
 __all__ = [
     "Board",

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..core.deadlines import BY_TIME
 from ..core.events import Event, line_of
-from ..storage.history import Logged
+from ..storage.store import Logged
 from .private import Names
 
 Line = dict[str, Any]

@@ -14,7 +14,7 @@ from .home import Problem, find, opened, print_json, verify, warn
 
 if TYPE_CHECKING:
     from ..core.board import Board
-    from ..storage.history import Sent
+    from ..storage.store import Sent
 
 MOST = 1000  # notifications to list
 

@@ -302,7 +302,7 @@ def print_json(value: object) -> None:
 def icons(shared: SharedBoard) -> Mapping[str, str]:
     """Return the icons that the user chose in Neovim."""
     from ..core.words import icons_of
-    from ..storage.shared import ICONS
+    from ..storage.store import ICONS
 
     return icons_of(shared.store.option(ICONS))
 

@@ -160,7 +160,7 @@ def _is_here() -> bool:
 
 def _is_own(hello: Hello, state: State) -> bool:
     """Return whether a feed is of our own board."""
-    from ..storage.shared import DATABASE
+    from ..storage.store import DATABASE
     from ..system.clock import boot_id
 
     if hello.boot != boot_id():

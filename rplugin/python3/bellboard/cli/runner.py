@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..hosting.beside import Reply
     from ..hosting.turn import SharedBoard
-    from ..storage.history import Logged
     from ..storage.spool import Spool
+    from ..storage.store import Logged
 
 
 def asking(shared: SharedBoard, called: str | None, has_asked: bool = False) -> Published:

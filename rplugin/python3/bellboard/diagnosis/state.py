@@ -24,9 +24,8 @@ from ..core.options import Options, options_of
 from ..core.published import Published, snapshot
 from ..core.version import VERSION
 from ..storage import holders, state_folder
-from ..storage.damaged import kept
-from ..storage.database import Busy, Damaged
-from ..storage.schema import SCHEMA, version_of
+from ..storage.database import SCHEMA, Busy, Damaged, version_of
+from ..storage.set_aside import kept_databases
 from ..storage.spool import ADDED, BELOW, Spool
 from ..storage.store import Store
 from ..system.failures import described
@@ -217,7 +216,7 @@ def database(home: Path) -> Iterator[Fact]:
     finally:
         store.close()
     yield from _lock(home)
-    for damaged in kept(home):
+    for damaged in kept_databases(home):
         yield info(f"damaged database kept: {damaged}", "delete it when you no longer need it")
 
 

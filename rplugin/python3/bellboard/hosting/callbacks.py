@@ -19,8 +19,7 @@ from ..core.records import Transition
 from ..core.session import Session, is_far, status_of
 from ..core.text import cut
 from ..core.words import plain
-from ..storage.history import Change
-from ..storage.store import Busy, Claim, Store
+from ..storage.store import Busy, Change, Claim, Store
 from ..system.failures import described
 
 # Run the user's commands, with a limit on how many run at once.

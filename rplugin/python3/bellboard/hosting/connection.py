@@ -19,12 +19,11 @@ import msgspec
 
 from ..core.deadlines import NEVER
 from ..core.options import Options, options_of, settings_of
-from ..storage.causes import is_unreadable
-from ..storage.damaged import set_aside
+from ..storage.database import is_unreadable
 from ..storage.holders import holder
-from ..storage.shared import SPACE
+from ..storage.set_aside import set_database_aside
 from ..storage.spool import Refused, Spool
-from ..storage.store import Busy, Damaged, Draining, Newer, Replaced, Store
+from ..storage.store import SPACE, Busy, Damaged, Draining, Newer, Replaced, Store
 from ..system.failures import described
 from ..system.processes import frozen, own_space
 from .jobs import pause
@@ -101,7 +100,7 @@ class Trouble:
     def _damaged(self, damage: Damaged) -> float:
         """Start an empty database, once no other host has the damaged one open."""
         try:
-            there = set_aside(self._spool.home, damage.inode)
+            there = set_database_aside(self._spool.home, damage.inode)
         except OSError as e:
             self.notes["database"] = f"{damage}; it cannot be moved away: {described(e)}"
             return LONGEST_PAUSE

@@ -15,8 +15,7 @@ from ..core import feed
 from ..core.feed import MOST, Cursor, Moved, moved_of
 from ..core.published import Published
 from ..core.row import Row, row
-from ..storage.shared import DATABASE
-from ..storage.store import Store
+from ..storage.store import DATABASE, Store
 from .publish import line_of
 
 FROM_START: Final = Cursor("", 0)

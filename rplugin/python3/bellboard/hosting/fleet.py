@@ -38,7 +38,7 @@ from .turn import SharedBoard
 if TYPE_CHECKING:
     from ..fleet.member import Joined
     from ..fleet.service import Service
-    from ..storage.history import Logged
+    from ..storage.store import Logged
     from .beside import Reply
     from .feed_requests import Asks
     from .mates import Mates

@@ -19,9 +19,8 @@ from ..core.deadlines import NEVER
 from ..core.finding import Finding
 from ..core.session import Session, is_listed
 from ..core.words import amount
-from ..storage.history import Logged
 from ..storage.spool import Spool
-from ..storage.store import Store
+from ..storage.store import Logged, Store
 from ..system.clock import clock
 from ..system.reach import Reach
 from ..system.watch import Watch

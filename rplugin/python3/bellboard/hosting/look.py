@@ -24,9 +24,8 @@ from ..core.finding import Finding
 from ..core.published import Looked
 from ..core.session import Session, is_listed, status_of
 from ..core.untrusted import list_of, number_of, text_of
-from ..storage.shared import LOOKED, SPACE
 from ..storage.spool import name_of
-from ..storage.store import Busy, Newer
+from ..storage.store import LOOKED, SPACE, Busy, Newer
 from ..system.locks import locked
 from ..system.processes import FIRST, PROC, own_space
 from ..system.reach import DEADLINE, Doer, Job, Reach

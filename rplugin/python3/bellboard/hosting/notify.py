@@ -18,9 +18,8 @@ from ..core.published import publish
 from ..core.session import Session, is_listed, published_status
 from ..core.text import whole
 from ..core.untrusted import decimal
-from ..storage.history import Change
 from ..storage.machines import OPTION
-from ..storage.store import Claim, Editor, Store
+from ..storage.store import Change, Claim, Editor, Store
 from ..system.deaths import Deaths
 from ..system.processes import is_alive, runs, started_of
 from ..system.tmux import socket_in

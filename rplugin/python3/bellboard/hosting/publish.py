@@ -12,7 +12,7 @@ from ..core.session import Session, is_listed
 from ..core.untrusted import encoded
 from ..core.version import VERSION
 from ..core.words import Ranking, worded
-from ..storage.history import Change
+from ..storage.store import Change
 from .addresses import Addresses
 from .jobs import Attempts
 

@@ -11,7 +11,7 @@ from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.published import Published
 from ..core.session import Session, status_of
-from ..storage.history import Change
+from ..storage.store import Change
 from .callbacks import PAUSE, Effects
 from .connection import Connection
 from .jobs import Attempts

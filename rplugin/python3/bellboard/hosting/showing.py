@@ -42,7 +42,7 @@ from .keyboard import Terminal
 from .outcome import FIRST, by_whom
 
 if TYPE_CHECKING:
-    from ..storage.history import Logged
+    from ..storage.store import Logged
 
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet

@@ -18,7 +18,7 @@ from ..core.deadlines import NEVER
 from ..core.published import Published
 from ..core.untrusted import list_of
 from ..storage.hosts import Hosts
-from ..storage.shared import ICONS
+from ..storage.store import ICONS
 from ..system.reach import Doer
 from ..system.tmux import DEAF, Tmux
 from .connection import Connection

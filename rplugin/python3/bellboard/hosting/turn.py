@@ -18,14 +18,13 @@ from ..core.records import MOST_SESSIONS, Folded, Requests
 from ..core.session import Session
 from ..core.words import amount
 from ..storage.answers import KEPT_BYTES, KEPT_FILES
-from ..storage.causes import OF_VALUES
+from ..storage.database import OF_VALUES
 from ..storage.event_file import OF_THE_SYSTEM, Item
+from ..storage.pruning import GONE
 from ..storage.rows import Unsound
-from ..storage.shared import DATABASE, Option
 from ..storage.spool import Spool
 from ..storage.state_folder import Refused
-from ..storage.store import Busy, Draining, Newer, Store
-from ..storage.upkeep import GONE
+from ..storage.store import DATABASE, Busy, Draining, Newer, Option, Store
 from ..system.clock import clock
 from ..system.processes import is_suspended, stat_of
 

@@ -14,7 +14,7 @@ from ..core.records import Folded, Transition, why_of
 from ..core.session import Session, is_listed
 from ..core.text import cut, width
 from ..core.words import plain, reason
-from ..storage.history import Logged
+from ..storage.store import Logged
 from .styled import Text
 from .terminal import COLOURS, ENDLESS, NARROW, console, table, write
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,10 +20,359 @@ from ..core.text import line
 from ..system.failures import described
 from ..system.mounts import network_of
 from . import holders
-from .causes import closed, is_busy, is_damage, odd
-from .damaged import move_away
-from .identity import Identity
-from .schema import MIGRATIONS, SCHEMA, UNLIKELY, altered, migrate, version_of
+from .set_aside import move_away
+
+# Find out what an SQLite error means: trouble around the file, or damage inside it.
+
+
+SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
+#: Raised for a value or a statement of ours: not the file's fault.
+OF_VALUES: Final = (
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.NotSupportedError,
+    sqlite3.ProgrammingError,
+)
+#: Messages about the disk or the machine: temporary, or for the user to fix.
+OF_THE_DISK: Final = ("full", "disk I/O", "out of memory", "interrupted")
+#: Messages that can also come from file modes, mounts, or the limit of open files.
+OF_MODES: Final = ("readonly", "unable to open")
+AT_ONCE: Final = 8  # descriptors; with too few left, SQLite cannot open its files, too
+
+
+def is_busy(error: BaseException) -> bool:
+    said = str(error)
+    return isinstance(error, sqlite3.OperationalError) and ("locked" in said or "busy" in said)
+
+
+def is_unreadable(error: BaseException) -> bool:
+    """Return whether the log may have been cut, so that every process must open it again.
+
+    A failed write, as with a full quota, does not mean that.  (Python 3.10 names no error.)
+    """
+    is_of_disk = isinstance(error, sqlite3.OperationalError) and "disk I/O" in str(error)
+    return is_of_disk and getattr(error, "sqlite_errorname", "") != "SQLITE_IOERR_WRITE"
+
+
+def is_damage(error: BaseException, path: Path) -> bool:
+    """Return whether only damage to the file explains the error.
+
+    SQLite reports some damage as SQLITE_CORRUPT.  A broken table name, or a header that forbids
+    writing, looks like a wrong statement or file mode instead.
+    """
+    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, OF_VALUES):
+        return False
+    if type(error) is sqlite3.DatabaseError:
+        return True
+    said = str(error)
+    if any(words in said for words in OF_THE_DISK):
+        return False
+    return not any(words in said for words in OF_MODES) or _can_be_written(path)
+
+
+def odd(path: Path) -> list[Path]:
+    """Return which of the database's files are not regular files."""
+    found = []
+    for suffix in SUFFIXES:
+        with contextlib.suppress(FileNotFoundError):
+            there = Path(f"{path}{suffix}")
+            if not stat.S_ISREG(there.stat().st_mode):
+                found.append(there)
+    return found
+
+
+def closed(path: Path) -> str:
+    """Return which of the database's files we may not write, or "".
+
+    SQLite opens such a file to read it, and goes on when it may be written again.
+    """
+    files = (f"{path}{suffix}" for suffix in SUFFIXES)
+    return next((f for f in files if os.path.lexists(f) and not _may(f)), "")
+
+
+def _may(path: str) -> bool:
+    """Return whether we may read and write a file or folder."""
+    return os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _can_be_written(path: Path) -> bool:
+    if closed(path) or not _may(str(path.parent)):
+        return False
+    probe = path.with_name(f"{path.name}-probe.{os.getpid()}")
+    held: list[int] = []
+    try:
+        held.append(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        probe.unlink()
+        for _ in range(AT_ONCE):
+            held.append(os.dup(held[0]))
+    except OSError:
+        return False
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+    return True
+
+
+# The tables of board.db, and how to migrate an older database.
+
+
+SCHEMA: Final = 2
+UNLIKELY: Final = 1000  # no released schema gets that high
+
+#: Schema → the statements that migrate to it.  A released migration is never changed.
+MIGRATIONS: Final[Mapping[int, str]] = {
+    1: """
+    CREATE TABLE sessions (
+      session_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, listed INTEGER NOT NULL,
+      last REAL NOT NULL, record BLOB
+    ) WITHOUT ROWID;
+    CREATE INDEX sessions_by_revision ON sessions (revision);
+    CREATE TABLE transitions (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, t REAL NOT NULL, session_id TEXT NOT NULL,
+      before TEXT, after TEXT, rule TEXT NOT NULL, why TEXT NOT NULL, live INTEGER NOT NULL
+    );
+    CREATE INDEX transitions_by_time ON transitions (t);
+    CREATE TABLE events (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, file TEXT NOT NULL,
+      rule TEXT NOT NULL, taken INTEGER NOT NULL, why TEXT NOT NULL,
+      before TEXT, after TEXT, event BLOB NOT NULL
+    );
+    CREATE INDEX events_by_session ON events (session_id);
+    CREATE TABLE applied (name TEXT PRIMARY KEY, t REAL NOT NULL) WITHOUT ROWID;
+    CREATE TABLE claims (
+      transition_id INTEGER NOT NULL, effect TEXT NOT NULL, pid INTEGER NOT NULL, t REAL NOT NULL,
+      PRIMARY KEY (transition_id, effect)
+    ) WITHOUT ROWID;
+    CREATE TABLE options (
+      key TEXT PRIMARY KEY, value BLOB NOT NULL, pid INTEGER NOT NULL, t REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE editors (
+      pid INTEGER PRIMARY KEY, server TEXT NOT NULL, tmux TEXT NOT NULL, pane TEXT NOT NULL,
+      focused REAL NOT NULL
+    );
+    """,
+    2: """
+    CREATE TABLE IF NOT EXISTS damaged (
+      id INTEGER PRIMARY KEY, t REAL NOT NULL, source TEXT NOT NULL, name TEXT NOT NULL,
+      why TEXT NOT NULL, row BLOB NOT NULL
+    )
+    """,
+}
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def altered(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> str:
+    """Return what differs from what the migrations made, or "".
+
+    A trigger or a view is a program: it can drop what we write, or never end.
+    """
+    theirs, ours = _objects(db), _made(tuple(migrations[n] for n in range(1, schema + 1)))
+    return ", ".join(sorted({name for _, name, _ in theirs ^ ours}))
+
+
+@functools.cache
+def _made(migrations: tuple[str, ...]) -> frozenset[tuple[str, str, str]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        for migration in migrations:
+            db.executescript(migration)
+        return _objects(db)
+
+
+def _objects(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Return all but SQLite's own, which no statement can change."""
+    query = "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'"
+    return frozenset(db.execute(query))
+
+
+def migrate(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> None:
+    """Migrate an older database completely or not at all; leave a newer one alone."""
+    if version_of(db) >= schema:
+        return
+    db.execute("BEGIN IMMEDIATE")  # by now, another host may have done it
+    try:
+        made = version_of(db)
+        if made == 0 and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            raise sqlite3.DatabaseError("it has tables but no schema version")
+        for version in range(made + 1, schema + 1):
+            for statement in migrations[version].split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {version}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+# Detect when the files of an open database have been removed, replaced or cut.
+#
+# Commits to such a file are lost: other hosts, and this one after a restart, open what is
+# there.
+
+
+File = tuple[int, int]  # device, inode
+
+#: The first bytes of a log.
+MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+SALT: Final = 16  # where its salt is
+HEADER: Final = 20  # bytes of the log, with its salt
+RESTARTS: Final = 1 << 20  # of the log between two checks; each comes after hundreds of commits
+PAGE: Final = 512  # bytes; a database has at least one page, which is never smaller
+
+
+class Identity:
+    """The files of an open database; those of SQLite's log are noted once they exist."""
+
+    def __init__(self, path: str, log_limit: int) -> None:
+        self._path = path
+        self._log, self._index = f"{path}-wal", f"{path}-shm"
+        self._known = {path: _file(path)}
+        self._limits = {path: PAGE, self._log: log_limit}  # SQLite never cuts a file to less
+        self._least = dict.fromkeys(self._limits, 0)  # sizes from now on
+        self._salt: int | None = None  # of the log, once it was seen
+        self._descriptor: int | None = None  # of the log
+
+    @property
+    def inode(self) -> int:
+        """Return the inode of the database file."""
+        file = self._known[self._path]
+        return file[1] if file else 0
+
+    def note_logs(self) -> bool:
+        """Remember the log files; return False if SQLite still has earlier ones open."""
+        found = {path: _file(path) for path in (self._log, self._index)}
+        self._known |= found
+        opened = _opened()
+        if opened is not None and not opened >= {*found.values()}:
+            return False
+        with contextlib.suppress(OSError):
+            self._descriptor = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return True
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def is_lost(self) -> bool:
+        """Return whether any of the files is no longer what it was; takes a few microseconds.
+
+        One that was cut is lost, too: only a process that is alone in the database empties its log.
+        """
+        for path, file in self._known.items():
+            try:
+                status = os.stat(path)  # noqa: PTH116
+            except OSError:
+                if file is not None:
+                    return True
+                continue
+            if file is not None and (status.st_dev, status.st_ino) != file:
+                return True
+            if path in self._limits:
+                if status.st_size < self._least[path]:
+                    return True
+                self._note_size(path, status.st_size)
+        return self._is_another()
+
+    def note_commit(self) -> None:
+        """Note that the log has grown."""
+        self._note_size(self._log, _size(self._log))
+
+    def _note_size(self, path: str, size: int) -> None:
+        self._least[path] = max(self._least[path], min(size, self._limits[path]))
+
+    def empty_overwritten_log(self) -> None:
+        """Empty the log if it is no longer valid: what the index says of it would be copied.
+
+        SQLite reports an error instead, when it finds less than the index says.
+        """
+        is_same = self._known.get(self._log) == _file(self._log) is not None
+        if is_same and self._salt is not None and self._head() and self._salt_now() is None:
+            with contextlib.suppress(OSError):
+                os.truncate(self._log, 0)
+
+    def _is_another(self) -> bool:
+        """Return whether the log was overwritten, or started again by a process that found none.
+
+        Each time SQLite starts it from the beginning, it adds one to the salt.
+        """
+        known, now = self._salt, self._salt_now()
+        if known is None:
+            self._salt = now
+            return False
+        if now is None or (now - known) % (1 << 32) > RESTARTS:
+            return True
+        self._salt = now
+        return False
+
+    def _salt_now(self) -> int | None:
+        """Return the salt of the log; None if it is not a valid log."""
+        head = self._head()
+        return int.from_bytes(head[SALT:], "big") if head.startswith(MAGIC) else None
+
+    def _head(self) -> bytes:
+        """Return the header of the log; empty if the log is shorter."""
+        head = os.pread(self._descriptor, HEADER, 0) if self._descriptor is not None else b""
+        return head if len(head) == HEADER else b""
+
+    def is_file_lost(self) -> bool:
+        """Return whether the database file itself was, so that its log belongs to nothing."""
+        return _file(self._path) != self._known[self._path]
+
+    def is_log_readable(self) -> bool:
+        """Return whether the log was removed, and nobody has written another since.
+
+        Only this process and others that have it open can read it then.  But if another log has
+        its place, they index that in the same shared memory, and reading gives the wrong pages.
+        """
+        file = self._known.get(self._log)
+        return file is not None and _file(self._log) != file and _size(self._log) == 0
+
+    def drop_logs(self) -> None:
+        """Remove the log of the lost file: SQLite would apply it to the new one."""
+        for path in (self._log, self._index):
+            file = self._known.get(path)
+            if file is not None and _file(path) == file:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)  # noqa: PTH108
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+def _opened() -> set[File | None] | None:
+    """Return the files that this process has open; None if that is not known, without /proc."""
+    files: set[File | None] = set()
+    try:
+        descriptors = os.listdir("/dev/fd")  # noqa: PTH208
+    except OSError:
+        return None
+    for fd in descriptors:
+        with contextlib.suppress(OSError):  # that of this listing
+            status = os.fstat(int(fd))
+            files.add((status.st_dev, status.st_ino))
+    return files
+
+
+def _file(path: str) -> File | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:  # missing or unreachable
+        return None
+    return status.st_dev, status.st_ino
+
+
+# The file board.db: open in many processes, written by one at a time, perhaps damaged or newer.
+#
+# `board.lock` shows who has it open (see `holders.py`): a damaged database is set aside only by
+# a process that holds that lock alone.
+
 
 CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so it should be rare
 WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log to keep on disk

@@ -15,7 +15,7 @@ import msgspec
 from ..core.untrusted import decimal
 from ..system.processes import is_suspended, ran_at, started_of
 from .event_file import OF_THE_SYSTEM, OPEN
-from .refused_files import remove
+from .set_aside import remove
 from .state_folder import briefly, inside, listing, stranger
 
 LARGEST_NOTES = 1 << 20  # bytes to read

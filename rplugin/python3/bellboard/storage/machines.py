@@ -32,7 +32,7 @@ from ..system.files import decoded, put, read
 from ..system.locks import PATIENCE, locked, opened, take
 from ..system.processes import is_alive
 from .event_file import OF_THE_SYSTEM
-from .refused_files import remove
+from .set_aside import remove
 from .state_folder import clear, is_letter, listing
 
 if TYPE_CHECKING:

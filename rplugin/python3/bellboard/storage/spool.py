@@ -36,7 +36,7 @@ from . import state_folder
 from .answers import FOLDER, Pipes, Questions
 from .event_file import LIMIT, NAME, Item, read_item
 from .hosts import Hosts
-from .refused_files import Aside, remove
+from .set_aside import Aside, remove
 from .state_folder import Refused as Refused
 from .state_folder import briefly, inside, is_event, listing
 
