@@ -20,12 +20,11 @@ from ..core.text import line
 from ..system.failures import described
 from ..system.mounts import network_of
 from . import holders
-from .set_aside import move_away
+from .set_aside import SUFFIXES, move_away
 
 # Find out what an SQLite error means: trouble around the file, or damage inside it.
 
 
-SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 #: Raised for a value or a statement of ours: not the file's fault.
 OF_VALUES: Final = (
     sqlite3.DataError,

@@ -17,7 +17,6 @@ import msgspec
 
 from ..system.files import read
 from . import holders
-from .database import SUFFIXES
 from .state_folder import briefly, is_damaged, is_refused, listing
 
 # Files that the spool refused: kept for a while with the reason, and counted.
@@ -157,6 +156,7 @@ def _flatten(folder: str, to: str) -> None:
 # Damaged databases: renamed with a date, and only the newest few are kept.
 
 
+SUFFIXES: Final = ("", "-wal", "-shm", "-journal")  # of a database's files
 MOST_ASIDE: Final = 5  # damaged databases to keep
 
 _BESIDE: Final = re.compile(f"({'|'.join(filter(None, SUFFIXES))})$")

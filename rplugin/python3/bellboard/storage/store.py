@@ -325,38 +325,6 @@ def _dated(r: Cells) -> Option:
     return Option(_option(r), time(r[2]))
 
 
-# board.db, shared by all hosts: one writer at a time, any number of readers, and any may die.
-#
-# The contract of the hosts (`folding.py` keeps it, this file supports it):
-#
-# 1. A host takes the write lock (`lock`: BEGIN IMMEDIATE) and only then lists and reads the spool.
-#    So no host has folded what it finds there, unless its name is in `applied`.
-# 2. Names in `applied` are skipped: their host has not unlinked them yet, or died before it could.
-# 3. Events are folded one by one.  One that raises goes to `spool/bad` with its traceback, and the
-#    board is unchanged.
-# 4. Sessions, transitions, events and names are written in one transaction (WAL, synchronous=NORMAL:
-#    the death of a process loses or duplicates nothing; a crash of the machine may lose the last
-#    moments).
-# 5. Only then are the files unlinked.  A name leaves `applied` in a later transaction, once its file
-#    is gone: soon, by the host that unlinked it, or later, by whichever host sweeps (`sweep`).
-# 6. Every host publishes from its own cursors (`revision`, `transition`), no matter who committed.
-#
-# Sessions carry the revision of the transaction that wrote them. Under the lock, a host updates
-# its memory with the rows newer than its own revision; a row without a record is a deleted
-# session. So the result of a fold, and its clock, depend only on what was committed, not on the
-# host.
-#
-# Effects that happen once per machine are claimed first (`shared.py`), so they run at most
-# once.
-#
-# Versions: `user_version` is the schema. A newer program migrates under the lock; an older one
-# stops writing to a newer database (`Newer`). A damaged database (`Damaged`) is renamed with a
-# date, once nobody else has it open; the spool loses nothing. A damaged row moves to a table of
-# its own (`rows.py`). Events committed to a file that was removed or replaced (`Replaced`) are
-# not unlinked, and are folded again. If the WAL file is lost, a host stops writing: others may
-# have a new one.
-
-
 #: Kinds of events with the time since which something is true, maybe before it was noticed.
 DATED: Final = frozenset(
     {"registry", "process gone", "screen idle", "screen busy", "screen waiting", "far"}
