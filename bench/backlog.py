@@ -64,7 +64,7 @@ def fold(home: Path) -> None:
     from bellboard.storage.store import Store
 
     shared = SharedBoard(Spool(home), Store(home))
-    while shared.step(time.time()).more:
+    while shared.turn(time.time()).more:
         pass
     folded = shared.store.db.execute("SELECT max(id) FROM events").fetchone()[0]
     print(f"{folded} rows in the log", file=sys.stderr)

@@ -1,8 +1,8 @@
 """kill -9 between any two steps of a fold, one after the other: faulty.py HOME.
 
-A forked shared counts every call and every statement as a step, and kills itself at its Nth step.
+A forked board counts every call and every statement as a step, and kills itself at its Nth step.
 Then a healthy one continues, as after a restart.  For every N, the result is printed as a line of
-JSON; the last N is the first one that the database does not have yet.
+JSON; the last N is the first one that the forked one did not reach.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def fill(spool: Spool) -> set[str]:
 def run(shared: SharedBoard, start: float) -> None:
     """Fold everything; then again, so that names are forgotten."""
     for now in (start, start + 1, start + 2):
-        while shared.step(now).more:
+        while shared.turn(now).more:
             pass
         shared.sweep(now + 100)
         put(shared.spool, "Notification", "s2", now, message=str(now))

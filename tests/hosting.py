@@ -260,7 +260,7 @@ def emit(shared: SharedBoard, clock: Clock, event: str, session: str = "s", **fi
 
 def work(shared: SharedBoard, clock: Clock) -> None:
     emit(shared, clock, "UserPromptSubmit")
-    shared.step(clock())
+    shared.turn(clock())
 
 
 @pytest.fixture

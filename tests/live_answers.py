@@ -45,7 +45,7 @@ class Board:
 
     def asks(self) -> list[tuple[Session, Block]]:
         """Return the open questions, oldest first."""
-        while self.shared.step(time.time()).more:
+        while self.shared.turn(time.time()).more:
             pass
         found = [
             (s, b)

@@ -61,16 +61,16 @@ def test_one_host_works_through_a_backlog_and_the_others_list_nothing(
     one, two = make(), make()
     two.spool = spool = Listing(two.spool.home)
     names = backlog(one, clock, 3 * BATCH)
-    while one.step(clock()).more:
+    while one.turn(clock()).more:
         if one.store.drain.is_ours:
             with pytest.raises(Draining):
-                two.step(clock())
+                two.turn(clock())
             assert two.catch_up()
     assert 0 == spool.times
     assert not one.store.drain.is_ours
     folded_once(one, names)
     names.append(emit(two, clock, "Stop", "s1"))
-    two.step(clock.advance(1))
+    two.turn(clock.advance(1))
     folded_once(two, names)
 
 
@@ -82,10 +82,10 @@ from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 home = Path(sys.argv[1])
 shared = SharedBoard(Spool(home), Store(home), watching=True)
-shared.step(float(sys.argv[2]))
+shared.turn(float(sys.argv[2]))
 assert shared.store.drain.is_ours
 os.kill(os.getpid(), signal.SIGSTOP)
-while shared.step(float(sys.argv[2])).more:
+while shared.turn(float(sys.argv[2])).more:
     pass
 """
 
@@ -98,11 +98,11 @@ def test_a_suspended_host_is_not_waited_for(make: Make, clock: Clock) -> None:
     with subprocess.Popen(run) as other:
         os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
         with pytest.raises(Draining):
-            shared.step(clock())
+            shared.turn(clock())
 
         def goes_on() -> bool:
             with contextlib.suppress(Draining):
-                return not shared.step(clock()).more
+                return not shared.turn(clock()).more
             return False
 
         eventually(goes_on, "the other host")
@@ -143,7 +143,7 @@ def test_a_host_that_hangs_is_waited_for_once(
 def steps(shared: SharedBoard, clock: Clock) -> bool:
     """Return whether it takes a step instead of waiting for another host."""
     try:
-        shared.step(clock.advance(1))
+        shared.turn(clock.advance(1))
     except Draining:
         return False
     return True
@@ -152,9 +152,9 @@ def steps(shared: SharedBoard, clock: Clock) -> bool:
 def test_a_host_that_ends_is_replaced_at_once(make: Make, clock: Clock) -> None:
     one, two = make(), make()
     names = backlog(one, clock, 2 * BATCH + 100)
-    assert one.step(clock()).more
+    assert one.turn(clock()).more
     one.store.close()
-    while two.step(clock()).more:
+    while two.turn(clock()).more:
         pass
     folded_once(two, names)
     one.store = make().store  # the fixture closes it
@@ -201,7 +201,7 @@ def test_a_batch_leaves_deadlines_to_what_still_waits(
     emit(shared, clock, "PermissionRequest", "other", **asks)
     clock.advance(60)
     steps = 1
-    while shared.step(clock()).more:
+    while shared.turn(clock()).more:
         steps += 1
     assert steps >= 6
     assert statuses(shared.board) == {"s": "working", "other": "blocked"}
@@ -222,12 +222,12 @@ def test_deadlines_wait_for_what_comes_while_a_backlog_is_read(
     emit(shared, clock, "PreToolUse", **asks)
     emit(shared, clock, "PermissionRequest", **asks)
     gone = emit(shared, clock, "UserPromptSubmit", "other")
-    assert shared.step(clock()).more and shared.step(clock()).more
+    assert shared.turn(clock()).more and shared.turn(clock()).more
     (shared.spool.new / gone).unlink()
     clock.advance(0.1)
     emit(shared, clock, "PostToolUse", **asks)
     clock.advance(20)
-    while shared.step(clock()).more:
+    while shared.turn(clock()).more:
         pass
     assert [c.transition.after for c in shared.store.changes()] == ["working"]
     assert shared.board.ledger.clock == clock()

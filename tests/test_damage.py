@@ -66,7 +66,7 @@ def filled(home: Path, now: float) -> None:
     shared = SharedBoard(Spool(home), Store(home), watching=True)
     for n in range(4):
         put(shared.spool, "UserPromptSubmit", f"s{n}", now + n)
-        shared.step(now + n)
+        shared.turn(now + n)
     store = shared.store
     with store.lock():
         store.set_option("watched_since", now, 1, now)
@@ -140,7 +140,7 @@ def goes_on(home: Path, clock: Clock) -> None:
     shared = SharedBoard(Spool(home), Store(home), watching=True)
     name = emit(shared, clock, "UserPromptSubmit", "canary")
     for _ in range(3):
-        shared.step(clock.advance(1))
+        shared.turn(clock.advance(1))
     assert "working" == statuses(shared.board)["canary"]
     assert {"s0", "s2", "s3"} <= statuses(shared.board).keys()
     store = shared.store
@@ -150,7 +150,7 @@ def goes_on(home: Path, clock: Clock) -> None:
     store.sweep(clock.advance(200), lambda name: False)
     store.prune(clock())
     emit(shared, clock, "Stop", "canary")
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     with opened(home) as late:
         assert statuses(late.board) == statuses(shared.board)
         assert "completed" == statuses(late.board)["canary"]
@@ -203,7 +203,7 @@ def test_an_invalid_record_is_set_aside_and_reported(
     shared = make()
     clock.advance(10)
     emit(shared, clock, "Stop", "s2")
-    shared.step(clock())
+    shared.turn(clock())
     assert {"s0": "working", "s2": "completed", "s3": "working"} == statuses(shared.board)
     note = shared.damaged.notes(clock())["rows"]
     assert "session s1 could not be read" in note
@@ -212,11 +212,11 @@ def test_an_invalid_record_is_set_aside_and_reported(
     (row,) = shared.store.all("SELECT row FROM damaged")
     assert record in msgspec.msgpack.decode(row[0])
     emit(shared, clock, "UserPromptSubmit", "s1", prompt="again")
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert "working" == statuses(shared.board)["s1"]
     later = make()
     emit(later, clock, "Stop", "s1")
-    later.step(clock.advance(1))
+    later.turn(clock.advance(1))
     assert "session s1" in later.damaged.notes(clock())["rows"]
     assert {} == later.damaged.notes(clock() + 2 * 86400)
 
@@ -228,7 +228,7 @@ def test_a_huge_cell_is_not_read(make: Make, clock: Clock, table: str, alive: bo
     running = make()
     home = running.spool.home
     filled(home, clock())
-    running.step(clock())
+    running.turn(clock())
     if not alive:
         running.store.close()
     db = sqlite3.connect(home / "board.db")
@@ -243,7 +243,7 @@ def test_a_huge_cell_is_not_read(make: Make, clock: Clock, table: str, alive: bo
     try:
         with pytest.raises(Damaged, match=f"a row of {table} is far too large"):
             for _ in range(2):  # it is noted, then moved
-                shared.step(clock.advance(1))
+                shared.turn(clock.advance(1))
         assert tracemalloc.get_traced_memory()[1] < LARGEST_CELL
     finally:
         tracemalloc.stop()
@@ -258,7 +258,7 @@ def test_a_file_that_is_far_too_large_is_not_searched(
     monkeypatch.setattr(database, "LARGEST", 4 << 20)
     running = make()
     emit(running, clock, "UserPromptSubmit", "s")
-    running.step(clock())
+    running.turn(clock())
     with contextlib.closing(sqlite3.connect(running.store.path)) as db, db:
         db.execute("INSERT INTO options VALUES ('x', zeroblob(5000000), 1, 1.0)")
     asked: list[str] = []
@@ -273,10 +273,10 @@ def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> N
     """The copy in its memory is good."""
     one = make()
     emit(one, clock, "UserPromptSubmit", "s")
-    one.step(clock())
+    one.turn(clock())
     set_record(one.spool.home, "s", b"\xc1", revision=5)
     emit(one, clock, "UserPromptSubmit", "other")
-    one.step(clock.advance(1))
+    one.turn(clock.advance(1))
     with opened(one.spool.home) as late:
         assert {"s": "working", "other": "working"} == statuses(late.board)
     assert [("sessions", "s")] == aside(one.spool.home)
@@ -291,7 +291,7 @@ def test_a_damaged_revision_loses_no_session(make: Make, clock: Clock, revision:
     assert damage(home, "sessions", "revision", revision)
     shared = make()
     emit(shared, clock, "UserPromptSubmit", "canary")
-    shared.step(clock.advance(10))
+    shared.turn(clock.advance(10))
     assert {"s1", "canary"} <= statuses(shared.board).keys()
     with opened(home) as late:
         assert statuses(late.board) == statuses(shared.board)
@@ -304,13 +304,13 @@ def test_a_running_host_takes_the_record_beside_a_damaged_revision(
     """What another host committed counts, not what this one remembers."""
     one = make()
     emit(one, clock, "UserPromptSubmit", "s")
-    one.step(clock())
+    one.turn(clock())
     two = make()
     emit(two, clock, "Stop", "s")
-    two.step(clock.advance(1))
+    two.turn(clock.advance(1))
     assert damage(one.spool.home, "sessions", "revision", 1e9 + 0.5, "s")
     emit(one, clock, "UserPromptSubmit", "other")
-    one.step(clock.advance(1))
+    one.turn(clock.advance(1))
     assert {"s": "completed", "other": "working"} == statuses(one.board)
     with opened(one.spool.home) as late:
         assert statuses(late.board) == statuses(one.board)
@@ -325,7 +325,7 @@ def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
     shared = make()
     clock.advance(10)
     emit(shared, clock, "Stop", "s0")
-    shared.step(clock())
+    shared.turn(clock())
     assert "completed" == statuses(shared.board)["s0"]
     assert "the ledger" in shared.damaged.notes(clock())["rows"]
     with opened(home) as late:
@@ -336,7 +336,7 @@ def test_an_exhausted_row_id_is_not_a_full_disk(make: Make, clock: Clock) -> Non
     """SQLite has no id after the highest: that row is set aside, and counting continues."""
     running = make()
     emit(running, clock, "UserPromptSubmit", "s")
-    running.step(clock())
+    running.turn(clock())
     home = running.spool.home
     db = sqlite3.connect(home / "board.db")
     for table in ("events", "transitions"):
@@ -346,13 +346,13 @@ def test_an_exhausted_row_id_is_not_a_full_disk(make: Make, clock: Clock) -> Non
     db.close()
     emit(running, clock, "Stop", "s")
     with pytest.raises(sqlite3.OperationalError, match="full"):
-        running.step(clock.advance(1))
-    running.step(clock.advance(1))
+        running.turn(clock.advance(1))
+    running.turn(clock.advance(1))
     assert {"s": "completed"} == statuses(running.board)
     assert ["completed"] == [c.transition.after for c in running.store.changes()]
     late = make()
     emit(late, clock, "UserPromptSubmit", "s", prompt="more")
-    late.step(clock.advance(1))
+    late.turn(clock.advance(1))
     assert ["working"] == [c.transition.after for c in running.store.changes()]
 
 
@@ -380,7 +380,7 @@ def test_an_unwritable_event_is_found_and_the_rest_is_stored(
     emit(shared, clock, "UserPromptSubmit", "poison")
     names += [emit(shared, clock, "Stop", f"s{n}") for n in range(3)]
     for _ in range(60):
-        if not shared.step(clock.advance(0.001)).more:
+        if not shared.turn(clock.advance(0.001)).more:
             break
     assert sorted(names) == sorted(row.file for row in from_files(shared.store.log()))
     assert [] == list(shared.spool.new.iterdir())
@@ -403,7 +403,7 @@ def test_an_event_that_fails_is_set_aside_and_the_rest_is_folded(
     line = {"t": clock() + 1, "tick": {}}
     put_raw(shared.spool, json.dumps(line).encode(), clock() + 1)
     put(shared.spool, "UserPromptSubmit", "after", clock() + 2)
-    shared.step(clock.advance(3))
+    shared.turn(clock.advance(3))
     assert {"before": "working", "after": "working"} == statuses(shared.board)
     assert {"it cannot be folded": 1} == shared.spool.counts()["refused"]
 
@@ -422,14 +422,14 @@ def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:
     failed = 0
     for _ in range(20):
         try:
-            shared.step(clock.advance(1))
+            shared.turn(clock.advance(1))
         except OverflowError:
             failed += 1
     assert failed > 10
     assert names == {path.name for path in shared.spool.new.iterdir()}
     shared.store.close()
     shared.store = Store(shared.spool.home)
-    while shared.step(clock.advance(1)).more:
+    while shared.turn(clock.advance(1)).more:
         pass
     assert names == {row.file for row in from_files(shared.store.log())}
 
@@ -475,7 +475,7 @@ def test_every_event_can_be_written(make: Make, clock: Clock) -> None:
     lines = odd_lines()
     for line in lines:
         put_raw(shared.spool, json.dumps(line).encode(), clock())
-    while shared.step(clock.advance(1)).more:
+    while shared.turn(clock.advance(1)).more:
         pass
     assert [] == list(shared.spool.new.iterdir())
     refused = shared.spool.counts()["refused"]

@@ -47,7 +47,7 @@ def test_a_newer_program_migrates_it_and_an_older_one_stops(make: Make, clock: C
     assert statuses(new.board) == {"s": "working"}
     emit(old, clock, "Stop")
     with pytest.raises(Newer):
-        old.step(clock())
+        old.turn(clock())
     with pytest.raises(Newer):
         old.catch_up()
     assert statuses(old.board) == {"s": "working"}
@@ -167,7 +167,7 @@ def test_what_others_put_into_the_database_is_damage(
                 other.execute(statement)
     emit(shared, clock, "Stop")
     with pytest.raises(Damaged, match=r"board\.db was altered: "):
-        shared.step(clock())
+        shared.turn(clock())
     with pytest.raises(Damaged, match=r"board\.db was altered: "):
         Store(shared.store.path.parent)
     assert len(list(shared.spool.new.iterdir())) == 1
@@ -190,7 +190,7 @@ def test_a_migration_that_fails_changes_nothing(make: Make, clock: Clock) -> Non
     with pytest.raises(sqlite3.OperationalError, match="nothing"):
         make(schema=database.SCHEMA + 1, migrations=broken)
     emit(old, clock, "Stop")
-    old.step(clock.advance(1))
+    old.turn(clock.advance(1))
     assert statuses(old.board) == {"s": "completed"}
 
 
@@ -220,7 +220,7 @@ def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
     shared = make()
     for n in range(300):
         emit(shared, clock, "UserPromptSubmit", f"s{n}")
-    shared.step(clock())
+    shared.turn(clock())
     shared.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     size = shared.store.path.stat().st_size
     with shared.store.path.open("r+b") as file:
@@ -305,8 +305,8 @@ def test_on_a_network_file_system_there_is_no_wal(make: Make, clock: Clock) -> N
     assert one.store.all("PRAGMA journal_mode") == [("delete",)]
     work(one, clock)
     emit(two, clock, "Stop")
-    two.step(clock.advance(1))
-    one.step(clock())
+    two.turn(clock.advance(1))
+    one.turn(clock())
     assert statuses(one.board) == {"s": "completed"}
     assert not list(one.spool.home.glob("*-shm"))
     with one.store.lock():
@@ -398,12 +398,12 @@ def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
     one, two = make(), make()
     work(one, clock)
     emit(one, clock, "SessionEnd")
-    one.step(clock.advance(1))
+    one.turn(clock.advance(1))
     one.store.prune(clock() + KEEP - 10)
     assert len(one.store.history()) == 2
     clock.advance(20)
     emit(one, clock, "UserPromptSubmit", "later")
-    one.step(clock())
+    one.turn(clock())
     one.store.prune(clock() + KEEP - 10)
     assert [c.session_id for c in one.store.history()] == ["later"]
     assert one.store.all("SELECT session_id FROM sessions WHERE record IS NOT NULL") == [
@@ -411,8 +411,8 @@ def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
         ("later",),
     ]
     one.store.prune(clock() + 2 * KEEP)
-    two.step(clock())
+    two.turn(clock())
     emit(two, clock, "Stop", "later")
-    two.step(clock.advance(1))
-    one.step(clock())
+    two.turn(clock.advance(1))
+    one.turn(clock())
     assert statuses(one.board) == {"later": "completed"}

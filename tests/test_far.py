@@ -225,7 +225,7 @@ def lived(home: Path, *lines: Line) -> list[Change]:
     found: list[Change] = []
     for line in lines:
         spool.write(line)
-        shared.step(line["t"])
+        shared.turn(line["t"])
         found += store.changes()
     store.close()
     return found

@@ -166,13 +166,13 @@ def test_an_event_that_cannot_be_read_for_a_moment_is_read_later(
 
     monkeypatch.setattr("os.open", open_or_fail)
     emit(shared, clock, "UserPromptSubmit", "s")
-    shared.step(clock())
+    shared.turn(clock())
     sick.clear()
     emit(shared, clock, "UserPromptSubmit", "t")
-    shared.step(clock())
+    shared.turn(clock())
     assert (statuses(shared.board), shared.refused) == ({"t": "working"}, 0)
     shared.spool.sweep()
-    shared.step(clock())
+    shared.turn(clock())
     assert statuses(shared.board) == {"s": "working", "t": "working"}
     assert list(shared.spool.new.iterdir()) == []
     agrees_with_its_log(shared)
@@ -195,7 +195,7 @@ def test_an_event_that_cannot_be_read_is_noted_in_health(
     emit(shared, clock, "UserPromptSubmit", "s")
 
     def noted() -> dict[str, str]:
-        shared.step(clock())
+        shared.turn(clock())
         upkeep.expect()
         upkeep.run()
         return upkeep.notes
@@ -217,13 +217,13 @@ def test_junk_that_cannot_be_moved_away_is_moved_later(
     file.write_bytes(b"junk")
     with monkeypatch.context() as patch:
         patch.setattr(Aside, "take", lambda *_: False)
-        shared.step(clock())
+        shared.turn(clock())
     assert [file] == list(shared.spool.new.iterdir())
     shared.spool.sweep()
-    shared.step(clock())
+    shared.turn(clock())
     assert list(shared.spool.new.iterdir()) == []
     assert shared.spool.write(line, "key")
-    shared.step(clock())
+    shared.turn(clock())
     assert [row.file for row in from_files(shared.store.log())] == [file.name]
 
 

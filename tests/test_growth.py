@@ -50,11 +50,11 @@ def test_a_record_stays_small(make: Make, clock: Clock) -> None:
     for n in range(2000):
         emit(one, clock, "PreToolUse", tool_name="Bash", tool_use_id=f"t{n}")
         emit(one, clock, "SubagentStart", agent_id=f"a{n}", agent_type="general")
-    while one.step(clock()).more:
+    while one.turn(clock()).more:
         pass
     (size,) = one.store.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0]
     assert size <= LARGEST_RECORD
-    two.step(clock())
+    two.turn(clock())
     assert one.board.sessions["s"] == two.board.sessions["s"]
     assert "t1999" in two.board.sessions["s"].tools
 
@@ -67,8 +67,8 @@ def test_the_log_is_limited_in_bytes_too(make: Make, clock: Clock) -> None:
     for n in range(600):
         emit(shared, clock, "UserPromptSubmit", cwd=f"/{n}" * 1000, transcript_path="/x" * 2000)
         if n % 20 == 0:
-            shared.step(clock())
-    shared.step(clock())
+            shared.turn(clock())
+    shared.turn(clock())
     (size,) = store.all("SELECT sum(length(event)) FROM events")[0]
     assert store.keep_bytes / 2 < size < 1.5 * store.keep_bytes
     newest = from_files(store.log())[-1].event.cwd
@@ -81,14 +81,14 @@ def test_a_session_that_is_gone_leaves_no_row_for_long(make: Make, clock: Clock)
     for name in ("a", "b"):
         emit(one, clock, "UserPromptSubmit", name)
     for shared in (one, two, asleep):
-        shared.step(clock())
+        shared.turn(clock())
     one.board.drop("a")
     emit(one, clock, "Stop", "b")
-    one.step(clock.advance(1))
-    two.step(clock())
+    one.turn(clock.advance(1))
+    two.turn(clock())
     assert {"b": "completed"} == statuses(two.board)
     emit(one, clock, "UserPromptSubmit", "b")
-    one.step(clock.advance(GONE + 1))
+    one.turn(clock.advance(GONE + 1))
     one.store.prune(clock())
     assert [("",), ("b",)] == one.store.all("SELECT session_id FROM sessions ORDER BY 1")
     asleep._known -= GONE
@@ -120,7 +120,7 @@ def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
 
     eventually(is_small, "no old rows, and a file that has shrunk")
     emit(shared, clock, "UserPromptSubmit")
-    shared.step(clock())
+    shared.turn(clock())
     assert [("ok",)] == store.all("PRAGMA quick_check")
 
 
@@ -189,7 +189,7 @@ def test_the_wal_is_checkpointed_outside_the_event_loop(make: Make, clock: Clock
     wal = Path(f"{shared.store.path}-wal")
     for n in range(1500):
         emit(shared, clock, "UserPromptSubmit" if n % 2 else "Stop", n=n)
-        shared.step(clock.advance(1))
+        shared.turn(clock.advance(1))
     frames = shared.store.all("PRAGMA wal_checkpoint")[0][1]
     assert frames < 4000
     assert wal.stat().st_size < 4000 * 4200

@@ -27,7 +27,7 @@ def kept(shared: SharedBoard) -> list[str]:
 
 def folds(shared: SharedBoard, now: float) -> None:
     """Fold all that waits; under load, a step may fold one file only."""
-    while shared.step(now).more:
+    while shared.turn(now).more:
         pass
 
 
@@ -49,7 +49,7 @@ def test_it_is_kept_while_the_question_stands(make: Make, clock: Clock) -> None:
     emit(shared, clock, "UserPromptSubmit")
     name = asks(shared, clock, long="x" * 100_000)
     assert kept(shared) == [name]
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert publish(shared.board.sessions["s"])["request"] == name
     item = shared.spool.request(name)
     assert item and len(item.payload) > 100_000
@@ -76,12 +76,12 @@ def test_a_later_event_about_the_question_takes_its_place(make: Make, clock: Clo
     shared = make()
     tool = {"tool_name": "AskUserQuestion", "tool_input": {"questions": []}}
     emit(shared, clock, "PreToolUse", **tool)
-    shared.step(clock())
+    shared.turn(clock())
     clock.advance(0.1)
     name = asks(shared, clock, **tool)
     assert kept(shared) == [name]
     emit(shared, clock, "Notification", notification_type="permission_prompt", message="?")
-    shared.step(clock.advance(6))
+    shared.turn(clock.advance(6))
     assert publish(shared.board.sessions["s"])["request"] == name
 
 
@@ -89,11 +89,11 @@ def test_every_host_removes_it(make: Make, clock: Clock) -> None:
     """Whoever sees first that the question has ended, also a process that only folds once."""
     one, two = make(), make()
     name = asks(one, clock)
-    two.step(clock())
+    two.turn(clock())
     assert kept(two) == [name]
     goes_on(two, clock)
     assert kept(two) == []
-    one.step(clock())
+    one.turn(clock())
     assert kept(one) == []
 
 
@@ -103,10 +103,10 @@ def test_it_is_kept_after_a_crash(make: Make, clock: Clock) -> None:
     one.spool = Dying(one.spool.home)
     name = emit(one, clock, "PermissionRequest", **TOUCH)
     with pytest.raises(KeyboardInterrupt):
-        one.step(clock())
+        one.turn(clock())
     item = two.spool.request(name)
     assert item and item.name == name
-    two.step(clock())
+    two.turn(clock())
     assert kept(two) == [name]
     goes_on(two, clock)
     assert kept(two) == []
@@ -152,7 +152,7 @@ def test_a_question_that_cannot_be_kept_is_shown_all_the_same(make: Make, clock:
     shared = make()
     (shared.spool.home / "answers").rmdir()
     asks(shared, clock)
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert statuses(shared.board) == {"s": "blocked"}
     assert shared.spool.scan() == []
 
@@ -165,7 +165,7 @@ def test_a_question_under_another_name_than_the_hook_gives_is_not_kept(
     name = emit(shared, clock, "PermissionRequest", **TOUCH)
     (shared.spool.new / name).rename(shared.spool.new / "odd")
     folds(shared, clock())
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert statuses(shared.board) == {"s": "blocked"}
     assert (kept(shared), shared.spool.scan()) == ([], [])
 
@@ -238,6 +238,6 @@ def test_a_pipe_is_a_name(make: Make, clock: Clock, pipe: str) -> None:
     name = put_raw(shared.spool, (head + body).encode(), clock())
     if pipe == "4711.23":  # which the hook of that event has taken
         (shared.spool.home / f"answers/{pipe}{TAKEN}").write_text(f"{name}\n")
-    shared.step(clock())
+    shared.turn(clock())
     [block] = shared.board.sessions["s"].blocks.values()
     assert block.pipe == (pipe if pipe == "4711.23" else "")

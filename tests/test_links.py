@@ -217,11 +217,11 @@ def test_a_list_that_cannot_be_read_ends_no_link(
         return notes, wait
 
     with opened(board) as shared, contextlib.ExitStack() as stack:
-        shared.step(time.time())
+        shared.turn(time.time())
         if what == "held":
             stack.enter_context(locked(board / "links" / machines.LOCK))
         notes, wait = asyncio.run(started())
-        shared.step(time.time())
+        shared.turn(time.time())
         assert "dev" in shared.board.ledger.links
         assert (board / "links/dev").is_dir()
     assert "machines" in notes

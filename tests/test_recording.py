@@ -69,7 +69,7 @@ def lived(lines: Iterable[Line], home: Path) -> tuple[list[Logged], Told]:
         path = spool.new / f"evidence.{n}"
         path.write_bytes(encoded([{k: v for k, v in line.items() if k != "arrived"}])[0])
         os.utime(path, ns=(int(t * 1e9),) * 2)
-        shared.step(line.get("arrived", t))
+        shared.turn(line.get("arrived", t))
     log, changes = store.log(), [trace.transition_line(c) for c in store.history()]
     store.close()
     return log, (changes, trace.final_line(shared.board)["sessions"])

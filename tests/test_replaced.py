@@ -107,15 +107,15 @@ def test_nothing_is_unlinked_unless_committed_to_the_current_file(
     """It waits in the spool and counts once in the next database."""
     shared = make()
     emit(shared, clock, "UserPromptSubmit", "before")
-    shared.step(clock())
+    shared.turn(clock())
     lose(shared.store.path)
     name = emit(shared, clock, "UserPromptSubmit", "after")
     with pytest.raises(Replaced):
-        shared.step(clock.advance(1))
+        shared.turn(clock.advance(1))
     assert [name] == [path.name for path in shared.spool.new.iterdir()]
     shared.store.close()
     again = make()
-    again.step(clock.advance(1))
+    again.turn(clock.advance(1))
     with opened(shared.spool.home) as late:
         assert "working" == statuses(late.board)["after"]
         assert ["after"] == [
@@ -169,11 +169,11 @@ def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
     """It is published, although the next look finds nothing new."""
     shared = make()
     emit(shared, clock, "UserPromptSubmit", "kept")
-    shared.step(clock())
+    shared.turn(clock())
     removed_with_its_log(shared.store.path)
     fresh = make()
     emit(fresh, clock, "UserPromptSubmit", "fresh")
-    fresh.step(clock.advance(1))
+    fresh.turn(clock.advance(1))
     mended = make()
     assert {"kept", "fresh"} <= mended.restore(shared, clock.advance(1))
     assert {"kept", "fresh"} <= mended.board.sessions.keys()
@@ -184,7 +184,7 @@ def test_transitions_in_a_new_database_go_on_after_the_old_ones(make: Make, cloc
     one, two = make(), make()
     for event in ("UserPromptSubmit", "Stop"):
         emit(one, clock, event)
-        one.step(clock.advance(1))
+        one.turn(clock.advance(1))
     (*_, last) = (change.id for change in one.store.changes())
     (first,) = two.store.changes()[:1]
     two.store.transition = first.id  # it has read no more
@@ -193,12 +193,12 @@ def test_transitions_in_a_new_database_go_on_after_the_old_ones(make: Make, cloc
     again.store.skip_changes()
     again.restore(one, clock())
     emit(again, clock, "UserPromptSubmit")
-    again.step(clock.advance(1))
+    again.turn(clock.advance(1))
     late = make()
     late.store.skip_changes()
     late.restore(two, clock())
     emit(late, clock, "Stop")
-    late.step(clock.advance(1))
+    late.turn(clock.advance(1))
     found = late.store.changes()
     assert [change.transition.after for change in found] == ["working", "completed"]
     assert last < found[0].id == found[1].id - 1
@@ -217,7 +217,7 @@ def test_a_host_whose_arrival_is_tried_again_reads_no_transition_twice(
     other.restore(lost, clock())
     late.restore(lost, clock())
     emit(other, clock, "Stop")
-    other.step(clock.advance(1))
+    other.turn(clock.advance(1))
     assert [c.transition.after for c in late.store.changes()] == ["completed"]
     late.restore(lost, clock())
     assert late.store.changes() == []
@@ -318,7 +318,7 @@ def test_a_log_without_contents_is_used_again(make: Make, clock: Clock, contents
     shared = make()
     for n in range(3):
         emit(shared, clock, "UserPromptSubmit", f"s{n}")
-        shared.step(clock())
+        shared.turn(clock())
     assert statuses(shared.board).keys() == {"s0", "s1", "s2"}
     other.close()
 
@@ -410,7 +410,7 @@ def test_whatever_is_in_place_of_the_database_is_moved_away(
     if suffix:
         with opened(home.bellboard) as shared:
             put(spool, "UserPromptSubmit", "before")
-            shared.step(time.time())
+            shared.turn(time.time())
     make_odd(home.bellboard / f"board.db{suffix}")
     path = spool.new / put(spool, "UserPromptSubmit", "canary")
     host = start()
@@ -478,7 +478,7 @@ def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
     made(home.bellboard)
     with opened(home.bellboard) as shared:
         emit(shared, clock, "UserPromptSubmit", "known")
-        shared.step(clock())
+        shared.turn(clock())
     run = [sys.executable, "-c", HOLD, str(home.bellboard / "board.lock")]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout

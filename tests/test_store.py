@@ -67,8 +67,8 @@ def test_an_event_is_folded_by_one_host_and_seen_by_all(make: Make, clock: Clock
     """The second host finds the spool empty and the change in the database."""
     one, two = make(), make()
     name = emit(one, clock, "UserPromptSubmit")
-    assert one.step(clock()).changed == {"s"}
-    assert two.step(clock()).changed >= {"s"}
+    assert one.turn(clock()).changed == {"s"}
+    assert two.turn(clock()).changed >= {"s"}
     assert statuses(one.board) == statuses(two.board) == {"s": "working"}
     assert files_of(two) == {name: 1}
     assert waiting(one) == []
@@ -87,12 +87,12 @@ def test_a_session_that_one_forgets_is_forgotten_by_all(make: Make, clock: Clock
     """As when there are more than a board keeps."""
     one, two = make(), make()
     work(one, clock)
-    two.step(clock())
+    two.turn(clock())
     assert "s" in two.board.sessions
     one.board.drop("s")
     emit(one, clock, "UserPromptSubmit", "other")
-    one.step(clock.advance(1))
-    two.step(clock())
+    one.turn(clock.advance(1))
+    two.turn(clock())
     assert {"other"} == two.board.sessions.keys()
     assert "s" not in two.board.dirty  # it does not write again what the other one wrote
 
@@ -105,7 +105,7 @@ def test_after_a_sleep_of_the_machine_nothing_is_kept_that_left_no_row(
     monkeypatch.setattr("bellboard.hosting.turn.clock", lambda: time.monotonic() + slept)
     one, two = make(), make()
     work(one, clock)
-    two.step(clock())
+    two.turn(clock())
     with one.store.lock():
         one.store.db.execute("DELETE FROM sessions WHERE session_id = 's'")
     slept = 3600.0
@@ -117,10 +117,10 @@ def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clo
     """Not before: while the file exists, only its name keeps it from being folded again."""
     shared = make()
     name = emit(shared, clock, "UserPromptSubmit")
-    shared.step(clock())
+    shared.turn(clock())
     assert applied(shared) == {name}
     later = emit(shared, clock, "Stop")
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert applied(shared) == {later}
 
 
@@ -129,9 +129,9 @@ def test_files_of_a_dead_host_are_unlinked_and_not_folded_again(make: Make, cloc
     one.spool = Dying(one.spool.home)
     name = emit(one, clock, "UserPromptSubmit")
     with pytest.raises(KeyboardInterrupt):
-        one.step(clock())
+        one.turn(clock())
     assert waiting(one) == [name]
-    two.step(clock())
+    two.turn(clock())
     assert files_of(two) == {name: 1}
     assert waiting(two) == []
 
@@ -140,16 +140,16 @@ def test_names_that_dead_hosts_left_are_swept(make: Make, clock: Clock) -> None:
     """After a while, if their files are gone; while a file exists its name stays."""
     dead, dying, shared = make(), make(), make()
     gone = emit(dead, clock, "UserPromptSubmit")
-    dead.step(clock())
+    dead.turn(clock())
     dying.spool = Dying(dying.spool.home)
     left = emit(dying, clock, "Stop")
     with pytest.raises(KeyboardInterrupt):
-        dying.step(clock())
+        dying.turn(clock())
     shared.sweep(clock.advance(59))
     assert applied(shared) == {gone, left}
     shared.sweep(clock.advance(2))
     assert applied(shared) == {left}
-    shared.step(clock())
+    shared.turn(clock())
     shared.sweep(clock.advance(61))
     assert applied(shared) == set()
 
@@ -159,11 +159,11 @@ def test_hosts_that_see_the_same_thing_report_it_once(make: Make, clock: Clock) 
     shared = make()
     line = {"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s", "status": "busy"}}}
     assert shared.spool.write(line, "registry 7 busy")
-    shared.step(clock())
+    shared.turn(clock())
     emit(shared, clock, "Notification")
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert shared.spool.write(line, "registry 7 busy")
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert [r.event.kind for r in shared.store.log()].count("registry") == 1
     assert waiting(shared) == []
 
@@ -174,14 +174,14 @@ def test_hosts_that_see_the_same_thing_report_it_once(make: Make, clock: Clock) 
 def test_a_lock_that_is_held_leaves_the_board_as_it_is(make: Make, clock: Clock) -> None:
     one, two = make(), make()
     emit(one, clock, "UserPromptSubmit")
-    one.step(clock())
-    two.step(clock())
+    one.turn(clock())
+    two.turn(clock())
     emit(one, clock, "Stop")
     with one.store.lock():
         with pytest.raises(Busy):
-            two.step(clock())
+            two.turn(clock())
         assert statuses(two.board) == {"s": "working"}
-    two.step(clock())
+    two.turn(clock())
     assert statuses(two.board) == {"s": "completed"}
 
 
@@ -202,16 +202,16 @@ def test_uncommitted_events_are_not_kept_and_are_folded_again(make: Make, clock:
     shared.store.close()
     shared.store = store = Full(shared.spool.home)
     names = [emit(shared, clock, "UserPromptSubmit", f"s{n}") for n in range(1200)]
-    assert shared.step(clock()).more
+    assert shared.turn(clock()).more
     known = len(statuses(shared.board))
     store.full = True
     with pytest.raises(sqlite3.OperationalError):
-        shared.step(clock())
+        shared.turn(clock())
     assert len(shared.catch_up()) > known
     assert len(statuses(shared.board)) == known
     emit(shared, clock, "Stop", "s1100")
     store.full = False
-    while shared.step(clock()).more:
+    while shared.turn(clock()).more:
         pass
     assert statuses(shared.board)["s1100"] == "completed"
     assert [r.file for r in from_files(store.log())][:-1] == names
@@ -246,17 +246,17 @@ def test_what_changed_is_returned_although_a_step_fails_afterwards(
     two.store.close()
     two.store = store = Overtaken(two.spool.home, network="nfs", patience=0.01)
     work(one, clock)
-    two.step(clock())
+    two.turn(clock())
     emit(one, clock, "UserPromptSubmit", "other")
-    one.step(clock.advance(1))
+    one.turn(clock.advance(1))
     emit(one, clock, "Stop")
     store.before = before
     with pytest.raises(Busy):
-        two.step(clock.advance(1))
+        two.turn(clock.advance(1))
     store.by.close()
-    assert {"s", "other"} == two.step(clock()).changed
+    assert {"s", "other"} == two.turn(clock()).changed
     assert {"s": "completed", "other": "working"} == statuses(two.board)
-    assert set() == two.step(clock()).changed
+    assert set() == two.turn(clock()).changed
     agrees_with_its_log(two)
 
 
@@ -269,8 +269,7 @@ def test_without_a_thread_for_it_the_log_is_copied_later(
     work(shared, clock)
     shared.store.commits = 10_000
     emit(shared, clock, "Stop")
-    step = shared.step(clock())
-    assert (False, {"s"}, 0) == step
+    assert (False, {"s"}, 0) == shared.turn(clock())
     assert "completed" == statuses(shared.board)["s"]
 
 
@@ -290,8 +289,8 @@ def test_an_event_for_which_memory_runs_out_is_read_again(tmp_path: Path, clock:
     shared = SharedBoard(spool := Large(tmp_path), Store(tmp_path))
     put(spool, "UserPromptSubmit", t=clock())
     with pytest.raises(MemoryError):
-        shared.step(clock())
-    shared.step(clock())
+        shared.turn(clock())
+    shared.turn(clock())
     assert ({"s": "working"}, 0) == (statuses(shared.board), shared.refused)
     shared.store.close()
 
@@ -312,8 +311,8 @@ def test_an_event_that_raises_is_set_aside(
     emit(shared, clock, "UserPromptSubmit", "bad")
     emit(shared, clock, "Stop", "bad")
     emit(shared, clock, "PermissionRequest", "good", tool_name="Bash", tool_use_id="t")
-    shared.step(clock())
-    shared.step(clock.advance(1))
+    shared.turn(clock())
+    shared.turn(clock.advance(1))
     assert statuses(shared.board) == {"good": "blocked", "bad": "working"}
     (why,) = (shared.spool.home / "spool" / "bad").glob("*.why")
     assert "ZeroDivisionError: poison" in why.read_text()
@@ -330,12 +329,11 @@ def test_a_batch_ends_in_time(make: Make, clock: Clock, monkeypatch: pytest.Monk
             eventually(lambda: os.times().elapsed > end)
             return super().read(name)
 
-    shared = make()
+    shared = make(Slow(make().spool.home))
     monkeypatch.setattr(turn, "SLICE", 0.1)
-    shared.spool = Slow(shared.spool.home)
     names = [emit(shared, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
     steps = 1
-    while shared.step(clock()).more:
+    while shared.turn(clock()).more:
         steps += 1
     assert 3 <= steps <= 9  # the last one only checks for new files
     assert [r.file for r in from_files(shared.store.log())] == names
@@ -355,9 +353,9 @@ def test_nothing_that_happened_unwatched_is_announced(make: Make, clock: Clock) 
     emit(shared, clock, "UserPromptSubmit", "other")
     clock.advance(600)
     watched_since(shared, clock())
-    shared.step(clock())
+    shared.turn(clock())
     emit(shared, clock, "Stop")
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert lives(shared) == [("working", False), ("working", False), ("completed", True)]
 
 
@@ -370,7 +368,7 @@ def test_current_evidence_of_an_earlier_change_is_not_announced(make: Make, cloc
     record = {"sessionId": "s", "status": "waiting", "waitingFor": "approve Bash"}
     record |= {"statusUpdatedAt": asked * 1000}
     shared.spool.write({"t": clock.advance(1), "registry": {"pid": 7, "record": record}})
-    shared.step(clock())
+    shared.turn(clock())
     assert lives(shared) == [("blocked", False)]
 
 
@@ -380,10 +378,10 @@ def test_a_question_found_on_a_screen_may_be_old(make: Make, clock: Clock, found
     shared = make()
     shared.spool.write({"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s"}}})
     watched_since(shared, clock.advance(600))
-    shared.step(clock())
+    shared.turn(clock())
     seen = Seen("waiting", "permission", "Bash", "make").finding(clock.advance(1), "s", 7, found)
     shared.spool.write(seen.line)
-    shared.step(clock())
+    shared.turn(clock())
     assert lives(shared)[-1] == ("blocked", not found)
 
 
@@ -391,13 +389,13 @@ def test_changes_after_unknown_are_announced(make: Make, clock: Clock) -> None:
     """Working silently became unknown; a question after that is news."""
     shared = make()
     emit(shared, clock, "UserPromptSubmit")
-    shared.step(clock())
+    shared.turn(clock())
     watched_since(shared, clock.advance(600))
     shared.spool.write({"t": clock(), "restart": {}})
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     emit(shared, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
-    shared.step(clock())
-    shared.step(clock.advance(1))
+    shared.turn(clock())
+    shared.turn(clock.advance(1))
     told = [("working", True), ("unknown", False), ("working", True), ("blocked", True)]
     assert lives(shared) == told
 
@@ -407,10 +405,10 @@ def test_a_command_that_folds_announces_nothing(make: Make, clock: Clock) -> Non
     host = make()
     passing = SharedBoard(host.spool, host.store)
     emit(host, clock, "UserPromptSubmit")
-    passing.step(clock())
+    passing.turn(clock())
     host.spool.hosts.announce(os.getpid())
     emit(host, clock, "Stop")
-    passing.step(clock.advance(1))
+    passing.turn(clock.advance(1))
     assert lives(host) == [("working", False), ("completed", True)]
 
 
@@ -469,14 +467,14 @@ def test_options_are_shared_and_go_back_to_their_defaults(make: Make, clock: Clo
     one, two = make(), make()
     first = options_of({"grace": 3, "approval": True}, Options())
     one.spool.write({"t": clock(), "config": {**settings_of(first), "pid": 41}})
-    one.step(clock())
-    two.step(clock())
+    one.turn(clock())
+    two.turn(clock())
     assert one.board.options == two.board.options == first
     assert one.store.all("SELECT pid FROM options WHERE key = 'config'") == [(41,)]
     second = options_of({"dwell": 2}, Options())
     one.spool.write({"t": clock.advance(1), "config": {**settings_of(second), "pid": 42}})
-    two.step(clock())
-    one.step(clock())
+    two.turn(clock())
+    one.turn(clock())
     assert one.board.options == two.board.options == second
     assert make().catch_up() == set()
     third = make()
@@ -494,15 +492,15 @@ def test_a_clock_set_back_delays_nothing(make: Make, clock: Clock) -> None:
     work(shared, clock)
     back = Clock(clock() - 3600)
     emit(shared, back, "Stop")
-    shared.step(back.advance(1))
+    shared.turn(back.advance(1))
     assert statuses(shared.board) == {"s": "completed"}
     emit(shared, back, "PermissionRequest", tool_name="Bash", tool_use_id="t")
-    shared.step(back.advance(0.1))
-    shared.step(back.advance(0.3))
+    shared.turn(back.advance(0.1))
+    shared.turn(back.advance(0.3))
     assert statuses(shared.board) == {"s": "blocked"}
     assert shared.board.ledger.clock == back()
     assert all(live for _, live in lives(shared))
-    other.step(back())
+    other.turn(back())
     assert statuses(other.board) == {"s": "blocked"}
     agrees_with_its_log(other)
 
@@ -512,10 +510,10 @@ def test_a_clock_set_back_is_noticed_without_events(make: Make, clock: Clock) ->
     shared = make()
     work(shared, clock)
     emit(shared, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
-    shared.step(clock.advance(0.1))
+    shared.turn(clock.advance(0.1))
     back = Clock(clock() - 3600)
-    shared.step(back())
-    shared.step(back.advance(0.3))
+    shared.turn(back())
+    shared.turn(back.advance(0.3))
     assert statuses(shared.board) == {"s": "blocked"}
     agrees_with_its_log(shared)
 
@@ -527,13 +525,13 @@ def test_events_repeated_after_the_clock_was_set_back_are_not_duplicates(
     shared = make()
     work(shared, clock)
     emit(shared, clock, "Stop")
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     back = Clock(clock() - 86400)
     emit(shared, back, "UserPromptSubmit")
-    shared.step(back.advance(0.5))
+    shared.turn(back.advance(0.5))
     assert statuses(shared.board) == {"s": "working"}
     emit(shared, back, "Stop")
-    shared.step(back.advance(1))
+    shared.turn(back.advance(1))
     assert statuses(shared.board) == {"s": "completed"}
     agrees_with_its_log(shared)
 
@@ -543,10 +541,10 @@ def test_a_clock_set_forward_and_back_again_loses_nothing(make: Make, clock: Clo
     work(shared, clock)
     ahead = Clock(clock() + 86400 / 2)
     emit(shared, ahead, "PreToolUse", tool_name="Bash", tool_use_id="t")
-    shared.step(ahead.advance(0.1))
+    shared.turn(ahead.advance(0.1))
     assert statuses(shared.board) == {"s": "working"}
     emit(shared, clock, "Stop")
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert statuses(shared.board) == {"s": "completed"}
     agrees_with_its_log(shared)
 
@@ -555,12 +553,12 @@ def test_the_next_host_folds_with_the_clock_of_the_last(make: Make, clock: Clock
     """Even if that came to nothing: the replayed log sees the same clock."""
     one, two = make(), make()
     work(one, clock)
-    two.step(clock())
+    two.turn(clock())
     emit(one, clock, "Stop", "never heard of")
     os.utime(one.spool.new / waiting(one)[0], (clock() + 10, clock() + 10))
-    one.step(clock() + 10)
+    one.turn(clock() + 10)
     put(two.spool, "Stop", t=clock() + 5)
-    two.step(clock() + 10)
+    two.turn(clock() + 10)
     assert statuses(two.board) == {"s": "completed"}
     agrees_with_its_log(two)
 
@@ -572,7 +570,7 @@ def test_no_file_moves_the_clock_into_the_future(make: Make, clock: Clock) -> No
     put(shared.spool, "Stop", t=clock() + 9e5)
     future = {"t": clock() + 9e5, "arrived": clock() + 9e5, "view": {"session_id": "s"}}
     shared.spool.write(future)
-    shared.step(clock.advance(1))
+    shared.turn(clock.advance(1))
     assert shared.board.ledger.clock == clock()
     assert statuses(shared.board) == {"s": "completed"}
     agrees_with_its_log(shared)

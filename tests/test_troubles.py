@@ -140,7 +140,7 @@ def place(home: Home) -> Iterator[Place]:
         hook = {"session_id": "s", "hook_event_name": event, **more}
         spool.write({"t": now - 60 + n, "hook": hook, "origin": {"pid": 1}})
     store = Store(home.bellboard)
-    SharedBoard(Spool(home.bellboard), store).step(now)
+    SharedBoard(Spool(home.bellboard), store).turn(now)
     store.close()
     home.file("trace", '{"t":1,"tick":{}}\n')
     found = Place(home)

@@ -368,13 +368,13 @@ def test_an_answer_reaches_only_the_hook_of_what_was_shown(
         assert item and item.pipe
         with opened(spool.home) as shared:
             if is_folded:
-                shared.step(time.time())
+                shared.turn(time.time())
             make(Forger(spool, item, other))
-            shared.step(time.time())
+            shared.turn(time.time())
             for each in (pid, other):
                 known = {"pid": each, "alive": True, "started": started_of(each)}
                 spool.write({"t": time.time(), "process": known})
-            shared.step(time.time())
+            shared.turn(time.time())
             runner, shown = Runner(shared, "a test"), []
             asked = [*shared.board.sessions.values()]
             for sid, name in [(s.session_id, b.request) for s in asked for b in s.blocks.values()]:

@@ -221,7 +221,7 @@ def _fold(shared: SharedBoard, deadline: float) -> None:
 
     while True:
         try:
-            more = shared.step(time.time()).more
+            more = shared.turn(time.time()).more
             due = shared.board.due()
             if not more and (due is None or due > time.time()):
                 return

@@ -27,7 +27,7 @@ from ..storage.store import SPACE, Busy, Damaged, Draining, Newer, Replaced, Sto
 from ..system.failures import described
 from ..system.processes import frozen, own_space
 from .jobs import pause
-from .turn import SharedBoard, Step
+from .turn import SharedBoard, Turned
 
 LONGEST_WAIT: Final = 0.25  # seconds between two tries for the lock
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries after a failed write
@@ -188,20 +188,20 @@ class Connection:
         if begun < self.trouble.until:
             return self.trouble.until - begun
         try:
-            step = self._step(arrived)
+            turned = self._turn(arrived)
         except TROUBLE as e:
             return self._meet(e, begun)
         self.trouble.end()
         self.notes.pop("spool", None)
-        if step.left:
-            self.notes["spool"] = f"{step.left} folded events cannot be deleted"
-        self.changed |= step.changed
+        if turned.left:
+            self.notes["spool"] = f"{turned.left} folded events cannot be deleted"
+        self.changed |= turned.changed
         for name in ("rows", "questions", "update", "sessions"):
             self.notes.pop(name, None)
         if self.shared is not None:
             self.notes |= self.shared.notes
         due = self.shared.board.due() if self.shared is not None else None
-        if step.more:
+        if turned.more:
             return 0.0
         return max(0.0, due - time.time()) if due is not None else NEVER
 
@@ -231,13 +231,13 @@ class Connection:
 
     # ------------------------------------------------------------ arrival
 
-    def _step(self, arrived: Collection[str]) -> Step:
+    def _turn(self, arrived: Collection[str]) -> Turned:
         if self.is_outdated:
             self._check_again()
         shared = self.shared or self._open()
         if not self.has_arrived:
             self._arrive(shared)
-        return shared.step(time.time(), arrived)
+        return shared.turn(time.time(), arrived)
 
     def _open(self) -> SharedBoard:
         self.spool.prepare()

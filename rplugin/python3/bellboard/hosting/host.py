@@ -80,9 +80,7 @@ class Arrivals:
 # Load what decodes events soon after the start: an update may replace it while a host runs.
 
 
-#: Loaded late otherwise: `backlog.py` and `secrets.py` need them for few files.
-CODE: Final = (".hosting.decoding", ".core.shellwords")
-PACKAGE: Final = __name__.rpartition(".hosting.")[0]
+DECODE: Final = f"{__package__}.decode"  # loaded late otherwise, with the first file
 REST: Final = 1.0  # seconds after the first round
 APART: Final = 0.2  # seconds from one to the next: each takes up to 5 ms
 
@@ -91,7 +89,7 @@ class Loading:
     """Loads one part after the other, and nothing while the host starts."""
 
     def __init__(self) -> None:
-        parts: list[Callable[[], object]] = [partial(import_module, x, PACKAGE) for x in CODE]
+        parts: list[Callable[[], object]] = [partial(import_module, DECODE)]
         parts += [partial(dialect_of, key) for key in KEYS]
         self._left = iter(parts)
         self._due = 0.0

@@ -203,9 +203,9 @@ class _Look:
             now = time.time()
             is_still = not self._is_over and now < self._t + BACK / 2  # else it seems set back
             try:
-                step = self._shared_board.step(self._t if is_still else now)
-                changed |= step.changed
-                if not step.more:
+                turned = self._shared_board.turn(self._t if is_still else now)
+                changed |= turned.changed
+                if not turned.more:
                     return changed
             except Busy:
                 if time.monotonic() > self._until:
