@@ -7,13 +7,17 @@ import contextlib
 import os
 import pty
 import signal
+import socket
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from bellboard import remote
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.finding import Finding
@@ -103,7 +107,8 @@ class Heard:
         self.found.append({"t": finding.line["t"], "key": finding.key, **said})
 
     def take(self, *texts: str, dropped: int = 0) -> None:
-        said = [(time.time(), text) for text in texts]
+        t = time.time()  # of all: many come in one moment
+        said = [(t, text) for text in texts]
         self.reports.hand_in(self.shell.tty, self.shell.pid, said, self.there, dropped)
 
     @property
@@ -254,6 +259,26 @@ def test_every_terminal_ends_with_its_neovim(heard: Heard) -> None:
     heard.take(WORKING)
     heard.reports.left()
     assert (heard.shell.tty, "exit") == (heard.last["tty"], heard.last["ends"])
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_neovim_has_exited_once_one_of_its_ends_is_closed(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """They are closed one after the other, and the first one ends its background process."""
+    told: list[int] = []
+    host = SimpleNamespace(left=partial(told.append, first))
+    pairs = [socket.socketpair() for _ in range(2)]
+    monkeypatch.setattr(remote, "_plugins", [SimpleNamespace(host=host)])
+    monkeypatch.setattr(remote, "held", tuple(ours.fileno() for ours, _ in pairs))
+    with contextlib.ExitStack() as ends:
+        for end in (end for pair in pairs for end in pair):
+            ends.enter_context(end)
+        remote.left()
+        assert [] == told
+        pairs[first][1].close()
+        remote.left()
+        assert [first] == told
 
 
 def test_what_is_not_valid_is_counted_and_not_reported(heard: Heard) -> None:

@@ -142,6 +142,58 @@ def test_a_screen_never_counts_against_better_evidence() -> None:
     assert "working" == published_status(board.sessions["s"])
 
 
+@pytest.mark.parametrize("read", [0, 1, 2])
+def test_a_tool_in_the_log_proves_a_question_whenever_the_session_file_is_read(read: int) -> None:
+    """Before it says that the session works, before that has lasted, or before it says it asks."""
+    record = {"pid": 7, "sessionId": "s", "cwd": "/srv", "procStart": "1"}
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}
+    entry = {"type": "assistant", "message": {"content": [call]}}
+    logged: dict[str, object] = {"t": T + 9, "transcript": {"session_id": "s", "entry": entry}}
+    rest, works, asks = (
+        {"t": T + t, "registry": {"pid": 7, "record": {**record, **said}}}
+        for t, said in [
+            (1, {"status": "idle"}),
+            (8.9, {"status": "busy"}),
+            (9.1, {"status": "waiting", "waitingFor": "permission prompt"}),
+        ]
+    )
+    told: list[dict[str, object]] = [works, asks]
+    told.insert(read, logged)
+    board = board_of(rest, {"t": T + 3}, *told, saw(10, "waiting", asks="permission", tool="Bash"))
+    session = board.sessions["s"]
+    question = question_of(session)
+    assert question is not None
+    assert ("Bash", "make", "t1") == (question.tool, question.detail, question.tool_id)
+    assert [] == markers_of(session, "blocked", question, False)
+
+
+@pytest.mark.parametrize("before", ["idle", "completed"])
+@pytest.mark.parametrize("ends", ["result", "rest"])
+def test_a_tool_in_the_log_of_a_session_at_rest_does_not_last(before: str, ends: str) -> None:
+    """It asks nothing once it has a result, or its turn ended before the session file was read."""
+
+    def says(t: float, status: str) -> dict[str, object]:
+        record = {"pid": 7, "sessionId": "s", "cwd": "/srv", "procStart": "1", "status": status}
+        return {"t": T + t, "registry": {"pid": 7, "record": record}}
+
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "made"}
+    logged: list[tuple[str, object]] = [("user", "go"), ("assistant", [call])]
+    logged += [("user", [result])] if ends == "result" else []
+    log = [
+        {"t": T + 6 + n, "transcript": {"session_id": "s", "entry": {"type": who, "message": said}}}
+        for n, (who, said) in enumerate((who, {"content": text}) for who, text in logged)
+    ]
+    began = [says(0, "busy")] if before == "completed" else []
+    board = board_of(*began, {"t": T + 2}, says(3, "idle"), {"t": T + 5}, *log)
+    session = board.sessions["s"]
+    assert (before, ends == "rest") == (published_status(session), bool(session.tools))
+    for line in (says(9, "busy"), says(9.1, "idle"), {"t": T + 10}):
+        board.fold(from_line(line))
+    session = board.sessions["s"]
+    assert (before, {}) == (published_status(session), session.tools)
+
+
 def test_an_older_look_changes_nothing() -> None:
     """Several hosts look, and the slowest one reports last."""
     board = board_of(saw(5, "busy"), saw(4, "waiting", asks="permission"))

@@ -23,6 +23,7 @@ from bellboard.agents.claude_code.witnesses.transcript import begun_in, folder_o
 from bellboard.agents.evidence import from_line
 from bellboard.agents.following import known_until
 from bellboard.agents.tailing import Transcripts, event_of, is_needed
+from bellboard.core.board import Board
 from bellboard.core.events import Event, line_of
 from bellboard.core.finding import Finding
 from bellboard.core.options import Options
@@ -336,6 +337,16 @@ def test_without_hooks_how_a_turn_ended_is_read_even_if_its_file_says_that_it_di
     assert 100.0 == known_until(s)
     s.hooked = True
     assert 130.0 == known_until(s)
+
+
+def test_without_hooks_what_came_before_a_question_is_read() -> None:
+    """Its file was read only once it asked; its transcript was not needed until then."""
+    board = Board()
+    for t, said in [(1.0, {"status": "idle"}), (60.0, {"status": "waiting", "waitingFor": "x"})]:
+        record = {"pid": 7, "sessionId": SID, "cwd": "/srv", "procStart": "1", **said}
+        board.fold(from_line({"t": t, "registry": {"pid": 7, "record": record}}))
+        board.advance(t + 1)
+    assert 0.5 < known_until(board.sessions[SID]) <= 1.0
 
 
 def test_a_transcript_is_continued_where_it_was_left(path: Path, followed: Transcripts) -> None:

@@ -29,10 +29,10 @@ def serve_neovim() -> None:
     from bellboard import remote
     from bellboard.system.ending import attended
 
-    remote.held = os.dup(0)
+    remote.held = os.dup(0), os.dup(1)
     try:
         try:
-            attended(pynvim.start_host, remote.end, held=remote.held)
+            attended(pynvim.start_host, remote.end, held=remote.held[0])
         finally:
             remote.left()
     except (EOFError, KeyboardInterrupt):

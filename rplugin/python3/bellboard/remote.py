@@ -21,7 +21,8 @@ REPLY: Final = "require('bellboard.host')._reply(...)"
 COMPLAIN: Final = "require('bellboard.host')._complain(...)"
 MOST_UNREAD: Final = 1 << 20  # bytes to keep for Neovim, which may be suspended for days
 
-held = 0  # a copy of what Neovim writes to: a file may get that number once pynvim has closed it
+#: Copies of what Neovim writes to and reads: files may get these numbers once pynvim closed them.
+held: tuple[int, ...] = ()
 _plugins: list[Bellboard] = []  # the one of this process, once it is loaded
 
 #: Evidence that the editor sends by itself; the user need not know of a delay.
@@ -234,10 +235,13 @@ def end() -> None:
 
 
 def left() -> None:
-    """Report what has ended with the Neovim, if that has exited."""
+    """Report what has ended with the Neovim, if that has exited.
+
+    Its ends are closed one after the other, and whichever comes first ends this process.
+    """
     from .system.ending import is_hung_up
 
-    for plugin in _plugins if is_hung_up(held) else ():
+    for plugin in _plugins if any(is_hung_up(fd) for fd in held) else ():
         if plugin.host is not None:
             plugin.host.left()
 

@@ -14,7 +14,7 @@ from ..system import processes
 from ..system.files import is_path
 from .cli import Means, Witness
 from .dialect import Dialect
-from .tailing import BRIEF, TAIL, Tail, Transcripts, is_needed, read_on
+from .tailing import BRIEF, NEEDED, TAIL, Tail, Transcripts, is_needed, read_on
 
 WATCHES = "transcript"
 AWAITS = "its folder"
@@ -24,11 +24,13 @@ def known_until(s: Session) -> float:
     """Return until when it is known what a session did.
 
     For a session found at work, only the transcript shows it; what is older than its process was
-    done by another one.  Without hooks, the session file says when a turn ended, but not how.
+    done by another one.  Without hooks, the session file says when a turn ended, but not how; and of
+    one that runs it may be the only word yet, although the tool that asks is in the log before that.
     """
     if is_alone(s):
         return max(s.over, processes.began_at(s.pid) or s.last)
-    return s.last if s.hooked else s.began or s.last
+    rested = s.over if status_of(s) in NEEDED else 0.0
+    return s.last if s.hooked else s.began or rested or s.last
 
 
 class Following:

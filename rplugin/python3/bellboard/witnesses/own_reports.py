@@ -185,19 +185,20 @@ class OwnReports:
             return
         while len(program.last) >= MOST_RECORDS:
             del program.last[next(iter(program.last))]
-        since = t
+        since, is_held = t, False
         if before is not None:
             was, told, _ = before
             if was == report:
                 program.last[name] = before
                 return
             is_text = was.kind == report.kind and _says(program, was) == _says(program, report)
-            if is_text and t < told + TEXT:
+            is_held = is_text and t < told + TEXT
+            if is_held:
                 program.held[name] = (t, body)
                 since = told
                 self._plan()
         program.last[name] = (report, since, body)
-        if since == t:
+        if not is_held:
             program.held.pop(name, None)
             self._tell(tty, program, t, body, name)
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import Session, is_read_retry, says
+from ..session import ABSENT, Session, is_read_retry, says
 from .questions import ask, is_apart
 from .steps import (
     complete,
@@ -24,7 +24,7 @@ from .steps import (
     turn_to_work,
     work_between,
 )
-from .tools import begin_tool
+from .tools import begin_tool, end_tool
 
 # Rules for what a program states: in its own report, session file or server, or in its title.
 #
@@ -88,6 +88,8 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
     if s.held in ("report", "count") and s.held_until > e.clock:
         return "what its last agent reports may follow"
     if e.status == "idle" and not s.blocks:
+        if not s.hooked:
+            s.tools = {}  # of a turn that only its log has shown
         if s.turn in ("completed", "error"):
             return see(s, e)
         if s.turn == "idle" and s.hooked:
@@ -209,6 +211,7 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
         began = e.t - (o.settle if s.hooked else 0.0)  # its stamp may be later than the file's
         if e.kind == "said prompt" and (not s.hooked or (is_busy(s) and began > s.over)):
             s.began, s.said_id = max(s.began, began), e.prompt_id
+        note_tool(s, e)
         return "its hooks or session file report this better"
     if e.t <= s.over:
         return "older than the end of the turn"
@@ -219,6 +222,16 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
     if e.kind == "said tool":
         begin_tool(s, e)
     return None
+
+
+def note_tool(s: Session, e: Event) -> None:
+    """Note a tool that no hook reports: its session file may say later that it works, or asks."""
+    if s.hooked or s.turn == ABSENT or e.t <= s.over:
+        return
+    if e.kind == "said tool":
+        begin_tool(s, e)
+    elif e.kind == "said result":
+        end_tool(s, e)
 
 
 def hear_end(s: Session, e: Event, o: Options) -> str | None:
