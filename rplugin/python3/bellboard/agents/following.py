@@ -24,8 +24,8 @@ def known_until(s: Session) -> float:
     """Return until when it is known what a session did.
 
     For a session found at work, only the transcript shows it; what is older than its process was
-    done by another one.  Without hooks, the session file says when a turn ended, but not how; and of
-    one that runs it may be the only word yet, although the tool that asks is in the log before that.
+    done by another one.  Without hooks, the session file says when a turn ended, but not how.  It
+    may say first that one asks, and what it asks is in the log before that.
     """
     if is_alone(s):
         return max(s.over, processes.began_at(s.pid) or s.last)
