@@ -9,10 +9,7 @@ from types import ModuleType
 from typing import Final
 
 from ..core.program_status import Report
-from .claude_code.dialect.names import VARIABLES
 from .dialect import Dialect
-
-__all__ = ["KEYS", "RUNNERS", "VARIABLES", "dialect_of", "dialects", "is_known"]
 
 #: Names in evidence of plugins with chats inside Neovim, which have one folder.
 CHATS: Final = ("codecompanion", "avante", "agentic")
@@ -27,6 +24,18 @@ _FOLDERS: Final = {
     **dict.fromkeys(CHATS, ".chats"),
     KEYS[0]: ".claude_code",
 }
+#: The environment variables to read → their neutral names.
+VARIABLES: Final = {
+    "CLAUDE_CODE_ENTRYPOINT": "entrypoint",
+    "CLAUDE_CODE_PARENT_SESSION_ID": "parent",
+    "CLAUDE_CODE_SESSION_ATTENDED": "attended",
+    "CLAUDE_CONFIG_DIR": "config_dir",
+    "CLAUDE_JOB_DIR": "job",
+    "CLAUDE_PROJECT_DIR": "project_dir",
+    "SSH_CONNECTION": "ssh",
+    "TERM_PROGRAM": "terminal",
+}
+
 #: Environment variable with the process that runs the hooks → its CLI.
 RUNNERS: Final = {"COPILOT_LOADER_PID": "copilot"}
 #: What a CLI calls itself in its own report → its name in evidence, if that differs.

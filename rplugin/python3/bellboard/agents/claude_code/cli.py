@@ -14,7 +14,8 @@ from ...system.processes import environment_of, innermost
 from ..cli import Cli, Means, Waiting, Witness
 from ..installing.hookline import HooksFile, below_home
 from .abilities import NEWEST
-from .witnesses.registry import CONFIG, config_of, state_of, went_on
+from .witnesses.registry import config_of, state_of, went_on
+from .witnesses.transcript import CONFIG
 
 if TYPE_CHECKING:
     from .installer import Settings

@@ -67,14 +67,3 @@ QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
 #: Type of a subagent → the neutral one of what it is a part of.
 TYPES: Final = {"workflow-subagent": "workflow"}
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
-#: The environment variables to read → their neutral names.
-VARIABLES: Final = {
-    "CLAUDE_CODE_ENTRYPOINT": "entrypoint",
-    "CLAUDE_CODE_PARENT_SESSION_ID": "parent",
-    "CLAUDE_CODE_SESSION_ATTENDED": "attended",
-    "CLAUDE_CONFIG_DIR": "config_dir",
-    "CLAUDE_JOB_DIR": "job",
-    "CLAUDE_PROJECT_DIR": "project_dir",
-    "SSH_CONNECTION": "ssh",
-    "TERM_PROGRAM": "terminal",
-}

@@ -26,8 +26,7 @@ from ....system.files import is_file
 from ....system.places import place_of
 from ....system.processes import innermost
 from ....system.tmux import socket_in
-from .registry import CONFIG
-from .transcript import begun_in
+from .transcript import CONFIG, begun_in
 
 EVERY: Final = 30.0  # seconds; a search takes 10 µs for each process of ours
 GRACE: Final = 5.0  # seconds for a new agent to report itself, with its session id

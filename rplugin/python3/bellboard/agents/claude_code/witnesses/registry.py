@@ -29,6 +29,7 @@ from ....system.processes import (
     space_of,
     started_of,
 )
+from .transcript import CONFIG
 
 Record = dict[str, object]
 
@@ -39,7 +40,6 @@ FIELDS: Final = (
     *("startedAt", "procStart", "version", "kind", "entrypoint", "name", "nameSource", "tmux"),
     *("parkedJobId", FLAG),
 )
-CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config directory
 ODD: Final = "cannot be parsed"
 LIMIT: Final = 64 << 10  # bytes of a file; real ones have 700
 MOST: Final = 2000  # files of a directory to read

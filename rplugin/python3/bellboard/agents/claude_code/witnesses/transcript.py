@@ -9,6 +9,7 @@ from typing import Final
 
 from ....system.files import entries, is_file, names_in
 
+CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config directory
 _SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
