@@ -2,7 +2,8 @@
 
 `python bench/fleet.py [MINUTES [SESSIONS MACHINES CHANGES]]`: that many simulated sessions on that
 many machines, with that many changes a second, over a real NATS server.  The machines are in a
-process of their own; the reader is what a host runs in a thread, and there is a whole host as well.
+process of their own; the reader is what the program of a fleet runs, and there is a whole host as
+well, with its program.
 """
 
 from __future__ import annotations
@@ -24,16 +25,15 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from bellboard.core.feed import Hello
+from bellboard.core.feed import Change, Hello, State
 from bellboard.core.row import Row
 from bellboard.fleet.member import Credentials, Joined
-from bellboard.fleet.publisher import Publisher, Shelf, Update, written
-from bellboard.fleet.service import Service
+from bellboard.fleet.publisher import Publisher, Shelf, written
 from bellboard.fleet.streams import TTL, ensure
 from bellboard.fleet.subjects import Subjects
 from bellboard.fleet.window import SHOWN
 from bellboard.fleet.wire import Wire
-from fleets import a_row
+from fleets import Threaded, a_row
 from rig import nats
 from rig.waiting import leniency
 
@@ -70,7 +70,8 @@ async def machines(url: str, sessions: int, count: int, rate: float) -> None:
     for n in range(count):
         name = f"machine-{n}"
         shelf = Shelf(name, name, lambda name=name: Hello(machine=name, now=time.time()))
-        shelf.take(Update([shown(n * each + i, "working", "0") for i in range(each)], full=True))
+        rows = tuple(shown(n * each + i, "working", "0") for i in range(each))
+        shelf.take(State(time.time(), "", tuple(row.session_id for row in rows), rows))
         wire = Wire(Joined(url, TEAM, name), Credentials(name), lambda subject: None)
         await wire.open()
         await ensure(wire, Subjects(TEAM))
@@ -93,7 +94,7 @@ async def machines(url: str, sessions: int, count: int, rate: float) -> None:
         for _ in range(round(rate * STEP)):
             n = random.randrange(sessions // each * each)
             row = shown(n, random.choice(STATUSES), f"{time.time():.6f}")
-            shelves[n // each][0].take(Update([row]))
+            shelves[n // each][0].take(Change(time.time(), "", (row,)))
             changed += 1
         due += STEP
         await asyncio.sleep(max(0.0, due - time.monotonic()))
@@ -111,7 +112,7 @@ class Reader:
     def __init__(self, url: str, follow: tuple[str, ...] = ()) -> None:
         self.lags: list[float] = []
         joined = Joined(url, TEAM, "reader", follow=follow, publishes=False)
-        self.service = Service(joined, "reader", Hello, self._take, self._do, lambda: None)
+        self.service = Threaded(joined, "reader", Hello, self._take, self._do, lambda: None)
         self.service.start()
 
     async def _take(self, said) -> None:
@@ -224,10 +225,13 @@ def observed(server, load, reader, host, minutes, sessions, count, rate, follow,
     quiet = traffic(port)
     time.sleep(10)
     idle = {k: v - quiet[k] for k, v in traffic(port).items()}
+    started = host.measured.children(recursive=True)
+    (program,) = (p for p in started if p.name() != "sh" and p.cmdline()[-2:] == ["fleet", "run"])
     parts = {
         "server": psutil.Process(server.pid),
         "reader": reader.measured,
         "whole host": host.measured,
+        "its program": program,
     }
     before, begun, busy = traffic(port), time.monotonic(), {k: used(p) for k, p in parts.items()}
     reader.say("begin")

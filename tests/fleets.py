@@ -1,21 +1,21 @@
-"""Hosts in a fleet, without the rest of a host: what they receive, and what they are asked."""
+"""Members of a fleet without a feed and a host: what they receive, and what they are asked."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bellboard.core.feed import Beat, Change, Cursor, Hello, Moved, State
+from bellboard.core.feed import Beat, Change, Cursor, Gone, Hello, Moved, OfOne, Problem, State
 from bellboard.core.row import Row, row_of
-from bellboard.fleet.far import Lost, Said
 from bellboard.fleet.member import Joined
-from bellboard.fleet.publisher import Update
 from bellboard.fleet.service import Service
 from rig import nats
 
@@ -37,6 +37,48 @@ def there(tmp_path: Path) -> Iterator[nats.Server]:
         yield made
 
 
+class Threaded(Service):
+    """One whose event loop runs in a thread of its own: tests use it from theirs."""
+
+    def start(self) -> None:
+        """Start the thread; the service belongs to its loop."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def ask(  # type: ignore[override]
+        self, machine: str, do: str, fields: Mapping[str, Any]
+    ) -> concurrent.futures.Future[dict[str, Any]]:
+        return asyncio.run_coroutine_threadsafe(super().ask(machine, do, fields), self._loop)
+
+    def publish(self, said: State | Change) -> None:
+        self._call(super().publish, said)
+
+    def show_screen(self, is_ours: bool) -> None:
+        self._call(super().show_screen, is_ours)
+
+    def close(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it is closed already
+            self._loop.call_soon_threadsafe(self._running.cancel)
+        self._thread.join(5.0)
+
+    def _call(self, work: Callable[..., object], *args: object) -> None:
+        self._loop.call_soon_threadsafe(work, *args)
+
+    def _live(self) -> None:
+        async def main() -> None:
+            self._running = asyncio.ensure_future(self.run())
+            await asyncio.wait((self._running,))
+
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(main())
+        rest = asyncio.all_tasks(self._loop)
+        for task in rest:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+        self._loop.close()
+
+
 class Peer:
     """One machine in a fleet.  `rows` is what a board would show of the others."""
 
@@ -52,16 +94,22 @@ class Peer:
         self.reply: dict[str, Any] = {"ok": True, "text": "done"}
         self.slow = threading.Event()  # set: it takes nothing
         joined = Joined(url=url, team=settings.pop("team", "t"), machine=machine, **settings)
-        self.service = Service(
+        self.service = Threaded(
             joined, by or machine, self._hello, self._take, self._do, self._follow
         )
         self.service.start()
+        self.service.publish(State(time.time(), "", ()))  # its feed has begun
 
     def show(self, *rows: Row, removed: tuple[str, ...] = (), full: bool = False) -> None:
-        self.service.publish(Update(rows, removed, full=full))
+        now = time.time()
+        if full:
+            self.service.publish(State(now, "", tuple(row.session_id for row in rows), rows))
+        else:
+            self.service.publish(Change(now, "", rows, removed))
 
     def tell(self, *moved: Moved) -> None:
-        self.service.publish(Update(moved=moved, cursor=str(Cursor("db", moved[-1].id))))
+        cursor = str(Cursor("db", moved[-1].id))
+        self.service.publish(Change(time.time(), cursor, transitions=moved))
 
     def statuses(self, machine: str) -> dict[str, str]:
         return {sid: row.status for (name, sid), row in self.rows.items() if name == machine}
@@ -72,21 +120,21 @@ class Peer:
     def _hello(self) -> Hello:
         return Hello(machine=self.machine, now=time.time(), agents=("claude",))
 
-    async def _take(self, said: list[tuple[str, Said]]) -> None:
+    async def _take(self, said: list[tuple[str, OfOne]]) -> None:
         while self.slow.is_set():
             await asyncio.sleep(0.01)
         self.batches += 1
         for machine, what in said:
             self._note(machine, what)
 
-    def _note(self, machine: str, what: Said) -> None:
-        if isinstance(what, Lost):
-            self.lost[machine] = what.why
+    def _note(self, machine: str, what: OfOne) -> None:
+        if isinstance(what, Problem):
+            self.lost[machine] = what.text
             return
         self.lost.pop(machine, None)
         if isinstance(what, Hello):
             self.hellos.append(machine)
-        if isinstance(what, Beat | Hello):
+        if isinstance(what, Beat | Hello | Gone):
             return
         self.moved += [(machine, m) for m in what.transitions]
         for row in what.sessions:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bellboard.storage.machines import Mailbox
@@ -32,6 +33,11 @@ pytestmark = [
 ]
 
 
+#: Prints what is loaded of a fleet.
+LOADED = (
+    "print([m for m in sys.modules if m.split('.')[0] in ('nats', 'nkeys')"
+    " or m.startswith('bellboard.fleet')])"
+)
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -308,13 +314,60 @@ def test_who_leaves_sees_nothing_of_the_others(machine: Callable[[str], Machine]
 
 
 def test_a_host_in_no_fleet_loads_nothing_of_it(home: Home) -> None:
-    """Neither nats nor its thread."""
+    """Neither nats nor what speaks to it."""
     code = (
-        "import sys, threading; from pathlib import Path; from bellboard.hosting.host import Host\n"
+        "import sys; from pathlib import Path; from bellboard.hosting.host import Host\n"
         "Host(Path(sys.argv[1]), print)\n"
-        "print([m for m in sys.modules if m.split('.')[0] in ('nats', 'nkeys')"
-        " or m.startswith('bellboard.fleet')])"
+        f"{LOADED}"
     )
     words = [sys.executable, "-c", code, str(home.bellboard)]
     done = subprocess.run(words, env=home.env, capture_output=True, text=True, check=True)
     assert "[]\n" == done.stdout
+
+
+def test_a_host_in_a_fleet_loads_nothing_of_it_either(machine: Callable[[str], Machine]) -> None:
+    """Although it shows the sessions of another machine, which a program of its own follows."""
+    dev, laptop = machine("dev"), machine("laptop")
+    dev.host()
+    dev.event("SessionStart")
+    code = (
+        "import asyncio, sys; from pathlib import Path; from bellboard.hosting.host import Host\n"
+        "def push(message):\n"
+        "    if any(p['session_id'] == 'dev/claude/s' for p in message['sessions']): host.stop()\n"
+        "host = Host(Path(sys.argv[1]), push)\n"
+        "asyncio.run(host.run())\n"
+        f"{LOADED}"
+    )
+    words = [sys.executable, "-c", code, str(laptop.home.bellboard)]
+    done = subprocess.run(
+        words, env=laptop.home.env, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "[]\n" == done.stdout
+
+
+def test_a_fleet_program_that_is_killed_loses_nothing(machine: Callable[[str], Machine]) -> None:
+    """At any moment, on either side; nothing is announced twice, and no row is marked meanwhile."""
+    dev, laptop = machine("dev"), machine("laptop")
+    there, here = dev.host(), laptop.host()
+    dev.event("SessionStart")
+    shows(here, {"dev/claude/s": "idle"})
+    steps = [("UserPromptSubmit", "working"), ("Stop", "completed")] * 3
+    for n, (event, status) in enumerate(steps):
+        for host in ((there,), (here,), (there, here))[n // 2]:
+            program_of(host).kill()
+        dev.event(event)
+        shows(here, {"dev/claude/s": status})
+    assert [("dev/claude/s", "completed")] * 3 == [x for x in here.live if x[1] == "completed"]
+    assert not any(p.get("stale") for message in here.messages for p in message["sessions"])
+    eventually(lambda: not any("fleet" in about for about in here.notes))
+
+
+def program_of(host: RecordedHost) -> psutil.Process:
+    """Return the process that takes part in the fleet for a host."""
+
+    def found() -> psutil.Process:
+        children = psutil.Process(host.pid).children(recursive=True)
+        (one,) = (p for p in children if p.cmdline()[-2:] == ["fleet", "run"] and p.name() != "sh")
+        return one
+
+    return eventually(found)

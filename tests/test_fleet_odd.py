@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bellboard.fleet.member import Credentials, Joined
+from bellboard.fleet.program import notes_of
 from bellboard.fleet.wire import LARGEST, Down, Wire
 from fleets import Peer
 from rig import nats
@@ -51,6 +54,23 @@ def test_an_odd_reply_does_not_end_the_fleet() -> None:
             return True
 
         eventually(goes_on)
+
+
+def test_without_its_package_health_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It goes on trying: whoever installs it need not start anything again."""
+    for name in [x for x in sys.modules if x.split(".")[0] == "nats"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "nats", None)
+    peer = Peer("nats://127.0.0.1:1", "one")
+    try:
+        why = eventually(lambda: notes_of(peer.service).get("fleet"))
+        assert re.fullmatch(
+            r"down since [\d:]{8}: nats-py is missing; install it: .* 'nats-py\[nkeys\]>=2.9'", why
+        ), why
+    finally:
+        peer.close()
 
 
 @pytest.mark.parametrize("head", [b"", b"PONG\r\nMSG a 1 9999999999\r\n"])

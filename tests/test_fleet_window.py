@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,22 +12,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.core.feed import Change, Hello, State
+from bellboard.core import feed
+from bellboard.core.feed import (
+    LONGEST,
+    Change,
+    Cursor,
+    Gone,
+    Moved,
+    Of,
+    OfOne,
+    Problem,
+    State,
+    read,
+)
 from bellboard.core.published import needs_somebody
 from bellboard.core.row import Row
-from bellboard.fleet.far import Gone, Said
 from bellboard.fleet.followed import Followed
 from bellboard.fleet.member import Joined
-from bellboard.fleet.publisher import Shelf, Update, written
+from bellboard.fleet.publisher import written
 from bellboard.fleet.stored import Item
 from bellboard.fleet.streams import TTL
 from bellboard.fleet.subjects import Key
 from bellboard.fleet.window import Window
-from bellboard.hosting.mates import Mates
+from bellboard.hosting.feed_changes import Position, Unsent
+from bellboard.hosting.fleet import Members
 from bellboard.storage.machines import prepare
 from fleets import a_row
 from hosting import made
-from rig.waiting import PATIENCE
 
 pytestmark = pytest.mark.pure
 
@@ -130,17 +141,28 @@ def test_a_question_that_is_left_out_comes_before_what_is_calm() -> None:
 def test_what_a_machine_shows_beyond_the_limit_is_counted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Until it is gone, or published in the place of another."""
-    monkeypatch.setattr("bellboard.fleet.publisher.MOST", 2)
-    shelf = Shelf("dev", "dev", Hello)
-    shelf.take(Update([a_row(sid) for sid in "abcd"], full=True))
-    shelf.take(Update([a_row(sid, "blocked") for sid in "cd"]))
-    assert ["c", "d"] == sorted(key.session for key in shelf.left_out)
-    shelf.take(Update([a_row("c")], removed=["a", "d"]))
-    assert (set(), {"b", "c"}) == (shelf.left_out, {key.session for key in shelf.rows})
-    shelf.take(Update([a_row("d")]))
-    shelf.take(Update([a_row(sid) for sid in "ef"], full=True))
-    assert set() == shelf.left_out
+    """Until it is gone, or sent in the place of another; whoever publishes it says so."""
+    monkeypatch.setattr("bellboard.hosting.feed_changes.MOST", 2)
+    unsent = Unsent(None)
+
+    def told(*sids: str, removed: tuple[str, ...] = (), full: bool = False) -> tuple[int, str]:
+        sessions = [{"session_id": sid, "status": "blocked"} for sid in sids]
+        more = {"removed": removed, "full": full, "transitions": ()}
+        unsent.take({"sessions": sessions, **more})
+        if unsent.wants_state:
+            (line,) = unsent.state(1.0, Position(Cursor("db", 1), [], True))
+        else:
+            assert unsent.is_due
+            (line,) = unsent.changes(1.0)
+        said = read(line)
+        assert isinstance(said, State | Change)
+        return said.beyond, "".join(row.session_id for row in said.sessions)
+
+    assert (2, "ab") == told(*"abcd", full=True)
+    assert (3, "") == told(*"e")
+    assert (1, "c") == told("c", removed=("a", "d"))
+    assert (0, "") == told(removed=("e",))
+    assert (0, "ef") == told(*"ef", full=True)
 
 
 def test_what_is_left_out_costs_the_host_nothing() -> None:
@@ -204,37 +226,87 @@ def test_a_machine_that_cannot_be_asked_is_shown_and_delays_no_other(tmp_path: P
     """Such as one in the place of whose folder there is a file; health says so."""
     spool = made(tmp_path)
     (prepare(spool.home) / "odd").touch()
-    mates = Mates(spool, {})
-    said: list[tuple[str, Said]] = [(name, State(1.0, "a.1", ("s1",))) for name in ("odd", "dev")]
-    asyncio.run(asyncio.wait_for(mates.take(said), PATIENCE))
-    assert [*mates.followers] == ["odd", "dev"]
-    assert mates.followers["odd"].is_up
-    assert mates.why.startswith("odd cannot be asked: ")
-    asyncio.run(mates.take([("odd", Gone())]))
-    assert mates.why == ""
-    asyncio.run(mates.take(said))
+    members = Members(spool, {}, lambda: None)
+    for name in ("odd", "dev"):
+        members.take(Of(name, State(1.0, "a.1", ("s1",))))
+    assert [*members.followers] == ["odd", "dev"]
+    assert members.followers["odd"].is_up
+    assert members.notes["fleet writing"].startswith("odd cannot be asked: ")
+    members.take(Of("odd", Gone()))
+    assert members.notes == {}
+    members.take(Of("odd", State(1.0, "a.1", ("s1",))))
     (spool.home / "links/odd").unlink()
-    asyncio.run(mates.take([("odd", Change(2.0, "a.2", (), (), ()))]))
-    assert mates.why == ""
+    members.take(Of("odd", Change(2.0, "a.2", (), (), ())))
+    assert members.notes == {}
 
 
 @pytest.mark.files
 def test_a_machine_that_is_forgotten_goes_on_where_it_was(tmp_path: Path) -> None:
     """Otherwise what was told of it would be told again; of one that is unknown nothing is said."""
     spool = made(tmp_path)
-    mates = Mates(spool, {"dev": "abc.5"})
+    members = Members(spool, {"dev": "abc.5"}, lambda: None)
 
-    def take(machine: str, what: Said) -> None:
-        asyncio.run(mates.take([(machine, what)]))
+    def take(machine: str, what: OfOne) -> None:
+        members.take(Of(machine, what))
 
     take("dev", Change(1.0, "abc.90", (), (), ()))
-    assert mates.followers["dev"].cursor == "abc.90"
+    assert members.followers["dev"].cursor == "abc.90"
     take("dev", Gone())
     take("other", Gone())
-    assert mates.followers == {}
+    assert members.followers == {}
     said = [path.read_text() for path in spool.new.iterdir() if '"gone"' in path.read_text()]
     assert ["dev" in text for text in said] == [True]
     take("dev", Change(2.0, "abc.91", (), (), ()))
-    assert mates.followers["dev"].cursor == "abc.91"
+    assert members.followers["dev"].cursor == "abc.91"
     take("dev", Gone())
-    assert mates._cursors["dev"] == "abc.91"
+    assert members._cursors["dev"] == "abc.91"
+
+
+@pytest.mark.files
+@pytest.mark.parametrize("known", ["db.400", "db.10", "", "other.5"])
+def test_of_a_state_in_many_lines_only_what_is_new_is_announced(tmp_path: Path, known: str) -> None:
+    """As of one in a single line; a row never comes before its transitions."""
+    spool = made(tmp_path)
+    members = Members(spool, {"dev": known}, lambda: None)
+    rows = [a_row(f"s{n}", "blocked", detail="x" * 300) for n in range(1000)]
+    moved = tuple(Moved(n + 1, 1.0, f"s{n}", "working", "blocked", live=True) for n in range(1000))
+    ids = tuple(row.session_id for row in rows)
+    lines = [*feed.of("dev", State(9.0, "db.1000", ids, tuple(rows), moved))]
+    assert len(lines) > 1 and max(map(len, lines)) < LONGEST
+    for line in lines:
+        said = read(line)
+        assert isinstance(said, Of)
+        cursor = getattr(said.said, "cursor", "")
+        assert cursor == ("db.1000" if line is lines[-1] else "db.0")
+        members.take(said)
+    new = {n for n in range(1000) if known.startswith("db.") and n + 1 > int(known[3:])}
+    texts = [path.read_text() for path in spool.new.iterdir()]
+    told = [given["far"] for text in texts if "row" in (given := json.loads(text)).get("far", {})]
+    assert len(told) == 1000
+    assert new == {int(x["row"]["session_id"][1:]) for x in told if "found" not in x}
+
+
+@pytest.mark.files
+def test_the_program_may_start_again_before_its_machines_are_shown_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Health says at once that it is down, and the rows a while later."""
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    members = Members(made(tmp_path), {}, lambda: None)
+    members.take(State(1.0, "", ()))
+    members.take(Of("dev", State(1.0, "a.1", ("s1",))))
+    members.lose("it has ended")
+    assert members.notes["fleet"].endswith(": it has ended")
+    assert not members.is_up and members.followers["dev"].is_up
+    now += 5.0
+    members.lose("it has ended")
+    assert members.followers["dev"].is_up
+    now += 5.0
+    members.lose("it has ended")
+    assert not members.followers["dev"].is_up
+    members.take(State(1.0, "", ()))
+    members.take(Of("dev", Problem("it publishes nothing")))
+    assert members.notes == {
+        "fleet machines": "dev: not followed now; see `bellboard fleet status`"
+    }

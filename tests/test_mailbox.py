@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import os
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bellboard.fleet.member import Joined
-from bellboard.hosting.outgoing import Outgoing
+from bellboard.core.feed import Gone, Of, State
+from bellboard.hosting.fleet import Members, Post
 from bellboard.storage.machines import Mailbox
 from bellboard.system.watch import Watch
+from hosting import made
 from rig.machines import set_followed
 from rig.waiting import eventually
 
@@ -60,40 +58,52 @@ def test_anything_but_a_request_is_removed_and_the_requests_are_taken(tmp_path: 
     assert [] == list(mailbox.asked.iterdir())
 
 
-class Service:
-    """A fleet that notes what it is asked."""
-
-    joined = Joined("nats://x", "t", "here")
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
-
-    def ask(
-        self, machine: str, do: str, fields: Mapping[str, Any]
-    ) -> concurrent.futures.Future[Mapping[str, Any]]:
-        self.asked.append((machine, do))
-        return concurrent.futures.Future()
-
-
 def test_no_request_to_a_linked_machine_goes_to_one_of_that_name_in_the_fleet(
     tmp_path: Path,
 ) -> None:
     """Not even if the fleet's was followed before."""
-    service = Service()
+    members = Members(made(tmp_path), {}, lambda: None)
+    post = Post(tmp_path, members)
+    asked: list[str] = []
+
+    def send() -> None:
+        asked.extend(str(request["machine"]) for _, request in post.take())
 
     async def asks() -> None:
-        outgoing = Outgoing(tmp_path, Watch(lambda paths: None), service)  # type: ignore[arg-type]
-        outgoing.listen(["dev", "box"])
+        watch = Watch(lambda paths: None)
+        for name in ("dev", "box"):
+            members.take(Of(name, State(1.0, "a.1", ("s1",))))
+        assert post.listen(watch) and not post.listen(watch)
         for name in ("dev", "box"):
             Mailbox(tmp_path, name).ask({"do": "stop"})
         set_followed(tmp_path, {"dev": ["ssh", "dev"]})
-        outgoing.send()
-        outgoing.listen(["dev"])
+        send()
+        members.take(Of("box", Gone()))
+        post.listen(watch)
         Mailbox(tmp_path, "box").ask({"do": "stop"})  # no longer followed
-        outgoing.send()
-        assert service.asked == [("box", "stop")]
+        send()
+        assert asked == ["box"]
         set_followed(tmp_path, {})
-        outgoing.send()
+        send()
 
     asyncio.run(asks())
-    assert service.asked == [("box", "stop"), ("dev", "stop")]
+    assert asked == ["box", "dev"]
+
+
+def test_a_reply_of_the_fleet_goes_to_who_asked(tmp_path: Path) -> None:
+    """Of a machine, or of the fleet itself, which is named by no machine."""
+    members = Members(made(tmp_path), {}, lambda: None)
+    post = Post(tmp_path, members)
+    members.take(Of("dev", State(1.0, "a.1", ("s1",))))
+
+    async def ask() -> None:
+        post.listen(Watch(lambda paths: None))
+        for machine in (".fleet", "dev"):
+            mailbox = Mailbox(tmp_path, machine)
+            name = mailbox.ask({"do": "claim"})
+            ((number, request),) = post.take()
+            assert request == {"do": "claim", **({"machine": "dev"} if machine == "dev" else {})}
+            post.reply(number, {"ok": True, "of": machine})
+            assert mailbox.take_reply(name) == {"ok": True, "of": machine}
+
+    asyncio.run(ask())

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from .arguments import Args, Commands, WholeHelp, add, add_verbs, filled
-from .home import Problem, absolute, opened, print_json, share
+from .home import Problem, absolute, here, opened, print_json, share
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ..fleet.member import Credentials, Joined
     from ..fleet.permits import Grant
+    from ..hosting.host import Host
 
 START = "start Neovim or `bellboard serve --fleet`"
 CERTIFICATE = (
@@ -21,6 +24,7 @@ CERTIFICATE = (
     " -subj /CN=bellboard -addext subjectAltName={name}"
     " -keyout {folder}/server.key -out {folder}/server.pem"
 )
+RECENT = 200  # transitions that are published again; readers drop those that they know
 EXAMPLE = "alice=read,answer or dev=publish"
 SETUP = """\
 Write a file with credentials for each member, FOLDER/MEMBER.creds, and print a
@@ -63,6 +67,7 @@ def add_to(commands: Commands) -> None:
     add(verbs, "leave", leave, "stop publishing and following")
     shown = add(verbs, "status", status, "list the machines and report problems")
     shown.add_argument("--json", action="store_true", help="print JSON")
+    add(verbs, "run", run, "publish and follow: a background process starts this by itself")
     made = add(
         verbs, "setup", setup, "write the members' credentials and print a server configuration"
     )
@@ -238,6 +243,50 @@ def status(args: Args) -> int | None:
         if not alive:
             print(f"  no background process runs here, so nothing is shared: {START}")
     return 1 if why else None
+
+
+# ---------------------------------------------------------------- run
+
+
+def run(args: Args) -> None:
+    """Take part in the fleet, for the background process that reads this: a feed of many machines.
+
+    What happens here comes from a feed of our own, which runs in this process as well.
+    """
+    import hashlib
+
+    from ..fleet.member import joined as known
+    from ..fleet.program import ASKED, Program
+    from ..hosting.feed_changes import position
+    from ..hosting.feed_server import Feeding
+    from ..hosting.hello import hello
+    from ..storage.machines import OPTION
+    from ..system.clock import machine_id
+    from .hosts import alone, ending, run_host
+    from .hosts import leave as exit
+
+    tell, home = alone(), here()
+    with ending(tell, lambda: None):
+        with opened() as shared:
+            if (settings := shared.store.option(OPTION)) is None:
+                raise Problem("this machine is not in a fleet; see `bellboard fleet join --help`")
+            if (j := known(settings)) is None:
+                raise Problem("its settings cannot be read; run `bellboard fleet join` again")
+            at = position(shared.store, None, os.getpid(), time.time()).at
+        by = hashlib.sha256(f"{machine_id()}\0{home}".encode()).hexdigest()[:16]
+        asks, told = os.pipe(), os.pipe()
+        since = at._replace(last=max(0, at.last - RECENT))
+        feeding = Feeding(since, False, asks[0], told[1], ASKED)
+        program = Program(j, by, (told[0], asks[1]), (0, tell))
+
+        def begin(host: Host) -> None:
+            program.begin(host.stop)
+            feeding.begin(host, hello(home))
+
+        run_host(feeding.push, {"links": False}, tell, begin, program.close)
+        if why := feeding.why or program.why:
+            raise Problem(why)
+    exit()
 
 
 # ---------------------------------------------------------------- setup

@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .arguments import Args, Commands, add
@@ -70,9 +70,12 @@ def serve_host(args: Args) -> None:
     from ..core.session import STATUSES
 
     if args.fleet:
-        from .fleet import joined
+        from ..fleet.member import joined
+        from ..storage.machines import OPTION
 
-        if joined() is None:
+        with opened() as shared:
+            is_in = joined(shared.store.option(OPTION)) is not None
+        if not is_in:
             raise Problem("this machine is not in a fleet; run `bellboard fleet join URL` first")
     known = (*STATUSES, "ended", "transition")
     commands = {}
@@ -157,10 +160,11 @@ def run_host(
     config: dict[str, Any],
     output: int = 1,
     begin: Callable[[Host], None] | None = None,
+    end: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Run a host until a signal ends it or its reader is gone.
 
-    `begin` is called with the host in its event loop.
+    `begin` is called with the host in its event loop, and `end` there once it has ended.
     """
     import asyncio
 
@@ -182,7 +186,11 @@ def run_host(
     async def live() -> None:
         if begin is not None:
             begin(host)
-        await host.run()
+        try:
+            await host.run()
+        finally:
+            if end is not None:
+                await end()
 
     # Notice at once when the reader is gone, such as `head` in `watch | head -1`.
     held = output if output != NOBODY and _is_pipe(output) else NOBODY
@@ -216,16 +224,13 @@ def _is_pipe(descriptor: int) -> bool:
 
 
 def print_feed(args: Args) -> None:
-    from ..core import feed
-    from ..core.feed import Problem as Said
     from ..core.feed import cursor_of
     from ..hosting.feed_server import Feeding
     from ..hosting.hello import hello as hello_of
 
-    tell = os.dup(1)
-    os.dup2(2, 1)  # keep stray output out of the feed
+    tell = alone()
     feeding = None
-    try:
+    with ending(tell, lambda: feeding.finish() if feeding is not None else None):
         since = cursor_of(args.since)
         if args.since and since is None:
             raise Problem(f"--since {args.since}: not a cursor; take one from a feed, or omit it")
@@ -234,12 +239,28 @@ def print_feed(args: Args) -> None:
         run_host(made.push, {}, tell, lambda host: made.begin(host, hello))
         if feeding.why:
             raise Problem(feeding.why)
+    leave(feeding.finish)
+
+
+def alone() -> int:
+    """Return a descriptor of standard output to which nothing else is written from now on."""
+    tell = os.dup(1)
+    os.dup2(2, 1)
+    return tell
+
+
+@contextlib.contextmanager
+def ending(tell: int, finish: Callable[[], object]) -> Iterator[None]:
+    """Tell the reader why its feed ends, after what is to `finish`."""
+    from ..core import feed
+    from ..core.feed import Problem as Said
+
+    try:
+        yield
     except Problem as e:
-        if feeding is not None:
-            feeding.finish()
+        finish()
         _last(tell, feed.encoded(Said(str(e))))
         raise
-    leave(feeding.finish)
 
 
 def _last(descriptor: int, data: bytes) -> None:

@@ -8,17 +8,22 @@ fit into its line follow as changes.
 `feedlines.py` writes the lines.  `feedread.py` reads them and trusts nothing: it takes any bytes,
 skips what it does not know, and gives the reason if a line cannot be used.  This file does no I/O,
 and knows no clock.
+
+A program that follows many machines (`bellboard fleet run`) prints the same, with an `of` around
+what each of them says, and `notes` for health.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
+from .far import MACHINE
 from .request import refusal
 from .row import Row, agent_of, count_in, id_of, row_of, text_in, time_in
 from .session import URGENCY
@@ -87,6 +92,7 @@ class State(Struct, frozen=True, tag_field="type", tag="state"):
     transitions: tuple[Moved, ...] = ()
     whole: bool = False
     skipped: int = 0  # rows and transitions that could not be used
+    beyond: int = 0  # sessions that are left out, as there are too many
 
 
 class Change(Struct, frozen=True, tag_field="type", tag="change"):
@@ -98,6 +104,7 @@ class Change(Struct, frozen=True, tag_field="type", tag="change"):
     removed: tuple[str, ...] = ()
     transitions: tuple[Moved, ...] = ()
     skipped: int = 0
+    beyond: int = 0
 
 
 class Beat(Struct, frozen=True, tag_field="type", tag="beat"):
@@ -127,6 +134,26 @@ class Problem(Struct, frozen=True, tag_field="type", tag="problem"):
     text: str
 
 
+class Gone(Struct, frozen=True, tag_field="type", tag="gone"):
+    """A machine is forgotten: it has been silent for long, and others need its place."""
+
+
+OfOne = Hello | State | Change | Beat | Problem | Gone
+
+
+class Of(Struct, frozen=True, tag_field="type", tag="of"):
+    """What one of many machines says; a problem is why it cannot be followed now."""
+
+    machine: str
+    said: OfOne
+
+
+class Notes(Struct, frozen=True, tag_field="type", tag="notes"):
+    """What is wrong, by topic, for health: all of it."""
+
+    notes: dict[str, str] = {}
+
+
 class Junk(Struct, frozen=True):
     """A line that does not belong to a feed, such as the greeting of a login shell."""
 
@@ -146,7 +173,7 @@ class Ask(Struct, frozen=True):
         return id_of(self.fields.get("session_id"))
 
 
-Line = Hello | State | Change | Beat | Reply | Problem | Junk
+Line = Hello | State | Change | Beat | Reply | Problem | Of | Notes | Junk
 
 
 def cursor_of(text: object) -> Cursor | None:
@@ -159,6 +186,7 @@ def cursor_of(text: object) -> Cursor | None:
 
 
 ROOM: Final = 1 << 18  # bytes of rows and transitions after which another line begins
+FEW: Final = 16  # of these always fit
 
 
 def encoded(said: object) -> bytes:
@@ -167,7 +195,12 @@ def encoded(said: object) -> bytes:
 
 
 def state(
-    now: float, rows: Sequence[Row], moved: Sequence[Moved], at: Cursor, whole: bool
+    now: float,
+    rows: Sequence[Row],
+    moved: Sequence[Moved],
+    at: Cursor,
+    whole: bool,
+    beyond: int = 0,
 ) -> Iterator[bytes]:
     """Return the lines of a state; rows that do not fit into the first follow as changes.
 
@@ -176,7 +209,7 @@ def state(
     rows = sorted(rows, key=lambda r: (r.urgency, r.since, r.session_id))[:MOST]
     first = {"all": [r.session_id for r in rows], "whole": whole}
     begin = moved[0].id - 1 if moved else at.last
-    return _lines(now, rows, moved, Cursor(at.database, begin), at, ("state", first))
+    return _lines(now, rows, moved, Cursor(at.database, begin), at, ("state", first), beyond)
 
 
 def changes(
@@ -186,9 +219,41 @@ def changes(
     moved: Sequence[Moved],
     before: Cursor,
     at: Cursor,
+    beyond: int = 0,
 ) -> Iterator[bytes]:
     """Return the lines of what changed; `before` is the cursor that the reader has."""
-    return _lines(now, rows, moved, before, at, ("change", {"removed": list(removed)}))
+    first = {"removed": list(removed)}
+    return _lines(now, rows, moved, before, at, ("change", first), beyond)
+
+
+def of(machine: str, said: OfOne) -> Iterator[bytes]:
+    """Return the lines of what one of many machines says.
+
+    What does not fit into the first follows as changes, each row with its transitions.
+    """
+    if not isinstance(said, State | Change) or len(said.sessions + said.transitions) <= FEW:
+        yield encoded(Of(machine, said))
+        return
+    moved: dict[str, list[Moved]] = {}
+    for m in said.transitions:
+        moved.setdefault(m.session_id, []).append(m)
+    at, lowest = cursor_of(said.cursor), min((m.id for m in said.transitions), default=0)
+    before = (
+        str(at._replace(last=min(at.last, max(lowest - 1, 0)))) if at and lowest else said.cursor
+    )
+    rows, own, room = list[Row](), list[Moved](), ROOM
+    for row in said.sessions:
+        its = moved.pop(row.session_id, [])
+        size = len(_encode(row)) + sum(len(_encode(m)) for m in its)
+        if size > room and rows:
+            part = replace(said, cursor=before, sessions=tuple(rows), transitions=tuple(own))
+            yield encoded(Of(machine, part))
+            said, rows, own, room = Change(said.now, said.cursor), [], [], ROOM
+        rows.append(row)
+        own += its
+        room -= size
+    rest = [m for its in moved.values() for m in its]
+    yield encoded(Of(machine, replace(said, sessions=tuple(rows), transitions=(*own, *rest))))
 
 
 def replied(id: int, reply: Mapping[str, Any]) -> bytes:
@@ -212,6 +277,7 @@ def _lines(
     before: Cursor,
     at: Cursor,
     first: tuple[str, dict[str, Any]],
+    beyond: int,
 ) -> Iterator[bytes]:
     parts = list(_parts(rows, moved))
     kind, more = first
@@ -222,6 +288,7 @@ def _lines(
             {"type": kind, "now": now, "cursor": str(before)}
             | {"sessions": sessions, "transitions": transitions}
             | more
+            | ({"beyond": beyond} if beyond else {})
         )
         kind, more = "change", {"removed": []}
 
@@ -261,6 +328,8 @@ def _encode(value: object) -> bytes:
 
 MOST_AGENTS: Final = 50
 SENTENCE: Final = 400  # characters of a reason
+NOTE: Final = 1000  # of what is shown in health
+MOST_NOTES: Final = 20
 MOST_TEXTS: Final = 10_000  # values in what is asked; a request has dozens
 GREETING: Final = b'{"type":"hello"'  # how a feed begins
 MOST_JUNK: Final = 1 << 20  # bytes that are not of a feed: what a login shell prints has fewer
@@ -371,7 +440,8 @@ def _state(given: dict[str, Any]) -> Line:
     known = tuple(r for r in rows if r.session_id in ids)
     skipped = bad + worse + len(rows) - len(known)
     whole = given.get("whole") is True
-    return State(*_when(given), tuple(ids), known, moved, whole, skipped)
+    beyond = count_in(given, "beyond")
+    return State(*_when(given), tuple(ids), known, moved, whole, skipped, beyond)
 
 
 def _change(given: dict[str, Any]) -> Line:
@@ -380,7 +450,7 @@ def _change(given: dict[str, Any]) -> Line:
     rows, bad = _rows(given)
     moved, worse = _moves(given)
     gone = tuple(_ids(list_of(given.get("removed"))))
-    return Change(*_when(given), rows, gone, moved, bad + worse)
+    return Change(*_when(given), rows, gone, moved, bad + worse, count_in(given, "beyond"))
 
 
 def _beat(given: dict[str, Any]) -> Line:
@@ -401,13 +471,34 @@ def _problem(given: dict[str, Any]) -> Line:
     return Problem(text_in(given, "text", SENTENCE) or "it ended and gave no reason")
 
 
-_READERS: Final = {
+def _of(given: dict[str, Any]) -> Of | None:
+    """Return what one of many machines says; None if it has no usable name, or says nothing."""
+    name, said = given.get("machine"), given.get("said")
+    if not isinstance(name, str) or not MACHINE.fullmatch(name) or not isinstance(said, dict):
+        return None
+    made = _OF_ONE.get(_word(said, "type"))
+    return Of(name, made(said)) if made is not None else None
+
+
+def _notes(given: dict[str, Any]) -> Notes:
+    told = given.get("notes")
+    found = list(told.items())[:MOST_NOTES] if isinstance(told, dict) else []
+    return Notes({line(about): line(why, NOTE) for about, why in found if isinstance(why, str)})
+
+
+_OF_ONE: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "hello": _hello,
     "state": _state,
     "change": _change,
     "beat": _beat,
-    "reply": reply_of,
     "problem": _problem,
+    "gone": lambda given: Gone(),
+}
+_READERS: Final[dict[str, Callable[[dict[str, Any]], Line | None]]] = {
+    **{kind: made for kind, made in _OF_ONE.items() if kind != "gone"},
+    "reply": reply_of,
+    "of": _of,
+    "notes": _notes,
 }
 
 

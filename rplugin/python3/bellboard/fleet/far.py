@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
-from ..core.feed import MOST, Beat, Change, Cursor, Hello, Moved, State, cursor_of
+from ..core.feed import (
+    MOST,
+    Beat,
+    Change,
+    Cursor,
+    Hello,
+    Moved,
+    OfOne,
+    Problem,
+    State,
+    cursor_of,
+)
 from ..core.row import Row
 from .subjects import Key
 from .window import Window
 
 TWICE: Final = 256  # transitions of a machine to remember: each comes with its row and on its own
-
-
-class Lost(NamedTuple):
-    """A machine cannot be followed now; the text says why."""
-
-    why: str
-
-
-class Gone(NamedTuple):
-    """A machine is forgotten: it has been silent for long, and others need its place."""
-
-
-Said = Hello | State | Change | Beat | Lost | Gone
 
 
 class Far:
@@ -72,9 +70,9 @@ class Far:
         """Forget a row; return whether it was known."""
         return self.rows.pop(key, None) is not None
 
-    def take(self, window: Window, now: float) -> list[Said]:
+    def take(self, window: Window, now: float) -> list[OfOne]:
         """Return what is new about it, and mark that as passed on."""
-        said: list[Said] = []
+        said: list[OfOne] = []
         says, changed, moved = self.says, self.changed, tuple(self.moved.values())
         self.says, self.changed, self.moved = {}, {}, {}
         if "hello" in says and self.hello.machine:
@@ -93,5 +91,5 @@ class Far:
         elif "beat" in says:
             said.append(Beat(now, self.cursor))
         if "lost" in says:
-            said.append(Lost(self.why))
+            said.append(Problem(self.why))
         return said

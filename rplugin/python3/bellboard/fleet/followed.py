@@ -12,11 +12,11 @@ import time
 from collections import Counter
 from typing import Final
 
-from ..core.feed import MOST, QUIET, SILENT_AFTER, Hello, Problem, moved_of, read
+from ..core.feed import MOST, QUIET, SILENT_AFTER, Gone, Hello, OfOne, Problem, moved_of, read
 from ..core.row import Row, count_in, row_of
 from ..core.session import STATUSES
 from ..core.untrusted import object_of, value_of
-from .far import Far, Gone, Said
+from .far import Far
 from .member import Joined
 from .stored import Item
 from .streams import TTL
@@ -156,9 +156,9 @@ class Followed:
 
     # ------------------------------------------------------------ what goes out
 
-    def take(self, wall: float) -> list[tuple[str, Said]]:
+    def take(self, wall: float) -> list[tuple[str, OfOne]]:
         """Return what is new of each machine; each thing only once."""
-        said: list[tuple[str, Said]] = [(name, Gone()) for name in self._gone]
+        said: list[tuple[str, OfOne]] = [(name, Gone()) for name in self._gone]
         self._gone.clear()
         for far in self.machines.values():
             if self.is_read or "lost" in far.says:

@@ -12,12 +12,12 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from ..core.feed import MOST, Hello, Moved
+from ..core.feed import Change, Hello, Moved, State
 from ..core.row import Row
 from ..core.untrusted import object_of, value_of
 from .stored import Item, last, listed, read, server_time
@@ -42,16 +42,6 @@ class Taken(Exception):
     """Another machine publishes under our name."""
 
 
-class Update(NamedTuple):
-    """What changed on this machine; `full`: there are no other rows."""
-
-    rows: Sequence[Row] = ()
-    removed: Sequence[str] = ()
-    moved: Sequence[Moved] = ()
-    cursor: str = ""
-    full: bool = False
-
-
 class Shelf:
     """What this machine shows; outlives a connection, and is used in one thread."""
 
@@ -64,37 +54,39 @@ class Shelf:
         self.database = ""
         self.cursor = ""
         self.woken = asyncio.Event()
-        self.left_out: set[Key] = set()  # sessions beyond the limit
+        self.beyond = 0  # sessions that are left out, as there are too many
+        self.is_whole = asyncio.Event()  # set once all rows of a state have come
+        self._missing: set[str] = set()  # sessions of a state whose rows have not come yet
 
-    def take(self, update: Update) -> None:
-        """Take what changed here."""
-        if update.cursor:
-            self.database, self.cursor = update.cursor.rpartition(".")[0], update.cursor
-        self.news.extend(update.moved)
-        new = {Key(self.machine, row.agent, row.session_id): row for row in update.rows}
-        if update.full or update.removed:
-            self._remove([k for k in self.rows if k.session in update.removed or update.full], new)
-            gone = {k for k in self.left_out if k.session in update.removed or update.full}
-            self.left_out -= gone
-        for key, row in new.items():
-            if not _is_news(self.rows.get(key), row):
-                continue
-            if key not in self.rows and len(self.rows) >= MOST:
-                self.left_out.add(key)
-                continue
-            self.left_out.discard(key)
-            self.rows[key] = row
-            self.changed[key] = None
-        self.last |= {m.session_id: m for m in update.moved}
+    def take(self, said: State | Change) -> None:
+        """Take what a feed of this machine says."""
+        if said.cursor:
+            self.database, self.cursor = said.cursor.rpartition(".")[0], said.cursor
+        self.beyond = said.beyond
+        self.news.extend(said.transitions)
+        if isinstance(said, State):
+            self._missing = set(said.all)
+            self._remove([key for key in self.rows if key.session not in self._missing])
+        elif said.removed:
+            self._missing.difference_update(said.removed)
+            self._remove([key for key in self.rows if key.session in said.removed])
+        for row in said.sessions:
+            key = Key(self.machine, row.agent, row.session_id)
+            if _is_news(self.rows.get(key), row):
+                self.rows[key] = row
+                self.changed[key] = None
+            self._missing.discard(row.session_id)
+        if not self._missing:
+            self.is_whole.set()
+        self.last |= {m.session_id: m for m in said.transitions}
         if self.changed or self.news:
             self.woken.set()
 
-    def _remove(self, keys: Sequence[Key], new: Mapping[Key, Row]) -> None:
+    def _remove(self, keys: Sequence[Key]) -> None:
         for key in keys:
-            if key not in new:
-                del self.rows[key]
-                self.changed[key] = None
-        listed = {key.session for key in (*self.rows, *new)}
+            del self.rows[key]
+            self.changed[key] = None
+        listed = {key.session for key in self.rows}
         self.last = {sid: m for sid, m in self.last.items() if sid in listed}
 
 
@@ -110,6 +102,7 @@ class Publisher:
 
     async def run(self, ready: Callable[[], object]) -> None:
         """Publish until the connection breaks; raise `Taken` or `Denied`."""
+        await self._shelf.is_whole.wait()  # what is not on it then is removed from the server
         await self._read_own()
         await self._take_name()
         ready()

@@ -8,8 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from ..core.feed import MOST
-from .far import Said
+from ..core.feed import MOST, OfOne
 from .followed import Followed
 from .stored import Item, item_of, listed, read, server_time
 from .streams import LARGEST
@@ -24,7 +23,7 @@ READ: Final = 8 * MOST  # of a machine: its rows, and marks of sessions that end
 TRIES: Final = 3  # connections that the list of a machine may break
 
 #: Takes the messages about machines; returns when they are processed.
-Deliver = Callable[[list[tuple[str, Said]]], Awaitable[None]]
+Deliver = Callable[[list[tuple[str, OfOne]]], Awaitable[None]]
 
 
 class Reader:

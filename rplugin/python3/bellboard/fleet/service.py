@@ -1,29 +1,24 @@
-"""A host's part in a fleet: one thread with an event loop of its own, and one connection.
+"""A machine's part in a fleet: one connection, over which it publishes, follows, asks and replies.
 
 It reconnects forever, with a growing pause and jitter; `notes` says what is wrong.
-Everything public may be called from the host's thread, and returns at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextlib
 import random
-import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ..core.feed import Hello
+from ..core.feed import Change, Hello, State
 from ..core.request import refusal
 from ..core.row import Row
 from ..system.failures import described, pause
-from ..system.threads import Thread, call_in
 from .claims import claim
 from .followed import Followed
 from .member import Joined, Unusable, credentials
-from .publisher import AGAIN, Publisher, Shelf, Taken, Update
+from .publisher import AGAIN, Publisher, Shelf, Taken
 from .reader import Deliver, Reader, deliver, watch
 from .reasons import without_nats
 from .requests import Asking, Do, Incoming, Reply
@@ -40,7 +35,7 @@ GRACE: Final = 8.0  # seconds without a server until that is shown: a restart ta
 
 
 class Service:
-    """Publishes, follows and asks for one host."""
+    """Publishes, follows and asks for one machine; belongs to one event loop."""
 
     def __init__(
         self,
@@ -51,95 +46,60 @@ class Service:
         do: Do,
         changed: Callable[[], object],
     ) -> None:
-        """`changed` is called, in the thread, when `is_followed` has changed."""
+        """`by` is who publishes, `changed` is called when `is_followed` has changed."""
         self.joined = joined
         self.notes: dict[str, str] = {}  # for health
-        self._by, self._hello, self._deliver, self._changed = by, hello, deliver, changed
+        self.shelf = Shelf(joined.machine, by, hello)
+        self.followed = Followed(joined)
+        self.screens = Screens(joined.machine, by, changed)
+        self._deliver = deliver
         self._subjects = Subjects(joined.team)
         self._incoming = Incoming(self._subjects, joined.machine, do)
-        self._loop = asyncio.new_event_loop()
-        self._main: asyncio.Task[None] | None = None
         self._wire: Wire | None = None
         self._asking: Asking | None = None
         self._was_up = False  # the last connection
         self._member = "anybody"
-        self._ready = threading.Event()
-        self._thread = Thread(target=self._live, name="fleet")
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-        self._ready.wait()
+    async def run(self) -> None:
+        """Take part, until cancelled."""
+        parts: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(work) for work in (self._stay(), self.screens.watch())
+        ]
+        if self.joined.reads:
+            parts.append(asyncio.ensure_future(deliver(self.followed, self._deliver)))
+            parts.append(asyncio.ensure_future(watch(self.followed)))
+        await together(parts)
 
-    @property
-    def is_running(self) -> bool:
-        return self._thread.is_alive()
-
-    def close(self, patience: float = 2.0) -> None:
-        """Disconnect, and end the thread."""
-        call_in(self._loop, lambda: self._main.cancel() if self._main is not None else None)
-        self._thread.join(patience)
-
-    def publish(self, update: Update) -> None:
-        """Take what changed on this machine."""
+    def publish(self, said: State | Change) -> None:
+        """Take what a feed of this machine says."""
         if self.joined.publishes:
-            call_in(self._loop, self.shelf.take, update)
+            self.shelf.take(said)
 
     def show_screen(self, is_ours: bool) -> None:
         """Note whether somebody sits at this machine, which then sends the notifications."""
         if is_ours != self.screens.is_ours:
             self.screens.is_ours = is_ours
-            call_in(self._loop, self.screens.woken.set)
+            self.screens.woken.set()
 
     @property
     def is_followed(self) -> bool:
         """Return whether somebody sits at another machine that shows the sessions of this one."""
         return self.joined.publishes and self.screens.is_followed
 
-    def ask(
-        self, machine: str, do: str, fields: Mapping[str, Any]
-    ) -> concurrent.futures.Future[Reply]:
+    async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
         """Ask another machine for something; the reply has `ok`, and `why` if that is false."""
-        return self._run(self._ask(machine, do, fields))
+        wire, asking = self._wire, self._asking
+        if wire is None or asking is None:
+            return refusal(self.notes.get("fleet", "the fleet is not connected yet"))
+        if do == "claim":
+            return await self._claim(wire, machine, fields)
+        if not self._listens(machine):
+            return refusal(
+                f"{machine} does not listen: no background process there is in the fleet"
+            )
+        return await asking.ask(machine, do, fields)
 
-    # ------------------------------------------------------------ the thread
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
-        try:
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
-        except RuntimeError:
-            work.close()
-            over: concurrent.futures.Future[Any] = concurrent.futures.Future()
-            over.set_exception(Down("this host has left the fleet"))
-            return over
-
-    def _live(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            with contextlib.suppress(asyncio.CancelledError):
-                self._loop.run_until_complete(self._all())
-        finally:
-            self._ready.set()
-            rest = asyncio.all_tasks(self._loop)
-            for task in rest:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
-            self._loop.close()
-
-    async def _all(self) -> None:
-        self._main = asyncio.current_task()
-        j = self.joined
-        self.shelf = Shelf(j.machine, self._by, self._hello)
-        self.followed = Followed(j)
-        self.screens = Screens(j.machine, self._by, self._changed)
-        self._ready.set()
-        parts: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(work) for work in (self._stay(), self.screens.watch())
-        ]
-        if j.reads:
-            parts.append(asyncio.ensure_future(deliver(self.followed, self._deliver)))
-            parts.append(asyncio.ensure_future(watch(self.followed)))
-        await together(parts)
+    # ------------------------------------------------------------ the connection
 
     async def _stay(self) -> None:
         """Connect, use the connection until it breaks, and begin again."""
@@ -162,7 +122,7 @@ class Service:
         if time.time() - since >= GRACE or not self.followed.machines:
             self.followed.lose(why)
         else:
-            self._loop.call_later(GRACE, self._lose_still, why)
+            asyncio.get_running_loop().call_later(GRACE, self._lose_still, why)
 
     def _lose_still(self, why: str) -> None:
         if self._wire is None:
@@ -263,18 +223,6 @@ class Service:
             await asyncio.sleep(AGAIN * random.uniform(0.5, 1.0))
 
     # ------------------------------------------------------------ requests and claims
-
-    async def _ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
-        wire, asking = self._wire, self._asking
-        if wire is None or asking is None:
-            return refusal(self.notes.get("fleet", "the fleet is not connected yet"))
-        if do == "claim":
-            return await self._claim(wire, machine, fields)
-        if not self._listens(machine):
-            return refusal(
-                f"{machine} does not listen: no background process there is in the fleet"
-            )
-        return await asking.ask(machine, do, fields)
 
     def _listens(self, machine: str) -> bool:
         """Return whether a machine beats, as far as we know."""

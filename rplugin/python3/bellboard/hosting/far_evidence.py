@@ -9,7 +9,7 @@ This file runs nothing and reads nothing: links and the fleet give it decoded me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 import msgspec
@@ -67,6 +67,11 @@ class Follower:
             self._state(said)
         elif isinstance(said, Change):
             self._write(list(self._of_rows(said)), said.removed, said.cursor)
+
+    @property
+    def unlisted(self) -> Set[str]:
+        """Return the sessions of a state whose rows have not come yet."""
+        return self._unlisted
 
     def count(self, said: Change) -> int:
         """Return how many sessions the machine has after a change."""

@@ -74,23 +74,29 @@ class Unsent:
         self.is_due = False  # whether more than the time of the last evidence has changed
         self._last = 0  # the newest transition that was published
         self._rows: dict[str, Row] = {}
+        self._beyond: set[str] = set()  # sessions that are left out, as there are too many
         self._changed: dict[str, None] = {}
         self._moved: list[Moved] = []
 
     @property
     def is_empty(self) -> bool:
-        return not (self._changed or self._moved or self.wants_state)
+        return not (self._changed or self._moved or self.wants_state or self.is_due)
 
     def take(self, message: Mapping[str, Any]) -> None:
         """Take a message of a host."""
         if message["full"]:
             self._rows.clear()
+            self._beyond.clear()
             self._restart()
-        for p in message["sessions"]:
-            self._take_session(p)
         for sid in message["removed"]:
             if self._rows.pop(sid, None) is not None:
-                self._changed[sid], self.is_due = None, True
+                self._changed[sid] = None
+            elif sid not in self._beyond:
+                continue
+            self._beyond.discard(sid)
+            self.is_due = True
+        for p in message["sessions"]:  # after those that make room
+            self._take_session(p)
         for line in message["transitions"]:
             self._last = max(self._last, line["id"])
             moved = moved_of(line)
@@ -104,7 +110,8 @@ class Unsent:
         """Return the lines of a state."""
         self._clear()
         self.wants_state, self.at, self._last = False, position.at, position.at.last
-        return feed.state(now, [*self._rows.values()], position.moved, position.at, position.whole)
+        beyond, rows = len(self._beyond), [*self._rows.values()]
+        return feed.state(now, rows, position.moved, position.at, position.whole, beyond)
 
     def changes(self, now: float) -> Iterator[bytes]:
         """Return the lines of what changed."""
@@ -114,7 +121,7 @@ class Unsent:
         removed = [sid for sid in self._changed if sid not in self._rows]
         moved = [m for m in self._moved if m.id > before.last]
         self._clear()
-        return feed.changes(now, rows, removed, moved, before, self.at)
+        return feed.changes(now, rows, removed, moved, before, self.at, len(self._beyond))
 
     def _take_session(self, p: Published) -> None:
         made = row(p)
@@ -123,7 +130,10 @@ class Unsent:
         sid = made.session_id
         known = self._rows.get(sid)
         if known is None and len(self._rows) >= MOST:
+            self.is_due = self.is_due or sid not in self._beyond
+            self._beyond.add(sid)
             return
+        self._beyond.discard(sid)
         if made == known:
             return
         self._rows[sid], self._changed[sid] = made, None

@@ -37,8 +37,11 @@ NO_REQUEST: Final = "not a request: a JSON object with “id” and “do” is 
 class Feeding:
     """Serves one reader through two descriptors; `quiet`: it does not take over notifications."""
 
-    def __init__(self, since: Cursor | None, quiet: bool, ask: int, tell: int) -> None:
+    def __init__(
+        self, since: Cursor | None, quiet: bool, ask: int, tell: int, most: int = MOST_CARRIED_OUT
+    ) -> None:
         self.why = ""  # why it ended, if that is a problem
+        self._most = most  # requests at a time
         self._quiet, self._ask, self._tell = quiet, ask, tell
         self._alone = False  # the reader last said that nobody is there
         self._unsent = Unsent(since)
@@ -53,7 +56,7 @@ class Feeding:
         self._host, self._loop = host, asyncio.get_running_loop()
         self._asks = Asks(host)
         self._outlet = Outlet(self._tell, self._drained)
-        self._inlet = Inlet(self._ask, LONGEST, MOST_CARRIED_OUT, self._came)
+        self._inlet = Inlet(self._ask, LONGEST, self._most, self._came)
         self._timer = self._loop.call_later(BEAT, self._beat)
         self._loop.call_later(WELL, self._check, "")
         self._outlet.write(feed.encoded(hello))

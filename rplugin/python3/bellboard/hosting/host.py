@@ -28,7 +28,6 @@ from ..witnesses.own_reports import Said
 from .addresses import Addresses
 from .callbacks import PAUSE, Commands, Effects
 from .connection import Connection
-from .fleet import Fleet
 from .health import Health
 from .hook_pipes import Waiting
 from .jobs import Attempts, Job, Loop
@@ -228,10 +227,8 @@ class Host:
         self.bell = self._set("notices", partial(self._bell, environ))
         self.addresses = Addresses(self._judged)
         publisher = Publisher(self.addresses, self.attempt)
-        self.fleet = Fleet(self)
-        self._push = push
         self.reader = Reader(
-            self._deliver,
+            push,
             publisher,
             self.connection,
             self.bell,
@@ -244,7 +241,7 @@ class Host:
         self.links = Links(self.spool, self.config, environ, self.loop.wake, self.loop.call)
         parts = (self.addresses, self.senses, self.reach, self.commands, self.effects)
         noted = (
-            *(*parts, self.waiting, self.links, self.fleet, self.attempt, self.outbox),
+            *(*parts, self.waiting, self.links, self.attempt, self.outbox),
             *(self.connection, self.upkeep, self, self.loop),
         )
         self.health = Health(self.connection, self.senses, self.bell, noted)
@@ -260,7 +257,6 @@ class Host:
             ("callbacks", self._run_callbacks),
             ("notices", self.reader.notify),
             ("links", self._follow),
-            ("fleet", self.fleet.run),
             ("observe", self._attend),
             ("tmux", self._show),
             ("health", self.health.share),
@@ -341,7 +337,7 @@ class Host:
         finally:
             leave = partial(self.connection.use, lambda shared: self.bell.leave(shared.store), None)
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
-            parts = (self.links, self.fleet, self.senses, self.reach, self.bell)
+            parts = (self.links, self.senses, self.reach, self.bell)
             ends: list[Callable[[], object]] = [part.close for part in parts]
             if not self.spool.obstacle():  # these access the state folder
                 clear = partial(self.bars.leave, self.spool.hosts)
@@ -360,8 +356,8 @@ class Host:
     def _open(self) -> None:
         watch = Watch(self._woken, reach=self.reach)
         self.senses.open(watch)
-        self.links.open(watch)
-        self.fleet.open(watch)
+        if self.config.get("links") is not False:  # the program of the fleet keeps none
+            self.links.open(watch)
 
     def _effects(self, config: Mapping[str, Any]) -> Effects:
         return Effects(config.get("callbacks"), self.commands)
@@ -418,20 +414,12 @@ class Host:
         linked = {path for path in paths if self.links.is_about(path)}
         if linked:
             self.links.changed(linked)
-            self.fleet.ask()
         if others := self.arrivals.take(paths - linked):
             self.senses.changed(others)
         if self.loop.is_running:
             self.loop.wake()
             return
         self.loop.round()  # at once, which saves 0.05 ms over waking the loop
-
-    def _deliver(self, message: dict[str, Any]) -> None:
-        """Send a message to our reader, and to the fleet even if our reader is suspended."""
-        try:
-            self._push(message)
-        finally:
-            self.attempt.once("fleet", "", partial(self.fleet.note, message))
 
     # ------------------------------------------------------------ jobs
 

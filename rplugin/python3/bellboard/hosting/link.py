@@ -23,6 +23,8 @@ from ..core.feed import (
     Junk,
     Line,
     Lines,
+    Notes,
+    Of,
     Problem,
     Reply,
     State,
@@ -36,6 +38,7 @@ from ..system.programs import Leashed, last_words
 from ..system.remotely import is_slow
 from ..system.threads import Thread
 from .far_evidence import Follower
+from .fleet import Members, Post
 
 # One connection to a machine: read its feed, and send what is asked.
 #
@@ -53,13 +56,15 @@ BURST, STEADY = 4 << 20, 256 << 10
 #: The same for lines, and for what they list: each row becomes a file in the spool.
 LINES, STEADY_LINES = 4096, 256
 CALM: Final = 10.0  # seconds for which a machine that was read slowly is reported
+PAUSE: Final = 0.1  # seconds until it is looked again whether what a fleet says can be taken
+AGAIN: Final = 1.0  # seconds until a line of a fleet is written again that could not be
 MOST_UNSENT: Final = 4 << 20  # bytes of requests that it does not read
 
 
 class Owner(Protocol):
     """The link that a connection belongs to."""
 
-    follower: Follower
+    follower: Follower | Members
     is_greeted: bool
     wakes: int
 
@@ -83,6 +88,8 @@ class Owner(Protocol):
     def slow(self, is_slow: bool) -> None: ...
 
     def refuse(self, count: int, is_first: bool) -> None: ...
+
+    def stops_within(self, seconds: float) -> bool: ...
 
 
 class Ended(Exception):
@@ -177,7 +184,10 @@ class Hearing:
                 self._one(said)
 
     def _cost(self, size: int, lines: int = 0) -> None:
-        wait = max(self._bytes.spend(size), self._lines.spend(lines))
+        if isinstance(self._link.follower, Members):  # a program of ours, which merges changes
+            wait = PAUSE if self._link.follower.is_full else 0.0
+        else:
+            wait = max(self._bytes.spend(size), self._lines.spend(lines))
         if wait:
             self._slow_until = max(self._slow_until, time.monotonic() + wait)
 
@@ -190,6 +200,10 @@ class Hearing:
         if self._greeted and not isinstance(said, State) and self._lacks_state():
             raise Ended("it does not send its sessions: update bellboard there")
         if isinstance(said, Junk):
+            return
+        if isinstance(said, Of | Notes):
+            if isinstance(follower, Members) and self._greeted:
+                self._pass_on(follower, said)
             return
         self._cost(0, 1)
         if isinstance(said, Hello):
@@ -213,6 +227,17 @@ class Hearing:
             if follower.is_up and not was_up:
                 self._link.is_up()
                 self._ask()
+
+    def _pass_on(self, members: Members, said: Of | Notes) -> None:
+        """Write what a machine of a fleet says; whatever fails, the program goes on."""
+        while not self._link.is_stopped:
+            try:
+                members.take(said)
+                return
+            except (OSError, ValueError) as e:  # the fold refuses duplicates
+                members.fail(said, e)
+            self._link.stops_within(AGAIN)
+            self._heard = clock()
 
     def _lacks_state(self) -> bool:
         """Return whether other lines come, but no state, which comes before them."""
@@ -307,8 +332,8 @@ class Link:
     def __init__(
         self,
         command: Callable[[str, bool, bool], Sequence[str]],
-        follower: Follower,
-        mailbox: Mailbox,
+        follower: Follower | Members,
+        mailbox: Mailbox | Post,
         changed: Callable[[], None],
     ) -> None:
         """`command` gives the words for a cursor, whether to share a connection, and whether to let
@@ -517,6 +542,10 @@ class Link:
     @property
     def is_stopped(self) -> bool:
         return self._is_stopped.is_set()
+
+    def stops_within(self, seconds: float) -> bool:
+        """Wait, unless it is stopped; return whether it is."""
+        return self._is_stopped.wait(seconds)
 
     def refuse_new(self) -> int:
         """Refuse requests while it is down; return how many."""

@@ -17,16 +17,17 @@ from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.records import Link as Known
 from ..storage import machines
-from ..storage.machines import Claim, Machines, Mailbox
+from ..storage.machines import OPTION, OURS, Claim, Machines, Mailbox
 from ..storage.spool import Spool
 from ..storage.store import Store
-from ..system import remotely
+from ..system import files, remotely
 from ..system.deaths import Deaths
 from ..system.failures import described
 from ..system.locks import PATIENCE, Held
 from ..system.watch import Watch
 from .far_evidence import Follower
 from .feed_changes import known_as
+from .fleet import Members, Post
 from .link import Link
 from .notify import SCREENS, present
 
@@ -64,6 +65,9 @@ class Links:
         self._watch: Watch | None = None
         self._deaths: Deaths | None = None
         self._wanted: machines.Commands = {}
+        self._joined: machines.Commands = {}  # the link to our fleet, with its settings
+        self._is_regained = False  # whether no machine is marked as one of a fleet
+        self._part: tuple[Members, Post] | None = None  # of that link, while it is ours
         self._claims: dict[str, Claim] = {}
         self._links: dict[str, Link] = {}
         self._commands: machines.Commands = {}  # of the links that run
@@ -95,7 +99,8 @@ class Links:
     def changed(self, paths: set[str]) -> None:
         """Take changed paths: requests, or other machines."""
         for name, link in self._links.items():
-            if any(path.startswith(f"{self._folder}/{name}/") for path in paths):
+            folder = self._folder if name == OURS else f"{self._folder}/{name}"
+            if any(path.startswith(f"{folder}/") for path in paths):
                 link.wake()
         self._is_read = self._is_read and not any(path.endswith(machines.FILE) for path in paths)
 
@@ -116,14 +121,19 @@ class Links:
             return NEVER
         if not self._is_read:
             self._read()
-        for name in [
-            n for n, link in self._links.items() if self._wanted.get(n) != self._commands[n]
-        ]:
-            self._end([name], leave=name not in self._wanted)
+        self._join(store.option(OPTION))
+        wanted = self._wanted | self._joined
+        for name in [n for n in self._links if wanted.get(n) != self._commands[n]]:
+            self._end([name], leave=name not in wanted)
         if self._is_known:  # otherwise a list that cannot be read would end all links
             for name in folded.keys() - self._wanted.keys() - self._links.keys():
                 self._drop(name)
-        wait = min((self._keep(name) for name in self._wanted), default=NEVER)
+        wait = min((self._keep(name) for name in wanted), default=NEVER)
+        if self._part is not None:
+            members, post = self._part
+            members.linked = self._wanted.keys()
+            if post.listen(self._watch):
+                self._links[OURS].wake()  # for requests from before that
         if self._links:
             own = known_as(store, os.getpid(), time.time())
             self._tell(own, present(store, SCREENS), self._deaths)
@@ -133,6 +143,8 @@ class Links:
     def notes(self) -> dict[str, str]:
         """Return which machines cannot be followed, since when and why, for health."""
         found = {**self._refused, **self._notes}
+        if self._part is not None:
+            found |= self._part[0].notes
         for name in self._wanted:
             link, known = self._links.get(name), self._folded.get(name)
             if known is not None and not known.up and known.why:
@@ -188,13 +200,37 @@ class Links:
             claim = self._claims.setdefault(name, Claim(self._home, name))
             if (wait := claim.take_or_watch(self._deaths)) is not None:
                 return wait
+            if name == OURS:
+                self._take_part()
+                return NEVER
             mailbox = Mailbox(self._home, name)
             self._watch.add(mailbox.asked, arrivals=True)
         except OSError as e:
-            self._notes[f"machine {name}"] = f"not followed: {e.strerror or e}"
+            about = OPTION if name == OURS else f"machine {name}"
+            self._notes[about] = f"not followed: {e.strerror or e}"
             return NEVER
         self._start(name, mailbox)
         return NEVER
+
+    def _join(self, settings: object) -> None:
+        """Want the link to our fleet that a shared option asks for, or none."""
+        is_in = settings is not None
+        self._joined = {OURS: [repr(settings)]} if is_in else {}
+        if not (is_in or self._is_regained):  # those that it followed are for `_drop`
+            with contextlib.suppress(OSError):
+                machines.regain(self._home)
+                self._is_regained = OURS not in self._links
+        self._is_regained = self._is_regained and not is_in
+
+    def _take_part(self) -> None:
+        """Start the program of our fleet."""
+        wake = partial(self._call, self._wake)
+        cursors = {name: known.cursor for name, known in self._folded.items()}
+        members = Members(self._spool, cursors, wake)
+        self._part = members, Post(self._home, members)
+        self._commands[OURS] = self._joined[OURS]
+        own = ["env", f"BELLBOARD_HOME={self._home}", *files.program(), "fleet", "run"]
+        self._links[OURS] = Link(lambda *_: own, *self._part, wake)
 
     def _start(self, name: str, mailbox: Mailbox) -> None:
         known = self._folded.get(name)
@@ -207,6 +243,7 @@ class Links:
 
     def _end(self, names: list[str], leave: bool = False) -> None:
         ending = [self._links.pop(name) for name in names]
+        self._part = None if OURS in names else self._part
         for link in ending:
             link.stop(leave)
         until = time.monotonic() + JOIN

@@ -5,7 +5,7 @@
     links/MACHINE/ask/NAME       what is asked of the machine, by any program of ours (`mailbox.py`)
     links/MACHINE/reply/NAME     its reply
     links/MACHINE/fleet          there if the fleet follows it, instead of a link
-    links/.fleet/                the same for the fleet itself, which grants notifications
+    links/.fleet/                the same for the fleet itself: who runs its program, and claims
 
 Commands in the file are run: like everything in the state folder it is ours alone.
 """
