@@ -20,7 +20,7 @@ class Keeper:
         Spool(home.bellboard).prepare()
         self.replies: dict[str, Reply] = {}
         self.asked: list[Reply] = []
-        self.claim = machines.Claim(home.bellboard, "dev")
+        self.claim = machines.lock_of(home.bellboard, "dev")
         assert self.claim.take()
         self._mailbox = Mailbox(home.bellboard, "dev")
         self._ends = threading.Event()
@@ -36,4 +36,4 @@ class Keeper:
     def close(self) -> None:
         self._ends.set()
         self._thread.join()
-        self.claim.leave()
+        self.claim.close()

@@ -14,9 +14,9 @@ import pytest
 
 from bellboard.hosting import turn
 from bellboard.hosting.turn import BATCH, SharedBoard
-from bellboard.storage.holders import Drain
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Draining
+from bellboard.system.locks import Lock
 from hosting import (
     Make,
     RecordedHost,
@@ -119,7 +119,7 @@ def test_a_host_that_hangs_is_waited_for_once(
     """Every commit of the others counted as its progress: each event came ten seconds late."""
     monkeypatch.setattr(turn, "LOST", turn.STALLED)
     shared, another = make(), make()
-    hangs = Drain(shared.spool.home)
+    hangs = Lock(shared.spool.home / "drain.lock")
     hangs.take()
     try:
         emit(shared, clock, "UserPromptSubmit", "s")

@@ -19,7 +19,8 @@ import pytest
 from bellboard.core.board import Board
 from bellboard.core.events import Event
 from bellboard.core.records import Folded, Transition, noted
-from bellboard.storage import database, holders, pruning
+from bellboard.diagnosis.state import holder_of
+from bellboard.storage import database, pruning
 from bellboard.storage.database import WAL_LIMIT
 from bellboard.storage.set_aside import set_database_aside
 from bellboard.storage.spool import Spool
@@ -258,9 +259,9 @@ def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
 
 def test_the_holder_of_the_lock_is_known(make: Make) -> None:
     one, two = make(), make()
-    assert holders.holder(two.store.path.parent) is None
+    assert holder_of(two.store.path.parent) is None
     with one.store.lock():
-        assert holders.holder(two.store.path.parent) == os.getpid()
+        assert holder_of(two.store.path.parent) == os.getpid()
 
 
 def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:

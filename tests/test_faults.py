@@ -257,7 +257,7 @@ def test_doctor_names_a_suspended_process_that_locks_hosts_out(
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
         host = start("one", stuck=0.3)
-        host.says(f"locked by process {holder.pid}, which is suspended")
+        host.says("locked by another process: `bellboard doctor` names it")
         facts = diagnose(home.bellboard, home.env, home.project)
         named = [f for f in facts if f.level == "warn" and f"process {holder.pid}" in f.text]
         assert [f"kill -CONT {holder.pid}, or stop it"] == [fact.advice for fact in named]
@@ -270,7 +270,7 @@ def test_doctor_names_a_suspended_process_that_locks_hosts_out(
 def test_a_suspended_process_that_holds_the_lock_stops_nobody(
     home: Home, start: Callable[..., RecordedHost], end: signal.Signals
 ) -> None:
-    """Others start, show what they know and who holds it, and continue when it is gone."""
+    """Others start, show what they know and that it is held, and continue when it is gone."""
     host = start("one", stuck=0.3, measured=True)
     spool = Spool(home.bellboard)
     names = [put(spool, "UserPromptSubmit")]
@@ -280,10 +280,10 @@ def test_a_suspended_process_that_holds_the_lock_stops_nobody(
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
         names.append(put(spool, "Stop"))
-        host.says(f"locked by process {holder.pid}, which is suspended: kill -CONT {holder.pid}")
+        host.says("locked by another process: `bellboard doctor` names it")
         late = start("two", stuck=0.3)
         eventually(lambda: late.shown == {"s": "working"}, "the known session")
-        late.says("suspended")
+        late.says("locked")
         holder.send_signal(end)
         eventually(lambda: host.shown == late.shown == {"s": "completed"}, "the end of the turn")
     for one in (host, late):

@@ -451,8 +451,8 @@ def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home
     """Its machine may sleep, or its network be gone: no end of a connection is seen here."""
     script = home.file(
         "silent.py",
-        "from bellboard.hosting import feeding\n"
-        "feeding.SILENT, feeding.GONE = 0.2, 0.4\n"
+        "from bellboard.hosting import feed_server\n"
+        "feed_server.SILENT_AFTER, feed_server.READER_GONE = 0.2, 0.4\n"
         "from bellboard.cli import main\n"
         "raise SystemExit(main(['feed']))\n",
     )

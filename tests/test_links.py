@@ -172,9 +172,9 @@ def test_a_machine_removed_while_the_disk_is_full_can_be_followed_again(home: Ho
     machines.prepare(home.bellboard, "dev")
     links = Links(Full(home.bellboard), {}, os.environ, lambda: None, lambda _: None)
     links._drop("dev")
-    claim = machines.Claim(home.bellboard, "dev")
+    claim = machines.lock_of(home.bellboard, "dev")
     assert claim.take()
-    claim.leave()
+    claim.close()
 
 
 @pytest.mark.parametrize("what", ["held", "damaged", "empty", "a folder"])

@@ -18,12 +18,14 @@ import pytest
 from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
+from bellboard.diagnosis.state import holder_of
 from bellboard.hosting.connection import Connection
-from bellboard.storage import database, holders
+from bellboard.storage import database
 from bellboard.storage.database import Identity
 from bellboard.storage.set_aside import MOST_ASIDE, set_database_aside
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import DATABASE, Busy, Damaged, Replaced, Store
+from bellboard.system.locks import Lock
 from hosting import (
     Make,
     RecordedHost,
@@ -251,7 +253,8 @@ def test_what_is_known_outlasts_every_try_to_set_a_database_aside(tmp_path: Path
         return set(connection.shared.board.sessions) if connection.shared else set()
 
     eventually(lambda: "known" in folded())
-    other = holders.share(home, PATIENCE)
+    other = Lock(home / "board.lock")
+    assert other.share(PATIENCE)
     with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         of_sessions = "SELECT rootpage FROM sqlite_schema WHERE name = 'sessions'"
@@ -262,7 +265,7 @@ def test_what_is_known_outlasts_every_try_to_set_a_database_aside(tmp_path: Path
         file.write(b"\xff" * 64)
     put(connection.spool, "UserPromptSubmit", "new")
     eventually(lambda: folded() is not None and tried > 3, "some tries")
-    os.close(other)
+    other.close()
     eventually(lambda: {"known", "new"} <= folded(), "all sessions")
     connection.close()
 
@@ -456,10 +459,10 @@ def suspended(home: Home) -> Iterator[subprocess.Popen[str]]:
 def test_an_exclusive_lock_is_not_waited_for(
     home: Home, start: Callable[..., RecordedHost], suspended: subprocess.Popen[str]
 ) -> None:
-    """A host that starts then names the process, and folds once it is gone."""
+    """A host that starts then says so, and folds once it is gone."""
     name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
     host = start(stuck=0.3, measured=True)
-    host.says(f"locked by process {suspended.pid}, which is suspended")
+    host.says("locked by another process: `bellboard doctor` names it")
     assert (home.bellboard / "spool" / "new" / name).exists()
     suspended.kill()
     eventually(lambda: "canary" in host.shown, "the new event")
@@ -486,7 +489,7 @@ def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
         done = listed(home)
         holder.kill()
     assert "known" in done.stdout
-    assert f"locked by process {holder.pid}" in done.stderr
+    assert "is locked by another process, which `bellboard doctor` names" in done.stderr
     with opened(home.bellboard) as shared, shared.store.lock():
         emit(shared, clock, "Stop", "known")
         done = listed(home)
@@ -507,8 +510,8 @@ def test_the_holder_is_known_without_a_wal_too(make: Make) -> None:
     one = make(network="nfs")
     with one.store.lock():
         one.store.set_option("x", 1, 1, 1.0)
-        assert os.getpid() == holders.holder(one.store.path.parent)
-    assert holders.holder(one.store.path.parent) is None
+        assert os.getpid() == holder_of(one.store.path.parent)
+    assert holder_of(one.store.path.parent) is None
 
 
 # An older one

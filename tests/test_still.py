@@ -210,6 +210,7 @@ HOLD = """
 import fcntl, os, signal, sys
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
 fcntl.flock(fd, fcntl.LOCK_EX)
+os.write(fd, str(os.getpid()).encode())
 print("held", flush=True)
 os.kill(os.getpid(), signal.SIGSTOP)
 """

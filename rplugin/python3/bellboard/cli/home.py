@@ -136,7 +136,6 @@ def _shared_board(home: Path) -> SharedBoard:
 
     from ..hosting.turn import SharedBoard
     from ..storage.database import Unmigrated
-    from ..storage.holders import holder
     from ..storage.spool import Spool
     from ..storage.store import Busy, Store
     from ..system.failures import described
@@ -156,8 +155,7 @@ def _shared_board(home: Path) -> SharedBoard:
             ) from None
         why = f"cannot write to {home}: {e.strerror}"
     except Busy:
-        pid = holder(home)
-        why = f"{home / 'board.db'} is locked by {f'process {pid}' if pid else 'another process'}"
+        why = f"{home / 'board.db'} is locked by another process, which `bellboard doctor` names"
     except sqlite3.OperationalError as e:
         why = f"cannot write to {home / 'board.db'}: {described(e)}; {_remedy(str(e))}"
     warn(f"{why}; the output may be out of date")

@@ -23,11 +23,12 @@ from ..core.board import Board
 from ..core.options import Options, options_of
 from ..core.published import Published, snapshot
 from ..core.version import VERSION
-from ..storage import holders, state_folder
+from ..storage import state_folder
 from ..storage.database import SCHEMA, Busy, Damaged, version_of
 from ..storage.set_aside import kept_databases
 from ..storage.spool import ADDED, BELOW, Spool
 from ..storage.store import Store
+from ..system import locks
 from ..system.failures import described
 from ..system.mounts import network_of
 from ..system.processes import argv_of, is_alive, is_suspended
@@ -45,6 +46,8 @@ NEEDED: Final = {
 BEHIND: Final = 1000  # pending events; with more, a running host hangs or is too slow
 CHECK: Final = 3.0  # seconds; 100 MB take a third of a second
 RESTART: Final = "quit all Neovims and start one: it replaces the database and keeps a copy"
+#: What SQLite locks for writing: a byte of the shared memory, or RESERVED in the file itself.
+LOCKED: Final = (("board.db-shm", 120), ("board.db", 1 << 30 | 1))
 MOST_SOURCES: Final = 30  # sessions to list
 LARGE: Final = 256 << 20  # bytes; the database of a busy month has 40 MB
 
@@ -291,7 +294,7 @@ def _inside(store: Store, path: Path) -> Iterator[Fact]:
 
 def _lock(home: Path) -> Iterator[Fact]:
     """Report who keeps others from writing or opening it: a host does so for milliseconds."""
-    if not (pid := holders.holder(home)):
+    if not (pid := holder_of(home)):
         return
     is_host = pid in Spool(home).hosts.alive()
     name = _program(pid) if is_host else words.plain(Path((argv_of(pid) or ["?"])[0]).name)
@@ -300,6 +303,19 @@ def _lock(home: Path) -> Iterator[Fact]:
         yield warn(f"{locked}, which is suspended: events wait", f"kill -CONT {pid}, or stop it")
     else:
         yield info(locked)
+
+
+def holder_of(home: Path) -> int | None:
+    """Return the process that blocks writing or opening, if the system lists it."""
+    for name, byte in LOCKED:
+        for row in locks.held(home / name):
+            if row[1] == "POSIX" and int(row[6]) <= byte and _end(row[7]) >= byte:
+                return int(row[4])
+    return next(iter(locks.holders([home / "board.lock"]).values()), None)
+
+
+def _end(field: str) -> float:
+    return float("inf") if field == "EOF" else int(field)
 
 
 def _checked(store: Store) -> str:

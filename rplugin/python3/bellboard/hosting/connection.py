@@ -20,19 +20,18 @@ import msgspec
 from ..core.deadlines import NEVER
 from ..core.options import Options, options_of, settings_of
 from ..storage.database import is_unreadable
-from ..storage.holders import holder
 from ..storage.set_aside import set_database_aside
 from ..storage.spool import Refused, Spool
 from ..storage.store import SPACE, Busy, Damaged, Draining, Newer, Replaced, Store
 from ..system.failures import described
-from ..system.processes import frozen, own_space
+from ..system.processes import own_space
 from .jobs import pause
 from .turn import SharedBoard, Turned
 
 LONGEST_WAIT: Final = 0.25  # seconds between two tries for the lock
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries after a failed write
 RARELY: Final = 30.0  # seconds; a newer program is here to stay
-STUCK: Final = 5.0  # seconds without the lock until health names its holder
+STUCK: Final = 5.0  # seconds without the lock until health says so
 
 #: Problems with causes outside this program; anything else is a bug, and reported as one.
 TROUBLE: Final = (Busy, Newer, sqlite3.Error, OSError, Refused, msgspec.MsgspecError)
@@ -92,9 +91,7 @@ class Trouble:
         now = time.monotonic()
         self._locked_out_since = self._locked_out_since or now
         if now - self._locked_out_since > STUCK:
-            pid = holder(self._spool.home)
-            by = f"process {pid}{frozen(pid)}" if pid else "another process"
-            self.notes["database"] = f"locked by {by}"
+            self.notes["database"] = "locked by another process: `bellboard doctor` names it"
         return min(LONGEST_WAIT, 0.001 * 2.0 ** min(self.times, 9)) * (0.5 + random.random())
 
     def _damaged(self, damage: Damaged) -> float:

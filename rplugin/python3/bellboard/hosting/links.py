@@ -17,13 +17,13 @@ from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.records import Link as Known
 from ..storage import machines
-from ..storage.machines import OPTION, OURS, Claim, Machines, Mailbox
+from ..storage.machines import OPTION, OURS, Machines, Mailbox, lock_of, take_or_watch
 from ..storage.spool import Spool
 from ..storage.store import Store
 from ..system import files, remotely
 from ..system.deaths import Deaths
 from ..system.failures import described
-from ..system.locks import PATIENCE, Held
+from ..system.locks import PATIENCE, Held, Lock
 from ..system.watch import Watch
 from .far_evidence import Follower
 from .feed_changes import known_as
@@ -68,7 +68,7 @@ class Links:
         self._joined: machines.Commands = {}  # the link to our fleet, with its settings
         self._is_regained = False  # whether no machine is marked as one of a fleet
         self._part: tuple[Members, Post] | None = None  # of that link, while it is ours
-        self._claims: dict[str, Claim] = {}
+        self._locks: dict[str, Lock] = {}
         self._links: dict[str, Link] = {}
         self._commands: machines.Commands = {}  # of the links that run
         self._is_read = False
@@ -87,8 +87,8 @@ class Links:
     def close(self) -> None:
         """End all links of this host; others take them over."""
         self._end(list(self._links))
-        for claim in self._claims.values():
-            claim.leave()
+        for lock in self._locks.values():
+            lock.close()
         if self._deaths is not None:
             self._deaths.close()
 
@@ -197,8 +197,8 @@ class Links:
         if name in self._links or self._watch is None or self._deaths is None:
             return NEVER
         try:
-            claim = self._claims.setdefault(name, Claim(self._home, name))
-            if (wait := claim.take_or_watch(self._deaths)) is not None:
+            lock = self._locks.setdefault(name, lock_of(self._home, name))
+            if (wait := take_or_watch(lock, self._deaths)) is not None:
                 return wait
             if name == OURS:
                 self._take_part()
@@ -250,21 +250,21 @@ class Links:
         for link in ending:
             link.join(max(0.0, until - time.monotonic()))
         for name in names:
-            if (claim := self._claims.pop(name, None)) is not None:
-                claim.leave()
+            if (lock := self._locks.pop(name, None)) is not None:
+                lock.close()
 
     def _drop(self, name: str) -> None:
         """Report that a machine that is on no list any more is no longer followed."""
         if not machines.was_followed(self._home, name):
             return
         with contextlib.suppress(OSError, ValueError):
-            claim = Claim(self._home, name)
+            lock = lock_of(self._home, name)
             try:
-                if claim.take():
+                if lock.take():
                     Follower(name, self._spool.write, time.time).leave()
                     machines.forget(self._home, name)
             finally:
-                claim.leave()
+                lock.close()
 
 
 def _command(words: list[str], sockets: str, cursor: str, shared: bool, slow: bool) -> list[str]:

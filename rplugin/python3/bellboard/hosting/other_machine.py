@@ -153,7 +153,7 @@ class Elsewhere:
         return reply
 
     def _is_kept(self, machine: str) -> bool:
-        pid = machines.Claim(self._home, machine).holder()
+        pid = machines.lock_of(self._home, machine).holder()
         return pid is not None and is_alive(pid)
 
 

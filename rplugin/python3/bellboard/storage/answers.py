@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ..system.locks import take
+from ..system.locks import lock_folder
 from .event_file import NAME, OPEN, Item, read_item
 from .state_folder import briefly, is_event, is_pipe, listing
 
@@ -189,7 +189,7 @@ class Claims:
     def _locked(self) -> Iterator[int]:
         """Hold the lock of the folder, which ends with the process that holds it."""
         with opened(self._path) as folder:
-            if not take(folder, CLAIM_PATIENCE):
+            if not lock_folder(folder, CLAIM_PATIENCE):
                 raise Unusable(f"{self._path} is locked by another process")
             yield folder
 

@@ -1,7 +1,7 @@
 """The file board.db: open in many processes, written by one at a time, perhaps damaged or newer.
 
-`board.lock` shows who has it open (see `holders.py`): a damaged database is set aside only by a
-process that holds that lock alone.
+Who has it open shares `board.lock`: a damaged database is set aside only by a process that holds
+that lock alone.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from ..core.text import line
 from ..system.failures import described
+from ..system.locks import Lock
 from ..system.mounts import network_of
-from . import holders
 from .set_aside import SUFFIXES, move_away
 
 # Find out what an SQLite error means: trouble around the file, or damage inside it.
@@ -367,12 +367,6 @@ def _file(path: str) -> File | None:
     return status.st_dev, status.st_ino
 
 
-# The file board.db: open in many processes, written by one at a time, perhaps damaged or newer.
-#
-# `board.lock` shows who has it open (see `holders.py`): a damaged database is set aside only by
-# a process that holds that lock alone.
-
-
 CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so it should be rare
 WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log to keep on disk
 WAIT_MS: Final = 20  # for the lock: the event loop is blocked meanwhile
@@ -435,14 +429,13 @@ class Database:
         self.is_changed = True  # by another connection, since this was cleared
         self.commits = 0  # ours and others', since this was cleared
         self._identity: Identity | None = None
-        self._share = -1
-        self.drain = holders.Drain(home)
+        self._lock = Lock(home / "board.lock")
+        self.drain = Lock(home / "drain.lock")  # who works through a backlog, while others wait
         try:
-            self._share = -1 if readonly else holders.share(home, patience)
+            if not (readonly or self._lock.share(patience)):
+                raise Busy  # it is being set aside
             with self.plainly():
                 self.db = self._open_readonly() if readonly else self._open_twice()
-        except holders.Held:
-            raise Busy from None
         except BaseException:
             self._leave()
             raise
@@ -548,9 +541,7 @@ class Database:
 
     def _leave(self) -> None:
         self.drain.close()
-        if self._share >= 0:
-            os.close(self._share)
-            self._share = -1
+        self._lock.close()
 
     def is_replaced(self) -> bool:
         """Return whether the database or its log was removed or replaced."""
@@ -601,9 +592,9 @@ class Database:
 
     # ------------------------------------------------------------ the lock
 
-    def lock(self) -> Lock:
+    def lock(self) -> Transaction:
         """Hold the write lock; commit at the end, or roll back on an error."""
-        return Lock(self)
+        return Transaction(self)
 
     def check_version(self) -> None:
         """Raise Newer if the database belongs to a newer program, Damaged if it is too large."""
@@ -624,7 +615,7 @@ def _odd_text(cell: bytes) -> str:
     return cell.decode("utf-8", "surrogateescape")
 
 
-class Lock:
+class Transaction:
     """A transaction; a class because two generators would take as long as BEGIN."""
 
     def __init__(self, base: Database) -> None:

@@ -26,10 +26,9 @@ import msgspec
 
 from ..core.deadlines import NEVER
 from ..core.far import MACHINE
-from ..core.untrusted import decimal
 from ..system import remotely
 from ..system.files import decoded, put, read
-from ..system.locks import PATIENCE, locked, opened, take
+from ..system.locks import PATIENCE, Lock, locked
 from ..system.processes import is_alive
 from .event_file import OF_THE_SYSTEM
 from .set_aside import remove
@@ -155,54 +154,20 @@ def forget(home: Path, machine: str) -> None:
         clear(home / FOLDER / machine, f"{FOLDER}/")
 
 
-class Claim:
-    """The right to keep the link to a machine, for as long as this process holds it."""
+def lock_of(home: Path, machine: str) -> Lock:
+    """Return the lock that says who keeps the link to a machine."""
+    return Lock(prepare(home, machine) / "lock")
 
-    def __init__(self, home: Path, machine: str) -> None:
-        self._path = prepare(home, machine) / "lock"
-        self._descriptor: int | None = None
 
-    @property
-    def is_ours(self) -> bool:
-        return self._descriptor is not None
-
-    def take(self) -> bool:
-        """Take it if nobody has it."""
-        if self._descriptor is not None:
-            return True
-        descriptor = opened(self._path)
-        try:
-            if take(descriptor, 0.0):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-                self._descriptor = descriptor
-        finally:
-            if self._descriptor is None:
-                os.close(descriptor)
-        return self.is_ours
-
-    def take_or_watch(self, deaths: Deaths) -> float | None:
-        """Take it, or watch the process that has it; return the seconds until the next try."""
-        if self.take():
-            return None
-        pid = self.holder()
-        if not pid or pid == os.getpid() or not is_alive(pid):
-            return SOON
-        deaths.watch(pid)
-        return NEVER
-
-    def holder(self) -> int | None:
-        """Return the process that has it, or None if that has not written its id yet."""
-        with contextlib.suppress(OSError):
-            text = read(self._path, 64)[0].decode("ascii", "replace")
-            return decimal(text)
+def take_or_watch(lock: Lock, deaths: Deaths) -> float | None:
+    """Take it, or watch the process that has it; return the seconds until the next try."""
+    if lock.take():
         return None
-
-    def leave(self) -> None:
-        """Give it up."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
+    pid = lock.holder()
+    if not pid or pid == os.getpid() or not is_alive(pid):
+        return SOON
+    deaths.watch(pid)
+    return NEVER
 
 
 # Requests to another machine: a file for each, and one for its reply.

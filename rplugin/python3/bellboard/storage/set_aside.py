@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from ..system.files import read
-from . import holders
+from ..system.locks import Lock
 from .state_folder import briefly, is_damaged, is_refused, listing
 
 # Files that the spool refused: kept for a while with the reason, and counted.
@@ -168,10 +168,10 @@ def set_database_aside(home: Path, inode: int) -> Path | None:
     `inode` identifies the damaged file: another host may have replaced it already.
     """
     path = home / "board.db"
-    held = holders.alone(home)
-    if held is None:
-        return None
+    lock = Lock(home / "board.lock")
     try:
+        if not lock.take():
+            return None
         if path.stat().st_ino != inode:
             return path
         there = _name(path)
@@ -182,7 +182,7 @@ def set_database_aside(home: Path, inode: int) -> Path | None:
     except FileNotFoundError:
         return path
     finally:
-        os.close(held)
+        lock.close()
     return Path(there)
 
 

@@ -1,6 +1,7 @@
-"""Lock files, held by one process at a time, with a limit on how long to wait.
+"""Locks: on a file that one process holds at a time, or several share.
 
-A holder that is suspended keeps its lock until it continues.
+A lock ends with the process that holds it, however that dies.  The event loop never waits for one:
+a suspended process keeps its locks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from .files import status_of
+from ..core.untrusted import decimal
+from .files import read, status_of
 from .processes import frozen
 
 PATIENCE: Final = 2.0  # seconds; work under such a lock takes milliseconds
@@ -32,26 +34,90 @@ class Held(OSError):
         return str(self.strerror)
 
 
+class Lock:
+    """The lock of a file, which is made if needed; in it stands the process that took it last.
+
+    A file system without locks, as some on a network are, grants each.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_ours = False  # ours alone
+        self._descriptor = -1
+
+    def take(self, patience: float = 0.0) -> bool:
+        """Take it alone; return False if others hold it for longer than that."""
+        if not self.is_ours and _granted(self.descriptor, patience):
+            self.is_ours = True
+            with contextlib.suppress(OSError):  # a full disk
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+        return self.is_ours
+
+    def share(self, patience: float = 0.0) -> bool:
+        """Hold it with others that share it; return False if one holds it alone for longer."""
+        return _granted(self.descriptor, patience, fcntl.LOCK_SH)
+
+    def is_taken(self) -> bool:
+        """Return whether another process holds it alone."""
+        if self.is_ours:
+            return False
+        try:
+            if not self.share():
+                return True
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        except OSError:
+            pass
+        return False
+
+    def holder(self) -> int | None:
+        """Return the process that took it last: it holds it, if it `is_taken`."""
+        with contextlib.suppress(OSError):
+            return decimal(read(self.path, 64)[0].decode("ascii", "replace"))
+        return None
+
+    def leave(self) -> None:
+        """Let others have it, and keep the file open."""
+        if self.is_ours:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self.is_ours = False
+
+    def close(self) -> None:
+        """Let others have it, once no child of ours has the file open either."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self.is_ours = -1, False
+
+    @property
+    def descriptor(self) -> int:
+        """Return that of the file, which holds the lock; it is opened if needed."""
+        if self._descriptor < 0:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+            self._descriptor = os.open(self.path, flags, 0o600)
+        return self._descriptor
+
+
 @contextlib.contextmanager
 def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
-    """Hold the lock of a file, which is created if needed; raise `Held` after `patience`."""
-    descriptor = opened(path)
+    """Hold the lock of a file; raise `Held` after `patience`."""
+    lock = Lock(path)
     try:
-        if not take(descriptor, patience):
-            raise Held(_why(path))
+        if not lock.take(patience):
+            pid = lock.holder()
+            advice = frozen(pid) if pid else ""
+            by = f"process {pid}{advice or ': try again, or stop it'}" if pid else "another process"
+            raise Held(f"{path} is held by {by}")
         yield
     finally:
-        os.close(descriptor)
+        lock.close()
 
 
-def opened(path: Path) -> int:
-    """Open a file to lock it; it is created if needed."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-    return os.open(path, flags, 0o600)
+def lock_folder(descriptor: int, patience: float) -> bool:
+    """Lock an open folder, alone, until it is closed; return False if others hold it for longer."""
+    return _granted(descriptor, patience)
 
 
-def take(descriptor: int, patience: float, how: int = fcntl.LOCK_EX) -> bool:
-    """Lock an open file or folder until it is closed; return False if others hold it for longer."""
+def _granted(descriptor: int, patience: float, how: int = fcntl.LOCK_EX) -> bool:
     until = time.monotonic() + patience
     while True:
         try:
@@ -60,8 +126,15 @@ def take(descriptor: int, patience: float, how: int = fcntl.LOCK_EX) -> bool:
             if time.monotonic() >= until:
                 return False
             time.sleep(PAUSE)
+        except OSError as e:
+            if e.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+                raise
+            return True
         else:
             return True
+
+
+# The locks of files that are not ours, as far as the system lists them.
 
 
 def held(path: Path) -> list[list[str]]:
@@ -87,21 +160,9 @@ def holders(paths: Iterable[Path]) -> dict[Path, int]:
     return found
 
 
-def holder(path: Path) -> int | None:
-    """Return the process that holds the lock of a file, if the system lists it."""
-    return next((int(row[4]) for row in held(path) if row[1] == "FLOCK"), None)
-
-
 def _rows() -> list[list[str]]:
     try:
         rows = [row.split() for row in Path(LOCKS).read_text().splitlines()]
     except OSError:
         return []
     return [row for row in rows if len(row) == 8 and row[3] == "WRITE"]
-
-
-def _why(path: Path) -> str:
-    pid = holder(path)
-    if pid is None:
-        return f"{path} is held by another process; try again"
-    return f"{path} is held by process {pid}{frozen(pid) or ': try again, or stop it'}"

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from . import locks
 from .failures import described
+from .locks import Lock
 from .mounts import MOUNTS, Mount
 
 # Run work in a process of its own, which may be left behind.
@@ -89,17 +89,18 @@ def silent(path: str | Path) -> Mount | None:
     if mount is None:
         return None
     until = time.monotonic() + PATIENCE
-    lock = _opened(mount)
+    lock = _lock_of(mount)
+    if lock is None:
+        return None if _answers((mount.place, str(path)), until) else mount
     try:
-        if lock >= 0 and not locks.take(lock, PATIENCE):
+        if not lock.take(PATIENCE):
             return mount  # it has not answered whoever asked before
-        return None if _answers((mount.place, str(path)), until, lock) else mount
+        return None if _answers((mount.place, str(path)), until, lock.descriptor) else mount
     finally:
-        if lock >= 0:
-            os.close(lock)
+        lock.close()
 
 
-def _answers(paths: Iterable[str], until: float, lock: int) -> bool:
+def _answers(paths: Iterable[str], until: float, lock: int = -1) -> bool:
     pid, answer = begin(partial(_ask, paths), keep=lock)
     try:
         if select.select([answer], [], [], max(0.0, until - time.monotonic()))[0]:
@@ -118,19 +119,18 @@ def _ask(paths: Iterable[str], _: int) -> None:
             os.statvfs(path)  # which no cache answers
 
 
-def _opened(mount: Mount) -> int:
-    """Open the file to lock; return -1 if there is none that is ours."""
+def _lock_of(mount: Mount) -> Lock | None:
+    """Return the lock of those who ask a mount; None if there is none that is ours."""
     if MOUNTS.hanging(FOLDER):
-        return -1
-    path = Path(FOLDER, f"bellboard-{os.geteuid()}-mount-{mount.device:x}")
+        return None
+    lock = Lock(Path(FOLDER, f"bellboard-{os.geteuid()}-mount-{mount.device:x}"))
     try:
-        fd = locks.opened(path)
+        if os.fstat(lock.descriptor).st_uid == os.geteuid():
+            return lock
     except OSError:
-        return -1
-    if os.fstat(fd).st_uid != os.geteuid():
-        os.close(fd)
-        return -1
-    return fd
+        return None
+    lock.close()
+    return None
 
 
 # Run work that may hang in a separate process: it can be left behind, a thread cannot.
