@@ -36,23 +36,6 @@ from rig.waiting import PATIENCE, eventually
 Change = tuple[float, str, str | None, str | None, str]
 
 
-class CountingOwner:
-    """An owner of a connection that counts how often the database was opened."""
-
-    config: dict[str, Any] = {}  # noqa: RUF012
-
-    def __init__(self) -> None:
-        self.opened = 0
-
-    def arrived(self, generation: str) -> None: ...
-
-    def renewed(self) -> None:
-        self.opened += 1
-
-    def report(self, line: object, key: str | None = None) -> str:
-        return ""
-
-
 class NoThread(Thread):
     """A thread that the system refuses to start."""
 

@@ -37,12 +37,13 @@ def main() -> None:
     host.RESCAN = how.get("rescan", host.RESCAN)  # type: ignore[misc]
     host.Watch = partial(Watch, how=how.get("watch"))  # type: ignore[assignment,misc]
 
-    class Recorded(host.Host):
-        def _store(self) -> Store:
-            version = how.get("schema", database.SCHEMA)
-            steps = {**database.MIGRATIONS, database.SCHEMA + 1: BUMP}
-            return Store(home, network=how.get("network"), schema=version, migrations=steps)
-
+    steps = {**database.MIGRATIONS, database.SCHEMA + 1: BUMP}
+    connection.Store = partial(  # type: ignore[assignment,misc]
+        Store,
+        network=how.get("network"),
+        schema=how.get("schema", database.SCHEMA),
+        migrations=steps,
+    )
     gap = beats = 0
 
     def push(message: dict[str, Any]) -> None:
@@ -69,7 +70,7 @@ def main() -> None:
         if "server" in how:
             config["server"] = how["server"]
         config |= how.get("config", {})
-        told = Recorded(home, push, config)
+        told = host.Host(home, push, config)
         if how.get("measured"):
             threading.Thread(target=beat, name="beat", daemon=True).start()
             pulses = asyncio.create_task(pulse())

@@ -13,7 +13,6 @@ from bellboard.hosting.host import Upkeep
 from bellboard.hosting.jobs import Attempts
 from bellboard.storage.set_aside import kept_databases
 from bellboard.storage.store import Store
-from hosting import CountingOwner
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -37,8 +36,8 @@ def damage(home: Path) -> None:
 
 def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: Path) -> None:
     """It is not opened again with each rescan, which would end all links to machines."""
-    owner, home = CountingOwner(), tmp_path / "home"
-    connection = Connection(home, owner, lambda: Store(home))
+    home = tmp_path / "home"
+    connection = Connection(home, {})
     connection.fold(())
     connection.close()
     damage(home)
@@ -61,10 +60,10 @@ def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: P
 
     eventually(noted, "the damage")
     rescan()
-    opened, until = owner.opened, time.monotonic() + 0.5
+    opened, until = connection.renewals, time.monotonic() + 0.5
     while time.monotonic() < until:
         rescan()
-    assert owner.opened == opened
+    assert connection.renewals == opened
     assert str(os.getppid()) in connection.notes["damage"]
     other.close()
     neighbour.unlink()

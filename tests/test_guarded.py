@@ -460,7 +460,7 @@ def test_a_notification_that_cannot_be_sent_is_sent_later() -> None:
     bell = SimpleNamespace(said=lambda: [lines.pop()] if lines else [], shown=dict)
     publisher = SimpleNamespace(push=lambda *given: given[-1] or None, ask_full=lambda: None)
     shared = SimpleNamespace(board=SimpleNamespace(sessions=sessions))
-    connection = SimpleNamespace(is_open=True, use=lambda work, otherwise: otherwise, shared=shared)
+    connection = SimpleNamespace(is_open=True, use=contextlib.nullcontext, shared=shared)
     reader = Reader(push, publisher, connection, bell, *[None] * 3)  # type: ignore[arg-type]
     said = [say(n) for n in range(MOST_LATE + 3)]
     for line in said[:-1]:

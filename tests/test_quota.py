@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from bellboard.hosting.connection import Connection
-from bellboard.storage.store import Store
-from hosting import CountingOwner
 
 pytestmark = pytest.mark.files
 
@@ -32,19 +30,19 @@ def limited(size: int) -> Iterator[None]:
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="errors of SQLite have no names")
 def test_a_write_that_fails_does_not_close_the_database(tmp_path: Path) -> None:
     """What is known stays, and what waits is folded once it can be written."""
-    owner, home = CountingOwner(), tmp_path / "home"
-    connection = Connection(home, owner, lambda: Store(home))
+    home = tmp_path / "home"
+    connection = Connection(home, {})
     connection.fold(())
     connection.spool.write({"t": time.time(), "label": {"session_id": "a", "label": "x"}})
     with limited((home / "board.db-wal").stat().st_size):
         assert connection.fold(()) > 0
         assert "the disk reports an error" in connection.notes["database"]
-        assert (owner.opened, connection.has_arrived) == (1, True)
+        assert (connection.renewals, connection.has_arrived) == (1, True)
         assert list((home / "spool/new").iterdir())
     connection.trouble.until = 0.0
     while connection.fold(()) == 0.0:
         pass
     assert "database" not in connection.notes
     assert not list((home / "spool/new").iterdir())
-    assert owner.opened == 1
+    assert connection.renewals == 1
     connection.close()

@@ -11,8 +11,6 @@ from bellboard.hosting.connection import Connection
 from bellboard.hosting.host import Upkeep
 from bellboard.hosting.jobs import Attempts
 from bellboard.storage.spool import ADDED, BELOW
-from bellboard.storage.store import Store
-from hosting import CountingOwner
 
 pytestmark = pytest.mark.files
 
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.files
 def test_a_removed_folder_comes_back(tmp_path: Path, name: str) -> None:
     """With the next rescan, and what was to be set aside meanwhile is not forgotten."""
     home = tmp_path / "home"
-    connection = Connection(home, CountingOwner(), lambda: Store(home))
+    connection = Connection(home, {})
     connection.fold(())
     upkeep = Upkeep(connection, Attempts())
     shutil.rmtree(home / name)

@@ -9,9 +9,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -225,23 +224,10 @@ def test_a_host_whose_arrival_is_tried_again_reads_no_transition_twice(
     assert late.store.changes() == []
 
 
-class Alone:
-    """What a connection needs of its host."""
-
-    config: dict[str, Any] = {}  # noqa: RUF012
-
-    def arrived(self, generation: str) -> None: ...
-
-    def renewed(self) -> None: ...
-
-    def report(self, line: Mapping[str, Any], key: str | None = None) -> str:
-        return ""
-
-
 def test_what_is_known_outlasts_every_try_to_set_a_database_aside(tmp_path: Path) -> None:
     """While another process has it open, it cannot be set aside, and is opened again and again."""
     home = made(tmp_path / "home").home
-    connection = Connection(home, Alone(), lambda: Store(home))
+    connection = Connection(home, {})
     put(connection.spool, "UserPromptSubmit", "known")
     tried = 0
 

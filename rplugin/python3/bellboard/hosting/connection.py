@@ -11,9 +11,9 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -28,6 +28,7 @@ from ..system.processes import own_space
 from .jobs import pause
 from .turn import SharedBoard, Turned
 
+PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
 LONGEST_WAIT: Final = 0.25  # seconds between two tries for the lock
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries after a failed write
 RARELY: Final = 30.0  # seconds; a newer program is here to stay
@@ -116,21 +117,7 @@ class Trouble:
 # No problem with it (`trouble.py`) ends the host, which keeps showing what it knows.
 
 
-T = TypeVar("T")
-
 BACK: Final = 10.0  # seconds in which a host that its editor starts again has missed nothing
-
-
-class Owner(Protocol):
-    """The owner of a connection."""
-
-    config: dict[str, Any]
-
-    def arrived(self, generation: str) -> None: ...
-
-    def renewed(self) -> None: ...
-
-    def report(self, line: Mapping[str, Any], key: str | None = None) -> str: ...
 
 
 class Connection:
@@ -139,18 +126,21 @@ class Connection:
     `changed` collects the sessions that may have to be published again.
     """
 
-    def __init__(self, home: Path, owner: Owner, open: Callable[[], Store]) -> None:
+    def __init__(self, home: Path, config: Mapping[str, Any]) -> None:
         self.home = home
         self.pid = os.getpid()
         self.spool = Spool(home)
         self.shared: SharedBoard | None = None
         self.has_arrived = False
+        self.renewals = 0  # how often the database was opened, or left to a newer program
+        self.arrivals = 0  # how often this host was announced
+        self.generation = ""  # changes when no host was left before that
         self.is_outdated = False  # the database belongs to a newer program: do not write
         self.changed: set[str] = set()
         self.trouble = Trouble(self.spool, self.pid)
         self.notes = self.trouble.notes
-        self._owner, self._open_store = owner, open
-        seen, left = (owner.config.get(name) for name in ("seen", "left"))
+        self._config = config
+        seen, left = (config.get(name) for name in ("seen", "left"))
         #: The last transition that the editor has of the process before, which ended at `_left`.
         self._seen = seen if type(seen) is int else None
         self._left = float(left) if isinstance(left, int | float) else -NEVER
@@ -202,17 +192,19 @@ class Connection:
             return 0.0
         return max(0.0, due - time.time()) if due is not None else NEVER
 
-    def use(self, work: Callable[[SharedBoard], T], otherwise: T) -> T:
-        """Call `work` with the database; return `otherwise` while it is not available."""
-        if self.shared is None or self.is_outdated:
-            return otherwise
+    @contextlib.contextmanager
+    def use(self) -> Iterator[SharedBoard | None]:
+        """Lend the board, or None while the database is not available.
+
+        The block ends early while another host is writing, for a few milliseconds, or if the
+        database turns out to be damaged or of a newer program.
+        """
         try:
-            return work(self.shared)
-        except Busy:  # another host is writing, for a few milliseconds
-            return otherwise
+            yield self.shared if self.is_open else None
+        except Busy:
+            pass
         except (Newer, Damaged) as e:
             self._meet(e, time.monotonic())
-            return otherwise
 
     def check_again(self) -> None:
         """Check a damaged database again once no other host has it open: then it is set aside."""
@@ -238,7 +230,7 @@ class Connection:
 
     def _open(self) -> SharedBoard:
         self.spool.prepare()
-        store = self._open_store()
+        store = Store(self.home, patience=PATIENCE)
         try:
             store.skip_changes(self._seen)
         except BaseException:
@@ -249,7 +241,7 @@ class Connection:
         if store.network:
             self.notes["home"] = f"{self.home} is on {store.network}: slower and less safe"
         self.shared = SharedBoard(self.spool, store, watching=True)
-        self._owner.renewed()
+        self.renewals += 1
         return self.shared
 
     def _arrive(self, shared: SharedBoard) -> None:
@@ -275,15 +267,14 @@ class Connection:
             store.checked = bool(others) and (is_known or not self._closed)
             if not is_known:
                 self.notes.pop("damage", None)
-        wanted = self._owner.config.get("options")
+        wanted = self._config.get("options")
         if isinstance(wanted, Mapping):
             options = options_of(wanted, Options())
             if options != shared.board.options:
                 settings = {**settings_of(options), "pid": self.pid}
-                self._owner.report({"t": self._arriving, "config": settings}, f"config {key}")
-        generation = str(store.option("watched_since"))
+                self.spool.write({"t": self._arriving, "config": settings}, f"config {key}")
+        self.arrivals, self.generation = self.arrivals + 1, str(store.option("watched_since"))
         self._arriving, self.has_arrived, self._lost = 0.0, True, None
-        self._owner.arrived(generation)
 
     # ------------------------------------------------------------ trouble
 
@@ -310,7 +301,7 @@ class Connection:
         """Show the last state and stop writing: the database belongs to a newer program."""
         if not self.is_outdated:
             self.is_outdated, self.has_arrived = True, False
-            self._owner.renewed()
+            self.renewals += 1
             with contextlib.suppress(OSError):  # hooks need not keep every event for this host
                 self.spool.hosts.withdraw(self.pid)
         if self.shared is not None and not self.shared.board.sessions:

@@ -27,7 +27,6 @@ from .feed_changes import token_of
 from .keyboard import GONE, NOWHERE, Pane
 from .notify import is_published
 from .showing import Desk, named
-from .turn import SharedBoard
 
 BY: Final = "another machine"
 ERRANDS: Final = ("request", "answer", "stop", "goto")
@@ -104,17 +103,16 @@ class Asks:
         if effect not in EFFECTS:
             raise Declined("claim needs “effect”, such as “notice desktop”")
 
-        def work(shared: SharedBoard) -> tuple[bool, str]:
-            number, store = _announced(ask, shared.store), shared.store
-            if not number or not store.grant((number, str(effect)), token, host.pid, now):
-                return False, ""
-            return True, token_of(store, number, host.pid, now) if is_published(store) else ""
-
-        done = host.connection.use(work, None)
-        if done is None:
+        granted, ours = None, ""
+        with host.connection.use() as shared:
+            if shared is not None:
+                number, store = _announced(ask, shared.store), shared.store
+                granted = number and store.grant((number, str(effect)), token, host.pid, now)
+                if granted and is_published(store):
+                    ours = token_of(store, number, host.pid, now)
+        if granted is None:
             raise Declined("its database is busy; try again")
-        granted, ours = done
-        return {"granted": granted and (not ours or await self._in_fleet(ask, ours))}
+        return {"granted": bool(granted) and (not ours or await self._in_fleet(ask, ours))}
 
     async def _in_fleet(self, ask: Ask, token: str) -> bool:
         """Return whether the fleet grants it to this machine, as it would to our own hosts.

@@ -108,9 +108,10 @@ class Feeding:
         host = self._host
         assert host is not None
         since = self._unsent.at
-        found = host.connection.use(
-            lambda shared: position(shared.store, since, host.pid, now), None
-        )
+        found = None
+        with host.connection.use() as shared:
+            if shared is not None:
+                found = position(shared.store, since, host.pid, now)
         if found is None:  # another host is writing
             self._loop.call_later(PAUSE, self._flush)
             return []
@@ -198,12 +199,12 @@ class Feeding:
         host, wanted, now = self._host, self._wanted, time.time()
         if host is None or self._follows == wanted:
             return
-        done = host.connection.use(
-            lambda shared: note(shared.store, FOLLOWERS, host.pid, "feed", wanted, now), None
-        )
-        if done is None:  # another host is writing
+        with host.connection.use() as shared:
+            if shared is not None:
+                note(shared.store, FOLLOWERS, host.pid, "feed", wanted, now)
+                self._follows = wanted
+        if self._follows != wanted:  # another host is writing
             self._loop.call_later(PAUSE, self._note_it)
             return
-        self._follows = wanted
         with contextlib.suppress(ValueError):
             host.report({"tick": {}})  # makes the other hosts check again

@@ -20,7 +20,7 @@ from ..core.finding import Finding
 from ..core.session import Session, is_listed
 from ..core.words import amount
 from ..storage.spool import Spool
-from ..storage.store import Logged, Store
+from ..storage.store import Logged
 from ..system.clock import clock
 from ..system.reach import Reach
 from ..system.watch import Watch
@@ -173,12 +173,16 @@ class Upkeep:
             self._connection.close()
             return 0.0
         self._connection.check_again()
-        goes_on = self._connection.use(lambda shared: shared.sweep(time.time()), otherwise=False)
-        if time.monotonic() >= self._pruned + PRUNE:
-            is_more = self._connection.use(lambda shared: shared.store.prune(time.time()), None)
-            if is_more is False:  # None: it is busy, and the next rescan tries again
-                self._pruned = time.monotonic()
-            goes_on |= bool(is_more)
+        goes_on = False
+        with self._connection.use() as shared:
+            if shared is not None:
+                goes_on = shared.sweep(time.time())
+        with self._connection.use() as shared:
+            if shared is not None and time.monotonic() >= self._pruned + PRUNE:
+                if shared.store.prune(time.time()):
+                    goes_on = True
+                else:
+                    self._pruned = time.monotonic()
         return AGAIN if goes_on else NEVER
 
 
@@ -192,7 +196,6 @@ class Upkeep:
 
 
 RESCAN: Final = 30.0  # no system promises to report every change
-PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
 
 Made = TypeVar("Made")
@@ -212,7 +215,8 @@ class Host:
         self.config = dict(config or {})
         self.pid = os.getpid()
         self.attempt = Attempts()
-        self.connection = Connection(home, self, self._store)
+        self.connection = Connection(home, self.config)
+        self._renewals = self._arrivals = 0  # of the connection, as last seen
         self.spool = self.connection.spool
         self.loop = Loop(self.attempt, self.spool.obstacle)
         self.outbox = Outbox(self.spool, self._spilled, self.loop.wake)
@@ -293,9 +297,10 @@ class Host:
 
     def answers(self, sid: str) -> Sequence[Logged]:
         """Return the answers to a session that were logged, with what followed, oldest first."""
-        return self.connection.use(
-            lambda shared: shared.store.answers(session_id=sid), otherwise=[]
-        )
+        with self.connection.use() as shared:
+            if shared is not None:
+                return shared.store.answers(session_id=sid)
+        return []
 
     def push_all(self) -> None:
         """Push everything: the reader missed a message."""
@@ -335,23 +340,24 @@ class Host:
         try:
             await self.loop.run(self._jobs, self._open)
         finally:
-            leave = partial(self.connection.use, lambda shared: self.bell.leave(shared.store), None)
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
             parts = (self.links, self.senses, self.reach, self.bell)
             ends: list[Callable[[], object]] = [part.close for part in parts]
             if not self.spool.obstacle():  # these access the state folder
                 clear = partial(self.bars.leave, self.spool.hosts)
-                ends += [self.waiting.close, leave, withdraw]
+                ends += [self.waiting.close, self._leave, withdraw]
                 # the last one may wait for a folder of somebody's
                 ends += [self.connection.close, self.outbox.send, clear]
             for end in ends:
                 with contextlib.suppress(Exception):
                     end()
 
-    # ------------------------------------------------------------ construction
+    def _leave(self) -> None:
+        with self.connection.use() as shared:
+            if shared is not None:
+                self.bell.leave(shared.store)
 
-    def _store(self) -> Store:
-        return Store(self.home, patience=PATIENCE)
+    # ------------------------------------------------------------ construction
 
     def _open(self) -> None:
         watch = Watch(self._woken, reach=self.reach)
@@ -377,17 +383,6 @@ class Host:
 
     # ------------------------------------------------------------ calls from its parts
 
-    def arrived(self, generation: str) -> None:
-        """Handle that this host was announced; `generation` changes when no host was left."""
-        self.senses.renew(generation)
-
-    def renewed(self) -> None:
-        """Handle that the database was replaced, or cannot be reached."""
-        self.bell.renew()
-        self.reader.ask_full()
-        self.senses.expect()
-        self.links.renew()
-
     def _judged(self) -> None:
         """Note, in a thread, that the gate's verdict on an address changed."""
         self.loop.call(self._rejudge)
@@ -405,9 +400,9 @@ class Host:
 
     def _spilled(self) -> None:
         """Report all findings again: some were dropped while nothing could be written."""
-        self.connection.use(
-            lambda shared: self.senses.renew(str(shared.store.option("watched_since"))), None
-        )
+        with self.connection.use() as shared:
+            if shared is not None:
+                self.senses.renew(str(shared.store.option("watched_since")))
 
     def _woken(self, paths: set[str]) -> None:
         """Handle changed paths: events in the spool, or files that the lookout watches."""
@@ -426,11 +421,25 @@ class Host:
     def _fold(self) -> float:
         """Fold pending events."""
         wait = self.connection.fold(self.arrivals.only)
+        self._look_at_connection()
         if self.connection.is_well:
             self.arrivals.clear()
         if self.connection.is_outdated:
             self.outbox.clear()
         return wait
+
+    def _look_at_connection(self) -> None:
+        """Begin anew where the database was replaced, or this host has arrived in it."""
+        connection = self.connection
+        if self._renewals != connection.renewals:
+            self._renewals = connection.renewals
+            self.bell.renew()
+            self.reader.ask_full()
+            self.senses.expect()
+            self.links.renew()
+        if self._arrivals != connection.arrivals:
+            self._arrivals = connection.arrivals
+            self.senses.renew(connection.generation)
 
     def _rescan(self) -> float:
         """Check what no system reports, at intervals and after the machine slept."""
@@ -451,9 +460,10 @@ class Host:
         waiting.note_changed(self.connection.changed)
         if shared is None or not self.connection.is_well or self.outbox.is_blocked:
             return waiting.go_blind()
-        return self.connection.use(
-            lambda shared: waiting.run(shared.store, shared.board.sessions), PAUSE
-        )
+        with self.connection.use() as shared:
+            if shared is not None:
+                return waiting.run(shared.store, shared.board.sessions)
+        return PAUSE
 
     def _publish(self) -> float:
         """Publish what changed."""
@@ -465,14 +475,17 @@ class Host:
 
     def _run_callbacks(self) -> float:
         """Run the effects that happen once per machine."""
-        otherwise = PAUSE if self.connection.is_open else RESCAN
-        return self.connection.use(
-            lambda shared: self.effects.run(shared.store, self.pid), otherwise
-        )
+        with self.connection.use() as shared:
+            if shared is not None:
+                return self.effects.run(shared.store, self.pid)
+        return PAUSE if self.connection.is_open else RESCAN
 
     def _follow(self) -> float:
         """Keep the links to other machines."""
-        return self.connection.use(lambda shared: self.links.run(shared.board, shared.store), PAUSE)
+        with self.connection.use() as shared:
+            if shared is not None:
+                return self.links.run(shared.board, shared.store)
+        return PAUSE
 
     def _attend(self) -> float:
         """Attend to changed sessions, after they are published."""

@@ -17,7 +17,6 @@ from .connection import Connection
 from .jobs import Attempts
 from .notify import Bell
 from .publish import Publisher
-from .turn import SharedBoard
 
 PUBLISH: Final = 1 / 30  # seconds between two pushes under load
 NOTICES: Final = 200  # past notifications to send when the reader asks for them
@@ -65,16 +64,12 @@ class Reader:
 
     def read(self) -> float:
         """Read what other hosts committed, even while one of them holds the lock."""
-
-        def read(shared: SharedBoard) -> None:
-            if not shared.others.is_to_read():
-                return
-            changes = shared.store.changes()  # first, so that the board is at least as new
-            self._changes = [*self._changes, *changes][-MOST:]
-            self._unheard += changes
-            self._connection.changed |= shared.catch_up()
-
-        self._connection.use(read, None)
+        with self._connection.use() as shared:
+            if shared is not None and shared.others.is_to_read():
+                changes = shared.store.changes()  # first, so that the board is at least as new
+                self._changes = [*self._changes, *changes][-MOST:]
+                self._unheard += changes
+                self._connection.changed |= shared.catch_up()
         return NEVER
 
     def publish(self) -> float:
@@ -118,17 +113,16 @@ class Reader:
 
     def notify(self) -> float:
         """Send notifications; return the seconds until the next call."""
-        otherwise = PAUSE if self._connection.is_open else NEVER
-        wait = self._connection.use(
-            lambda shared: self._bell.act(shared.store, shared.board), otherwise
-        )
+        wait = PAUSE if self._connection.is_open else NEVER
+        with self._connection.use() as shared:
+            if shared is not None:
+                wait = self._bell.act(shared.store, shared.board)
         late = self._late()
         if notices := [*late, *self._bell.said()]:
             self._once["notices"] = notices
-        if self._wants_notices:
-            sent = self._connection.use(lambda shared: shared.store.notices(NOTICES), None)
-            if sent is not None:
-                self._once["rung"] = [r._asdict() for r in sent]
+        with self._connection.use() as shared:
+            if shared is not None and self._wants_notices:
+                self._once["rung"] = [r._asdict() for r in shared.store.notices(NOTICES)]
                 self._wants_notices = False
         shown = self._bell.shown()
         self._send(self._publisher.push(None, (), (), None, time.time(), shown, self._once))

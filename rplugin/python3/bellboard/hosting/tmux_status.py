@@ -18,11 +18,10 @@ from ..core.deadlines import NEVER
 from ..core.published import Published
 from ..core.untrusted import list_of
 from ..storage.hosts import Hosts
-from ..storage.store import ICONS
+from ..storage.store import ICONS, Store
 from ..system.reach import Doer
 from ..system.tmux import DEAF, Tmux
 from .connection import Connection
-from .turn import SharedBoard
 
 OPTION: Final = "@bellboard-status"
 ASKED: Final = "bars"  # the name of the shared option
@@ -46,8 +45,10 @@ class Bars:
         """Set the status in each server that asked; return the seconds until the next call."""
         if (early := self._last + OFTEN - time.monotonic()) > 0:
             return early
-        nothing: tuple[object, object] = None, None
-        asked, icons = connection.use(partial(_shared, config), nothing)
+        asked = icons = None
+        with connection.use() as shared:
+            if shared is not None:
+                asked, icons = _wanted(config, shared.store)
         return self._update(asked, icons, sessions, time.time())
 
     def leave(self, hosts: Hosts) -> None:
@@ -92,9 +93,9 @@ def show(socket: str, text: str) -> bool:
     return tmux.set_option(OPTION, text) or tmux.is_gone
 
 
-def _shared(config: dict[str, Any], shared: SharedBoard) -> tuple[object, object]:
+def _wanted(config: dict[str, Any], store: Store) -> tuple[object, object]:
     """Share the icons that our editor chose; return which servers want a status, and its icons."""
-    store, chosen = shared.store, config.pop("icons", None)
+    chosen = config.pop("icons", None)
     if chosen is not None and chosen != store.option(ICONS):
         with store.lock():
             store.set_option(ICONS, chosen, os.getpid(), time.time())
