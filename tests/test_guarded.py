@@ -334,9 +334,14 @@ def test_the_oldest_hanging_command_makes_room() -> None:
         runner.start(["sleep", "5"])
     assert not runner.has_room("sleep")
     assert runner.has_room("other")
-    eventually(lambda: f"sleep: {ALIKE} still run" in runner.notes.get("commands", ""), "a note")
+
+    def said(what: str) -> bool:
+        runner.look()
+        return what in runner.notes.get("commands", "")
+
+    eventually(lambda: said(f"sleep: {ALIKE} still run"), "a note")
     eventually(lambda: runner.has_room("sleep"), "room for one more", pause=0.0)
-    assert "sleep: 1 killed because they hung" in runner.notes["commands"]
+    assert said("sleep: 1 killed because they hung")
     eventually(lambda: runner.running == 0, "the end of all")
     assert runner.notes == {}
 
@@ -412,7 +417,7 @@ def test_thousands_of_notes_are_counted_and_not_listed() -> None:
     part = SimpleNamespace(notes={f"/f/{n}": "odd" for n in range(3000)})
     whole = SimpleNamespace(shared=None, home="/h", pid=1)
     quiet = SimpleNamespace(watch=None, vanished=0, health=dict)
-    report = Health(whole, quiet, quiet, (part, part)).report({}, 0)  # type: ignore[arg-type]
+    report = Health(whole, quiet, quiet, (part.notes, part.notes)).report({}, 0)  # type: ignore[arg-type]
     assert len(report["notes"]) == MOST + 1
     assert report["notes"]["more"] == f"{2 * (3000 - MOST)} more notes, not listed here"
 
@@ -426,7 +431,7 @@ def test_a_note_does_not_outlast_a_lost_database(
     whole = SimpleNamespace(shared=None, home="/h", pid=7, has_arrived=True)
     whole.announce = lambda notes: hosts.announce(7, notes)
     quiet = SimpleNamespace(watch=None, vanished=0, health=dict)
-    health = Health(whole, quiet, quiet, (part,))  # type: ignore[arg-type]
+    health = Health(whole, quiet, quiet, (), (part,))  # type: ignore[arg-type]
 
     def shared() -> dict[str, str]:
         health.report({}, 0)

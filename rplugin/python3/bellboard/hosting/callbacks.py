@@ -21,6 +21,7 @@ from ..core.text import cut
 from ..core.words import plain
 from ..storage.store import Busy, Change, Claim, Store
 from ..system.failures import described
+from ..system.notes import Notes
 
 # Run the user's commands, with a limit on how many run at once.
 
@@ -47,6 +48,7 @@ class Commands:
         self._running: list[_Running] = []
         self._missing: dict[str, str] = {}  # program → why it cannot run
         self._ended: Counter[str] = Counter()  # program → how many were killed
+        self.notes = Notes()  # commands that hang or cannot be run
         self._dying: set[int] = set()  # processes that were killed and are not gone yet
 
     @property
@@ -89,12 +91,12 @@ class Commands:
         else:
             self._running.append((command[0], time.monotonic(), started))
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return commands that hang or cannot be run, for health."""
-        if not (self._running or self._ended or self._missing):
-            return {}
-        self._reap()
+    def look(self) -> None:
+        """Note which commands hang or cannot be run."""
+        if self._running or self._ended or self._missing or self.notes:
+            self._reap()
+
+    def _note(self) -> None:
         old = time.monotonic() - self._patience
         hang = Counter(program for program, begun, _ in self._running if begun < old)
         notes = [
@@ -102,7 +104,7 @@ class Commands:
         ]
         notes += [f"{_name(p)}: {n} killed because they hung" for p, n in self._ended.items()]
         notes += [f"{_name(p)}: {why}" for p, why in self._missing.items()]
-        return {"commands": "; ".join(notes)} if notes else {}
+        self.notes.replace({"commands": "; ".join(notes)} if notes else {})
 
     def _reap(self) -> None:
         running = []
@@ -120,6 +122,7 @@ class Commands:
                     del self._ended[program]
         self._running = running
         self._dying &= {process.pid for _, _, process in running}
+        self._note()
 
     def _end(self, oldest: _Running) -> None:
         program, _, process = oldest
@@ -162,15 +165,17 @@ class Effects:
             if isinstance(words, list | tuple) and words
         }
         self._commands = commands
+        self.notes = Notes()  # what was not run
         self._asked: dict[Claim, list[str]] = {}  # about sessions of this machine
         self._far: dict[Claim, list[str]] = {}  # of others; these come last
         self._dropped = 0
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what was not run, for health."""
-        dropped = f"{self._dropped} commands were not run: too many were waiting"
-        return {"callbacks": dropped} if self._dropped else {}
+    def _note(self) -> None:
+        if self._dropped:
+            many = f"{self._dropped} commands were not run: too many were waiting"
+            self.notes.say("callbacks", many)
+        else:
+            self.notes.settle("callbacks")
 
     def ask(self, change: Change, session: Session | None) -> None:
         """Queue the commands for a change; `run` starts them."""
@@ -191,6 +196,7 @@ class Effects:
         while len(asked) > MOST_WAITING:
             del asked[next(iter(asked))]
             self._dropped += 1
+            self._note()
 
     def run(self, store: Store, pid: int) -> float:
         """Run queued commands that no other host claimed; return the seconds until the next call.
@@ -218,6 +224,7 @@ class Effects:
                 self._commands.start(command)
         if not (self._asked or self._far):
             self._dropped = 0
+            self._note()
         return self._commands.patience() if full else self._commands.settling()
 
 

@@ -24,6 +24,7 @@ from ..storage.set_aside import set_database_aside
 from ..storage.spool import Refused, Spool
 from ..storage.store import SPACE, Busy, Damaged, Draining, Newer, Replaced, Store
 from ..system.failures import described
+from ..system.notes import Notes
 from ..system.processes import own_space
 from .jobs import pause
 from .turn import SharedBoard, Turned
@@ -44,7 +45,7 @@ class Trouble:
     """Tracks problems in `notes`; nothing should be tried before `until`."""
 
     def __init__(self, spool: Spool, pid: int) -> None:
-        self.notes: dict[str, str] = {}  # for health
+        self.notes = Notes()
         self.times = 0  # failures in a row
         self.until = 0.0
         self._spool, self._pid = spool, pid
@@ -53,7 +54,7 @@ class Trouble:
     def end(self) -> None:
         """Note a success."""
         self.times, self._locked_out_since = 0, 0.0
-        self.notes.pop("database", None)
+        self.notes.settle("database")
 
     def meet(self, error: BaseException, begun: float) -> float:
         """Note the failure of a try that started at `begun`; return the seconds until the next."""
@@ -70,17 +71,17 @@ class Trouble:
             case Busy():
                 return self._locked_out()
             case Newer():
-                self.notes["database"] = str(error)
+                self.notes.say("database", str(error))
                 return RARELY
             case Damaged():
                 return self._damaged(error)
             case Replaced():
                 return self._at_once_first()
             case Refused():
-                self.notes["home"] = f"{error}; move it away, or set BELLBOARD_HOME"
+                self.notes.say("home", f"{error}; move it away, or set BELLBOARD_HOME")
                 return LONGEST_PAUSE
         # full, read-only, gone: the spool keeps all events until it can be written again
-        self.notes["database"] = f"cannot be written: {described(error)}"
+        self.notes.say("database", f"cannot be written: {described(error)}")
         return pause(self.times, took, LONGEST_PAUSE)
 
     def _at_once_first(self) -> float:
@@ -92,7 +93,7 @@ class Trouble:
         now = time.monotonic()
         self._locked_out_since = self._locked_out_since or now
         if now - self._locked_out_since > STUCK:
-            self.notes["database"] = "locked by another process: `bellboard doctor` names it"
+            self.notes.say("database", "locked by another process: `bellboard doctor` names it")
         return min(LONGEST_WAIT, 0.001 * 2.0 ** min(self.times, 9)) * (0.5 + random.random())
 
     def _damaged(self, damage: Damaged) -> float:
@@ -100,14 +101,14 @@ class Trouble:
         try:
             there = set_database_aside(self._spool.home, damage.inode)
         except OSError as e:
-            self.notes["database"] = f"{damage}; it cannot be moved away: {described(e)}"
+            self.notes.say("database", f"{damage}; it cannot be moved away: {described(e)}")
             return LONGEST_PAUSE
         if there is None:
             others = [p for p in self._spool.hosts.alive() if p != self._pid]
             pids = ", ".join(map(str, others))
-            self.notes["damage"] = f"{damage}; stop the processes that have it open: {pids}"
+            self.notes.say("damage", f"{damage}; stop the processes that have it open: {pids}")
             return LONGEST_WAIT * (1 + random.random())
-        self.notes["set aside"] = f"{damage}; moved to {there}"
+        self.notes.say("set aside", f"{damage}; moved to {there}")
         return self._at_once_first()
 
 
@@ -139,6 +140,7 @@ class Connection:
         self.changed: set[str] = set()
         self.trouble = Trouble(self.spool, self.pid)
         self.notes = self.trouble.notes
+        self.board_notes = Notes()
         self._config = config
         seen, left = (config.get(name) for name in ("seen", "left"))
         #: The last transition that the editor has of the process before, which ended at `_left`.
@@ -179,14 +181,11 @@ class Connection:
         except TROUBLE as e:
             return self._meet(e, begun)
         self.trouble.end()
-        self.notes.pop("spool", None)
         if turned.left:
-            self.notes["spool"] = f"{turned.left} folded events cannot be deleted"
+            self.notes.say("spool", f"{turned.left} folded events cannot be deleted")
+        else:
+            self.notes.settle("spool")
         self.changed |= turned.changed
-        for name in ("rows", "questions", "update", "sessions"):
-            self.notes.pop(name, None)
-        if self.shared is not None:
-            self.notes |= self.shared.notes
         due = self.shared.board.due() if self.shared is not None else None
         if turned.more:
             return 0.0
@@ -211,7 +210,7 @@ class Connection:
         if self.shared is None or "damage" not in self.notes:
             return
         if not any(p != self.pid for p in self.spool.hosts.alive()):
-            del self.notes["damage"]  # noted again, or set aside, if it is still there
+            self.notes.settle("damage")  # noted again, or set aside, if it is still there
             self.shared.store.checked = False
 
     def announce(self, notes: Mapping[str, str] | None = None) -> None:
@@ -237,10 +236,10 @@ class Connection:
             store.close()
             raise
         self._seen = None
-        self.notes.pop("home", None)
+        self.notes.settle("home")
         if store.network:
-            self.notes["home"] = f"{self.home} is on {store.network}: slower and less safe"
-        self.shared = SharedBoard(self.spool, store, watching=True)
+            self.notes.say("home", f"{self.home} is on {store.network}: slower and less safe")
+        self.shared = SharedBoard(self.spool, store, self.board_notes, watching=True)
         self.renewals += 1
         return self.shared
 
@@ -266,7 +265,7 @@ class Connection:
             is_known = store.inode == self._damaged
             store.checked = bool(others) and (is_known or not self._closed)
             if not is_known:
-                self.notes.pop("damage", None)
+                self.notes.settle("damage")
         wanted = self._config.get("options")
         if isinstance(wanted, Mapping):
             options = options_of(wanted, Options())

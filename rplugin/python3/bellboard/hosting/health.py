@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
 from ..core import words
 from ..core.deadlines import NEVER
 from ..core.version import VERSION
+from ..system.notes import Notes
 from .connection import Connection
 from .notify import Bell
 from .senses import Senses
@@ -29,10 +30,17 @@ class Health:
     """Collects the notes of a host's parts; doctor reads them from a file."""
 
     def __init__(
-        self, connection: Connection, senses: Senses, bell: Bell, parts: tuple[Part, ...]
+        self,
+        connection: Connection,
+        senses: Senses,
+        bell: Bell,
+        told: Sequence[Notes],
+        asked: Sequence[Part] = (),
     ) -> None:
         self._connection, self._senses, self._bell = connection, senses, bell
-        self._parts = parts
+        self._told, self._asked = told, asked
+        self._changes = -1  # of notes, when they were last collected
+        self._collected: dict[str, str] = {}
         self._home = words.plain(connection.home)
         self._notes: dict[str, str] = {}
         self._shared: dict[str, str] | None = None  # the notes as last written; None: unknown
@@ -40,13 +48,9 @@ class Health:
 
     def report(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
         """Return the health; `spool`: its counts, `sessions`: how many are listed."""
-        self._notes, more = {}, 0
-        for part in self._parts:
-            notes = part.notes
-            self._notes |= {words.plain(k): words.plain(x) for k, x in islice(notes.items(), MOST)}
-            more += max(0, len(notes) - MOST)
-        if more:
-            self._notes["more"] = f"{words.amount(more, 'more note')}, not listed here"
+        if self._changes != Notes.changes:
+            self._changes, self._collected = Notes.changes, _few(self._told)
+        self._notes = {**_few([part.notes for part in self._asked]), **self._collected}
         shared, watch = self._connection.shared, self._senses.watch
         vanished = self._senses.vanished
         return {
@@ -77,3 +81,14 @@ class Health:
         self._connection.announce(self._notes)
         self._shared = self._notes
         return NEVER
+
+
+def _few(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the notes of some parts, as many of each as can be listed."""
+    few, more = dict[str, str](), 0
+    for notes in parts:
+        few |= {words.plain(k): words.plain(x) for k, x in islice(notes.items(), MOST)}
+        more += max(0, len(notes) - MOST)
+    if more:
+        few["more"] = f"{words.amount(more, 'more note')}, not listed here"
+    return few

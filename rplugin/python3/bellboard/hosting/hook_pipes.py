@@ -19,6 +19,7 @@ from ..storage.spool import Spool
 from ..storage.state_folder import briefly
 from ..storage.store import Store
 from ..system.failures import described
+from ..system.notes import Notes
 from ..system.processes import is_alive, ran_at
 
 OPTION: Final = "answers"  # the shared option
@@ -32,7 +33,7 @@ class Waiting:
     """Looks after the pipes; `notes` says what is wrong, for health."""
 
     def __init__(self, spool: Spool) -> None:
-        self.notes: dict[str, str] = {}
+        self.notes = Notes()
         self.is_on: bool | None = None  # None: not known yet
         self._pipes, self._hosts = spool.pipes, spool.hosts
         self._pid = os.getpid()
@@ -137,9 +138,9 @@ class Waiting:
             for _ in range(free, OFFERED):
                 self._pipes.offer()
         except OSError as e:
-            self.notes["answers"] = f"hooks cannot wait for answers: {described(e)}"
+            self.notes.say("answers", f"hooks cannot wait for answers: {described(e)}")
             return AGAIN
-        self.notes.pop("answers", None)
+        self.notes.settle("answers")
         return NEVER
 
     def _asked(self) -> frozenset[str]:

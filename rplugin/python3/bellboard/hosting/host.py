@@ -22,6 +22,7 @@ from ..core.words import amount
 from ..storage.spool import Spool
 from ..storage.store import Logged
 from ..system.clock import clock
+from ..system.notes import Notes
 from ..system.reach import Reach
 from ..system.watch import Watch
 from ..witnesses.own_reports import Said
@@ -121,6 +122,7 @@ class Upkeep:
     def __init__(self, connection: Connection, attempt: Attempts) -> None:
         self._connection, self._spool, self._attempt = connection, connection.spool, attempt
         self.counts: dict[str, Any] = {}
+        self.notes = Notes()  # how many files wait in vain
         self._refused = 0  # refused files at the last count
         self._pruned = -PRUNE
         self._due = {"spool": 0.0, "database": 0.0}
@@ -143,14 +145,6 @@ class Upkeep:
             self._refused = shared.refused
             self._attempt.once("rescan", "spool", self._count)
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return how many files wait in vain, for health."""
-        if not (stuck := self.counts.get("stuck")):
-            return {}
-        files, where = amount(stuck, "file"), self._spool.new
-        return {"stuck": f"{files} in {where} cannot be read now: check the disk, or delete them"}
-
     def _sweep(self) -> float:
         self._attempt.once("rescan", "folders", self._spool.restore)
         if self._connection.has_arrived:
@@ -163,7 +157,13 @@ class Upkeep:
         return NEVER
 
     def _count(self) -> None:
-        self.counts = self._spool.counts()
+        counts: dict[str, Any] = self._spool.counts()
+        self.counts = counts
+        if stuck := counts.get("stuck"):
+            where = f"{amount(stuck, 'file')} in {self._spool.new}"
+            self.notes.say("stuck", f"{where} cannot be read now: check the disk, or delete them")
+        else:
+            self.notes.settle("stuck")
 
     def _tidy(self) -> float:
         shared = self._connection.shared
@@ -225,7 +225,7 @@ class Host:
             self.spool, self.config, environ, self.reach, self.attempt, self._find, self.loop.wake
         )
         self.bars = Bars(self.reach)
-        self.notes: dict[str, str] = {}  # for health: settings that cannot be used
+        self.notes = Notes()  # settings that cannot be used
         self.commands = Commands()
         self.effects = self._set("callbacks", self._effects)
         self.bell = self._set("notices", partial(self._bell, environ))
@@ -243,12 +243,14 @@ class Host:
         self.upkeep = Upkeep(self.connection, self.attempt)
         self.waiting = Waiting(self.spool)
         self.links = Links(self.spool, self.config, environ, self.loop.wake, self.loop.call)
-        parts = (self.addresses, self.senses, self.reach, self.commands, self.effects)
-        noted = (
-            *(*parts, self.waiting, self.links, self.attempt, self.outbox),
-            *(self.connection, self.upkeep, self, self.loop),
-        )
-        self.health = Health(self.connection, self.senses, self.bell, noted)
+        connection, telling = self.connection, (self.commands, self.effects, self.waiting)
+        notes = [
+            *(part.notes for part in (*telling, self.links, self.attempt, self.outbox)),
+            *(connection.notes, connection.board_notes, self.upkeep.notes),
+            *(self.notes, self.loop.notes),
+        ]
+        asked = (self.addresses, self.senses, self.reach)
+        self.health = Health(self.connection, self.senses, self.bell, notes, asked)
         self.arrivals = Arrivals(self.spool)
         self._rescanned = self._skew = -1e9
         self._jobs: tuple[Job, ...] = (
@@ -378,7 +380,7 @@ class Host:
         try:
             return make(self.config)
         except Exception as e:
-            self.notes[f"setting {name}"] = f"not used: {words.plain(e)}"
+            self.notes.say(f"setting {name}", f"not used: {words.plain(e)}")
             return make({k: v for k, v in self.config.items() if k != name})
 
     # ------------------------------------------------------------ calls from its parts
@@ -475,6 +477,7 @@ class Host:
 
     def _run_callbacks(self) -> float:
         """Run the effects that happen once per machine."""
+        self.commands.look()
         with self.connection.use() as shared:
             if shared is not None:
                 return self.effects.run(shared.store, self.pid)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ..system.failures import described
+from ..system.notes import Notes
 from ..system.threads import call_in
 
 # Run tasks that may fail, each on its own: a failed task is reported in health, and retried
@@ -36,6 +37,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self._failures: dict[tuple[str, str], Failure] = {}
+        self.notes = Notes()  # each failing job, what it fails at, and why
 
     def __call__(self, job: str, about: str, work: Callable[[], float]) -> float:
         """Run a task unless it has just failed; return the seconds until it is due again."""
@@ -68,17 +70,15 @@ class Attempts:
         self._failures[job, about] = Failure(times, time.monotonic() + wait, described(error))
         if len(self._failures) > MOST:
             del self._failures[next(iter(self._failures))]
+        self._note()
         return wait
 
     def forget(self, job: str, about: str) -> None:
         """Drop a task: it succeeded, or is no longer needed."""
-        self._failures.pop((job, about), None)
+        if self._failures.pop((job, about), None) is not None:
+            self._note()
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return each failing job, what it fails at, and why, for health."""
-        if not self._failures:
-            return {}
+    def _note(self) -> None:
         found: dict[str, list[str]] = {}
         count: Counter[str] = Counter()
         for (job, about), failure in self._failures.items():
@@ -89,7 +89,7 @@ class Attempts:
         for job, some in found.items():
             if (more := count[job] - len(some)) > 0:
                 some.append(f"{more} more")
-        return {job: f"{'; '.join(some)} (retrying)" for job, some in found.items()}
+        self.notes.replace({job: f"{'; '.join(some)} (retrying)" for job, some in found.items()})
 
 
 def pause(times: int, took: float, longest: float = LONGEST_PAUSE) -> float:
@@ -121,7 +121,7 @@ class Loop:
     """Runs the jobs.  What wakes it before `run` is handled in the first round."""
 
     def __init__(self, attempt: Attempts, obstacle: Callable[[], str]) -> None:
-        self.notes: dict[str, str] = {}  # for health
+        self.notes = Notes()
         self.is_running = False
         self._attempt, self._obstacle = attempt, obstacle
         self._jobs: tuple[Job, ...] = ()
@@ -185,7 +185,6 @@ class Loop:
     def _run_jobs(self) -> float:
         """Run the jobs; return the seconds until the first is due again."""
         wait, jobs = LONGEST_WAIT, self._jobs
-        self.notes.clear()
         self._attempt.once("home", "", self._look)
         if "home" in self.notes:
             wait, jobs = AGAIN, tuple(job for job in jobs if job[0] in SHOWING)
@@ -196,7 +195,9 @@ class Loop:
     def _look(self) -> None:
         """Note the obstacle; if looking for one fails, there is none."""
         if why := self._obstacle():
-            self.notes["home"] = why
+            self.notes.say("home", why)
+        else:
+            self.notes.settle("home")
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Note that a callback of the event loop failed: a watch, a timer, a task."""

@@ -24,6 +24,7 @@ from ..system import files, remotely
 from ..system.deaths import Deaths
 from ..system.failures import described
 from ..system.locks import PATIENCE, Held, Lock
+from ..system.notes import Notes
 from ..system.watch import Watch
 from .far_evidence import Follower
 from .feed_changes import known_as
@@ -74,7 +75,8 @@ class Links:
         self._is_read = False
         self._held = 0.0  # since when our machines wait for the lock of another process
         self._is_known = False  # whether `_wanted` has all of them
-        self._notes: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
+        self.notes = Notes()  # which machines cannot be followed, since when and why
         self._folded: Folded = {}  # what the board knows of the links
 
     # ------------------------------------------------------------ the host
@@ -137,12 +139,11 @@ class Links:
         if self._links:
             own = known_as(store, os.getpid(), time.time())
             self._tell(own, present(store, SCREENS), self._deaths)
+        self._note()
         return wait if self._is_read else min(wait, machines.SOON)
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return which machines cannot be followed, since when and why, for health."""
-        found = {**self._refused, **self._notes}
+    def _note(self) -> None:
+        found = {**self._refused, **self._problems}
         if self._part is not None:
             found |= self._part[0].notes
         for name in self._wanted:
@@ -155,7 +156,7 @@ class Links:
                 found[f"machine {name}"] = "it sends too much, so it is read slowly"
             elif link is not None and link.refused:
                 found[f"machine {name}"] = REFUSED.format(link.refused, name)
-        return found
+        self.notes.replace(found)
 
     # ------------------------------------------------------------ one machine
 
@@ -169,7 +170,7 @@ class Links:
 
     def _read(self) -> None:
         """Read which machines are to be followed, and store those of our editor."""
-        self._is_read, self._notes = True, {}
+        self._is_read, self._problems = True, {}
         if self._watch is not None:  # before the file is read, so that no change is missed
             self._watch.add(self._folder, arrivals=True)
         ours = machines.usable(self._given)
@@ -183,12 +184,12 @@ class Links:
             now = time.monotonic()
             self._held = self._held or now
             if self._is_read or now >= self._held + PATIENCE:
-                self._notes["machines"] = f"cannot be stored: {e.strerror or e}"
+                self._problems["machines"] = f"cannot be stored: {e.strerror or e}"
         try:
             self._wanted = {**machines.stored(self._home).all, **ours}
             self._is_known = True
         except OSError as e:  # follow those that were followed before
-            self._notes["machines"] = described(e)
+            self._problems["machines"] = described(e)
             self._wanted = {**self._wanted, **ours}
             self._is_known = False
 
@@ -207,7 +208,7 @@ class Links:
             self._watch.add(mailbox.asked, arrivals=True)
         except OSError as e:
             about = OPTION if name == OURS else f"machine {name}"
-            self._notes[about] = f"not followed: {e.strerror or e}"
+            self._problems[about] = f"not followed: {e.strerror or e}"
             return NEVER
         self._start(name, mailbox)
         return NEVER

@@ -10,6 +10,7 @@ from ..core.deadlines import NEVER
 from ..core.untrusted import UNENCODABLE, storable
 from ..storage.spool import Spool
 from ..system.failures import described
+from ..system.notes import Notes
 from .jobs import pause
 
 MOST: Final = 1000  # waiting lines
@@ -36,21 +37,21 @@ class Outbox:
         self._why = ""
         self._times = 0
         self._until = 0.0
+        self.notes = Notes()
 
     @property
     def is_blocked(self) -> bool:
         """Return whether lines are waiting: nothing can be written, perhaps by no hook either."""
         return bool(self._waiting)
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what is waiting and why, for health."""
-        if not self._waiting:
-            return {}
-        lost = f", {self._lost} dropped" if self._lost else ""
-        return {
-            "write": f"{len(self._waiting)} changes are waiting to be written{lost}: {self._why}"
-        }
+    def _note(self) -> None:
+        """Note what is waiting and why."""
+        if self._waiting:
+            lost = f", {self._lost} dropped" if self._lost else ""
+            many = f"{len(self._waiting)} changes are waiting to be written"
+            self.notes.say("write", f"{many}{lost}: {self._why}")
+        else:
+            self.notes.settle("write")
 
     def put(self, line: Line, key: str | None = None) -> str:
         """Write a line, or keep it for later; return why it could not be written, or "".
@@ -71,6 +72,7 @@ class Outbox:
             findings = (n for n, (_, k) in self._waiting.items() if k is not None)
             del self._waiting[next(findings, next(iter(self._waiting)))]
             self._lost += 1
+        self._note()
         return self._why
 
     def send(self) -> float:
@@ -86,11 +88,14 @@ class Outbox:
             try:
                 self._write(line, key)
             except OSError as e:
-                return self._failed(e, time.monotonic() - begun)
+                wait = self._failed(e, time.monotonic() - begun)
+                self._note()
+                return wait
             except ValueError:
                 pass  # it can never be written
             del self._waiting[name]
         self._times, self._why = 0, ""
+        self._note()
         if self._lost:
             self._lost = 0
             self._spilled()
@@ -100,6 +105,7 @@ class Outbox:
         """Drop all waiting lines."""
         self._waiting.clear()
         self._lost = 0
+        self._note()
 
     def _write(self, line: Line, key: str | None) -> None:
         try:

@@ -30,6 +30,7 @@ from ..storage.spool import Spool
 from ..storage.state_folder import Refused
 from ..storage.store import DATABASE, Busy, Draining, Newer, Option, Store
 from ..system.clock import clock
+from ..system.notes import Notes
 from ..system.processes import is_suspended, stat_of
 
 if TYPE_CHECKING:
@@ -65,10 +66,13 @@ class Transaction:
 class SharedBoard:
     """A host's board, kept up to date with what all hosts committed."""
 
-    def __init__(self, spool: Spool, store: Store, watching: bool = False) -> None:
+    def __init__(
+        self, spool: Spool, store: Store, notes: Notes | None = None, watching: bool = False
+    ) -> None:
         self.spool = spool
         self.store = store
         self.board = Board()
+        self.notes = Notes() if notes is None else notes  # what was set aside, left or not kept
         self.others, self.damaged = Others(), DamagedRows()
         self.unkept = 0  # open questions whose events are not kept
         self.watching = watching  # True for a host, False for a command that only folds once
@@ -93,6 +97,7 @@ class SharedBoard:
         if not arrived and not self._is_due(now):
             changed = self.catch_up()
             if not self.store.unsound:
+                self._note()
                 return Turned(False, changed)
             self._changed |= changed
         self.others.let_drain(self.store)
@@ -103,6 +108,7 @@ class SharedBoard:
         except Exception as e:
             self._narrow(e)
             return Turned(True, set())  # the next one returns what changed
+        self._note()
         return turned._replace(more=True) if self._waiting.widen() else turned
 
     def _turn(self, now: float, arrived: Collection[str]) -> Turned:
@@ -336,6 +342,7 @@ class SharedBoard:
         if not self.store.is_changed:  # otherwise a question may have come that is not known here
             self.spool.questions.drop_all_but(standing := self._requests.standing())
             self.unkept = self.spool.unkept(standing)
+        self._note()
         self.store.sweep(now, self.spool.is_there)
         self.store.shrink()
         return self.store.check()
@@ -349,9 +356,7 @@ class SharedBoard:
         """Return how many files this host has set aside."""
         return self._waiting.refused
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what was set aside, left or not kept, for health."""
+    def _note(self) -> None:
         notes = self.damaged.notes(time.time())
         if why := self._waiting.unloaded:
             notes["update"] = (
@@ -367,7 +372,7 @@ class SharedBoard:
                 f"requests that were not kept: {self.unkept} (limit: the newest {KEPT_FILES}, "
                 f"{KEPT_BYTES >> 20} MB); answer them in their terminals"
             )
-        return notes
+        self.notes.replace(notes)
 
 
 # The files that wait in the spool, and how many of them the next transaction folds.
