@@ -180,7 +180,7 @@ def test_machines_without_a_screen_are_silent_while_there_is_one(
     join: Join, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They notify again when it leaves or falls silent."""
-    monkeypatch.setattr("bellboard.fleet.screens.SILENT", 3.0)
+    monkeypatch.setattr("bellboard.fleet.screens.SILENT_AFTER", 3.0)
     monkeypatch.setattr("bellboard.fleet.screens.GRACE", 0.2)
     dev, hub, laptop, other = (
         *(join("dev"), join("hub")),
