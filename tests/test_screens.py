@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,30 @@ def test_a_tool_in_the_log_proves_a_question_whenever_the_session_file_is_read(r
     assert question is not None
     assert ("Bash", "make", "t1") == (question.tool, question.detail, question.tool_id)
     assert [] == markers_of(session, "blocked", question, False)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_tool_in_the_log_is_what_the_words_of_the_program_name(at: int) -> None:
+    """Its own report may be read before its session file, and before the log."""
+    record = {"pid": 7, "sessionId": "s", "cwd": "/srv", "procStart": "1"}
+    works, asks = (
+        {"t": T + t, "registry": {"pid": 7, "record": {**record, **said}}}
+        for t, said in [
+            (1, {"status": "busy"}),
+            (9, {"status": "waiting", "waitingFor": "permission prompt"}),
+        ]
+    )
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}
+    entry = {"type": "assistant", "message": {"content": [call]}}
+    msg = b64encode(b"approve Bash: make").decode()
+    body = f"state=blocked:app=claude-code:kind=permission:msg={msg}"
+    said = {"pid": 7, "started": "1", "tty": "/dev/pts/1", "session_id": "s", "body": body}
+    told: list[dict[str, object]] = [{"t": T + 9.0, "osc7501": said}, asks]
+    told.insert(at, {"t": T + 8.9, "transcript": {"session_id": "s", "entry": entry}})
+    board = board_of(works, {"t": T + 3}, *told)
+    question = question_of(board.sessions["s"])
+    assert question is not None
+    assert ("Bash", "make", "t1") == (question.tool, question.detail, question.tool_id)
 
 
 @pytest.mark.parametrize("before", ["idle", "completed"])

@@ -25,6 +25,7 @@ from .steps import (
     is_blind,
     is_busy,
     is_of_file,
+    names,
     prove_questions,
     rest,
     take_back_end,
@@ -289,7 +290,9 @@ def named(s: Session, e: Event) -> Block:
     if tool is None or e.tool:
         about = (e.agent, e.tool, tool_id, e.detail)
     else:
-        about = (tool.agent, tool.name, tool_id, e.detail or tool.detail)
+        is_named = not s.hooked and names(e.detail, tool)  # else its hook says it next
+        detail = tool.detail if is_named else e.detail or tool.detail
+        about = (tool.agent, tool.name, tool_id, detail)
     return Block(e.asks, e.t, *about, e.shown_digest, e.request, e.pipe, key=e.key)
 
 

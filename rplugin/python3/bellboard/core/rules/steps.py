@@ -214,24 +214,35 @@ def ask_on(s: Session) -> bool:
 
 
 def prove_questions(s: Session) -> None:
-    """Treat questions seen on a screen as proven where session file and transcript agree."""
+    """Name the tool of a question that a screen or the program's own words told, once it is logged.
+
+    Session file and transcript agree then, so nothing is inferred any more.
+    """
     if is_alone(s):
         return
     for slot, block in s.blocks.items():
-        if block.inferred and not block.tool_id:
+        if not block.tool_id and (block.inferred or not s.hooked):
             same = [(i, t) for i, t in s.tools.items() if is_what(t, block)]
             if len(same) == 1:
-                tool_id, tool = same[0]
-                proven = replace(block, tool_id=tool_id, detail=tool.detail, inferred=False)
-                s.blocks = {**s.blocks, slot: proven}
+                tool_id, x = same[0]
+                known = {"tool": x.name, "tool_id": tool_id, "detail": x.detail}
+                s.blocks = {**s.blocks, slot: replace(block, **known, inferred=False)}
 
 
 def is_what(tool: Tool, asked: Block) -> bool:
     """Return whether a tool is the one on a screen, which may wrap text or shorten a path."""
+    if not asked.inferred:
+        return not (asked.tool or tool.agent or asked.agent) and names(asked.detail, tool)
     if (tool.name, tool.agent) != (asked.tool, asked.agent):
         return False
     said, read = squeezed(tool.detail), squeezed(asked.detail)
     return not read or said == read or said.endswith(f"/{read}")
+
+
+def names(said: str, tool: Tool) -> bool:
+    """Return whether a program's words about a question name that tool: `approve Bash: make`."""
+    told = squeezed(f"{tool.name}: {tool.detail}")
+    return bool(tool.detail) and squeezed(said).endswith(told)
 
 
 def is_alone(s: Session) -> bool:
