@@ -27,12 +27,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from bellboard.core.feed import Change, Hello, State
 from bellboard.core.row import Row
+from bellboard.fleet.followed import SHOWN
 from bellboard.fleet.member import Credentials, Joined
-from bellboard.fleet.publisher import Publisher, Shelf, written
+from bellboard.fleet.nats_wire import NatsWire
+from bellboard.fleet.publisher import RowPublisher, Shelf, written
 from bellboard.fleet.streams import TTL, ensure
 from bellboard.fleet.subjects import Subjects
-from bellboard.fleet.window import SHOWN
-from bellboard.fleet.wire import Wire
 from fleets import Threaded, a_row
 from rig import nats
 from rig.waiting import leniency
@@ -72,11 +72,11 @@ async def machines(url: str, sessions: int, count: int, rate: float) -> None:
         shelf = Shelf(name, name, lambda name=name: Hello(machine=name, now=time.time()))
         rows = tuple(shown(n * each + i, "working", "0") for i in range(each))
         shelf.take(State(time.time(), "", tuple(row.session_id for row in rows), rows))
-        wire = Wire(Joined(url, TEAM, name), Credentials(name), lambda subject: None)
+        wire = NatsWire(Joined(url, TEAM, name), Credentials(name), lambda subject: None)
         await wire.open()
         await ensure(wire, Subjects(TEAM))
         ready = asyncio.Event()
-        task = asyncio.ensure_future(Publisher(wire, Subjects(TEAM), shelf).run(ready.set))
+        task = asyncio.ensure_future(RowPublisher(wire, Subjects(TEAM), shelf).run(ready.set))
         shelves.append((shelf, task))
         await ready.wait()
         while shelf.changed:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from bellboard import system
-from bellboard.fleet.wire import Down
+from bellboard.fleet.nats_wire import Down
 from bellboard.hosting.beside import Declined
 from bellboard.system.failures import described
 

@@ -14,12 +14,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from bellboard.fleet.keys import key_of
-from bellboard.fleet.member import Credentials, Joined
-from bellboard.fleet.permits import Grant, server
-from bellboard.fleet.stored import Item, listed, read
+from bellboard.fleet.member import Credentials, Joined, key_of
+from bellboard.fleet.nats_wire import NatsWire
+from bellboard.fleet.permits import Grant, server_configuration
+from bellboard.fleet.streams import Stored, read_stored, stored_subjects
 from bellboard.fleet.subjects import Subjects
-from bellboard.fleet.wire import Wire
 from fleets import Peer, a_move, a_row
 from rig import nats
 from rig.signing import Operator
@@ -36,7 +35,7 @@ Join = Callable[..., Peer]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that waits for a failure to last waits for less."""
-    monkeypatch.setattr("bellboard.fleet.wire.BEAT", 1)
+    monkeypatch.setattr("bellboard.fleet.nats_wire.BEAT", 1)
     monkeypatch.setattr("bellboard.fleet.publisher.BEAT", 2.0)
     monkeypatch.setattr("bellboard.fleet.service.GRACE", 1.0)
     monkeypatch.setattr("bellboard.system.failures.LONGEST", 2.0)
@@ -138,7 +137,7 @@ def test_a_transition_that_comes_with_its_row_and_as_news_is_passed_on_once(
     join: Join, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However far apart the two arrive."""
-    monkeypatch.setattr("bellboard.fleet.reader.TOGETHER", 0.0)
+    monkeypatch.setattr("bellboard.fleet.team_reader.TOGETHER", 0.0)
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s"))
     sees(laptop, "dev", {"s": "working"})
@@ -247,13 +246,13 @@ def test_a_server_that_is_killed_is_caught_up_with(there: nats.Server, join: Joi
 
 def revisions(there: nats.Server) -> dict[str, int]:
     """Return the number of each row on the server."""
-    found: list[Item] = []
+    found: list[Stored] = []
 
     async def look() -> None:
-        s, wire = Subjects("t"), Wire(Joined(there.url, "t", "x"), Credentials("x"), print)
+        s, wire = Subjects("t"), NatsWire(Joined(there.url, "t", "x"), Credentials("x"), print)
         await wire.open()
-        stored = await listed(wire, s.rows, s.rows_of("dev"))
-        await read(wire, s.rows, stored, found.append)
+        stored = await stored_subjects(wire, s.rows, s.rows_of("dev"))
+        await read_stored(wire, s.rows, stored, found.append)
         await wire.close()
 
     asyncio.run(look())
@@ -297,7 +296,7 @@ def test_after_a_sleep_the_connection_is_made_again(
 ) -> None:
     """It may be dead, which nobody reports."""
     slept = 0.0
-    monkeypatch.setattr("bellboard.fleet.wire.clock", lambda: time.monotonic() + slept)
+    monkeypatch.setattr("bellboard.fleet.nats_wire.clock", lambda: time.monotonic() + slept)
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s"))
     sees(laptop, "dev", {"s": "working"})
@@ -415,7 +414,9 @@ def team(there: nats.Server, tmp_path: Path) -> dict[str, Grant]:
 
 
 def accounts(grants: dict[str, Grant]) -> str:
-    return "accounts" + server("t", list(grants.values()), "").partition("\naccounts")[2]
+    return (
+        "accounts" + server_configuration("t", list(grants.values()), "").partition("\naccounts")[2]
+    )
 
 
 def as_member(tmp_path: Path, member: str, **more: Any) -> dict[str, Any]:

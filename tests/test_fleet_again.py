@@ -12,11 +12,9 @@ import pytest
 
 from bellboard.core.feed import MOST
 from bellboard.fleet.member import Credentials, Joined
-from bellboard.fleet.stored import Item, listed, read
-from bellboard.fleet.streams import ensure
+from bellboard.fleet.nats_wire import Down, NatsWire, is_set
+from bellboard.fleet.streams import Stored, ensure, read_stored, stored_subjects
 from bellboard.fleet.subjects import Key, Subjects
-from bellboard.fleet.waiting import is_set
-from bellboard.fleet.wire import Down, Wire
 from fleets import Peer, a_row
 from rig import nats
 from rig.waiting import PATIENCE, eventually
@@ -32,7 +30,7 @@ SUBJECTS = Subjects("t")
 @asynccontextmanager
 async def wired(url: str) -> Any:
     """Yield a connection to a server that has the streams of a team."""
-    wire = Wire(Joined(url, "t", "test"), Credentials("test"), lambda subject: None)
+    wire = NatsWire(Joined(url, "t", "test"), Credentials("test"), lambda subject: None)
     await wire.open()
     try:
         await ensure(wire, SUBJECTS)
@@ -46,11 +44,11 @@ async def constantly(act: Callable[[], Coroutine[Any, Any, object]]) -> None:
         await asyncio.gather(*(act() for _ in range(random.choice((1, 3, 16)))))
 
 
-async def everything(wire: Wire) -> set[str]:
+async def everything(wire: NatsWire) -> set[str]:
     """Return the subjects of all rows that one reads."""
-    found: list[Item] = []
-    stored = await listed(wire, SUBJECTS.rows, SUBJECTS.rows_of("dev"))
-    await read(wire, SUBJECTS.rows, stored, found.append)
+    found: list[Stored] = []
+    stored = await stored_subjects(wire, SUBJECTS.rows, SUBJECTS.rows_of("dev"))
+    await read_stored(wire, SUBJECTS.rows, stored, found.append)
     assert all(item.data for item in found)
     return {item.subject for item in found}
 

@@ -15,13 +15,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from bellboard.fleet.keys import key_of
-from bellboard.fleet.look import look
-from bellboard.fleet.member import Joined, credentials
-from bellboard.fleet.permits import ADMIN, Grant, allowed, server
+from bellboard.fleet.member import Joined, credentials, key_of
+from bellboard.fleet.nats_wire import NatsWire
+from bellboard.fleet.permits import ADMIN, Grant, allowed, server_configuration
 from bellboard.fleet.streams import ensure
 from bellboard.fleet.subjects import Key, Subjects
-from bellboard.fleet.wire import Wire
+from bellboard.fleet.team_reader import look_at_team
 from fleets import Peer, a_row
 from rig import nats
 from rig.waiting import eventually
@@ -79,14 +78,16 @@ class Team:
         self.there, self.folder, self.eve = there, folder, eve
         grants = [g._replace(key=key_of(folder, g, "t")) for g in (*HONEST, eve)]
         there.kill()
-        there.accounts = "accounts" + server("t", grants, "").partition("\naccounts")[2]
+        there.accounts = (
+            "accounts" + server_configuration("t", grants, "").partition("\naccounts")[2]
+        )
         there.start()
 
-    async def wire(self, member: str, **settings: Any) -> Wire:
+    async def wire(self, member: str, **settings: Any) -> NatsWire:
         """Connect as a member."""
         file = str(self.folder / f"{member}.creds")
         joined = Joined(self.there.url, "t", member, file, **settings)
-        wire = Wire(joined, credentials(file), lambda subject: None)
+        wire = NatsWire(joined, credentials(file), lambda subject: None)
         await wire.open()
         return wire
 
@@ -109,7 +110,7 @@ class Attacker:
 
     def __init__(self, team: Team) -> None:
         self.team, self.count = team, 0
-        self.wire: Wire | None = None
+        self.wire: NatsWire | None = None
 
     async def say(
         self, to: str, body: bytes = b"", reply: str = "", headers: dict[str, str] | None = None
@@ -393,7 +394,7 @@ def test_who_makes_its_list_too_long_is_left_out(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of those who come later; they once connected again and again, and saw nobody."""
-    monkeypatch.setattr("bellboard.fleet.wire.LARGEST", 1 << 20)
+    monkeypatch.setattr("bellboard.fleet.nats_wire.LARGEST", 1 << 20)
     dev = Peer(team.there.url, "dev", creds=str(team.folder / "dev.creds"), reads=False)
     peers = [dev]
 
@@ -415,7 +416,7 @@ def test_who_makes_its_list_too_long_is_left_out(
         eventually(lambda: late.service.followed.is_read)
         eventually(lambda: {"s": "working"} == late.statuses("dev"))
         assert {"eve"} == {*late.service.followed.refused}
-        found, why = asyncio.run(look(late.service.joined))
+        found, why = asyncio.run(look_at_team(late.service.joined))
         assert ("", {"dev", "eve"}) == (why, {*found}), "as `bellboard fleet status` shows it"
     finally:
         for peer in peers:
@@ -436,7 +437,7 @@ def test_no_subject_blinds_the_others_or_speaks_for_them(
         Peer(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how) for m, how in joined
     ]
 
-    async def say(wire: Wire, subject: bytes) -> None:
+    async def say(wire: NatsWire, subject: bytes) -> None:
         await wire._client._send_command(b'PUB %b 27\r\n{"ok":true,"text":"forged"}\r\n' % subject)
 
     async def main() -> dict[str, Any]:
@@ -454,7 +455,7 @@ def test_no_subject_blinds_the_others_or_speaks_for_them(
         await eve.close()
         return told
 
-    async def asked_for(eve: Wire) -> str:
+    async def asked_for(eve: NatsWire) -> str:
         told = await eve.info(S.relay, {"subjects_filter": S.ask("nobody", "*", "alice")})
         return next(iter(told["state"].get("subjects") or ()), "").rpartition(".")[2]
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.core.row import Row
-from bellboard.fleet.member import Joined, Unusable, check, machine_name
-from bellboard.fleet.permits import Grant, allowed, server
+from bellboard.fleet.member import Joined, UnusableSetting, check_settings, machine_name
+from bellboard.fleet.permits import Grant, allowed, server_configuration
 from bellboard.fleet.publisher import written
-from bellboard.fleet.streams import LARGEST, streams
-from bellboard.fleet.subjects import Key, Subjects, text_of, token
+from bellboard.fleet.streams import LARGEST_ROW, streams
+from bellboard.fleet.subjects import Key, Subjects, token, token_text
 from fleets import a_row
 
 pytestmark = pytest.mark.pure
@@ -30,7 +30,7 @@ def test_any_name_becomes_one_token_and_comes_back(text: str) -> None:
     made = token(text)
     assert made
     assert set(made) <= PLAIN
-    assert whole == text_of(made)
+    assert whole == token_text(made)
 
 
 def test_hostile_names_stay_apart() -> None:
@@ -76,10 +76,10 @@ def test_a_subject_that_nobody_of_us_writes_is_nobodys(subject: str) -> None:
 )
 def test_a_url_that_would_leak_or_fail_is_refused(url: str, why: str) -> None:
     """Before anything is sent; the text says what to give instead."""
-    with pytest.raises(Unusable, match=why):
-        check(Joined(url, "core", "dev"), unencrypted=False)
-    check(Joined("nats://127.0.0.1:4222", "core", "dev"), unencrypted=False)
-    check(Joined("tls://example.org", "core", "dev"), unencrypted=False)
+    with pytest.raises(UnusableSetting, match=why):
+        check_settings(Joined(url, "core", "dev"), unencrypted=False)
+    check_settings(Joined("nats://127.0.0.1:4222", "core", "dev"), unencrypted=False)
+    check_settings(Joined("tls://example.org", "core", "dev"), unencrypted=False)
 
 
 def test_a_machine_gets_a_usable_name() -> None:
@@ -114,7 +114,7 @@ def test_only_who_answers_may_ask_for_changes() -> None:
 def test_the_configuration_names_each_member_once() -> None:
     """With its key and no secret."""
     grants = [Grant("a", "UA", frozenset({"read"})), Grant("b", "UB", frozenset({"publish"}), "b")]
-    text = server("core", grants, "/srv/fleet")
+    text = server_configuration("core", grants, "/srv/fleet")
     assert 2 == text.count("nkey: U")
     assert "seed" not in text
     assert text.count("{") == text.count("}")
@@ -133,5 +133,5 @@ def test_a_row_that_is_too_large_loses_its_lists() -> None:
     tasks = [{"id": f"{n}", "description": "d" * 199} for n in range(100)]
     row: Row = a_row("s", "blocked", background=tasks, title="t")
     value = written(row, None, "db.1")
-    assert len(value) <= LARGEST
+    assert len(value) <= LARGEST_ROW
     assert b'"title":"t"' in value

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from bellboard.fleet.member import Credentials, Joined
+from bellboard.fleet.nats_wire import LARGEST, Down, NatsWire
 from bellboard.fleet.program import notes_of
-from bellboard.fleet.wire import LARGEST, Down, Wire
 from fleets import Peer
 from rig import nats
 from rig.odd_nats import INFO, OddServer, replying
@@ -139,7 +139,7 @@ def test_what_is_wrong_with_a_server_is_said_in_words(
 
     async def refused() -> str:
         with pytest.raises(Down) as caught:
-            await Wire(joined, Credentials("dev"), lambda subject: None).open()
+            await NatsWire(joined, Credentials("dev"), lambda subject: None).open()
         return str(caught.value)
 
     said = asyncio.run(refused())

@@ -27,13 +27,11 @@ from bellboard.core.feed import (
 )
 from bellboard.core.published import needs_somebody
 from bellboard.core.row import Row
-from bellboard.fleet.followed import Followed
+from bellboard.fleet.followed import Followed, Window
 from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import written
-from bellboard.fleet.stored import Item
-from bellboard.fleet.streams import TTL
+from bellboard.fleet.streams import TTL, Stored
 from bellboard.fleet.subjects import Key
-from bellboard.fleet.window import Window
 from bellboard.hosting.feed_changes import Position, Unsent
 from bellboard.hosting.fleet import Members
 from bellboard.storage.machines import prepare
@@ -62,9 +60,9 @@ class Reader:
             beat = msgspec.json.encode({"type": "hello", "feed": 1, "machine": f"m{n}"})
             self.followed.row(Key(f"m{n}"), self.item(beat), 0.0)
 
-    def item(self, data: bytes) -> Item:
+    def item(self, data: bytes) -> Stored:
         self.seq += 1
-        return Item("", data, "" if data else "DEL", self.seq, float(self.seq))
+        return Stored("", data, "" if data else "DEL", self.seq, float(self.seq))
 
     def put(self, n: int, status: str, **more: object) -> None:
         row = a_row(f"s{n}", status, **more) if status else None

@@ -35,7 +35,7 @@ from bellboard.core.request import (
     check,
     understood,
 )
-from bellboard.fleet.member import joined
+from bellboard.fleet.member import settings_in
 from strategies import json_values
 
 pytestmark = pytest.mark.pure
@@ -591,7 +591,7 @@ def test_half_a_character_is_of_no_type(half: str) -> None:
     for wrong in ({"content": half}, {"answers": half}, {half: 1, "answers": {"a": 1}}):
         assert answer_of({"choice": "fill", **wrong}) is None
     assert understood("preview", {"rows": half}) is None
-    assert joined({"url": "nats://a", "team": half, "machine": [half]}) is None
+    assert settings_in({"url": "nats://a", "team": half, "machine": [half]}) is None
     request = asked(payload("AskUserQuestion", {"questions": [{**COLOUR, "options": [half]}]}))
     assert (request.complete, request.choices, request.questions) == (False, (), ())
     assert "Which colour?" in request.parts[0].text

@@ -100,8 +100,8 @@ def join(args: Args) -> None:
 
     import msgspec
 
-    from ..fleet.look import attempt
-    from ..fleet.member import Joined, Unusable, check, credentials, machine_name
+    from ..fleet.member import Joined, UnusableSetting, check_settings, credentials, machine_name
+    from ..fleet.team_reader import try_connection
     from ..storage.machines import OPTION
 
     if args.read_only and args.publish_only:
@@ -121,12 +121,12 @@ def join(args: Args) -> None:
             publishes=not args.read_only and (not known.may or "publish" in known.may),
             reads=not args.publish_only and (not known.may or "read" in known.may),
         )
-        check(wanted, unencrypted=args.unencrypted)
-    except Unusable as e:
+        check_settings(wanted, unencrypted=args.unencrypted)
+    except UnusableSetting as e:
         raise Problem(str(e)) from None
     _agree(wanted, known)
     _need_nats()
-    why = asyncio.run(attempt(wanted))
+    why = asyncio.run(try_connection(wanted))
     with opened() as shared:
         share(shared, OPTION, msgspec.to_builtins(wanted))
         needs = "" if shared.spool.hosts.alive() else f"{START}, then "
@@ -180,7 +180,7 @@ def leave(args: Args) -> None:
 
 def joined() -> Joined | None:
     """Return the settings of this machine's fleet, if it is in one."""
-    from ..fleet.member import joined as known
+    from ..fleet.member import settings_in as known
     from ..storage.machines import OPTION
 
     with opened() as shared:
@@ -190,7 +190,7 @@ def joined() -> Joined | None:
 def _need_nats() -> None:
     from importlib.util import find_spec
 
-    from ..fleet.reasons import without_nats
+    from ..fleet.nats_wire import without_nats
 
     if not all(map(find_spec, ("nats", "nkeys"))):
         raise Problem(without_nats())
@@ -204,8 +204,8 @@ def status(args: Args) -> int | None:
 
     from ..core.feed import QUIET
     from ..core.words import age
-    from ..fleet.look import attempt, look
-    from ..fleet.member import joined as known
+    from ..fleet.member import settings_in as known
+    from ..fleet.team_reader import look_at_team, try_connection
     from ..storage.machines import OPTION
 
     with opened() as shared:
@@ -216,7 +216,7 @@ def status(args: Args) -> int | None:
     if j is None:
         raise Problem("this machine is not in a fleet; see `bellboard fleet join --help`")
     _need_nats()
-    found, why = asyncio.run(look(j)) if j.reads else ({}, asyncio.run(attempt(j)))
+    found, why = asyncio.run(look_at_team(j)) if j.reads else ({}, asyncio.run(try_connection(j)))
     about_one = f"{OPTION} machine "
     said = (
         f"{about.removeprefix(about_one)}: {note}" if about.startswith(about_one) else note
@@ -255,7 +255,7 @@ def run(args: Args) -> None:
     """
     import hashlib
 
-    from ..fleet.member import joined as known
+    from ..fleet.member import settings_in as known
     from ..fleet.program import ASKED, Program
     from ..hosting.feed_changes import position
     from ..hosting.feed_server import Feeding
@@ -295,11 +295,10 @@ def run(args: Args) -> None:
 def setup(args: Args) -> None:
     import asyncio
 
-    from ..fleet.keys import key_of
-    from ..fleet.look import attempt
-    from ..fleet.member import Joined, Unusable
-    from ..fleet.permits import ADMIN, Grant, server
+    from ..fleet.member import Joined, UnusableSetting, key_of
+    from ..fleet.permits import ADMIN, Grant, server_configuration
     from ..fleet.subjects import TEAM
+    from ..fleet.team_reader import try_connection
 
     _need_nats()
     if not TEAM.fullmatch(args.team):
@@ -309,7 +308,7 @@ def setup(args: Args) -> None:
         if args.create:
             creds = str(folder / f"{ADMIN}.creds")
             made = Joined(args.create, args.team, ADMIN, creds, args.ca)
-            if why := asyncio.run(attempt(made)):
+            if why := asyncio.run(try_connection(made)):
                 raise Problem(why)
             print(f"the streams of {args.team} exist")
             return
@@ -327,9 +326,9 @@ def setup(args: Args) -> None:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True)
         keyed = [g._replace(key=key_of(folder, g, args.team)) for g in grants]
-    except Unusable as e:
+    except UnusableSetting as e:
         raise Problem(str(e)) from None
-    print(server(args.team, keyed, str(folder), args.port), end="")
+    print(server_configuration(args.team, keyed, str(folder), args.port), end="")
     _next(args, folder)
 
 

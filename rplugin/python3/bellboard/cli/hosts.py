@@ -70,11 +70,11 @@ def serve_host(args: Args) -> None:
     from ..core.session import STATUSES
 
     if args.fleet:
-        from ..fleet.member import joined
+        from ..fleet.member import settings_in
         from ..storage.machines import OPTION
 
         with opened() as shared:
-            is_in = joined(shared.store.option(OPTION)) is not None
+            is_in = settings_in(shared.store.option(OPTION)) is not None
         if not is_in:
             raise Problem("this machine is not in a fleet; run `bellboard fleet join URL` first")
     known = (*STATUSES, "ended", "transition")

@@ -1,8 +1,8 @@
-"""The machines of a fleet as we know them: rows and transitions become the messages of a feed.
+"""Which sessions of a fleet are shown: all that need somebody, and as many others as there is room.
 
-A machine is identified by the name that the server lets it write under, not by what it claims.
-Changes wait here, one for each session, until the host has taken those before them: a host that is
-slow sees fewer states in between, and no queue grows.
+A person reads the board, and this machine stores, draws and announces each of its rows.  So it
+shows a limited part of a large fleet, and counts the rest.  If more need somebody than there is
+room for, the machine that shows most of them makes room for the others: none fills the board alone.
 """
 
 from __future__ import annotations
@@ -10,18 +10,186 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Final
 
-from ..core.feed import MOST, QUIET, SILENT_AFTER, Gone, Hello, OfOne, Problem, moved_of, read
+from msgspec.structs import replace
+
+from ..core.feed import (
+    MOST,
+    QUIET,
+    SILENT_AFTER,
+    Beat,
+    Change,
+    Cursor,
+    Gone,
+    Hello,
+    Moved,
+    OfOne,
+    Problem,
+    State,
+    cursor_of,
+    moved_of,
+    read,
+)
+from ..core.published import needs_somebody
 from ..core.row import Row, count_in, row_of
 from ..core.session import STATUSES
 from ..core.untrusted import object_of, value_of
-from .far import Far
 from .member import Joined
-from .stored import Item
-from .streams import TTL
+from .streams import TTL, Stored
 from .subjects import Key
-from .window import Window
+
+SHOWN: Final = 1000
+
+
+class Window:
+    """The keys of sessions, with their statuses: those that are shown, and the others."""
+
+    def __init__(self, most: int = SHOWN) -> None:
+        self._most = most
+        self._urgent: dict[Key, str] = {}  # shown, the oldest change first
+        self._calm: dict[Key, str] = {}
+        self._waiting: dict[Key, str] = {}  # not shown, but urgent
+        self._others: dict[Key, str] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._urgent or key in self._calm
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Return how many of those not shown have each status."""
+        return dict(Counter([*self._waiting.values(), *self._others.values()]))
+
+    @property
+    def is_short(self) -> bool:
+        """Return whether some that need somebody are not shown."""
+        return bool(self._waiting)
+
+    def put(self, key: Key, row: Row, rotates: bool = False) -> Key | None:
+        """Note that a session changed; return one that is shown no longer, to make room for it.
+
+        An urgent session replaces a calm one, or one of a machine that shows more than its own.
+        A calm session replaces a calm one if `rotates`.
+        """
+        self.drop(key)
+        is_urgent, gone = needs_somebody(row.status, row.markers, row.hidden), None
+        if not self._room():
+            gone = next(iter(self._calm), None) if is_urgent or rotates else None
+            if gone is not None:
+                self._others[gone] = self._calm.pop(gone)
+            elif is_urgent and (gone := self._excess(key.machine)) is not None:
+                self._waiting[gone] = self._urgent.pop(gone)
+            else:
+                (self._waiting if is_urgent else self._others)[key] = row.status
+                return None
+        (self._urgent if is_urgent else self._calm)[key] = row.status
+        return gone
+
+    def drop(self, key: Key) -> None:
+        """Forget a session."""
+        for part in (self._urgent, self._calm, self._waiting, self._others):
+            part.pop(key, None)
+
+    def vacancies(self) -> list[Key]:
+        """Return sessions that are not shown, but for which there is room now."""
+        return list(islice(chain(self._waiting, self._others), max(self._room(), 0)))
+
+    def _excess(self, machine: str) -> Key | None:
+        """Return an urgent session of the machine that shows most, if that leaves it no fewer."""
+        shown = Counter(key.machine for key in self._urgent)
+        most, count = max(shown.items(), key=itemgetter(1))
+        if count <= shown[machine] + 1:
+            return None
+        return next(key for key in self._urgent if key.machine == most)
+
+    def _room(self) -> int:
+        return self._most - len(self._urgent) - len(self._calm)
+
+
+# A machine of a fleet as we know it, and what is still to be passed on about it.
+
+
+TWICE: Final = 256  # transitions of a machine to remember: each comes with its row and on its own
+
+
+class Far:
+    """A machine as we know it; outlives a connection."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.hello = Hello()
+        self.cursor = ""
+        self.counts: dict[str, int] = {}
+        self.heard = -1e9  # when it last beat, by our monotonic clock
+        self.skew = 0.0  # its clock less ours
+        self.is_up = False
+        self.why = ""
+        self.rows: dict[Key, Row] = {}
+        self.changed: dict[Key, None] = {}
+        self.moved: dict[int, Moved] = {}
+        self._noted: dict[Cursor, None] = {}  # where these transitions are
+        self.found: dict[Key, int] = {}  # the number of each, while all rows are read again
+        self.told: set[Key] = set()  # the sessions that the host knows
+        self.says: dict[str, None] = {}  # what to pass on besides changes: hello, state, beat
+
+    def note(self, moved: Moved, cursor: object) -> None:
+        """Keep a transition until it is passed on, once; `cursor`: any of the same database."""
+        known = cursor_of(cursor) or Cursor("", 0)
+        at = known._replace(last=moved.id)
+        if at in self._noted:
+            return
+        self._noted[at] = None
+        if len(self._noted) > TWICE:
+            del self._noted[next(iter(self._noted))]
+        self.moved[moved.id] = moved
+        while len(self.moved) > MOST:
+            del self.moved[next(iter(self.moved))]
+
+    def advance(self, cursor: object) -> None:
+        """Move to a later cursor; one of another database is later."""
+        new, old = cursor_of(cursor), cursor_of(self.cursor)
+        if new is None:
+            return
+        if old is None or old.database != new.database or new.last >= old.last:
+            self.cursor = str(new)
+
+    def drop(self, key: Key) -> bool:
+        """Forget a row; return whether it was known."""
+        return self.rows.pop(key, None) is not None
+
+    def take(self, window: Window, now: float) -> list[OfOne]:
+        """Return what is new about it, and mark that as passed on."""
+        said: list[OfOne] = []
+        says, changed, moved = self.says, self.changed, tuple(self.moved.values())
+        self.says, self.changed, self.moved = {}, {}, {}
+        if "hello" in says and self.hello.machine:
+            said.append(replace(self.hello, now=now))
+        if "state" in says:
+            keys = [key for key in self.rows if key in window]
+            self.told = set(keys)
+            rows = tuple(self.rows[key] for key in keys)
+            said.append(State(now, self.cursor, tuple(key.session for key in keys), rows, moved))
+        elif changed or moved:
+            keys = [key for key in changed if key in self.rows and key in window]
+            gone = self.told.intersection(changed).difference(keys)
+            self.told = self.told.union(keys) - gone
+            rows = tuple(self.rows[key] for key in keys)
+            said.append(Change(now, self.cursor, rows, tuple(key.session for key in gone), moved))
+        elif "beat" in says:
+            said.append(Beat(now, self.cursor))
+        if "lost" in says:
+            said.append(Problem(self.why))
+        return said
+
+
+# The machines of a fleet as we know them: rows and transitions become the messages of a feed.
+#
+# A machine is identified by the name that the server lets it write under, not by what it
+# claims. Changes wait here, one for each session, until the host has taken those before them: a
+# host that is slow sees fewer states in between, and no queue grows.
+
 
 MACHINES: Final = 256  # to follow
 NAMED: Final = 5  # machines to name of those that send what cannot be used
@@ -107,7 +275,7 @@ class Followed:
                 far.says["lost"] = None
         self.woken.set()
 
-    def row(self, key: Key, item: Item, age: float) -> None:
+    def row(self, key: Key, item: Stored, age: float) -> None:
         """Take a row, a beat, or the removal of one; `age`: for how long it has been stored."""
         far = self._far(key.machine)
         if far is None:
@@ -140,7 +308,7 @@ class Followed:
         far.advance(given.get("cursor"))
         self._show(key, row)
 
-    def news(self, key: Key, item: Item) -> None:
+    def news(self, key: Key, item: Stored) -> None:
         """Take a transition."""
         far = self._far(key.machine)
         moved = moved_of(given := object_of(value_of(item.data)))
@@ -204,7 +372,7 @@ class Followed:
                 return True
         return False
 
-    def _beat(self, far: Far, item: Item, age: float) -> None:
+    def _beat(self, far: Far, item: Stored, age: float) -> None:
         given = object_of(value_of(item.data))
         hello = read(item.data) if item.data else None
         if not isinstance(hello, Hello):

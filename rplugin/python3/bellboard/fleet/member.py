@@ -1,4 +1,4 @@
-"""Who we are in a fleet: the settings of `bellboard fleet join`, and the file with credentials."""
+"""Who we are in a fleet: the settings of `bellboard fleet join`, and the files with credentials."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ from msgspec import Struct
 
 from ..core.far import MACHINE
 from ..core.untrusted import converted
-from ..system.files import read
+from ..system.files import put, read
+from .permits import Grant
 from .subjects import MEMBER, TEAM
 
-LARGEST: Final = 64 << 10  # bytes of a file with credentials
+# Who we are in a fleet: the settings of `bellboard fleet join`, and the file with credentials.
+
+
+LARGEST_FILE: Final = 64 << 10  # bytes of a file with credentials
 SCHEMES: Final = ("nats", "tls")
 _SEED: Final = re.compile(r"^(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 _TOLD: Final = re.compile(r"^# (member|team|machine|may|only): (\S.*?)\s*$", re.MULTILINE)
 _JWT: Final = re.compile(r"-----BEGIN NATS USER JWT-----\s+(\S+)\s+------END NATS USER JWT------")
 
 
-class Unusable(Exception):
+class UnusableSetting(Exception):
     """A setting that cannot be used; the text says which, and what to do."""
 
 
@@ -62,37 +66,39 @@ class Credentials(Struct, frozen=True):
         return bool(self.may) and "admin" not in self.may
 
 
-def joined(value: object) -> Joined | None:
+def settings_in(value: object) -> Joined | None:
     """Return the settings in a shared option, or None if there are none that can be used."""
     if (found := converted(value, Joined)) is None:
         return None
     try:
-        check(found)
-    except Unusable:
+        check_settings(found)
+    except UnusableSetting:
         return None
     return found
 
 
-def check(j: Joined, unencrypted: bool = True) -> None:
+def check_settings(j: Joined, unencrypted: bool = True) -> None:
     """Raise `Unusable` for settings that cannot work, or would show secrets."""
     if not TEAM.fullmatch(j.team):
-        raise Unusable(f"--team {j.team}: use letters, digits, - and _")
+        raise UnusableSetting(f"--team {j.team}: use letters, digits, - and _")
     for name in (j.machine, *j.follow):
         if not MACHINE.fullmatch(name):
-            raise Unusable(f"{name} is not a valid machine name: use letters, digits, . - and _")
+            raise UnusableSetting(
+                f"{name} is not a valid machine name: use letters, digits, . - and _"
+            )
     try:
         url = urllib.parse.urlsplit(j.url)
         host, port = url.hostname, url.port
     except ValueError:
         host = port = None
     if host is None or url.scheme not in SCHEMES or not (port or url.port is None):
-        raise Unusable(f"{j.url} is not a server address; use tls://HOST:4222")
+        raise UnusableSetting(f"{j.url} is not a server address; use tls://HOST:4222")
     if url.username or url.password:
-        raise Unusable(
+        raise UnusableSetting(
             "the password in the URL would be stored and shown: put it in a file (--creds FILE)"
         )
     if url.scheme == "nats" and not unencrypted and not _is_here(host):
-        raise Unusable(f"{j.url} is not encrypted: use tls://, or add --unencrypted")
+        raise UnusableSetting(f"{j.url} is not encrypted: use tls://, or add --unencrypted")
 
 
 def credentials(path: str) -> Credentials:
@@ -101,10 +107,10 @@ def credentials(path: str) -> Credentials:
         return Credentials("anybody")
     try:
         if Path(path).stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise Unusable(f"others may read {path}: chmod 600 {path}")
-        text = read(Path(path), LARGEST, ours=True)[0].decode(errors="replace")
+            raise UnusableSetting(f"others may read {path}: chmod 600 {path}")
+        text = read(Path(path), LARGEST_FILE, ours=True)[0].decode(errors="replace")
     except OSError as e:
-        raise Unusable(f"{path} cannot be read: {e.strerror or e}") from None
+        raise UnusableSetting(f"{path} cannot be read: {e.strerror or e}") from None
     told: dict[str, str] = dict(_TOLD.findall(text))
     named = told.get("member", "")
     if signed := _JWT.search(text):
@@ -116,7 +122,9 @@ def credentials(path: str) -> Credentials:
         may, only = (tuple(told[x].split(", ")) if x in told else () for x in ("may", "only"))
         team, machine = told.get("team", ""), told.get("machine", "")
         return Credentials(named, seed[1], team=team, machine=machine, may=may, only=only)
-    raise Unusable(f"{path} has no credentials; use a file that `bellboard fleet setup` wrote")
+    raise UnusableSetting(
+        f"{path} has no credentials; use a file that `bellboard fleet setup` wrote"
+    )
 
 
 def _sub(jwt: str) -> str:
@@ -143,3 +151,45 @@ def machine_name(name: str = "") -> str:
     """Return a name for this machine from its host name."""
     short = (name or os.uname().nodename).split(".")[0]
     return re.sub(r"[^A-Za-z0-9._-]", "-", short).lstrip("._-")[:63] or "machine"
+
+
+# Make and keep the credentials of members, a file each: `bellboard fleet setup` writes them.
+
+
+def key_of(folder: Path, grant: Grant, team: str) -> str:
+    """Return the public key of a member; its file is written unless it is there and still right.
+
+    The file also says what its member may do, so `bellboard fleet join` needs no options for it.
+    """
+    import nkeys
+
+    path = folder / f"{grant.member}.creds"
+    try:
+        known = credentials(str(path)) if path.exists() else Credentials(grant.member, _new_seed())
+        if known.member != grant.member or known.jwt:
+            raise UnusableSetting(f"{path} belongs to {known.member}; move it away")
+        text = _file_text(grant, team, known.seed).encode()
+        if not path.exists() or path.read_bytes() != text:
+            put(path, text)
+    except OSError as e:
+        raise UnusableSetting(f"{path} cannot be written: {e.strerror}") from None
+    return str(nkeys.from_seed(bytearray(known.seed.encode())).public_key.decode())
+
+
+def _file_text(grant: Grant, team: str, seed: str) -> str:
+    lines = [
+        f"# member: {grant.member}",
+        f"# team: {team}",
+        *([f"# machine: {grant.machine}"] if grant.machine else []),
+        f"# may: {', '.join(sorted(grant.roles))}",
+        *([f"# only: {', '.join(grant.only)}"] if grant.only else []),
+        f"# Whoever has this file is {grant.member}. Keep it secret.",
+        seed,
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _new_seed() -> str:
+    import nkeys
+
+    return bytes(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)).decode()

@@ -46,7 +46,7 @@ class Allowed(NamedTuple):
     look: dict[str, str]  # under which name → what
 
 
-def server(team: str, grants: list[Grant], where: str, port: int = 4222) -> str:
+def server_configuration(team: str, grants: list[Grant], where: str, port: int = 4222) -> str:
     """Return the text of a configuration of nats-server; `where`: the folder of its files."""
     s = Subjects(team)
     admins = [g for g in grants if ADMIN in g.roles]

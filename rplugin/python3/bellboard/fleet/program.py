@@ -42,9 +42,9 @@ from ..core.feed import Reply as Replied
 from ..core.version import VERSION
 from ..system.programs import Inlet, Outlet
 from .member import Joined
-from .requests import Reply
+from .nats_wire import together
+from .requests import ReplyFields
 from .service import Service
-from .waiting import together
 
 ASKED: Final = 256  # requests that are carried out at a time: `requests.py` limits each member
 LOOK: Final = 1.0  # seconds between two checks of the notes
@@ -65,7 +65,7 @@ class Program:
         self._hello = Hello(machine=joined.machine)
         self._alone = True  # nobody sits at this machine
         self._told: dict[str, str] = {}  # the notes that the host has
-        self._replies: dict[int, asyncio.Future[Reply]] = {}  # that our feed owes
+        self._replies: dict[int, asyncio.Future[ReplyFields]] = {}  # that our feed owes
         self._count = 0
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -120,11 +120,11 @@ class Program:
         """Return what this machine says of itself."""
         return replace(self._hello, now=time.time())
 
-    async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> Reply:
+    async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> ReplyFields:
         """Have our feed carry out what a member asks."""
         self._count += 1
         number = self._count
-        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[ReplyFields] = asyncio.get_running_loop().create_future()
         kept = {key: value for key, value in fields.items() if key not in OURS}
         kept["by"] = f"{member}, a member of the fleet"
         self._replies[number] = reply
@@ -156,13 +156,13 @@ class Program:
     async def _reply(self, ask: Ask) -> None:
         machine = ask.fields.pop("machine", "") or self._joined.machine
         if ask.do == "clock" and machine == self._joined.machine:
-            reply: Reply = self._sit(ask.fields.get("alone") is not False)
+            reply: ReplyFields = self._sit(ask.fields.get("alone") is not False)
         else:
             reply = await self.service.ask(str(machine), ask.do, ask.fields)
         self._to_host.send(replied(ask.id, reply))
         self._from_host.done()
 
-    def _sit(self, is_alone: bool) -> Reply:
+    def _sit(self, is_alone: bool) -> ReplyFields:
         """Note whether somebody sits at this machine, to be notified."""
         if is_alone != self._alone:
             self._alone = is_alone

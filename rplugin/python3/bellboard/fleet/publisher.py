@@ -20,11 +20,17 @@ from msgspec.structs import replace
 from ..core.feed import Change, Hello, Moved, State
 from ..core.row import Row
 from ..core.untrusted import object_of, value_of
-from .stored import Item, last, listed, read, server_time
-from .streams import LARGEST, TTL
+from .nats_wire import WRONG_LAST, NatsWire, ServerRefused, is_set
+from .streams import (
+    LARGEST_ROW,
+    TTL,
+    Stored,
+    last_stored,
+    read_stored,
+    server_time,
+    stored_subjects,
+)
 from .subjects import Key, Subjects
-from .waiting import is_set
-from .wire import WRONG_LAST, Refused, Wire
 
 BEAT: Final = 10.0  # seconds between two beats
 WINDOW: Final = 16  # writes under way: more only wait in line on a busy server
@@ -90,10 +96,10 @@ class Shelf:
         self.last = {sid: m for sid, m in self.last.items() if sid in listed}
 
 
-class Publisher:
+class RowPublisher:
     """Writes what is on the shelf, over one connection."""
 
-    def __init__(self, wire: Wire, subjects: Subjects, shelf: Shelf) -> None:
+    def __init__(self, wire: NatsWire, subjects: Subjects, shelf: Shelf) -> None:
         self._wire, self._subjects, self._shelf = wire, subjects, shelf
         self._revisions: dict[Key, int] = {}
         self._due: dict[Key, float] = {}  # when to write it again
@@ -129,7 +135,7 @@ class Publisher:
         """Learn which keys of this machine the server has, and their revisions."""
         wire, s, now = self._wire, self._subjects, await server_time(self._wire, self._subjects)
 
-        def take(item: Item) -> None:
+        def take(item: Stored) -> None:
             key = s.key(item.subject)
             if key is None or (item.operation and not key.is_beat):
                 pass  # it is gone
@@ -140,7 +146,9 @@ class Publisher:
                 stored = max(0.0, now - item.t)  # for so long
                 self._due[key] = time.monotonic() + TTL * SOONEST - stored
 
-        await read(wire, s.rows, await listed(wire, s.rows, s.rows_of(self._shelf.machine)), take)
+        await read_stored(
+            wire, s.rows, await stored_subjects(wire, s.rows, s.rows_of(self._shelf.machine)), take
+        )
 
     async def _take_name(self) -> None:
         """Write our first beat, unless another machine has the name and still beats."""
@@ -161,7 +169,7 @@ class Publisher:
 
     async def _last(self, key: Key) -> tuple[int, dict[str, Any]]:
         """Return the revision and the value of a key: 0 if it has none."""
-        item = await last(self._wire, self._subjects.rows, self._subjects.row(key))
+        item = await last_stored(self._wire, self._subjects.rows, self._subjects.row(key))
         return (item.seq, object_of(value_of(item.data))) if item is not None else (0, {})
 
     async def _write_beat(self) -> None:
@@ -173,7 +181,7 @@ class Publisher:
         value = {**said, "by": shelf.by, "cursor": shelf.cursor, "counts": counts}
         try:
             await self._put(self._beat, _encode(value), 1)
-        except Refused as e:
+        except ServerRefused as e:
             if e.code != WRONG_LAST:
                 raise
             if await self._is_others():
@@ -225,7 +233,7 @@ class Publisher:
                 self._revisions[key] = await self._wire.put(
                     subject, value, {**expected, **(headers or {})}
                 )
-            except Refused as e:
+            except ServerRefused as e:
                 if e.code != WRONG_LAST or not left:
                     raise
                 self._revisions[key] = (await self._last(key))[0]
@@ -252,7 +260,7 @@ def written(row: Row, moved: Moved | None, cursor: str) -> bytes:
     """Return what is written for a row; without its lists if it is too large with them."""
     more = {"cursor": cursor, **({"moved": moved} if moved is not None else {})}
     value = _encode({**more, "row": row})
-    if len(value) <= LARGEST:
+    if len(value) <= LARGEST_ROW:
         return value
     return _encode({**more, "row": replace(row, agents=(), background=())})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,10 +18,11 @@ import msgspec
 
 from ..core.feed import reply_of
 from ..core.request import CHECK, refusal
+from ..core.row import Row
 from ..core.untrusted import value_of
 from ..system.failures import described
-from .subjects import Asked, Subjects
-from .wire import Denied, Down, Message, Refused, Wire
+from .nats_wire import WRONG_LAST, Down, NatsMessage, NatsWire, NotPermitted, ServerRefused
+from .subjects import Key, MemberRequest, Subjects
 
 MOST: Final = 16  # requests of one member that are carried out at the same time
 PENDING: Final = 1024  # messages that may wait: with more, others ask too much, and some are missed
@@ -32,15 +34,15 @@ LOOK: Final = "request"
 #: A look that also shows what the file holds that is asked about: not for members that only read.
 REVIEW: Final = "review"
 
-Reply = dict[str, Any]
+ReplyFields = dict[str, Any]
 #: Carries out what a member asks: who, what, with which fields.
-Do = Callable[[str, str, Mapping[str, Any]], Awaitable[Reply]]
+Do = Callable[[str, str, Mapping[str, Any]], Awaitable[ReplyFields]]
 
 
 class Asking:
     """What we ask of other machines over one connection."""
 
-    def __init__(self, wire: Wire, subjects: Subjects) -> None:
+    def __init__(self, wire: NatsWire, subjects: Subjects) -> None:
         self._wire, self._subjects = wire, subjects
         self._waiting: dict[tuple[str, str], asyncio.Future[bytes]] = {}
 
@@ -51,22 +53,22 @@ class Asking:
             s.seen(s.reply("*", self._wire.member)), self._take, PENDING, True
         )
 
-    async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
+    async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> ReplyFields:
         """Ask for something; the reply has `ok`, and `why` if that is false.
 
         What somebody asks there is shown as far as this member may see it.
         """
         if do == LOOK:
-            with contextlib.suppress(Denied):
+            with contextlib.suppress(NotPermitted):
                 return await self._ask(machine, REVIEW, fields)
         try:
             return await self._ask(machine, do, fields)
-        except Denied:
+        except NotPermitted:
             return refusal(
                 f"{self._wire.member} may not {do} on {machine}: ask whoever set up the fleet"
             )
 
-    async def _ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
+    async def _ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> ReplyFields:
         body = msgspec.json.encode(fields)
         if len(body) > LARGEST:
             return refusal("the request is too long")
@@ -78,7 +80,7 @@ class Asking:
             given = value_of(await asyncio.wait_for(replied, ANSWER))
         except asyncio.TimeoutError:
             return refusal(f"{machine} did not reply within {ANSWER:g} s{CHECK}")
-        except (Down, Refused) as e:
+        except (Down, ServerRefused) as e:
             return refusal(f"{e}{CHECK}")
         finally:
             del self._waiting[machine, number]
@@ -86,7 +88,7 @@ class Asking:
             return refusal(f"the reply of {machine} cannot be read")
         return reply_of(given).fields
 
-    async def _take(self, message: Message) -> None:
+    async def _take(self, message: NatsMessage) -> None:
         waiting = self._waiting.get(self._subjects.replied(message.subject))
         if waiting is not None and not waiting.done():
             waiting.set_result(message.data)
@@ -99,16 +101,16 @@ class Incoming:
         self._subjects, self._machine, self._do = subjects, machine, do
         self._running: Counter[str] = Counter()  # by member
 
-    async def listen(self, wire: Wire) -> None:
+    async def listen(self, wire: NatsWire) -> None:
         """Expect requests over a connection."""
 
-        async def take(message: Message) -> None:
+        async def take(message: NatsMessage) -> None:
             await self._take(wire, message)
 
         s = self._subjects
         await wire.subscribe(s.seen(s.asks_of(self._machine)), take, PENDING, True)
 
-    async def _take(self, wire: Wire, message: Message) -> None:
+    async def _take(self, wire: NatsWire, message: NatsMessage) -> None:
         """Start what a member asks."""
         asked = self._subjects.asked(message.subject, self._machine)
         if asked is None:
@@ -128,7 +130,9 @@ class Incoming:
         running = asyncio.ensure_future(self._carry_out(wire, asked, fields))
         running.add_done_callback(lambda done: self._carried_out(asked.member, done))
 
-    async def _carry_out(self, wire: Wire, asked: Asked, fields: Mapping[str, Any]) -> None:
+    async def _carry_out(
+        self, wire: NatsWire, asked: MemberRequest, fields: Mapping[str, Any]
+    ) -> None:
         try:
             doing = self._do(asked.member, *_allowed(asked.do, fields))
             reply = await asyncio.wait_for(doing, ANSWER - 1)
@@ -143,7 +147,7 @@ class Incoming:
         if not running.cancelled():
             running.exception()
 
-    async def _reply(self, wire: Wire, asked: Asked, reply: Mapping[str, Any]) -> None:
+    async def _reply(self, wire: NatsWire, asked: MemberRequest, reply: Mapping[str, Any]) -> None:
         made = msgspec.json.encode(reply)
         if len(made) > wire.most:
             why = f"the reply is too long for the fleet: {len(made) >> 10} kB"
@@ -155,3 +159,40 @@ class Incoming:
 def _allowed(do: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """Return what to carry out: the server lets only members that may answer ask for a review."""
     return (LOOK, {**fields, "contents": do == REVIEW}) if do in (LOOK, REVIEW) else (do, fields)
+
+
+# Claim a notification for this machine: the team grants each once.
+#
+# A claim names the status of a session as its machine shows it, with the time by that machine's
+# clock, so everybody who claims it names the same.
+
+
+CLAIM_WITHIN: Final = 3.0  # seconds for the server to grant it: the notification waits for that
+
+
+async def claim(
+    wire: NatsWire, s: Subjects, machine: str, rows: Mapping[Key, Row], fields: Mapping[str, Any]
+) -> bool:
+    """Return whether a notification is granted to us; raise `Down` if nobody can say.
+
+    With the same `token` it is granted again: the first reply may have been lost.
+    """
+    sid = str(fields.get("session_id"))
+    key = next((k for k in rows if k.session == sid), None)
+    if key is None or rows[key].status != fields.get("status"):
+        return False  # it has changed since
+    row = rows[key]
+    what = key.agent, sid, row.status, repr(row.since), str(fields.get("effect"))
+    digest = hashlib.sha256("\0".join(what).encode("utf-8", "replace")).hexdigest()[:40]
+    headers = {"Nats-Expected-Last-Subject-Sequence": "0"}
+    if token := fields.get("token"):
+        headers["Nats-Msg-Id"] = f"{digest} {token}"
+    try:
+        await wire.put(s.claim(machine, digest), b"", headers, CLAIM_WITHIN)
+    except ServerRefused as e:
+        if e.code == WRONG_LAST:
+            return False
+        raise Down(f"the server refuses a claim: {e}") from None
+    except NotPermitted as e:
+        raise Down(str(e)) from None
+    return True

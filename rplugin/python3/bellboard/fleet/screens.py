@@ -14,9 +14,8 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from ..core.feed import SILENT_AFTER
+from .nats_wire import Down, NatsMessage, NatsWire, is_set
 from .subjects import Subjects, screen_of
-from .waiting import is_set
-from .wire import Down, Message, Wire
 
 BEAT: Final = 10.0  # seconds between two reports of a screen
 MOST: Final = 4096  # screens to remember
@@ -25,7 +24,7 @@ GRACE: Final = 3.0  # seconds until that counts: another host of the same machin
 LOOK: Final = 1.0  # seconds between two checks for silent screens
 
 
-class Screens:
+class TeamScreens:
     """The members with a screen, as far as this machine knows; outlives a connection."""
 
     def __init__(self, machine: str, by: str, changed: Callable[[], object]) -> None:
@@ -51,7 +50,7 @@ class Screens:
             self._look()
             await asyncio.sleep(LOOK)
 
-    async def run(self, wire: Wire, s: Subjects, member: str, of: Collection[str]) -> None:
+    async def run(self, wire: NatsWire, s: Subjects, member: str, of: Collection[str]) -> None:
         """Listen to the others, and say that we are here; `of`: what we follow, or `[""]`: all."""
         self._listens = self._listens or time.monotonic() + BEAT + LOOK
         filters = {s.all_screens} if "" in of else {*map(s.screens_of, ("", self._machine, *of))}
@@ -70,7 +69,7 @@ class Screens:
                 with contextlib.suppress(Down):
                     await _say(wire, ours, GONE)
 
-    async def _take(self, message: Message) -> None:
+    async def _take(self, message: NatsMessage) -> None:
         of, by = screen_of(message.subject)
         if by == self._by or of is None:
             return
@@ -87,6 +86,6 @@ class Screens:
             self._changed()
 
 
-async def _say(wire: Wire, subjects: Collection[str], what: bytes) -> None:
+async def _say(wire: NatsWire, subjects: Collection[str], what: bytes) -> None:
     for subject in subjects:
         await wire.publish(subject, what)

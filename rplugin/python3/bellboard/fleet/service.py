@@ -15,18 +15,15 @@ from ..core.feed import Change, Hello, State
 from ..core.request import refusal
 from ..core.row import Row
 from ..system.failures import described, pause
-from .claims import claim
 from .followed import Followed
-from .member import Joined, Unusable, credentials
-from .publisher import AGAIN, Publisher, Shelf, Taken
-from .reader import Deliver, Reader, deliver, watch
-from .reasons import without_nats
-from .requests import Asking, Do, Incoming, Reply
-from .screens import Screens
+from .member import Joined, UnusableSetting, credentials
+from .nats_wire import NOBODY, Down, NatsWire, NotPermitted, ServerRefused, together, without_nats
+from .publisher import AGAIN, RowPublisher, Shelf, Taken
+from .requests import Asking, Do, Incoming, ReplyFields, claim
+from .screens import TeamScreens
 from .streams import ensure, has_older
 from .subjects import Key, Subjects
-from .waiting import together
-from .wire import NOBODY, Denied, Down, Refused, Wire
+from .team_reader import Deliver, TeamReader, deliver, watch
 
 SHARE: Final = 30.0  # part of an outage from one try to connect to the next
 BEHIND: Final = 1.0  # seconds that a host may lag behind another host of this machine
@@ -51,11 +48,11 @@ class Service:
         self.notes: dict[str, str] = {}  # for health
         self.shelf = Shelf(joined.machine, by, hello)
         self.followed = Followed(joined)
-        self.screens = Screens(joined.machine, by, changed)
+        self.screens = TeamScreens(joined.machine, by, changed)
         self._deliver = deliver
         self._subjects = Subjects(joined.team)
         self._incoming = Incoming(self._subjects, joined.machine, do)
-        self._wire: Wire | None = None
+        self._wire: NatsWire | None = None
         self._asking: Asking | None = None
         self._was_up = False  # the last connection
         self._member = "anybody"
@@ -86,7 +83,7 @@ class Service:
         """Return whether somebody sits at another machine that shows the sessions of this one."""
         return self.joined.publishes and self.screens.is_followed
 
-    async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
+    async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> ReplyFields:
         """Ask another machine for something; the reply has `ok`, and `why` if that is false."""
         wire, asking = self._wire, self._asking
         if wire is None or asking is None:
@@ -133,7 +130,7 @@ class Service:
         self._was_up = False
         creds = credentials(self.joined.creds)
         self._member = creds.member
-        wire = Wire(self.joined, creds, self._deaf)
+        wire = NatsWire(self.joined, creds, self._deaf)
         await wire.open()
         tasks: list[asyncio.Future[Any]] = []
         try:
@@ -157,7 +154,7 @@ class Service:
             self._wire = None
             await wire.close()
 
-    async def _check(self, wire: Wire) -> None:
+    async def _check(self, wire: NatsWire) -> None:
         """Look whether the streams are still there, forever: without them nobody hears anything."""
         while True:
             await asyncio.sleep(CHECK)
@@ -186,35 +183,35 @@ class Service:
             f"answer from elsewhere ({subject}): ask whoever set up the fleet"
         )
 
-    async def _publish(self, wire: Wire) -> None:
+    async def _publish(self, wire: NatsWire) -> None:
         """Publish; while that is not possible, go on with the rest, and try again."""
         name = self.joined.machine
         while True:
             try:
-                await Publisher(wire, self._subjects, self.shelf).run(
+                await RowPublisher(wire, self._subjects, self.shelf).run(
                     lambda: self.notes.pop("fleet publishing", None)
                 )
             except Taken as e:
                 self.notes["fleet publishing"] = str(e)
-            except Denied:
+            except NotPermitted:
                 self.notes["fleet publishing"] = (
                     f"{self._member} may not publish as {name}: ask whoever set up the fleet, "
                     "or join again with --read-only"
                 )
-            except Refused as e:
+            except ServerRefused as e:
                 if e.code == NOBODY:
                     raise Down("the server no longer has the streams of this team") from None
                 self.notes["fleet publishing"] = f"the server refuses what we publish: {e}"
             await asyncio.sleep(AGAIN * random.uniform(0.5, 1.0))
 
-    async def _read(self, wire: Wire) -> None:
+    async def _read(self, wire: NatsWire) -> None:
         """Follow; while that is not permitted, go on with the rest, and try again."""
         while True:
             try:
-                await Reader(wire, self._subjects, self.followed).run(
+                await TeamReader(wire, self._subjects, self.followed).run(
                     lambda: self.notes.pop("fleet reading", None)
                 )
-            except Denied:
+            except NotPermitted:
                 which = ", ".join(self.joined.follow) or "all machines"
                 self.notes["fleet reading"] = (
                     f"{self._member} may not read {which}: ask whoever set up the fleet, "
@@ -229,7 +226,7 @@ class Service:
         far = self.followed.machines.get(machine)
         return far is None or far.is_up
 
-    async def _claim(self, wire: Wire, machine: str, fields: Mapping[str, Any]) -> Reply:
+    async def _claim(self, wire: NatsWire, machine: str, fields: Mapping[str, Any]) -> ReplyFields:
         """Claim a notification, as a feed would, but from the team: its machine may be gone."""
         if machine == self.joined.machine:
             rows: Mapping[Key, Row] = self.shelf.rows
@@ -256,6 +253,6 @@ class Service:
 def _words(e: Exception) -> str:
     if isinstance(e, ImportError):
         return without_nats()
-    if isinstance(e, Down | Refused | Unusable):
+    if isinstance(e, Down | ServerRefused | UnusableSetting):
         return str(e)
     return f"the server's reply cannot be used: {described(e)}"

@@ -28,7 +28,7 @@ def token(text: str) -> str:
     return "".join(chr(b) if b in _PLAIN else f"={b:02X}" for b in raw) or "="
 
 
-def text_of(token: str) -> str | None:
+def token_text(token: str) -> str | None:
     """Return the text that a token holds, or None if bellboard did not write it."""
     if token == "=":
         return ""
@@ -54,7 +54,7 @@ class Key(NamedTuple):
         return not self.session
 
 
-class Asked(NamedTuple):
+class MemberRequest(NamedTuple):
     """A request, as its subject says it: the server lets nobody else use that subject."""
 
     do: str
@@ -136,12 +136,12 @@ class Subjects:
         """Return the filter for the requests to a machine."""
         return f"{self._own}.ask.{token(machine)}.*.*.*"
 
-    def asked(self, subject: str, machine: str) -> Asked | None:
+    def asked(self, subject: str, machine: str) -> MemberRequest | None:
         """Return what is asked of a machine, or None if that is no request to it."""
         tokens = subject.removeprefix(f"{self._seen}.ask.{token(machine)}.").split(".")
         if len(tokens) != 3 or not MEMBER.fullmatch(tokens[1]) or not NUMBER.fullmatch(tokens[2]):
             return None
-        return Asked(text_of(tokens[0]) or "", tokens[1], tokens[2])
+        return MemberRequest(token_text(tokens[0]) or "", tokens[1], tokens[2])
 
     def reply(self, machine: str, member: str, number: str = "*") -> str:
         """Return the subject of a reply: only that machine may use it, only that member see it."""
@@ -151,7 +151,7 @@ class Subjects:
     def replied(self, subject: str) -> tuple[str, str]:
         """Return which machine replied, and to which request."""
         machine, _, number = subject.split(".")[-3:]
-        return text_of(machine) or "", number
+        return token_text(machine) or "", number
 
     def tick(self, member: str) -> str:
         """Return what a member may always say, to learn the server's time."""
@@ -185,11 +185,11 @@ def inbox(member: str) -> str:
 def screen_of(subject: str) -> tuple[str | None, str]:
     """Return which machine a screen shows, and who it is; None for a name that nobody wrote."""
     of, _, by = subject.split(".")[-3:]
-    return text_of(of), by
+    return token_text(of), by
 
 
 def _key(tokens: list[str]) -> Key | None:
-    texts = [text_of(t) for t in tokens]
+    texts = [token_text(t) for t in tokens]
     if not texts or texts[0] is None or not MACHINE.fullmatch(texts[0]):
         return None
     if tokens[1:] == [BEAT]:

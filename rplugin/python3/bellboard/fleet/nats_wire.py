@@ -1,4 +1,4 @@
-"""One connection to a NATS server, and requests to JetStream.
+"""One connection to a NATS server, requests to JetStream, and in words why it cannot be used.
 
 A broken one is never repaired: everything that uses it ends, and the caller connects again.
 """
@@ -8,9 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import re
+import shlex
+import socket
 import ssl
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from importlib.util import find_spec
 from typing import Any, Final
 
 import msgspec
@@ -18,9 +23,14 @@ import msgspec
 from ..core import words
 from ..core.feed import SILENT_AFTER
 from ..system.clock import clock
+from ..system.failures import described
 from . import subjects
 from .member import Credentials, Joined
-from .reasons import reason
+
+# One connection to a NATS server, and requests to JetStream.
+#
+# A broken one is never repaired: everything that uses it ends, and the caller connects again.
+
 
 PATIENCE: Final = 10.0  # seconds for the server to answer
 CONNECT: Final = 5.0  # seconds: a lost packet is sent again after 1 and 3, then not before 7
@@ -49,11 +59,11 @@ class Down(Exception):
     """The connection is of no use; the text says why and what to do."""
 
 
-class Denied(Exception):
+class NotPermitted(Exception):
     """The server does not permit us to do it."""
 
 
-class Refused(Exception):
+class ServerRefused(Exception):
     """JetStream refused; `code` is its error code."""
 
     def __init__(self, code: int, text: str) -> None:
@@ -61,10 +71,10 @@ class Refused(Exception):
         self.code = code
 
 
-Message = Any  # nats.aio.msg.Msg: subject, reply, data, headers
+NatsMessage = Any  # nats.aio.msg.Msg: subject, reply, data, headers
 
 
-class Wire:
+class NatsWire:
     """A connection, from `open` until it breaks or is closed."""
 
     def __init__(
@@ -113,7 +123,7 @@ class Wire:
             await self.close()
             if isinstance(e, asyncio.CancelledError):
                 raise
-            raise Down(reason(self._error or e, self._joined)) from None
+            raise Down(server_trouble(self._error or e, self._joined)) from None
 
     async def breaks(self) -> None:
         """Wait until the connection breaks; raise `Down`."""
@@ -160,12 +170,12 @@ class Wire:
         try:
             await self._client.publish(subject, body, reply=reply)
         except Exception as e:
-            raise Down(reason(e, self._joined)) from None
+            raise Down(server_trouble(e, self._joined)) from None
 
     async def subscribe(
         self,
         subject: str,
-        take: Callable[[Message], Awaitable[None]],
+        take: Callable[[NatsMessage], Awaitable[None]],
         most: int,
         may_miss: bool = False,
     ) -> Any:
@@ -178,7 +188,7 @@ class Wire:
                 subject, cb=take, pending_msgs_limit=most, pending_bytes_limit=WAITING
             )
         except Exception as e:
-            raise Down(reason(e, self._joined)) from None
+            raise Down(server_trouble(e, self._joined)) from None
         if may_miss:
             self._may_miss.add(made._id)
         return made
@@ -189,7 +199,7 @@ class Wire:
         body: bytes,
         headers: Mapping[str, str] | None = None,
         patience: float = PATIENCE,
-    ) -> Message:
+    ) -> NatsMessage:
         """Send a request; return the reply, or raise `Denied`, `Down` or TimeoutError."""
         import nats.errors
 
@@ -201,16 +211,16 @@ class Wire:
         try:
             await asyncio.wait((asking, denied), return_when=asyncio.FIRST_COMPLETED)
             if denied.done():
-                raise Denied(denied.result())
+                raise NotPermitted(denied.result())
             return await asking
         except nats.errors.NoRespondersError:
             if self.is_walled:
-                raise Denied(f"not permitted: {words.plain(subject)}") from None
-            raise Refused(NOBODY, "nobody answers there") from None
+                raise NotPermitted(f"not permitted: {words.plain(subject)}") from None
+            raise ServerRefused(NOBODY, "nobody answers there") from None
         except (asyncio.TimeoutError, nats.errors.TimeoutError):
             raise TimeoutError(f"no answer within {patience:g} s") from None
         except nats.errors.Error as e:
-            raise Down(reason(e, self._joined)) from None
+            raise Down(server_trouble(e, self._joined)) from None
         finally:
             asking.cancel()
             if self._denied.get(subject.lower()) is denied:
@@ -223,7 +233,7 @@ class Wire:
             return _decoded((await self.ask(subject, raw)).data)
         except TimeoutError:
             raise Down(f"{self._joined.url} does not respond") from None
-        except Refused as e:
+        except ServerRefused as e:
             if e.code == NOBODY and subject.startswith("$JS.API."):
                 raise Down(f"{self._joined.url} runs without JetStream: start it with -js") from e
             raise
@@ -276,7 +286,7 @@ class Wire:
             last = getattr(self._client, "last_error", None)
             if last is None or _DENIED.search(str(last)):
                 last = self._error or ConnectionResetError()
-            self._broken.set_result(reason(last, self._joined))
+            self._broken.set_result(server_trouble(last, self._joined))
 
 
 def _parser(client: Any) -> Any:
@@ -351,9 +361,92 @@ def _decoded(raw: bytes) -> dict[str, Any]:
     try:
         reply = msgspec.json.decode(raw, type=dict[str, Any])
     except ValueError:  # not JSON, or not UTF-8
-        raise Refused(0, "the server's reply cannot be read") from None
+        raise ServerRefused(0, "the server's reply cannot be read") from None
     error = reply.get("error")
     if isinstance(error, dict):
         code = error.get("err_code") or error.get("code") or 0
-        raise Refused(int(code), words.plain(str(error.get("description", "")))[:200])
+        raise ServerRefused(int(code), words.plain(str(error.get("description", "")))[:200])
     return reply
+
+
+# Why a NATS server cannot be used, in words, and what to do about it.
+
+
+NATS_PACKAGE: Final = "nats-py[nkeys]>=2.9"  # the extra `fleet` of pyproject.toml
+HUNG_UP: Final = (ConnectionResetError, BrokenPipeError)
+
+
+def without_nats() -> str:
+    """Return how to install what a fleet needs for this Python; one that uv made has no pip."""
+    python = shlex.quote(sys.executable)
+    has_pip = find_spec("pip") is not None
+    how = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
+    return f"nats-py is missing; install it: {how} {shlex.quote(NATS_PACKAGE)}"
+
+
+def server_trouble(e: BaseException, joined: Joined) -> str:
+    """Return why the connection failed, and what to do."""
+    url, creds = joined.url, joined.creds
+    text = str(e)
+    low = text.lower()
+    if "authorization" in low or "authentication" in low or "revoked" in low:
+        file = f"the credentials in {creds}" if creds else "us without credentials (--creds)"
+        why = "they were revoked or belong to another server"
+        return f"{url} refuses {file}: {why}; ask whoever set up the fleet, then join again"
+    if isinstance(e, ssl.SSLCertVerificationError):
+        if "not valid for" in e.verify_message:
+            return f"{url}: {words.plain(e.verify_message)}; use a name or an address that is in it"
+        ca = "is --ca FILE right?" if joined.ca else "give it with --ca FILE"
+        return f"{url}: its certificate is not trusted: {words.plain(e.verify_message)}; {ca}"
+    if isinstance(e, ssl.SSLError):
+        said = words.plain(e.reason or text).replace("_", " ").lower()
+        return f"{url}: TLS failed: {said}; does the server use TLS on this port?"
+    if isinstance(e, FileNotFoundError) and joined.ca:
+        return f"{joined.ca} cannot be read; give the certificate with --ca FILE"
+    if isinstance(e, asyncio.TimeoutError) or "timeout" in low:
+        return f"{url} does not respond; is the network up?"
+    if isinstance(e, socket.gaierror):
+        return f"{url} cannot be reached: {described(e)}; check its name"
+    if isinstance(e, OSError) and e.errno and not isinstance(e, HUNG_UP):
+        return f"{url} cannot be reached: {os.strerror(e.errno)}; {_advice(e, joined)}"
+    if "stale" in low or "eof" in low or isinstance(e, HUNG_UP):
+        return f"{url} went away; {_advice(e, joined)}"
+    return f"{url}: {words.plain(text) or 'the connection failed'}"
+
+
+def _advice(e: BaseException, joined: Joined) -> str:
+    """Return what to do if the server cannot be used: one that wants credentials hangs up."""
+    if not (isinstance(e, HUNG_UP) or "eof" in str(e).lower()):
+        return "is the server running?"
+    if creds := joined.creds:
+        return f"is the server running, and are the credentials in {creds} still valid?"
+    return "does it ask for credentials? --creds FILE"
+
+
+# Wait for tasks and events so that no cancellation is lost.
+#
+# Before Python 3.12 `asyncio.wait_for` swallows one that comes just as what it waits for
+# happens: a task that should end would then go on, and whoever ended it would wait for it
+# forever.
+
+
+async def is_set(event: asyncio.Event, within: float) -> None:
+    """Wait until an event is set, at most this many seconds."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait((waiting,), timeout=within)
+    finally:
+        waiting.cancel()
+
+
+async def together(tasks: list[asyncio.Future[Any]]) -> None:
+    """Wait until one of them fails, end the others, and raise its exception."""
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:  # only once: a second time would interrupt its cleanup
+            task.cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in done:
+        if isinstance(result, Exception):
+            raise result

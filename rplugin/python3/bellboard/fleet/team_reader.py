@@ -1,4 +1,4 @@
-"""Follow the machines of a fleet: read their rows and transitions, and pass them on."""
+"""Read what the server has of the machines of a fleet: as long as a connection lasts, or once."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from ..core.feed import MOST, OfOne
 from .followed import Followed
-from .stored import Item, item_of, listed, read, server_time
-from .streams import LARGEST
+from .member import Joined, UnusableSetting, credentials
+from .nats_wire import Down, NatsMessage, NatsWire, NotPermitted, ServerRefused
+from .streams import (
+    LARGEST_ROW,
+    Stored,
+    ensure,
+    read_stored,
+    server_time,
+    stored_in,
+    stored_subjects,
+)
 from .subjects import Key, Subjects
-from .wire import Message, Wire
+
+# Follow the machines of a fleet: read their rows and transitions, and pass them on.
+
 
 TOGETHER: Final = 0.02  # seconds to collect changes in; a screen is drawn every 0.03
-LOOK: Final = 1.0  # seconds between two checks for silent machines
+EACH: Final = 1.0  # seconds between two checks for silent machines
 PENDING: Final = 1 << 14  # messages that may wait; with more, we read everything again
 ASKED: Final = 16  # machines whose rows are read at the same time
 READ: Final = 8 * MOST  # of a machine: its rows, and marks of sessions that ended lately
@@ -26,10 +39,10 @@ TRIES: Final = 3  # connections that the list of a machine may break
 Deliver = Callable[[list[tuple[str, OfOne]]], Awaitable[None]]
 
 
-class Reader:
+class TeamReader:
     """Reads rows and transitions over one connection: what is stored, and what is new."""
 
-    def __init__(self, wire: Wire, subjects: Subjects, followed: Followed) -> None:
+    def __init__(self, wire: NatsWire, subjects: Subjects, followed: Followed) -> None:
         self._wire, self._subjects, self._followed = wire, subjects, followed
 
     async def run(self, ready: Callable[[], object]) -> None:
@@ -47,10 +60,10 @@ class Reader:
             await asyncio.get_running_loop().create_future()  # the rest comes by itself
 
     async def _listen(
-        self, stack: contextlib.AsyncExitStack, subject: str, take: Callable[[Key, Item], None]
+        self, stack: contextlib.AsyncExitStack, subject: str, take: Callable[[Key, Stored], None]
     ) -> None:
-        async def receive(message: Message) -> None:
-            item = item_of(message.subject, message)
+        async def receive(message: NatsMessage) -> None:
+            item = stored_in(message.subject, message)
             if item is not None and (key := self._key(item)) is not None:
                 take(key, item)
 
@@ -66,23 +79,23 @@ class Reader:
         wire, s, tries = self._wire, self._subjects, self._followed.tries
         now = await server_time(wire, s) or time.time()
         if not machines:
-            keys = map(s.key, await listed(wire, s.rows, s.beats))
+            keys = map(s.key, await stored_subjects(wire, s.rows, s.beats))
             machines = tuple(key.machine for key in keys if key is not None)
 
-        def take(item: Item) -> None:
+        def take(item: Stored) -> None:
             if (key := self._key(item)) is not None:
                 self._row(key, item, max(0.0, now - item.t))
 
         async def rows_of(subjects: list[str]) -> None:
             left, count = subjects[:READ], 0
 
-            def counted(item: Item) -> None:
+            def counted(item: Stored) -> None:
                 nonlocal count
                 count += bool(item.data)
                 take(item)
 
             while left and count <= MOST:
-                await read(wire, s.rows, left[:MOST], counted)
+                await read_stored(wire, s.rows, left[:MOST], counted)
                 left = left[MOST:]
 
         async def one(machine: str) -> None:
@@ -90,7 +103,7 @@ class Reader:
             async with some:
                 if tries[machine] < TRIES:
                     tries[machine] += 1
-                    found = await listed(wire, s.rows, s.rows_of(machine))
+                    found = await stored_subjects(wire, s.rows, s.rows_of(machine))
                 else:
                     self._followed.refuse(machine)
                 del tries[machine]
@@ -102,15 +115,15 @@ class Reader:
         for machine in suspects:
             await one(machine)
 
-    def _key(self, item: Item) -> Key | None:
+    def _key(self, item: Stored) -> Key | None:
         """Return what an item is about; count one that cannot be used."""
         key = self._subjects.key(item.subject)
-        if key is None or len(item.data) > LARGEST:
+        if key is None or len(item.data) > LARGEST_ROW:
             self._followed.refuse(key.machine if key is not None else "")
             return None
         return key
 
-    def _row(self, key: Key, item: Item, age: float = 0.0) -> None:
+    def _row(self, key: Key, item: Stored, age: float = 0.0) -> None:
         self._followed.row(key, item, age)
 
 
@@ -133,4 +146,73 @@ async def watch(followed: Followed) -> None:
     """Check for silent machines, forever."""
     while True:
         followed.watch(time.monotonic())
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(EACH)
+
+
+# Look at a fleet once, for a command: can we connect, and which machines are there.
+
+
+READ_WITHIN: Final = 15.0  # seconds for the server to send what it has
+READ_PARTLY: Final = (
+    f"the server has not sent everything within {READ_WITHIN:.0f} s; this list may be short"
+)
+
+
+async def try_connection(j: Joined) -> str:
+    """Connect, and create what is missing; return why that fails, or ""."""
+    try:
+        wire = await _connected(j)
+    except (Down, UnusableSetting) as e:
+        return str(e)
+    await wire.close()
+    return ""
+
+
+async def look_at_team(j: Joined) -> tuple[dict[str, Any], str]:
+    """Return each machine with its counts and the age of its beat, and why that fails, or ""."""
+    followed = Followed(replace(j, machine="", agents=(), repositories=()))
+    why = READ_PARTLY
+    for left in range(TRIES + 1)[::-1]:
+        try:
+            wire = await _connected(j)
+            try:
+                why = "" if await _read(wire, j, followed) else READ_PARTLY
+                break
+            finally:
+                await wire.close()
+        except NotPermitted:
+            return {}, "these credentials may not read all machines of this team"
+        except (Down, ServerRefused, UnusableSetting) as e:
+            if not (followed.tries and left):  # a list that breaks it is left out in the end
+                return {}, str(e)
+    now = time.monotonic()
+    machines = followed.machines.values()
+    return {m.name: {"counts": m.counts, "age": max(0.0, now - m.heard)} for m in machines}, why
+
+
+async def _connected(j: Joined) -> NatsWire:
+    wire = NatsWire(j, credentials(j.creds), lambda subject: None)
+    await wire.open()
+    try:
+        await ensure(wire, Subjects(j.team))
+    except BaseException:
+        await wire.close()
+        raise
+    return wire
+
+
+async def _read(wire: NatsWire, j: Joined, followed: Followed) -> bool:
+    """Read all rows; return whether that succeeded in time."""
+    read = asyncio.Event()
+    running = asyncio.ensure_future(TeamReader(wire, Subjects(j.team), followed).run(read.set))
+    tasks = [running, asyncio.ensure_future(wire.breaks()), asyncio.ensure_future(read.wait())]
+    try:
+        await asyncio.wait(tasks, timeout=READ_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks[:2]:
+            if task.done():
+                task.result()
+        return read.is_set()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
