@@ -1,8 +1,8 @@
-"""Which sessions of a fleet are shown: all that need somebody, and as many others as there is room.
+"""The machines of a fleet as we know them: rows and transitions become the messages of a feed.
 
-A person reads the board, and this machine stores, draws and announces each of its rows.  So it
-shows a limited part of a large fleet, and counts the rest.  If more need somebody than there is
-room for, the machine that shows most of them makes room for the others: none fills the board alone.
+A machine is identified by the name that the server lets it write under, not by what it claims.
+Changes wait here, one for each session, until the host has taken those before them: a host that is
+slow sees fewer states in between, and no queue grows.
 """
 
 from __future__ import annotations
@@ -40,6 +40,13 @@ from ..core.untrusted import object_of, value_of
 from .member import Joined
 from .streams import TTL, Stored
 from .subjects import Key
+
+# Which sessions are shown: all that need somebody, and as many others as there is room.
+#
+# A person reads the board, and this machine stores, draws and announces each of its rows.  So it
+# shows a limited part of a large fleet, and counts the rest.  If more need somebody than there is
+# room for, the machine that shows most of them makes room for the others: none fills the board
+# alone.
 
 SHOWN: Final = 1000
 
@@ -182,13 +189,6 @@ class Far:
         if "lost" in says:
             said.append(Problem(self.why))
         return said
-
-
-# The machines of a fleet as we know them: rows and transitions become the messages of a feed.
-#
-# A machine is identified by the name that the server lets it write under, not by what it
-# claims. Changes wait here, one for each session, until the host has taken those before them: a
-# host that is slow sees fewer states in between, and no queue grows.
 
 
 MACHINES: Final = 256  # to follow

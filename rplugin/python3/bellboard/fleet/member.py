@@ -20,9 +20,6 @@ from ..system.files import put, read
 from .permits import Grant
 from .subjects import MEMBER, TEAM
 
-# Who we are in a fleet: the settings of `bellboard fleet join`, and the file with credentials.
-
-
 LARGEST_FILE: Final = 64 << 10  # bytes of a file with credentials
 SCHEMES: Final = ("nats", "tls")
 _SEED: Final = re.compile(r"^(SU[A-Z2-7]{56})\s*$", re.MULTILINE)

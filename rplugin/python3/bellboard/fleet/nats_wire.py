@@ -27,11 +27,6 @@ from ..system.failures import described
 from . import subjects
 from .member import Credentials, Joined
 
-# One connection to a NATS server, and requests to JetStream.
-#
-# A broken one is never repaired: everything that uses it ends, and the caller connects again.
-
-
 PATIENCE: Final = 10.0  # seconds for the server to answer
 CONNECT: Final = 5.0  # seconds: a lost packet is sent again after 1 and 3, then not before 7
 CLOSING: Final = 1.0  # seconds to close a connection

@@ -25,13 +25,6 @@ from .nats_wire import (
 )
 from .subjects import Subjects
 
-# What a team keeps on the server: three streams, each bounded by age and size.
-#
-# The server repeats what it stores (`republish`), so what others see was said under a subject
-# that its member may use. Nobody can have it deliver anything elsewhere: no member makes
-# consumers.
-
-
 TTL: Final = 900.0  # seconds that a row stays after its machine has stopped writing it
 CLAIMED: Final = 2 * 86400.0  # seconds that a claim stays: longer than anything is escalated
 PASSING: Final = 2.0  # seconds that stays what is only passed on

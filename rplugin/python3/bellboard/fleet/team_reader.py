@@ -25,9 +25,6 @@ from .streams import (
 )
 from .subjects import Key, Subjects
 
-# Follow the machines of a fleet: read their rows and transitions, and pass them on.
-
-
 TOGETHER: Final = 0.02  # seconds to collect changes in; a screen is drawn every 0.03
 EACH: Final = 1.0  # seconds between two checks for silent machines
 PENDING: Final = 1 << 14  # messages that may wait; with more, we read everything again
