@@ -523,7 +523,7 @@ def test_a_wheel_contains_the_script(tmp_path: Path) -> None:
     package = tmp_path / "bellboard"
     shutil.copytree(ROOT / "rplugin/python3/bellboard", package)
     shutil.copytree(ROOT / "hooks", package / "hooks")
-    code = "from bellboard.agents.installing import installed; print(installed.shipped())"
+    code = "from bellboard.agents.installing import hook_record; print(hook_record.shipped())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -12,7 +12,7 @@ from ...core.untrusted import object_of
 from ...system.packaged import Version
 from ..installing import hook_record, hookline
 from ..installing.installer import Installer, SettingsError, State
-from ..installing.settings_file import MARK, Beside, Handler, group_of
+from ..installing.settings_file import MARK, Handler, SharedFile, group_of
 from .version import LATER, events_of, version_of
 from .witnesses.running import oldest_running
 
@@ -54,12 +54,12 @@ class Settings(Installer):
         hooks = {e: [group_of(h)] for e, h in self.form(version).handlers.items()}
         return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
 
-    def form(self, version: Version | None, kept: Iterable[str] = ()) -> Beside:
+    def form(self, version: Version | None, kept: Iterable[str] = ()) -> SharedFile:
         """Return what a version knows; for an unknown one, core events and `kept` ones."""
         events = events_of(version)
         if version is None:
             events = tuple(dict.fromkeys((*events, *kept)))
-        return Beside(handlers(events, self._line), self.is_ours)
+        return SharedFile(handlers(events, self._line), self.is_ours)
 
     def state(self, state: State, text: str) -> State:
         try:

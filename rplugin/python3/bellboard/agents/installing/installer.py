@@ -26,7 +26,17 @@ from ...system import files
 from ...system.packaged import Version
 from . import hook_record, hookline
 from .hookline import Hooked, HooksFile, Looked
-from .settings_file import MARK, WHOLE, Alone, Before, Beside, Broken, Form, Malformed, source_of
+from .settings_file import (
+    MARK,
+    WHOLE,
+    Before,
+    Broken,
+    Form,
+    Malformed,
+    OwnFile,
+    SharedFile,
+    without_comments,
+)
 
 # ---------------------------------------------------------------- the dated copies
 
@@ -247,17 +257,17 @@ class Installer:
         """Return what belongs in the file; events that are already there may be `kept`."""
         content = self.cli.reporting(self._line)
         if self.hooks.own:
-            return Alone(content.rstrip() + "\n", self.is_ours, self.hooks.mark)
+            return OwnFile(content.rstrip() + "\n", self.is_ours, self.hooks.mark)
         listed = json.loads(content)["hooks"]
         handlers = {event: groups[0]["hooks"][0] for event, groups in listed.items()}
-        return Beside(handlers, self.is_ours, self.hooks.comments)
+        return SharedFile(handlers, self.is_ours, self.hooks.comments)
 
     def state(self, state: State, text: str) -> State:
         """Return the state of a file, completed with what else its text shows."""
         if not state.events or state.path != self.user_file():
             return state
-        plain = source_of(text, self.hooks.comments).plain.removeprefix(MARK)
-        looked = Looked(state.path, plain, self.is_ours)
+        plain = without_comments(text)[0] if self.hooks.comments else text
+        looked = Looked(state.path, plain.removeprefix(MARK), self.is_ours)
         try:
             obstacles, remarks = self.hooks.obstacles(looked), self.hooks.remarks(looked)
             return replace(state, obstacles=tuple(obstacles), remarks=tuple(remarks))
