@@ -32,7 +32,7 @@ from msgspec.structs import replace
 
 from .events import Event
 from .options import Options
-from .rules import Rule, named
+from .rules import RULES, Rule, crew, files, people, questions, turns  # noqa: F401  # their rules
 from .session import ABSENT, Session, question_of, says, status_of
 from .sources import SAYS_REST, best, counts_at_once, is_dialog, is_same, statement
 
@@ -198,7 +198,6 @@ def _decide(kind: str, status: str, cell: str) -> tuple[Rule | None, Verdict]:
 
 
 TABLE: Final = read_table(TABLE_TEXT)
-RULES: Final = named(cell for row in TABLE.values() for cell in row.values() if cell != ".")
 DECIDED: Final = {
     kind: {status: _decide(kind, status, cell) for status, cell in row.items()}
     for kind, row in TABLE.items()

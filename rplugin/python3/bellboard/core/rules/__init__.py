@@ -6,24 +6,22 @@ returns why it refused.  Its docstring is the reason that `bellboard explain` pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from . import crew, files, people, questions, turns
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
-TOPICS: Final = (turns, turns, turns, questions, crew, files, files, questions, people, people)
+RULES: Final[dict[str, Rule]] = {}  # those of the topics that are loaded, by name
 
 
-def named(names: Iterable[str]) -> dict[str, Rule]:
-    """Return the rules with these names."""
-    return {name: _rule(name) for name in names}
-
-
-def _rule(name: str) -> Rule:
-    rule: Rule = next(vars(topic)[name] for topic in TOPICS if name in vars(topic))
-    return rule
+def rule(made: Rule) -> Rule:
+    """Register a rule where it is written."""
+    name = made.__name__
+    if name in RULES:
+        raise TypeError(f"two rules are called {name}")
+    RULES[name] = made
+    return made

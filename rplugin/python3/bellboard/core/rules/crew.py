@@ -7,10 +7,12 @@ from msgspec.structs import replace
 from ..events import MATE, Event
 from ..options import Options
 from ..session import Agent, Session
+from . import rule
 from .steps import complete, die, end_questions, hold, is_at_work, rest
 from .tools import begin_tool, end_tools, has_finished
 
 
+@rule
 def enlist(s: Session, e: Event, o: Options) -> str | None:
     """A subagent started."""
     if has_finished(s, e):
@@ -21,6 +23,7 @@ def enlist(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def use_tool(s: Session, e: Event, o: Options) -> str | None:
     """A subagent is using a tool."""
     if s.turn == "unknown":
@@ -29,6 +32,7 @@ def use_tool(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def dismiss(s: Session, e: Event, o: Options) -> str | None:
     """A subagent ended; after the last one, its report follows."""
     ended = {k for k, b in s.blocks.items() if b.agent and b.agent == e.agent}
@@ -43,6 +47,7 @@ def dismiss(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def give_up(s: Session, e: Event, o: Options) -> str | None:
     """No report followed: the turn is over."""
     s.held_until = 0.0
@@ -57,6 +62,7 @@ def give_up(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def count(s: Session, e: Event, o: Options) -> str | None:
     """A task was added to its list, or completed."""
     if e.kind == "task":
@@ -67,6 +73,7 @@ def count(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def retire(s: Session, e: Event, o: Options) -> str | None:
     """A teammate is waiting for its lead."""
     s.teammate, s.member = True, e.member or s.member
@@ -75,6 +82,7 @@ def retire(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def disband(s: Session, e: Event, o: Options) -> str | None:
     """The last member of the team has ended."""
     s.team, s.team_over = (), 0.0

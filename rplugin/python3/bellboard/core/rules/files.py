@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import ABSENT, Session, is_read_retry, says
+from . import rule
 from .questions import ask, is_apart
 from .steps import (
     complete,
@@ -37,6 +38,7 @@ from .tools import begin_tool, end_tool
 NO_END = frozenset({"", "esc", "moved"})
 
 
+@rule
 def go_busy(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working although no hook reported a prompt."""
     # Transcript entries have later stamps, and an interrupt may be logged after the next prompt.
@@ -48,6 +50,7 @@ def go_busy(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def answered(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working again: its question was answered, or the first of several."""
     if not e.stands and e.t < newest_told(s):
@@ -81,6 +84,7 @@ def hold_back(s: Session, asked: set[str]) -> None:
     }
 
 
+@rule
 def settle(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is at rest: no turn is running and no question is open."""
     if not e.stands and e.t < max(s.began, s.active - o.swap, newest_told(s)):
@@ -164,6 +168,7 @@ def is_told(s: Session) -> bool:
     return bool(s.said_id or s.previous) and len(s.processes) == 1 and not s.left
 
 
+@rule
 def offer(s: Session, e: Event, o: Options) -> str | None:
     """A dialog is open: while a turn runs, it is the agent's own, and else the user's."""
     if s.held in ("stop", "fail"):  # the turn is over, though the file may say so only later
@@ -178,6 +183,7 @@ def offer(s: Session, e: Event, o: Options) -> str | None:
     return ask(s, e, o)
 
 
+@rule
 def release(s: Session, e: Event, o: Options) -> str | None:
     """Its session file no longer says that it is working: the end that was reported counts."""
     if s.held not in ("stop", "fail"):
@@ -189,6 +195,7 @@ def release(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def withdraw(s: Session, e: Event, o: Options) -> str | None:
     """The CLI no longer asks: its title says so, or its session file is gone as it exits."""
     if e.status:  # a word of a newer CLI says nothing of questions
@@ -203,6 +210,7 @@ def withdraw(s: Session, e: Event, o: Options) -> str | None:
 # Rules for the transcript: what it says counts if no hook or session file reports it better.
 
 
+@rule
 def hear(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows that it is working."""
     if e.member:  # it has no hook of its prompts, nor a session file
@@ -234,6 +242,7 @@ def note_tool(s: Session, e: Event) -> None:
         end_tool(s, e)
 
 
+@rule
 def hear_end(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows that the turn is over, once its session file says so, too."""
     if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
@@ -259,6 +268,7 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def dequeue(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
     taken = [t for t in s.queue if t <= e.t + o.swap]
@@ -278,6 +288,7 @@ def dequeue(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def attempt(s: Session, e: Event, o: Options) -> str | None:
     """A request to the model, after one of which nothing came: the API failed, so it is a retry."""
     again = max(s.moved, s.began) < s.tried < e.t
@@ -285,6 +296,7 @@ def attempt(s: Session, e: Event, o: Options) -> str | None:
     return retry(s, replace(e, detail=f"attempt {s.tries}"), o) if again else "the first attempt"
 
 
+@rule
 def retry(s: Session, e: Event, o: Options) -> str | None:
     """The API failed; the CLI is retrying."""
     if e.t < max(s.began, s.active):
@@ -298,6 +310,7 @@ def retry(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def name_tool(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows the tool that asks."""
     if s.hooked:

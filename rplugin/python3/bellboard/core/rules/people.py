@@ -11,9 +11,11 @@ from ..events import AHEAD, Event
 from ..options import Options
 from ..session import Block, Session, is_told_otherwise
 from ..sources import set_aside
+from . import rule
 from .steps import end, rest
 
 
+@rule
 def look(s: Session, e: Event, o: Options) -> str | None:
     """Somebody looks at it, or looks away."""
     if e.alive == (e.viewer in s.viewers):
@@ -23,6 +25,7 @@ def look(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def clear(s: Session, e: Event, o: Options) -> str | None:
     """You have seen it."""
     if s.turn == "background":
@@ -36,6 +39,7 @@ def clear(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def correct(s: Session, e: Event, o: Options) -> str | None:
     """You set the status; it stands until the next evidence."""
     if e.status not in ("blocked", "error", "completed", "working", "background", "idle"):
@@ -51,6 +55,7 @@ def correct(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def mark(s: Session, e: Event, o: Options) -> str | None:
     """You named, labeled, parked or snoozed it."""
     if e.kind == "label":
@@ -64,6 +69,7 @@ def mark(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def reply(s: Session, e: Event, o: Options) -> str | None:
     """You answered it; the question ends once the agent continues."""
     if not s.blocks:
@@ -77,11 +83,13 @@ def reply(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def outcome(s: Session, e: Event, o: Options) -> str | None:
     """The outcome of your answer."""
     return None
 
 
+@rule
 def learn(s: Session, e: Event, o: Options) -> str | None:
     """Facts to display: repository, branch, ports."""
     if e.cwd and e.cwd != s.cwd:
@@ -93,6 +101,7 @@ def learn(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def doubt(s: Session, e: Event, o: Options) -> str | None:
     """No background process was running: unknown until there is new evidence."""
     newest = max(s.last, s.over)  # set by hand, it is over as well
@@ -107,6 +116,7 @@ def doubt(s: Session, e: Event, o: Options) -> str | None:
 # Rules for the sessions of other machines, which decide; here they are only shown.
 
 
+@rule
 def follow(s: Session, e: Event, o: Options) -> str | None:
     """Its machine reports this status."""
     if not e.row:
@@ -133,6 +143,7 @@ def _show(s: Session, row: Mapping[str, Any]) -> None:
     s.snoozed_until = row.get("snoozed_until", 0.0)
 
 
+@rule
 def rejoin(s: Session, e: Event, o: Options) -> str | None:
     """Its machine can be reached again."""
     if not s.stale:
@@ -141,12 +152,14 @@ def rejoin(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def fold_away(s: Session, e: Event, o: Options) -> str | None:
     """Its machine cannot be reached for an hour: its sessions are one line until it can."""
     s.folded = True
     return None
 
 
+@rule
 def lose(s: Session, e: Event, o: Options) -> str | None:
     """Its machine cannot be reached: what is shown may be outdated."""
     if s.stale and s.link_why == e.why:

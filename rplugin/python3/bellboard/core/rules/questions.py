@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
 from ..session import ABSENT, Block, Session, oldest, own, says
+from . import rule
 from .steps import (
     ask_on,
     complete,
@@ -46,6 +47,7 @@ FILES = ("file", "report")
 REVIEWED = ("request", "agent request")
 
 
+@rule
 def ask(s: Session, e: Event, o: Options) -> str | None:
     """It is asking you something."""
     if e.kind == "form" and (asking := agent_of_form(s, e)):
@@ -101,6 +103,7 @@ def left_to_program(b: Block) -> Block:
     return replace(b, shown=False, waits=True, passed=True, pipe="")
 
 
+@rule
 def assign(s: Session, e: Event, o: Options) -> str | None:
     """Who decides on the permissions of this turn, you or a program, is known only now."""
     if not e.reviewer:
@@ -132,6 +135,7 @@ def is_refused(s: Session, e: Event) -> bool:
     return has_none and e.kind in REVIEWED and not e.pipe
 
 
+@rule
 def choose(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a notification of a choice that no hook had reported."""
     # An agent view sends those of all background sessions. The words alone decide: a session file
@@ -141,6 +145,7 @@ def choose(s: Session, e: Event, o: Options) -> str | None:
     return ask(s, e, o)
 
 
+@rule
 def remind(s: Session, e: Event, o: Options) -> str | None:
     """The CLI sent a reminder of a question that no hook had reported."""
     asked = [b.since for b in s.blocks.values() if not b.passed]
@@ -150,6 +155,7 @@ def remind(s: Session, e: Event, o: Options) -> str | None:
     return confirm(s, e, o) if asked else ask(s, e, o)
 
 
+@rule
 def recall(s: Session, e: Event, o: Options) -> str | None:
     """A subagent asks you; the turn itself is over."""
     if all(b.shown or b.passed for b in s.blocks.values()):
@@ -157,6 +163,7 @@ def recall(s: Session, e: Event, o: Options) -> str | None:
     return remind(s, e, o)
 
 
+@rule
 def confirm(s: Session, e: Event, o: Options) -> str | None:
     """The known question is still open."""
     if e.kind == "nudge":  # of the first, as the dialogs come one after the other
@@ -168,6 +175,7 @@ def confirm(s: Session, e: Event, o: Options) -> str | None:
     return show(s, e, o)
 
 
+@rule
 def show(s: Session, e: Event, o: Options) -> str | None:
     """It is waiting for you, or for a hook while the CLI says that it is working."""
     if all(b.shown or b.passed for b in s.blocks.values()):
@@ -221,6 +229,7 @@ def next_asked(s: Session, e: Event, o: Options, ready: set[str]) -> set[str]:
     return queued | fresh or others
 
 
+@rule
 def move_on(s: Session, e: Event, o: Options) -> str | None:
     """A tool or thread moved on: its question was answered."""
     if not e.agent:
@@ -239,6 +248,7 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
     return "another thread is asking" if ended and ask_on(s) else None
 
 
+@rule
 def grant(s: Session, e: Event, o: Options) -> str | None:
     """A tool that is only reported once it may run has started: what it asked was granted."""
     end_questions(s, {k for k, b in s.blocks.items() if is_answer(s, b, e)}, e)
@@ -246,6 +256,7 @@ def grant(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def suspect(s: Session, e: Event, o: Options) -> str | None:
     """A tool runs longer than usual: it is probably waiting for approval."""
     tool = s.tools[e.tool_id]
@@ -358,6 +369,7 @@ BETTER = "its hooks or session file report that"
 OLDER = "older than the last screen"
 
 
+@rule
 def seen_busy(s: Session, e: Event, o: Options) -> str | None:
     """Its screen shows that it is working, or which attempt it makes."""
     if not is_alone(s):
@@ -374,6 +386,7 @@ def seen_busy(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def seen_idle(s: Session, e: Event, o: Options) -> str | None:
     """Its screen shows that it is waiting for a prompt."""
     if refused := _refused(s, e):
@@ -390,6 +403,7 @@ def seen_idle(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def seen_asks(s: Session, e: Event, o: Options) -> str | None:
     """Its screen shows a question, or the text of one that its session file reports."""
     if is_blind(s) and not is_alone(s):

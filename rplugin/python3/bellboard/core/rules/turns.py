@@ -10,6 +10,7 @@ from ..events import MATE, Event
 from ..options import Options
 from ..session import ABSENT, Agent, Crew, Process, Session, own, says, says_itself
 from ..sources import set_aside
+from . import rule
 from .steps import (
     MOVES_ON,
     ask_no_more,
@@ -35,6 +36,7 @@ from .tools import begin_tool, end_tool, end_tools, has_ended_since, of_agents, 
 # Rules for the life of a session: how it is listed, opened again, and ends.
 
 
+@rule
 def begin(s: Session, e: Event, o: Options) -> str | None:
     """A new session, at rest; what its process already runs in the background goes on."""
     # Where a session starts with its first prompt, title or log may say that before the hook runs.
@@ -54,6 +56,7 @@ def begin(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def reopen(s: Session, e: Event, o: Options) -> str | None:
     """It was opened in another process, at rest; how it ended elsewhere counts as seen."""
     if s.turn != ABSENT and (e.origin.pid is None or ((p := own(s)) and p.hooked)):
@@ -85,6 +88,7 @@ def seen(turn: str) -> str:
     return "idle" if turn in ("completed", "error") else turn
 
 
+@rule
 def leave(s: Session, e: Event, o: Options) -> str | None:
     """It ended."""
     if e.kind == "end" and e.t < max(s.began - o.swap, s.opened):
@@ -100,6 +104,7 @@ def leave(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def depart(s: Session, e: Event, o: Options) -> str | None:
     """Its process is gone."""
     gone = s.processes.get(e.pid or 0)
@@ -114,6 +119,7 @@ def depart(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def lose_pane(s: Session, e: Event, o: Options) -> str | None:
     """Its pane is gone: it ended, unless its process is known to run."""
     s.pane = s.pane_tty = ""
@@ -132,6 +138,7 @@ MOST_MATES: Final = 15  # members of a team to remember, before the newest
 PAST: Final = frozenset({"tool end", "batch"})
 
 
+@rule
 def work(s: Session, e: Event, o: Options) -> str | None:
     """A prompt started a turn."""
     if s.over < e.t < s.stopped:  # its own Stop arrived first
@@ -182,6 +189,7 @@ def joins(s: Session, e: Event) -> bool:
     return s.prompted and not s.held and (not asked or says(s) == "waiting")
 
 
+@rule
 def wake(s: Session, e: Event, o: Options) -> str | None:
     """Its main thread is working."""
     is_sure = e.in_order and e.kind not in PAST
@@ -204,6 +212,7 @@ def is_file_busy(s: Session) -> bool:
     return p is not None and p.states.says == "busy" and not p.doubted
 
 
+@rule
 def go_on(s: Session, e: Event, o: Options) -> str | None:
     """The turn goes on."""
     if e.from_hook and s.turn != "working":  # a subagent's question hides the turn
@@ -256,6 +265,7 @@ def leave_to_itself(s: Session, e: Event, began: float) -> None:
         s.mates = (*s.mates[-MOST_MATES:], e.spawned)
 
 
+@rule
 def compact(s: Session, e: Event, o: Options) -> str | None:
     """It is compacting: working now, and as before afterwards."""
     if s.turn in RESTS:
@@ -268,6 +278,7 @@ def compact(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def compacted(s: Session, e: Event, o: Options) -> str | None:
     """The compaction is over."""
     if not s.compacting:
@@ -280,12 +291,14 @@ def compacted(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def listen(s: Session, e: Event, o: Options) -> str | None:
     """It is working, but has reported nothing for a while: its screen may say why."""
     s.silent = True
     return None
 
 
+@rule
 def fade(s: Session, e: Event, o: Options) -> str | None:
     """It is working, but has reported nothing for a long time."""
     s.quiet = True
@@ -304,6 +317,7 @@ HOW: Final = {
 }
 
 
+@rule
 def finish(s: Session, e: Event, o: Options) -> str | None:
     """The turn is over once the CLI is at rest: Stop hooks or agents may keep it working."""
     if not e.again and s.began <= s.sent and e.t <= s.sent + o.outweigh:
@@ -349,6 +363,7 @@ def is_unheard(s: Session, p: Process | None) -> bool:
     return p is not None and bool(p.file_session) and not p.states.at
 
 
+@rule
 def sent_on(s: Session, e: Event, o: Options) -> str | None:
     """A Stop hook made it continue: that was not the end."""
     # The CLI did not wait for our hook, so that the Stop may be stamped later.
@@ -360,6 +375,7 @@ def sent_on(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def amend(s: Session, e: Event, o: Options) -> str | None:
     """Better evidence of how the last turn ended."""
     how = HOW[e.kind]
@@ -406,6 +422,7 @@ def recount(s: Session, e: Event) -> str | None:
     return None
 
 
+@rule
 def fail(s: Session, e: Event, o: Options) -> str | None:
     """The turn failed, once the CLI is at rest: it may go on with a queued prompt."""
     if e.t < s.began:
@@ -420,6 +437,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def break_off(s: Session, e: Event, o: Options) -> str | None:
     """The turn was interrupted; a queued prompt starts at once, background agents go on."""
     if e.prompt_id and s.prompt_id and e.prompt_id not in (s.prompt_id, s.said_id):
@@ -449,6 +467,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+@rule
 def reject(s: Session, e: Event, o: Options) -> str | None:
     """A hook of the user refused the prompt or stopped the turn, or a command could not be run."""
     if e.t < s.began:
@@ -468,6 +487,7 @@ def _is_refused(s: Session, e: Event) -> bool:
     return e.source != COMMAND or s.prompt.partition(" ")[0] == e.detail
 
 
+@rule
 def missed(s: Session, e: Event, o: Options) -> str | None:
     """Nothing has happened for a minute: the turn is over."""
     if s.tools or s.agents:
