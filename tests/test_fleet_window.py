@@ -32,8 +32,9 @@ from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import written
 from bellboard.fleet.streams import TTL, Stored
 from bellboard.fleet.subjects import Key
-from bellboard.hosting.feed_changes import Position, Unsent
+from bellboard.hosting.feed_changes import Unsent
 from bellboard.hosting.fleet import Members
+from bellboard.storage.feed_position import Position
 from bellboard.storage.machines import prepare
 from fleets import a_row
 from hosting import made

@@ -257,9 +257,9 @@ def run(args: Args) -> None:
 
     from ..fleet.member import settings_in as known
     from ..fleet.program import ASKED, Program
-    from ..hosting.feed_changes import position
     from ..hosting.feed_server import Feeding
     from ..hosting.hello import hello
+    from ..storage.feed_position import position
     from ..storage.machines import OPTION
     from ..system.clock import machine_id
     from .hosts import alone, ending, run_host

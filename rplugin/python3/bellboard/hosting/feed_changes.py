@@ -5,9 +5,8 @@ A slow reader gets only the latest state of each session.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -15,54 +14,9 @@ from ..core import feed
 from ..core.feed import MOST, Cursor, Moved, moved_of
 from ..core.published import Published
 from ..core.row import Row, row
-from ..storage.store import DATABASE, Store
-from .publish import line_of
+from ..storage.feed_position import Position
 
 FROM_START: Final = Cursor("", 0)
-
-
-class Position(NamedTuple):
-    """The position of a reader that has the board as it is now."""
-
-    at: Cursor
-    moved: list[Moved]  # since its cursor
-    whole: bool  # whether nothing is missing between its cursor and these
-
-
-def position(store: Store, since: Cursor | None, pid: int, now: float) -> Position:
-    """Return where the board is, and the transitions since a cursor.
-
-    A database that lost transitions already sent, as after a power failure, gets a new id: its
-    numbers now mean something else, and readers refuse what is older than they know.
-    """
-    database = known_as(store, pid, now)
-    if since is not None and since.database == database and since.last > store.transition:
-        database = _renamed(store, pid, now)
-    at = Cursor(database, store.transition)
-    known = since is not None and since.database == database
-    changes = store.since(since.last, MOST) if since is not None and known else None
-    moved = (moved_of(line_of(change)) for change in changes or ())
-    return Position(at, [m for m in moved if m is not None], changes is not None)
-
-
-def known_as(store: Store, pid: int, now: float) -> str:
-    """Return the id of the database, by which readers know a board; give it one."""
-    database = store.option(DATABASE)
-    if isinstance(database, str) and database.isalnum():
-        return database
-    return _renamed(store, pid, now)
-
-
-def _renamed(store: Store, pid: int, now: float) -> str:
-    database = uuid.uuid4().hex
-    with store.lock():
-        store.set_option(DATABASE, database, pid, now)
-    return database
-
-
-def token_of(store: Store, transition: int, pid: int, now: float) -> str:
-    """Return the token with which every host of our machine asks to notify of a transition."""
-    return str(Cursor(known_as(store, pid, now), transition))
 
 
 class Unsent:

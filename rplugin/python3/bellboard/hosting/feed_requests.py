@@ -18,12 +18,12 @@ from ..core.row import count_in, id_of
 from ..core.session import Session, owns_pane, published_status
 from ..core.text import visible
 from ..core.untrusted import LARGEST, number_of
+from ..storage.feed_position import token_of
 from ..storage.store import Store
 from ..system import neovim
 from .beside import Declined, Reply, beside
 from .connection import Connection
 from .errands import Errands, replied
-from .feed_changes import token_of
 from .keyboard import GONE, NOWHERE, Pane
 from .notify import is_published
 from .showing import Desk, named

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core import feed
 from ..core.feed import BEAT, LONGEST, SILENT_AFTER, Ask, Beat, Cursor, Hello, asked
 from ..core.request import refusal
+from ..storage.feed_position import position
 from ..system.failures import described
 from ..system.programs import Inlet, Outlet
 from .callbacks import PAUSE
-from .feed_changes import Unsent, position
+from .feed_changes import Unsent
 from .feed_requests import Asks
 from .notify import FOLLOWERS, note
 

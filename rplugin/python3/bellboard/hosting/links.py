@@ -17,6 +17,7 @@ from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.records import Link as Known
 from ..storage import machines
+from ..storage.feed_position import known_as
 from ..storage.machines import OPTION, OURS, Machines, Mailbox, lock_of, take_or_watch
 from ..storage.spool import Spool
 from ..storage.store import Store
@@ -27,7 +28,6 @@ from ..system.locks import PATIENCE, Held, Lock
 from ..system.notes import Notes
 from ..system.watch import Watch
 from .far_evidence import Follower
-from .feed_changes import known_as
 from .fleet import Members, Post
 from .link import Link
 from .notify import SCREENS, present

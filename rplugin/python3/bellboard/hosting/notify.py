@@ -18,6 +18,7 @@ from ..core.published import publish
 from ..core.session import Session, is_listed, published_status
 from ..core.text import whole
 from ..core.untrusted import decimal
+from ..storage.feed_position import token_of
 from ..storage.machines import OPTION
 from ..storage.store import Change, Claim, Editor, Store
 from ..system.deaths import Deaths
@@ -26,7 +27,6 @@ from ..system.tmux import socket_in
 from .beside import Declined
 from .callbacks import PAUSE, Commands, claimed
 from .channels import Channels
-from .feed_changes import token_of
 from .jobs import Attempts
 from .other_machine import Elsewhere
 

@@ -133,7 +133,7 @@ class Publisher:
             "now": now,
             "sessions": sessions,
             "removed": removed,
-            "transitions": [line_of(c) for c in changes],
+            "transitions": [c.line for c in changes],
             **news,
         }
 
@@ -185,17 +185,3 @@ class Publisher:
         except Exception as e:
             self._attempt.failed("publish", "the order of the repositories", e)
             return False
-
-
-def line_of(c: Change) -> dict[str, Any]:
-    """Return a transition in the form for readers."""
-    return {
-        "t": c.transition.t,
-        "session_id": c.transition.session_id,
-        "from": c.transition.before,
-        "to": c.transition.after,
-        "rule": c.transition.rule,
-        "why": c.transition.why,
-        "live": c.live,
-        "id": c.id,
-    }

@@ -60,6 +60,21 @@ class Change(NamedTuple):
     transition: Transition
     live: bool  # a host was running when it happened, so it may be announced
 
+    @property
+    def line(self) -> dict[str, Any]:
+        """Return it in the form for readers."""
+        t = self.transition
+        return {
+            "t": t.t,
+            "session_id": t.session_id,
+            "from": t.before,
+            "to": t.after,
+            "rule": t.rule,
+            "why": t.why,
+            "live": self.live,
+            "id": self.id,
+        }
+
 
 class Logged(NamedTuple):
     """An event in the log, with its verdict."""
