@@ -29,11 +29,12 @@ INDENT = 18
 
 def rules() -> list[str]:
     """Return what each rule means, and when it is used."""
+    named = dict.fromkeys(cell for cells in TABLE.values() for cell in cells.values() if cell != ".")
     return [
         "",
         "What each rule means:",
         "",
-        *(x for name, rule in RULES.items() for x in row(name, (rule.__doc__ or "").strip())),
+        *(x for name in named for x in row(name, (RULES[name].__doc__ or "").strip())),
         "",
         "Which rule handles which kind of evidence, by the status of the session. In a",
         "status that is not listed, that evidence changes nothing:",
