@@ -32,7 +32,7 @@ from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import written
 from bellboard.fleet.streams import TTL, Stored
 from bellboard.fleet.subjects import Key
-from bellboard.hosting.feed_changes import Unsent
+from bellboard.hosting.feed_server import Unsent
 from bellboard.hosting.fleet import Members
 from bellboard.storage.feed_position import Position
 from bellboard.storage.machines import prepare
@@ -141,7 +141,7 @@ def test_what_a_machine_shows_beyond_the_limit_is_counted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Until it is gone, or sent in the place of another; whoever publishes it says so."""
-    monkeypatch.setattr("bellboard.hosting.feed_changes.MOST", 2)
+    monkeypatch.setattr("bellboard.hosting.feed_server.MOST", 2)
     unsent = Unsent(None)
 
     def told(*sids: str, removed: tuple[str, ...] = (), full: bool = False) -> tuple[int, str]:

@@ -29,7 +29,7 @@ from bellboard.core.session import Session
 from bellboard.hosting.callbacks import ALIKE, Commands
 from bellboard.hosting.health import MOST, Health
 from bellboard.hosting.jobs import Attempts, Loop
-from bellboard.hosting.reader import MOST_LATE, Reader
+from bellboard.hosting.publish import MOST_LATE, Pusher
 from bellboard.storage import database
 from bellboard.storage.spool import Spool
 from hosting import Mounts, RecordedHost, made, opened, put
@@ -466,7 +466,7 @@ def test_a_notification_that_cannot_be_sent_is_sent_later() -> None:
     publisher = SimpleNamespace(push=lambda *given: given[-1] or None, ask_full=lambda: None)
     shared = SimpleNamespace(board=SimpleNamespace(sessions=sessions))
     connection = SimpleNamespace(is_open=True, use=contextlib.nullcontext, shared=shared)
-    reader = Reader(push, publisher, connection, bell, *[None] * 3)  # type: ignore[arg-type]
+    reader = Pusher(push, publisher, connection, bell, *[None] * 3)  # type: ignore[arg-type]
     said = [say(n) for n in range(MOST_LATE + 3)]
     for line in said[:-1]:
         lines.append(line)

@@ -35,8 +35,7 @@ from .jobs import Attempts, Job, Loop
 from .links import Links
 from .notify import Bell
 from .outbox import Outbox
-from .publish import Publisher
-from .reader import Push, Reader
+from .publish import Publisher, Push, Pusher
 from .senses import MODULES, Senses
 from .tmux_status import Bars
 from .turn import SharedBoard
@@ -231,7 +230,7 @@ class Host:
         self.bell = self._set("notices", partial(self._bell, environ))
         self.addresses = Addresses(self._judged)
         publisher = Publisher(self.addresses, self.attempt)
-        self.reader = Reader(
+        self.reader = Pusher(
             push,
             publisher,
             self.connection,
