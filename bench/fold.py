@@ -18,7 +18,7 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 
-from bellboard.agents.claude_code.dialect.hooks import hook
+from bellboard.agents.claude.hooks import hook
 from bellboard.core.board import Board
 from bellboard.core.events import Origin
 

@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from bellboard.agents.abilities import MOMENTS, mark, worded
-from bellboard.agents.clis import installable
+from bellboard.agents.agent import MOMENTS, ability_mark, ability_words
+from bellboard.agents.registry import installable
 from bellboard.core.machine import RULES, TABLE
 from bellboard.core.session import ABSENT, STATUSES
 
@@ -29,7 +29,9 @@ INDENT = 18
 
 def rules() -> list[str]:
     """Return what each rule means, and when it is used."""
-    named = dict.fromkeys(cell for cells in TABLE.values() for cell in cells.values() if cell != ".")
+    named = dict.fromkeys(
+        cell for cells in TABLE.values() for cell in cells.values() if cell != "."
+    )
     return [
         "",
         "What each rule means:",
@@ -72,7 +74,7 @@ def agents() -> list[str]:
     for cli in installable():
         lines += [f"{cli.name} ~"]
         for moment, ability in cli.abilities.items():
-            wrapped = textwrap.wrap(worded(moment, ability), WIDTH - 34)
+            wrapped = textwrap.wrap(ability_words(moment, ability), WIDTH - 34)
             heads = [MOMENTS[moment], *[""] * len(wrapped)]
             lines += [f"    {head:30}{part}" for head, part in zip(heads, wrapped, strict=False)]
         lines += [""]
@@ -84,7 +86,7 @@ def abilities() -> list[str]:
     names = " | ".join(cli.name for cli in installable())
     lines = ["", f"| A session … | {names} |", f"|---|{'---|' * len(installable())}"]
     for moment, heading in MOMENTS.items():
-        marks = (mark(moment, cli.abilities[moment]) for cli in installable())
+        marks = (ability_mark(moment, cli.abilities[moment]) for cli in installable())
         lines.append(f"| {heading} | {' | '.join(SHORT.get(text, text) for text in marks)} |")
     return [*lines, ""]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bellboard.agents.dialects import dialect_of
+from bellboard.agents.registry import dialect_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bellboard.agents.clis import cli_of
 from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.installer import backups
+from bellboard.agents.registry import cli_of
 from bellboard.system import files, mounts
 
 #: The functions of `os` and `fcntl` that only look.

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents import trace
-from bellboard.agents.recording import record
+from bellboard.agents import traces
+from bellboard.agents.anonymous import trace_of
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from bellboard.hosting import turn
@@ -107,7 +107,7 @@ def agrees_with_its_log(shared: SharedBoard) -> None:
     board = Board()
     replayed: list[Change] = [
         (c.t, c.session_id, c.before, c.after, c.rule)
-        for folded in trace.replay(encoded(record(shared.store.log(), private=False)), board)
+        for folded in traces.replay(encoded(trace_of(shared.store.log(), private=False)), board)
         for c in folded.changes
     ]
     assert lived == replayed

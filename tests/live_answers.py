@@ -18,9 +18,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bellboard.agents.cli import Cli, Unanswered, Waiting
-from bellboard.agents.clis import cli_of
-from bellboard.agents.dialects import dialect_of
+from bellboard.agents.agent import Cli, OpenRequest, Unanswered
+from bellboard.agents.registry import cli_of, dialect_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 from bellboard.core.session import Block, Session
@@ -74,7 +73,7 @@ class Asking:
         self.cli: Cli = cli_of(s.agent)
         self.dialect = dialect_of(s.agent)
         pid = next(iter(s.processes))
-        self.asked = Waiting(s.session_id, pid, b.tool_id, payload, board.spool.home)
+        self.asked = OpenRequest(s.session_id, pid, b.tool_id, payload, board.spool.home)
         made = self.dialect.request(payload, b.request, b.since, Origin(s.agent, pid))
         assert made is not None
         self.request: Request = made

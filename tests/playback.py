@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bellboard.agents import trace
+from bellboard.agents import traces
 from bellboard.core.board import Board
 
 TRACES = Path(__file__).parent / "traces"
@@ -27,11 +27,11 @@ def play(lines: Iterable[Line], board: Board | None = None) -> tuple[list[Line],
     """Return the published changes of status, and the sessions listed at the end."""
     board = board or Board()
     changes = [
-        trace.transition_line(change)
-        for folded in trace.replay(encoded(lines), board)
+        traces.transition_line(change)
+        for folded in traces.replay(encoded(lines), board)
         for change in folded.changes
     ]
-    return changes, trace.final_line(board)["sessions"]
+    return changes, traces.final_line(board)["sessions"]
 
 
 def late(lines: Iterable[Line], kind: str, seconds: float) -> list[Line]:

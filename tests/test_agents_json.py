@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.claude_code.witnesses.agents_json import listed_by, program_of
+from bellboard.agents.claude.discovery import listed_by, own_command
 from hosting import RecordedHost
 from rig.fixtures import Agents
 from rig.home import Home
@@ -84,5 +84,5 @@ def test_the_real_cli_lists_what_its_file_says(claude: Agents, home: Home) -> No
 
 def test_only_the_cli_is_ever_run(tmp_path: Path) -> None:
     """Never another program, even if a file claims to be its session file."""
-    assert [] == program_of(1)
+    assert [] == own_command(1)
     assert {} == listed_by(1, str(tmp_path), {})

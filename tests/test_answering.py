@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.dialect import Press
+from bellboard.agents.agent import Press
 from bellboard.core.events import Event
 from bellboard.core.session import Process, Session
 from bellboard.hosting import beside, keyboard, outcome

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.dialects import dialect_of
 from bellboard.agents.parts import ALIKE, CUT, UNDECODED, UNTOLD
+from bellboard.agents.registry import dialect_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 

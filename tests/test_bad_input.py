@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents import evidence
-from bellboard.agents.claude_code.dialect.hooks import hook
-from bellboard.agents.origins import origin_of
+from bellboard.agents.claude.hooks import hook
+from bellboard.agents.evidence import origin_of
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.records import MOST_THERE, SHARE
@@ -193,7 +193,7 @@ def test_a_truncated_payload_counts_up_to_the_cut() -> None:
 )
 def test_numbers_of_any_size_and_kind_do_no_harm(text: str) -> None:
     board = at_work()
-    event = evidence.read(text.encode(), T0 + 1)
+    event = evidence.event_in(text.encode(), T0 + 1)
     msgspec.msgpack.encode(event)
     board.fold(event)
     board.take_dirty()
@@ -222,7 +222,7 @@ def test_no_line_raises(told: object) -> None:
         assert isinstance(event, Event)
         msgspec.msgpack.encode(event)  # as the log of events does
         board.fold(event)
-    board.fold(evidence.read(json.dumps(told).encode(), T0 + 1))
+    board.fold(evidence.event_in(json.dumps(told).encode(), T0 + 1))
     board.advance(T0 + 1e6)
     board.take_dirty()
 

@@ -15,8 +15,8 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.claude_code.dialect.said import REJECTED
-from bellboard.agents.dialect import Press
+from bellboard.agents.agent import Press
+from bellboard.agents.claude.transcript import REJECTED
 from bellboard.core.session import Block, Process
 from bellboard.hosting import keyboard, outcome
 from bellboard.hosting.beside import Declined

@@ -511,7 +511,7 @@ HEAVY = {
 }
 #: An answer is bound to digests, and its session to what its CLI says; its terminal is not asked.
 NOT_FOR_ANSWERS = {"shutil", "bellboard.system.gate"}
-FOR_ANSWERS = {"hashlib", "bellboard.cli.answer", "bellboard.agents.clis"}
+FOR_ANSWERS = {"hashlib", "bellboard.cli.answer", "bellboard.agents.registry"}
 
 
 def loaded(shell: Shell, *commands: str) -> set[str]:

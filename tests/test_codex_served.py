@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.agents.codex import hearing
-from bellboard.agents.codex.dialect.spoken import CodexDialect
+from bellboard.agents.codex import server
+from bellboard.agents.codex.agent import CodexDialect
 from bellboard.agents.evidence import from_line
 from rig.home import Home
 from rig.waiting import leniency
@@ -196,7 +196,7 @@ def test_a_server_that_cannot_be_heard_yet_is_tried_again(
     async def test(desk: Desk) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             with monkeypatch.context() as full:
-                full.setattr(hearing.Thread, "start", refused)
+                full.setattr(server.Thread, "start", refused)
                 await hook(desk, codex, "UserPromptSubmit")
                 await desk.until(lambda: "can't start new thread" in str(desk.lookout.notes))
             await desk.rescan()
@@ -257,7 +257,7 @@ def test_codex_without_a_shared_server_is_not_reported(home: Home) -> None:
 
 def test_a_mute_server_is_left(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the connection, and never answers."""
-    monkeypatch.setattr(hearing, "PATIENCE", 0.3)
+    monkeypatch.setattr(server, "JOINING", 0.3)
 
     async def test(desk: Desk) -> None:
         with fake(home, mute=True) as codex:

@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.cli import Unanswered, Unclear, Waiting
-from bellboard.agents.codex import server, talking
-from bellboard.agents.codex.cli import Codex
-from bellboard.agents.codex.dialect.pending import runs, wanted_of
-from bellboard.agents.codex.dialect.spoken import CodexDialect
+from bellboard.agents.agent import OpenRequest, Unanswered, Unclear
+from bellboard.agents.codex import server
+from bellboard.agents.codex.agent import Codex, CodexDialect
+from bellboard.agents.codex.request import runs_command, wanted_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, check
 from bellboard.storage.spool import Spool
@@ -209,9 +208,9 @@ class Fake:
         assert self.process.stdout.readline() == "up\n"
         self.asked = self.about(PAYLOAD)
 
-    def about(self, payload: Any, tool_id: str = ITEM) -> Waiting:
+    def about(self, payload: Any, tool_id: str = ITEM) -> OpenRequest:
         data = json.dumps(payload).encode()
-        return Waiting(THREAD, self.process.pid, tool_id, data, self.home.bellboard)
+        return OpenRequest(THREAD, self.process.pid, tool_id, data, self.home.bellboard)
 
     def heard(self) -> Any:
         assert self.process.stdout is not None
@@ -240,7 +239,7 @@ def said(choice: str, payload: Any = PAYLOAD, **more: Any) -> bytes:
     return SPEAKS.reply(json.dumps(payload).encode(), Answer(choice, **more))
 
 
-def refused(asked: Waiting, reply: bytes = b'{"decision":"accept"}') -> str:
+def refused(asked: OpenRequest, reply: bytes = b'{"decision":"accept"}') -> str:
     with pytest.raises(Unanswered) as caught:
         CODEX.answer(asked, reply)
     return str(caught.value)
@@ -392,7 +391,7 @@ def test_only_the_sessions_own_process_is_asked(home: Home) -> None:
         other = subprocess.Popen(["sleep", "60"], env={"HOME": str(home.root)})
         try:
             asked = codex.asked._replace(pid=other.pid)
-            eventually(lambda: talking.home_of(other.pid) == f"{home.root}/.codex")
+            eventually(lambda: server.home_of(other.pid) == f"{home.root}/.codex")
             assert "another process listens there" in refused(asked)
         finally:
             other.kill()
@@ -448,13 +447,13 @@ def test_requests_are_read_in_full() -> None:
 @pytest.mark.pure
 def test_commands_are_compared_whole() -> None:
     """A shell around one is the same, anything else is not."""
-    assert runs("/bin/bash -lc 'touch a'", "touch a")
-    assert runs("touch a", "touch a")
-    assert not runs("/bin/bash -lc 'touch a' b", "touch a")
-    assert not runs("/bin/bash -lc 'touch a; touch b'", "touch a")
-    assert not runs("'", "touch a")
+    assert runs_command("/bin/bash -lc 'touch a'", "touch a")
+    assert runs_command("touch a", "touch a")
+    assert not runs_command("/bin/bash -lc 'touch a' b", "touch a")
+    assert not runs_command("/bin/bash -lc 'touch a; touch b'", "touch a")
+    assert not runs_command("'", "touch a")
     for folder in ("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin"):
-        assert runs(f"{folder}/zsh -lc 'touch a'", "touch a"), folder
+        assert runs_command(f"{folder}/zsh -lc 'touch a'", "touch a"), folder
     for folder in (
         "/tmp/evil",
         "/srv/bin",
@@ -463,9 +462,9 @@ def test_commands_are_compared_whole() -> None:
         "./bin",
         "/nix/store/bin",
     ):
-        assert not runs(f"{folder}/bash -lc 'touch a'", "touch a"), folder
+        assert not runs_command(f"{folder}/bash -lc 'touch a'", "touch a"), folder
     for program in ("python3 -c", "/tmp/bash-like -lc", "bash -x", "env bash", "/tmp/x/../bash x"):
-        assert not runs(f"{program} 'touch a'", "touch a"), program
+        assert not runs_command(f"{program} 'touch a'", "touch a"), program
     assert wanted_of(b"\xff", "") is None
 
 

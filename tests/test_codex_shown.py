@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bellboard.agents.codex.clients import Client, client_of, clients_of
+from bellboard.agents.codex.clients import ServerClient, client_of, clients_of
 from bellboard.system import processes, ssh
 from rig.home import Home
 from rig.waiting import eventually
@@ -185,8 +185,8 @@ def test_of_several_terminals_it_is_the_one_that_opened_the_thread() -> None:
     """The id of a thread begins with its time; nothing is guessed."""
     made = int(FIRST.replace("-", "")[:12], 16) / 1000
 
-    def at(pid: int, more: float) -> Client:
-        return Client(pid, "", made + more, "/p", {})
+    def at(pid: int, more: float) -> ServerClient:
+        return ServerClient(pid, "", made + more, "/p", {})
 
     one, before, early = at(1, -1.0), at(2, -2.5), at(3, -60.0)
     assert client_of(FIRST, [before, one, early]) == one

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.codex.threads import folder_of, log_of, threads_in
+from bellboard.agents.codex.threads import locks_folder, thread_log, threads_in
 from rig.home import Home
 from test_lookout import Desk, run
 
@@ -35,7 +35,7 @@ class Terminal:
     """A process that opens threads."""
 
     def __init__(self, home: Home, *arguments: str) -> None:
-        self.folder = Path(folder_of(home.env))
+        self.folder = Path(locks_folder(home.env))
         self.folder.mkdir(parents=True, exist_ok=True)
         self.process = subprocess.Popen(
             [sys.executable, "-c", HOLDS, *arguments],
@@ -143,7 +143,7 @@ def test_the_log_of_a_thread_without_hooks_is_found(home: Home, terminal: Termin
         await desk.until(lambda: desk.statuses() == {FIRST: "error"})
 
     run(home, test)
-    assert log_of(str(home.root / ".codex"), "no-uuid") == ""
+    assert thread_log(str(home.root / ".codex"), "no-uuid") == ""
 
 
 def said(kind: str, **more: Any) -> str:
@@ -153,7 +153,7 @@ def said(kind: str, **more: Any) -> str:
 
 def test_threads_without_a_terminal_and_odd_files_are_passed_over(home: Home) -> None:
     """Those of the shared server and of `codex exec` are known by their hooks."""
-    (folder := Path(folder_of(home.env))).mkdir(parents=True)
+    (folder := Path(locks_folder(home.env))).mkdir(parents=True)
     for name in (
         ".coordination.lock",
         f"{FIRST}.lock",

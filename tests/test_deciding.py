@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import payload
-from bellboard.agents.claude_code.dialect.deciding import first_in
+from bellboard.agents.claude.reply import first_in
 from bellboard.core.request import Answer, Sent, Went
 from strategies import json_values
 

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.agents.clis import cli_of
-from bellboard.agents.dialect import Dialect
-from bellboard.agents.dialects import KEYS, dialect_of, dialects
+from bellboard.agents.agent import Dialect
 from bellboard.agents.evidence import SCREENS, from_line
+from bellboard.agents.registry import KEYS, cli_of, dialect_of, dialects
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.request import Answer

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from bellboard.agents.claude_code.dialect.dialog import dialog_of
+from bellboard.agents.claude.dialog import dialog_of
 from bellboard.core.request import shown_digest_of
 
 pytestmark = pytest.mark.pure

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.abilities import ABILITIES, OLDEST, abilities
-from bellboard.agents.claude_code.cli import CLI
-from bellboard.agents.claude_code.installer import PLUGIN
-from bellboard.agents.clis import cli_of, clis
+from bellboard.agents.claude.agent import CLI
+from bellboard.agents.claude.installer import PLUGIN
+from bellboard.agents.claude.versions import ABILITIES, OLDEST, abilities
+from bellboard.agents.registry import cli_of, clis
 from bellboard.diagnosis import claude_code, diagnose
 from bellboard.diagnosis.fact import DIED
 from bellboard.diagnosis.state import state

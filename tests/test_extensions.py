@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.clis import cli_of
+from bellboard.agents.registry import cli_of
 from bellboard.storage.spool import Spool
 from rig import node
 from rig.cache import CHECKOUT, Missing

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.claude_code.dialect.hooks import hook
+from bellboard.agents.claude.hooks import hook
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Origin

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.cli import ClaudeCode
+from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.guard import note_reported
 from bellboard.agents.installing.installer import Installer, SettingsError, backups

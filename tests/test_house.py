@@ -13,8 +13,7 @@ from typing import Final, TypeVar
 
 import pytest
 
-from bellboard.agents.clis import clis
-from bellboard.agents.dialects import KEYS
+from bellboard.agents.registry import KEYS, clis
 from bellboard.core.options import Options
 from bellboard.storage.state_folder import STATE
 from rig import neovim, tools
@@ -189,7 +188,7 @@ def test_the_system_knows_no_session() -> None:
 
 #: Where code outside agents/claude_code/ still names that CLI, and why.  This list should shrink.
 NAMES_THE_CLI = {
-    "agents/private.py": "a part of paths that tells nothing about anybody",
+    "agents/anonymous.py": "a part of paths that tells nothing about anybody",
     "cli/hooks.py": "its help and errors: the hooks are put into that CLI's settings",
     "core/events.py": "the agent of evidence and of records that name none",
     "core/session.py": "where that CLI makes the worktrees of its own agents",
@@ -198,7 +197,7 @@ NAMES_THE_CLI = {
     "storage/event_file.py": "the header that hooks/emit writes",
     "witnesses/repository.py": "where that CLI makes the worktrees of its own agents",
 }
-LISTS_OF_CLIS = {"agents/dialects.py", "agents/clis.py"}
+LISTS_OF_CLIS = {"agents/registry.py", "agents/registry.py"}
 #: Where code imports that CLI by name, besides the lists of all.  This should shrink as well.
 PLUGS_IT_IN = {"diagnosis/claude_code.py", "diagnosis/__init__.py"}
 THE_CLI = re.compile("claude|anthropic", re.I)

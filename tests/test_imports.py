@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.version import version_of
+from bellboard.agents.claude.versions import cli_version
 from bellboard.cli.wiring import Wiring
 from bellboard.diagnosis.fact import program as advised
 from bellboard.system import files, gate
@@ -97,5 +97,5 @@ def test_programs_are_not_looked_up_in_relative_folders(
     monkeypatch.chdir(home.project)
     monkeypatch.setenv("PATH", path)
     assert (gate.program() or "/").startswith("/")
-    assert version_of(None, {"PATH": path}) is None
+    assert cli_version(None, {"PATH": path}) is None
     assert not trap.exists(), trap.read_text()

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.abilities import MOMENTS, mark
-from bellboard.agents.claude_code.installer import Settings
-from bellboard.agents.cli import Cli
-from bellboard.agents.clis import cli_of, clis, installable
+from bellboard.agents.agent import MOMENTS, Cli, ability_mark
+from bellboard.agents.claude.installer import Settings
 from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.guard import check_file
 from bellboard.agents.installing.installer import Installer, SettingsError, backups
+from bellboard.agents.registry import cli_of, clis, installable
 from bellboard.cli import main
 from bellboard.system import files
 from bellboard.system.files import plugin
@@ -537,7 +536,7 @@ def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
     for cli in installable():
         assert [*cli.abilities] == [*MOMENTS]
         for moment in ("working", "completed"):
-            assert mark(moment, cli.abilities[moment]) == "observed"
+            assert ability_mark(moment, cli.abilities[moment]) == "observed"
         sources = ", ".join(ability.source for ability in cli.abilities.values())
         sees_more = any(what in sources for what in ("file", "log", "title", "transcript"))
         assert sees_more == (type(cli).witness is not Cli.witness), f"{cli.name} reports {sources}"

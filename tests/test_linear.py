@@ -11,13 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.agents import evidence
-from bellboard.agents.claude_code.dialect import filling
-from bellboard.agents.claude_code.dialect.dialog import options_in
-from bellboard.agents.claude_code.dialect.request import request
-from bellboard.agents.codex.dialect.pending import runs
-from bellboard.agents.dialect import About
-from bellboard.agents.dialects import dialect_of
+from bellboard.agents.agent import About
+from bellboard.agents.claude import dialog
+from bellboard.agents.claude.dialog import options_in
+from bellboard.agents.claude.request import request
+from bellboard.agents.codex.request import runs_command
 from bellboard.agents.installing.settings_file import without_comments
+from bellboard.agents.registry import dialect_of
 from bellboard.core.events import Origin
 from bellboard.core.feed import read
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
@@ -95,7 +95,7 @@ def test_the_rows_of_a_terminal_are_read_quickly(kind: str, row: str) -> None:
     asked = Request("1", "s", "claude", kind, "d", choices=(Choice("allow", "Yes"),))
     press, rows = dialect_of("claude").press, [row] * 50
     assert seconds(lambda: press(rows, asked, Answer("allow"), About("make"))) < 0.5
-    assert seconds(lambda: filling.form(rows, asked, Answer("fill"))) < 0.5
+    assert seconds(lambda: dialog.fill_form(rows, asked, Answer("fill"))) < 0.5
     assert seconds(lambda: options_in(rows)) < 0.5
 
 
@@ -123,7 +123,7 @@ def test_a_large_request_is_read_quickly(given: str) -> None:
 def test_many_numbers_in_a_trace_and_in_a_feed_are_read_quickly() -> None:
     """As msgspec reads them itself, each takes 8 µs."""
     line = b'{"t": 1, "tick": [' + b"1e300," * 100_000 + b"1]}"
-    assert seconds(lambda: evidence.read(line)) < 0.5
+    assert seconds(lambda: evidence.event_in(line)) < 0.5
     assert seconds(lambda: read(line)) < 0.5
 
 
@@ -137,7 +137,7 @@ def test_a_large_reply_of_another_machine_is_read_quickly() -> None:
 
 
 def test_a_long_command_line_of_codex_is_read_quickly() -> None:
-    assert seconds(lambda: runs("bash -lc '" + "x" * 1_000_000 + "'", "x")) < 0.5
+    assert seconds(lambda: runs_command("bash -lc '" + "x" * 1_000_000 + "'", "x")) < 0.5
 
 
 def test_a_choice_of_many_labels_is_checked_quickly() -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from bellboard.agents.cli import Cli
-from bellboard.agents.clis import WITNESSED, clis
+from bellboard.agents.agent import Cli
+from bellboard.agents.registry import WITNESSED, clis
 from bellboard.storage.store import LOOKED, Store
 from bellboard.system.processes import started_of
 from rig.fixtures import Agents

@@ -19,8 +19,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.witnesses.folders import MOST
-from bellboard.agents.claude_code.witnesses.witness import ClaudeWitness
+from bellboard.agents.claude.witness import MOST_FOLDERS, ClaudeWitness
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.finding import Finding
@@ -426,7 +425,7 @@ def test_the_number_of_config_directories_is_limited(
             line["hook"] |= {"session_id": f"s{n}"}
             line["origin"] = {"env": {"CLAUDE_CONFIG_DIR": f"{home.root}/config/{n}"}}
             await desk.fold(**line)
-        assert MOST == len(desk.cli.folders.registry.paths())
+        assert MOST_FOLDERS == len(desk.cli.folders.registry.paths())
         assert "is ignored" in desk.lookout.notes["config directories"]
         for n in range(300):
             end = {"hook_event_name": "SessionEnd", "session_id": f"s{n}", "reason": "other"}

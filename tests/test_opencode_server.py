@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.cli import Unanswered, Unclear, Waiting
+from bellboard.agents.agent import OpenRequest, Unanswered, Unclear
 from bellboard.agents.opencode import server
-from bellboard.agents.opencode.cli import OpenCode
-from bellboard.agents.opencode.dialect.spoken import OpenCodeDialect
+from bellboard.agents.opencode.agent import OpenCode, OpenCodeDialect
 from bellboard.agents.parts import CUT
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
@@ -132,9 +131,9 @@ class Program:
         self.process.stdin.flush()
         assert self.line() == "heard"
 
-    def about(self, payload: Any) -> Waiting:
+    def about(self, payload: Any) -> OpenRequest:
         data = json.dumps(payload).encode()
-        return Waiting(SESSION, self.process.pid, "", data, self.home.bellboard)
+        return OpenRequest(SESSION, self.process.pid, "", data, self.home.bellboard)
 
     def ends(self) -> None:
         """Let it end by itself, so that it has reported everything."""
@@ -167,13 +166,13 @@ def said(payload: Any, choice: str, **more: Any) -> bytes:
     return SPEAKS.reply(json.dumps(payload).encode(), Answer(choice, **more))
 
 
-def refused(asked: Waiting, reply: bytes = b'{"reply":"once"}') -> str:
+def refused(asked: OpenRequest, reply: bytes = b'{"reply":"once"}') -> str:
     with pytest.raises(Unanswered) as caught:
         OPENCODE.answer(asked, reply)
     return str(caught.value)
 
 
-def found(asked: Waiting) -> None:
+def found(asked: OpenRequest) -> None:
     """Wait until the plugin listens."""
 
     def is_found() -> bool:

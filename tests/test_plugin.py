@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.dialect.names import KINDS
-from bellboard.agents.claude_code.installer import TIMEOUTS
+from bellboard.agents.claude.hooks import KINDS
+from bellboard.agents.claude.installer import TIMEOUTS
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home

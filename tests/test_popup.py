@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from bellboard.agents.dialect import Press
+from bellboard.agents.agent import Press
 from bellboard.cli.popup import EVERY, Flow
 from bellboard.cli.runner import Runner
 from bellboard.hosting import keyboard

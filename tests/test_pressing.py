@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.claude_code.dialect.hooks import hook
-from bellboard.agents.claude_code.dialect.pressing import NO_AND, UNPROVEN, offers, press
-from bellboard.agents.claude_code.dialect.request import request
-from bellboard.agents.dialect import About, Press
+from bellboard.agents.agent import About, Press
+from bellboard.agents.claude.dialog import NO_AND, UNPROVEN, offers, press
+from bellboard.agents.claude.hooks import hook
+from bellboard.agents.claude.request import request
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
 from bellboard.core.session import Block, Session

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from bellboard.agents.claude_code.witnesses.discovery import Discovery, Found, is_agent, session_in
+from bellboard.agents.claude.discovery import Discovery, FoundProcess, session_in, starts_session
 from bellboard.agents.evidence import from_line
 from bellboard.system import clock, deaths, processes
 from bellboard.system.clock import boot_id, machine_id
@@ -470,13 +470,13 @@ OTHERS = [
 @pytest.mark.parametrize("argv", AGENTS, ids=" ".join)
 def test_command_lines_of_agents_are_recognized(argv: list[str]) -> None:
     """However it was installed."""
-    assert is_agent(argv)
+    assert starts_session(argv)
 
 
 @pytest.mark.parametrize("argv", OTHERS, ids=" ".join)
 def test_other_command_lines_are_not(argv: list[str]) -> None:
     """Tools of the CLI, runs without a person, and anything with a similar name."""
-    assert not is_agent(argv)
+    assert not starts_session(argv)
 
 
 def test_a_command_line_can_name_the_session() -> None:
@@ -487,7 +487,7 @@ def test_a_command_line_can_name_the_session() -> None:
         assert "" == session_in(["claude", *argv])
 
 
-def search(discovery: Discovery, now: float, known: Collection[int] = ()) -> list[Found]:
+def search(discovery: Discovery, now: float, known: Collection[int] = ()) -> list[FoundProcess]:
     """Search at once; return nothing if it is too early."""
     begun = discovery.begin(now, known)
     return discovery.end(begun()) if begun is not None else []
@@ -516,7 +516,7 @@ def test_an_agent_in_a_terminal_is_found(
     assert pid not in [found.pid for found in search(Discovery({"HOME": "/"}), now + 8.0)]
     discovery = Discovery(env)
     mine = [found for found in search(discovery, now + 8.0) if found.pid in (pid, hidden.pid)]
-    assert [Found(pid, started_of(pid), name, str(tmp_path), "", config, False)] == mine
+    assert [FoundProcess(pid, started_of(pid), name, str(tmp_path), "", config, False)] == mine
     assert [] == search(discovery, now + 37.0)
     assert search(discovery, now + 7.0)  # the clock was set back
     assert search(discovery, now + 38.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.trace import replay
+from bellboard.agents.traces import replay
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 

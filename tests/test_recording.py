@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 from msgspec.structs import fields as fields_of
 
-from bellboard.agents import evidence, trace
-from bellboard.agents.private import Names
-from bellboard.agents.recording import record, span
+from bellboard.agents import evidence, traces
+from bellboard.agents.anonymous import Names, span, trace_of
 from bellboard.core.deadlines import BY_TIME
 from bellboard.core.events import Event, line_of
 from bellboard.core.machine import TABLE
@@ -70,9 +69,9 @@ def lived(lines: Iterable[Line], home: Path) -> tuple[list[Logged], Told]:
         path.write_bytes(encoded([{k: v for k, v in line.items() if k != "arrived"}])[0])
         os.utime(path, ns=(int(t * 1e9),) * 2)
         shared.turn(line.get("arrived", t))
-    log, changes = store.log(), [trace.transition_line(c) for c in store.history()]
+    log, changes = store.log(), [traces.transition_line(c) for c in store.history()]
     store.close()
-    return log, (changes, trace.final_line(shared.board)["sessions"])
+    return log, (changes, traces.final_line(shared.board)["sessions"])
 
 
 def essence(told: Told) -> Told:
@@ -93,10 +92,10 @@ def decoded(lines: Iterable[Line]) -> list[Line]:
 def test_a_recording_replays_to_the_same_changes(id: str, tmp_path: Path) -> None:
     """The private one and the full one; the full one also to the same events, fact by fact."""
     log, told = lived(TRACED[id], tmp_path)
-    private, full = (decoded(record(log, private=p)) for p in (True, False))
+    private, full = (decoded(trace_of(log, private=p)) for p in (True, False))
     assert essence(told) == essence(play(private))
     assert essence(told) == essence(play(full))
-    again = [folded.event for folded in trace.replay(encoded(full))]
+    again = [folded.event for folded in traces.replay(encoded(full))]
     assert [row.event for row in log] == again
 
 
@@ -119,7 +118,7 @@ def histories(draw: st.DrawFn) -> list[Line]:
 def test_any_history_replays_to_the_same_changes(lines: list[Line], private: bool) -> None:
     with tempfile.TemporaryDirectory() as home:
         log, told = lived(lines, Path(home))
-    assert essence(play(decoded(record(log, private)))) == essence(told)
+    assert essence(play(decoded(trace_of(log, private)))) == essence(told)
 
 
 def texts(value: Any) -> Iterable[str]:
@@ -267,14 +266,14 @@ def hostile() -> list[Line]:
 def test_nothing_private_is_left(tmp_path: Path) -> None:
     """And nothing else is changed: a worktree stays one, so its session stays hidden."""
     log, told = lived(hostile(), tmp_path)
-    recorded = decoded(record(log))
+    recorded = decoded(trace_of(log))
     assert [x for x in texts(recorded) if SECRET in x] == []
     assert essence(play(recorded)) == essence(told)
 
 
 def test_text_quoted_from_junk_is_removed() -> None:
     junk = Event("junk", "registry", 1.8e9, 1.8e9, why=f"registry: ValueError('{SECRET}')")
-    (line, _) = record([Logged(0, "x", junk, "", "", False, "", None, None)])
+    (line, _) = trace_of([Logged(0, "x", junk, "", "", False, "", None, None)])
     assert line == {
         "t": 1.8e9,
         "decoded": {"kind": "junk", "name": "registry", "t": 1.8e9, "why": "reason 1"},
@@ -284,7 +283,7 @@ def test_text_quoted_from_junk_is_removed() -> None:
 def test_no_checksum_can_confirm_a_guess(tmp_path: Path) -> None:
     """Keys are checksums of private text; a recording numbers them instead."""
     log, _ = lived(hostile(), tmp_path)
-    told = events(record(log))
+    told = events(trace_of(log))
     for field, places in (("key", len(HOSTILE) - 1), ("tool_key", 7)):
         numbers = [e[field] for e in told if field in e]
         assert numbers == list(range(1, len(numbers) + 1))
@@ -297,7 +296,7 @@ def test_no_checksum_can_confirm_a_guess(tmp_path: Path) -> None:
 def test_public_text_is_kept(tmp_path: Path) -> None:
     """A trace must be readable: events, tools, error names, models, ids."""
     log, _ = lived(hostile(), tmp_path)
-    kept = set(texts(decoded(record(log))))
+    kept = set(texts(decoded(trace_of(log))))
     assert {"Bash", "Stop", "AskUserQuestion", "s", "rate_limit: error 1", "b1"} <= kept
     assert "/home/d1/.claude/worktrees/d1" in kept
 
@@ -311,7 +310,7 @@ def test_the_same_text_gets_the_same_placeholder(tmp_path: Path) -> None:
         for n, p in enumerate(("one", "two", "one"))
     ]
     log, _ = lived(lines, tmp_path)
-    prompts = [e["prompt"] for e in events(record(log))]
+    prompts = [e["prompt"] for e in events(trace_of(log))]
     assert prompts == ["prompt 1", "prompt 2", "prompt 1"]
 
 
@@ -328,7 +327,7 @@ def test_repeats_and_differences_survive(tmp_path: Path) -> None:
         [told(1.8e9, "a" * 900 + "1"), told(1.8e9, "a" * 900 + "2"), told(1.8e9, "a" * 900 + "1")],
         tmp_path,
     )
-    again, _ = lived(decoded(record(log)), tmp_path / "again")
+    again, _ = lived(decoded(trace_of(log)), tmp_path / "again")
     verdicts = [(row.taken, row.why) for row in log]
     assert [(row.taken, row.why) for row in again] == verdicts
     assert verdicts[2] == (False, "duplicate event")
@@ -346,7 +345,7 @@ def test_a_restart_is_recorded(tmp_path: Path) -> None:
         {"hook": {"session_id": "t", "hook_event_name": "SessionStart"}},
     ]
     log, lived_through = lived([{"t": 1.8e9 + 30 * n} | x for n, x in enumerate(told)], tmp_path)
-    assert essence(play(decoded(record(log)))) == essence(lived_through)
+    assert essence(play(decoded(trace_of(log)))) == essence(lived_through)
 
 
 def test_a_clock_that_was_set_back_is_recorded(tmp_path: Path) -> None:
@@ -357,7 +356,7 @@ def test_a_clock_that_was_set_back_is_recorded(tmp_path: Path) -> None:
     ]
     log, (changes, final) = lived(told, tmp_path)
     assert [c["to"] for c in changes] == ["idle", "working", "completed", None]
-    assert essence(play(decoded(record(log)))) == essence((changes, final))
+    assert essence(play(decoded(trace_of(log)))) == essence((changes, final))
 
 
 def test_an_event_about_many_sessions_is_one_line(tmp_path: Path) -> None:
@@ -367,7 +366,7 @@ def test_an_event_about_many_sessions_is_one_line(tmp_path: Path) -> None:
     ]
     log, _ = lived([{"t": 1.8e9 + n} | x for n, x in enumerate(told)], tmp_path)
     assert [row.event.kind for row in log] == ["start", "start", "restart", "restart"]
-    assert [e["kind"] for e in events(record(log))] == ["start", "start", "restart"]
+    assert [e["kind"] for e in events(trace_of(log))] == ["start", "start", "restart"]
 
 
 def test_a_span_starts_where_each_session_last_began(tmp_path: Path) -> None:
@@ -387,7 +386,7 @@ def test_a_span_starts_where_each_session_last_began(tmp_path: Path) -> None:
         told(103, "s", "Stop"),
     ]
     log, (changes, _) = lived(lines, tmp_path)
-    recorded = decoded(record(span(log, {"s"})))
+    recorded = decoded(trace_of(span(log, {"s"})))
     assert [e["kind"] for e in events(recorded)] == ["config", "start", "prompt", "stop"]
     wanted = [c for c in changes if c["session_id"] == "s" and c["t"] >= 1.8e9 + 100]
     assert essence(play(recorded))[0] == essence((wanted, []))[0]
@@ -397,7 +396,7 @@ def test_a_span_begins_with_the_options_in_force(tmp_path: Path) -> None:
     log, _ = lived(
         [{"t": 1.8e9, "hook": {"session_id": "s", "hook_event_name": "SessionStart"}}], tmp_path
     )
-    first = next(iter(record(span(log, {"s"}, {"grace": 3.0}))))
+    first = next(iter(trace_of(span(log, {"s"}, {"grace": 3.0}))))
     assert first["decoded"]["settings"] == {"grace": 3.0}
 
 
@@ -407,7 +406,7 @@ def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
         {"t": 1.8e9, "decoded": {"kind": kind, "name": "of another CLI", "session_id": "s"}}
         for kind in ("rest", "granted", "said failure", "said cancel")
     ]
-    told = {e.kind: e for e in map(evidence.read, encoded([*POOL, *hostile(), *others]))}
+    told = {e.kind: e for e in map(evidence.event_in, encoded([*POOL, *hostile(), *others]))}
     assert not told.keys() & BY_TIME
     assert told.keys() | BY_TIME >= TABLE.keys()
     for e in told.values():

@@ -14,15 +14,9 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.witnesses.folders import Folders
-from bellboard.agents.claude_code.witnesses.registry import (
-    FIELDS,
-    FileState,
-    Listing,
-    Registry,
-    config_of,
-)
-from bellboard.agents.cli import Means
+from bellboard.agents.agent import Means
+from bellboard.agents.claude.session_files import FIELDS, FileState, Listing, Registry, config_of
+from bellboard.agents.claude.witness import ConfigFolders
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.finding import Finding
@@ -215,7 +209,7 @@ def test_a_file_that_is_being_written_is_read_again_before_it_is_noted(
     path = write(home, pid)
     whole, found = path.read_text(), list[Finding]()
 
-    def read(folders: Folders, text: str) -> dict[str, str]:
+    def read(folders: ConfigFolders, text: str) -> dict[str, str]:
         path.write_text(text)
         folders.read(path.parent, pid)
         return folders.notes
@@ -223,7 +217,7 @@ def test_a_file_that_is_being_written_is_read_again_before_it_is_noted(
     async def look() -> None:
         watch = Watch(lambda paths: None)
         means = Means(AtOnce(), Watched(watch), found.append, time.time, {})
-        folders = Folders(means)
+        folders = ConfigFolders(means)
         folders.need(str(home.claude), "")
         assert {} == read(folders, whole[:100])
         assert {} == read(folders, whole.replace("idle", "busy"))

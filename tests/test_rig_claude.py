@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 import pytest
 
-from bellboard.agents.claude_code.dialect.names import KINDS
+from bellboard.agents.claude.hooks import KINDS
 from rig import claude_code
 from rig.agent import elicitation
 from rig.api import Api

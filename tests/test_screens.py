@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.claude_code.dialect.screens import read
-from bellboard.agents.dialect import Seen
+from bellboard.agents.agent import Seen
+from bellboard.agents.claude.screen import read_screen
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import markers_of, published_status, question_of
@@ -56,7 +56,7 @@ EXPECTED = {
 )
 def test_each_captured_screen_is_recognized(path: Path) -> None:
     """Idle, busy, each dialog, narrow ones too; a menu of the user's own is ignored."""
-    assert EXPECTED[path.stem] == read(path.read_text().splitlines())
+    assert EXPECTED[path.stem] == read_screen(path.read_text().splitlines())
 
 
 @pytest.mark.parametrize("folder", sorted(CAPTURES.iterdir()), ids=lambda folder: folder.name)
@@ -77,13 +77,13 @@ def test_output_of_the_agent_is_not_read(name: str) -> None:
     """Text above the input box or dialog may look like a dialog itself."""
     captured = (CAPTURES / "2.1.328" / f"{name}.txt").read_text().splitlines()
     fake = (CAPTURES / "2.1.328" / "bash.txt").read_text().splitlines()
-    assert EXPECTED[name] == read([*fake, "", *captured])
+    assert EXPECTED[name] == read_screen([*fake, "", *captured])
 
 
 @pytest.mark.parametrize("screen", [[], [""], ["❯"], ["─" * 40], ["❯ 1. Yes"], ["\x00" * 9] * 99])
 def test_other_screens_say_nothing(screen: list[str]) -> None:
     """Empty and partial ones, and those of other programs."""
-    assert read(screen) is None
+    assert read_screen(screen) is None
 
 
 # What follows from it

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.cli import ClaudeCode
-from bellboard.agents.claude_code.installer import Settings, handlers, project_file
-from bellboard.agents.claude_code.version import CORE, LATER, events_of, version_of
+from bellboard.agents.claude.agent import ClaudeCode
+from bellboard.agents.claude.installer import Settings, handlers, project_file
+from bellboard.agents.claude.versions import CORE, LATER, cli_version, events_of
 from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.installer import SettingsError, backups
 from bellboard.agents.installing.settings_file import group_of
@@ -507,11 +507,11 @@ def test_the_version_is_found_from_the_installation(home: Home, tmp_path: Path) 
         link.unlink(missing_ok=True)
         link.symlink_to(program)
         numbers = tuple(map(int, version.split(".")))
-        assert version_of(None, home.env) == numbers
-        assert version_of(str(program), {}) == numbers
-    assert version_of("2.1.328", {}) == NEWEST
+        assert cli_version(None, home.env) == numbers
+        assert cli_version(str(program), {}) == numbers
+    assert cli_version("2.1.328", {}) == NEWEST
     (home.bin / "claude").unlink()
-    assert version_of(None, home.env) is None
+    assert cli_version(None, home.env) is None
     assert "not a version" in run(home, "hooks", "print", "--cli", "1.2.x", code=1)
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bellboard.agents.claude_code.installer import TIMEOUTS, handlers
-from bellboard.agents.claude_code.version import events_of
+from bellboard.agents.claude.installer import TIMEOUTS, handlers
+from bellboard.agents.claude.versions import events_of
 from bellboard.agents.installing import hookline
 from bellboard.agents.installing.settings_file import (
     Before,

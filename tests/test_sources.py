@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.trace import replay
+from bellboard.agents.traces import replay
 from bellboard.core.board import Board
 from bellboard.core.deadlines import LEADS
 from bellboard.core.program_status import Record

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asking import allows, payload
-from bellboard.agents.dialects import dialect_of
 from bellboard.agents.evidence import from_line
+from bellboard.agents.registry import dialect_of
 from bellboard.core.events import Event, Origin
 from bellboard.core.spared import Spared, spared
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.dialect import Seen
+from bellboard.agents.agent import Seen
 from bellboard.core import machine
 from bellboard.core.events import Event
 from bellboard.core.notices import NEVER

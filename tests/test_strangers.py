@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.claude_code.cli import ClaudeCode
+from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.agents.installing import hook_record, hookline
 from bellboard.diagnosis import diagnose
 from bellboard.storage import state_folder

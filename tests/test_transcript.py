@@ -17,12 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents import tailing
-from bellboard.agents.claude_code.dialect.said import head_of, is_noise
-from bellboard.agents.claude_code.dialect.spoken import ClaudeDialect
-from bellboard.agents.claude_code.witnesses.transcript import begun_in, folder_of, path_of
+from bellboard.agents.claude.agent import ClaudeDialect
+from bellboard.agents.claude.session_files import begun_in, path_of, transcripts_folder
+from bellboard.agents.claude.transcript import head_of, is_noise
 from bellboard.agents.evidence import from_line
-from bellboard.agents.following import known_until
-from bellboard.agents.tailing import Transcripts, event_of, is_needed
+from bellboard.agents.tailing import Transcripts, entry_event, is_needed, known_until
 from bellboard.core.board import Board
 from bellboard.core.events import Event, line_of
 from bellboard.core.finding import Finding
@@ -122,7 +121,7 @@ def test_a_reported_entry_is_the_same_evidence() -> None:
     seen = set()
     for sid, entry in recorded():
         whole = from_line({"t": 1.0, "transcript": {"session_id": sid, "entry": entry}})
-        event = event_of(CLAUDE, sid, entry, 1.0)
+        event = entry_event(CLAUDE, sid, entry, 1.0)
         if event is None:
             assert ("note", "") == (whole.kind, whole.title)
             continue
@@ -462,14 +461,14 @@ def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any
     message = {"content": [content, block], "usage": more, "model": when}
     for body in (message, {"content": content}, content):
         entry = {"type": kind, "message": body, "timestamp": when, "aiTitle": more}
-        event = event_of(CLAUDE, SID, entry, 1.0)
+        event = entry_event(CLAUDE, SID, entry, 1.0)
         if event is not None:
             msgspec.json.encode(line_of(event))
 
 
 def test_a_transcript_names_the_session_of_a_process(tmp_path: Path) -> None:
     """The only one in its directory's folder written since the process started."""
-    folder = Path(folder_of(str(tmp_path), "/srv/my project"))
+    folder = Path(transcripts_folder(str(tmp_path), "/srv/my project"))
     assert folder == tmp_path / "projects" / "-srv-my-project"
     assert "" == begun_in(str(tmp_path), "/srv/my project", 0.0, ())
     folder.mkdir(parents=True)

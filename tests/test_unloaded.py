@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from bellboard import remote
-from bellboard.agents import dialects
-from bellboard.agents.dialects import KEYS
+from bellboard.agents import registry
+from bellboard.agents.registry import KEYS
 from bellboard.core.deadlines import NEVER
 from bellboard.hosting.host import Loading, Upkeep
 from bellboard.hosting.jobs import Attempts
@@ -36,9 +36,9 @@ OPENCODE = MAGIC + (
 @pytest.fixture(autouse=True)
 def _afresh() -> Iterator[None]:
     """Nothing is loaded yet, and what failed here fails no other test."""
-    dialects._loaded.cache_clear()
+    registry._loaded.cache_clear()
     yield
-    dialects.try_again()
+    registry.try_again()
 
 
 class Failing(ModuleType):
@@ -64,7 +64,7 @@ def test_what_decodes_events_is_loaded_before_an_update_replaces_them(
     monkeypatch.setattr("bellboard.hosting.host.clock", lambda: now)
     loading, loaded = Loading(), []
     while (wait := loading.run()) < NEVER:
-        loaded.append(dialects._loaded.cache_info().currsize)
+        loaded.append(registry._loaded.cache_info().currsize)
         now += wait
     assert [0, *range(len(KEYS) + 1)] == loaded
     assert needed in sys.modules
@@ -75,7 +75,7 @@ def test_an_event_waits_if_an_update_replaced_what_decodes_it(
 ) -> None:
     """A host that was started before cannot load it, and says so; whoever can folds the event."""
     shared = make()
-    spoken = "bellboard.agents.opencode.dialect.spoken"
+    spoken = "bellboard.agents.opencode.agent"
     monkeypatch.setitem(sys.modules, spoken, ModuleType(spoken))
     name = put_raw(shared.spool, OPENCODE, clock())
     put(shared.spool, "UserPromptSubmit", "after", clock() + 1)
@@ -101,7 +101,7 @@ def test_an_event_waits_if_the_system_cannot_load_what_decodes_it(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, number: int | None
 ) -> None:
     """No file is to blame.  What the system lacks ends the step, and the next one tries again."""
-    shared, spoken = make(), "bellboard.agents.opencode.dialect.spoken"
+    shared, spoken = make(), "bellboard.agents.opencode.agent"
     failing = Failing(spoken)
     failing.why = OSError(number, os.strerror(number)) if number else MemoryError()
     name = put_raw(shared.spool, OPENCODE, clock())
@@ -125,14 +125,14 @@ def test_what_cannot_be_loaded_is_tried_once_for_all_events_until_the_next_resca
 ) -> None:
     """Otherwise each of thousands that wait would take as long as that."""
     shared, failing = make(), Failing("spoken")
-    monkeypatch.setitem(sys.modules, "bellboard.agents.opencode.dialect.spoken", failing)
+    monkeypatch.setitem(sys.modules, "bellboard.agents.opencode.agent", failing)
     for expected in (1, 2):
         for _ in range(10):
             put_raw(shared.spool, OPENCODE, clock())
         shared.turn(clock.advance(1))
         shared.turn(clock.advance(1))
         assert expected == failing.tried
-        dialects.try_again()
+        registry.try_again()
         shared.try_again()
     arrived = shared.spool.new / put(shared.spool, "UserPromptSubmit", "after", clock())
     shared.turn(clock.advance(1), {str(arrived)})

@@ -17,8 +17,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-import bellboard.agents.claude_code.installer
-import bellboard.agents.recording
+import bellboard.agents.anonymous
+import bellboard.agents.claude.installer
 import bellboard.cli
 import bellboard.diagnosis
 import bellboard.hosting.errands

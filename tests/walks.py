@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from bellboard.agents.claude_code.dialect.hooks import hook
-from bellboard.agents.claude_code.dialect.pressing import press
-from bellboard.agents.claude_code.dialect.request import request
-from bellboard.agents.dialect import About, Press
+from bellboard.agents.agent import About, Press
+from bellboard.agents.claude.dialog import press
+from bellboard.agents.claude.hooks import hook
+from bellboard.agents.claude.request import request
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
 from bellboard.hosting.beside import Declined

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
-from bellboard.agents.dialects import dialects
+from bellboard.agents.registry import dialects
 from fuzz.case import Case, Category
 from fuzz.junk import brief, changed, encoded
 from fuzz.target import MAGIC

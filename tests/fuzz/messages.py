@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from bellboard.agents.claude_code.dialect.names import KINDS, NOTIFICATIONS
+from bellboard.agents.claude.hooks import KINDS, NOTIFICATIONS
 from fuzz.case import Case, Category
 from fuzz.junk import brief, changed, encoded, text, value
 from fuzz.target import MAGIC

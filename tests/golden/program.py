@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bellboard.agents.recorded import Recorded
-from bellboard.agents.trace import final_line, transition_line
+from bellboard.agents.traces import Recorded, final_line, transition_line
 from bellboard.core.board import Board
 from bellboard.core.events import Event, line_of
 from bellboard.core.notices import Notices, policy_of

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bellboard.agents.codex.cli import Codex as Reporting
+from bellboard.agents.codex.agent import Codex as Reporting
 from rig import node, npm
 from rig.cache import CHECKOUT, Missing
 from rig.home import Home

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bellboard.agents.opencode.cli import OpenCode
+from bellboard.agents.opencode.agent import OpenCode
 from rig import node, npm
 from rig.cache import CHECKOUT, Missing
 from rig.home import Home

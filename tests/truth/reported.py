@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from bellboard.agents.claude_code.dialect.spoken import DIALECT
+from bellboard.agents.claude.agent import DIALECT
 from bellboard.core import program_status
 from bellboard.core.program_status import stated
 from truth.account import ANY, AT_REST, Allowed, of_process

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from bellboard.agents import trace as traces
+from bellboard.agents import traces as traces
 from bellboard.core.records import Folded
 from rig.cache import CHECKOUT
 from truth.account import Line

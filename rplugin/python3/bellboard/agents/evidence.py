@@ -13,20 +13,154 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ..core.deadlines import BY_TIME
-from ..core.events import LINES, LIVE, UNCOUNTED, Event, junk, usable_id
+from ..core.events import AGENT, LINES, LIVE, UNCOUNTED, Event, Origin, junk, usable_id
+from ..core.far import MACHINE, OF_LINKS, id_of
 from ..core.program_status import Report
 from ..core.program_status import parsed as parsed_report
+from ..core.row import row_of
 from ..core.text import ODD, line, whole
-from ..core.untrusted import WRONG_SHAPE, Facts, decode, number_of, storable, text_of
-from . import linked
-from .dialects import dialect_of, program_of, reported
-from .origins import origin_of, pid_of, where_of
+from ..core.untrusted import WRONG_SHAPE, Facts, decode, number_of, object_of, storable, text_of
+from .registry import RUNNERS, VARIABLES, agent_of_program, dialect_of, status_reported
+
+# Decode where evidence came from: the agent, its process, its terminal, its environment.
+#
+# This file does no I/O.
+
+
+#: Names of variables in a trace line, a CLI's own or those of an event → those of an event.
+NAMES: Final = {known: field for name, field in VARIABLES.items() for known in (name, field)}
+
+
+def origin_of(given: object) -> Origin:
+    """Decode an origin, without values of the wrong type."""
+    if not isinstance(given, dict):
+        return Origin()
+    env, pid = object_of(given.get("env")), pid_of(given.get("pid"))
+    return msgspec.structs.replace(
+        where_of(given),
+        agent=_runner(env, pid) or text_of(given, "agent") or AGENT,
+        pid=pid,
+        started=text_of(given, "started"),
+        shared=given.get("shared") is True,
+        many=given.get("many") is True,
+        # the rest of an environment is private
+        env={NAMES[k]: whole(v) for k, v in env.items() if k in NAMES and type(v) is str},
+    )
+
+
+def _runner(env: Facts, pid: int | None) -> str:
+    """Return the agent whose process ran a hook: some also run those made for another."""
+    return next((agent for name, agent in RUNNERS.items() if env.get(name) == str(pid)), "")
+
+
+def where_of(given: Facts) -> Origin:
+    """Decode the terminal that a line names."""
+    return Origin(
+        tty=text_of(given, "tty") or None,
+        tmux=text_of(given, "tmux") or None,
+        pane=text_of(given, "pane") or None,
+        nvim=text_of(given, "nvim") or None,
+        kitty=text_of(given, "kitty") or None,
+    )
+
+
+def pid_of(value: object) -> int | None:
+    return value if type(value) is int and 0 < value < 1 << 31 else None
+
+
+# Decode what links report of other machines.
+#
+#     {"far": {"machine": M, "row": ROW, "found": true}}    a session, as that machine shows it
+#     {"far": {"machine": M, "gone": [ID, …]}}              sessions that have ended (its own ids)
+#     {"far": {"machine": M, "all": [ID, …]}}               all that it lists; others have ended
+#     {"link": {"machine": M, "up": bool, "why": "…"}}      whether it can be followed
+#     {"link": {"machine": M, "gone": true}}                it is no longer followed
+#
+# `cursor` in any of them says how far the machine has been followed, `done` that everything up
+# to there was reported. A machine's name is the one that we gave it, not what it calls itself.
+
+
+MOST_IDS: Final = 4000  # sessions in one line; a feed has no more than 2,000
+
+
+def _far(fields: Facts, t: float, now: float) -> Event:
+    """Decode what a machine says of its sessions."""
+    given = fields["far"]
+    machine, cursor = _machine(given), _cursor(given)
+    done = given.get("done") is True
+    if "row" in given:
+        row = _row(given["row"])
+        at = 0.0 if given.get("found") is True else row.get("since", 0.0)
+        sid, why = _sid(machine, row), line(text_of(given, "why"))
+        made = Event("far", "far", t, now, sid, at=at, row=row, detail=why)
+        return replace(made, machine=machine, cursor=cursor, done=done)
+    how = "all" if "all" in given else "gone"
+    ids = tuple(usable_id(x) for x in given[how][:MOST_IDS])
+    source = "all" if how == "all" else ""
+    made = Event("far gone", "far", t, now, source=source, ids=ids)
+    return replace(made, machine=machine, cursor=cursor, done=done)
+
+
+def _link(fields: Facts, t: float, now: float) -> Event:
+    """Decode whether a machine can be followed."""
+    given = fields["link"]
+    kind = "link up" if given.get("up") is True else "link down"
+    kind = "link gone" if given.get("gone") is True else kind
+    why = line(text_of(given, "why")) if kind == "link down" else ""
+    return Event(kind, "link", t, now, why=why, machine=_machine(given))
+
+
+def _checked(e: Event) -> Event:
+    """Check an event that is decoded already, in the same way; raise ValueError if it is wrong."""
+    if e.kind not in OF_LINKS:
+        return replace(e, machine="", row={}, ids=(), cursor="", done=False)
+    machine, ids = _machine({"machine": e.machine}), tuple(map(usable_id, e.ids[:MOST_IDS]))
+    row = _row(e.row) if e.kind == "far" else {}
+    sid = _sid(machine, row) if row else ""
+    cursor = _cursor({"cursor": e.cursor})
+    return replace(e, session_id=sid, row=row, ids=ids, cursor=cursor, why=line(e.why))
+
+
+def _row(given: object) -> dict[str, Any]:
+    """Return the fields of a session that may leave its machine."""
+    row = row_of(given)
+    if row is None:
+        raise ValueError("not a session")
+    # As JSON has it: a record that was stored and read again must be equal, with lists for tuples.
+    return msgspec.json.decode(msgspec.json.encode(row))  # type: ignore[no-any-return]
+
+
+def _sid(machine: str, row: Mapping[str, Any]) -> str:
+    return usable_id(id_of(machine, row["agent"], row["session_id"]))
+
+
+def _machine(given: Facts) -> str:
+    name = given.get("machine")
+    if not isinstance(name, str) or not MACHINE.fullmatch(name):
+        raise ValueError("no usable name of a machine")
+    return name
+
+
+def _cursor(given: Facts) -> str:
+    return line(text_of(given, "cursor"), 80)
+
+
+# Decode a trace line, which is one piece of evidence, into an event.
+#
+# A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `transcript`,
+# `title`, `server`, `process`, `pane`, `view`, `goto`, `set`, …). The spool and `bellboard
+# replay` both read it, so a replay decodes exactly what the host decoded. `decoded` carries an
+# `events.Event` as it is; the line's `t` is then when it became known.
+#
+# This file does no I/O, knows no clock, and tolerates any input.
+
 
 _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
@@ -35,13 +169,13 @@ ENDED_BY: Final = frozenset({"prompt", "exit"})
 LIVE_SAYS: Final = SCREENS | {""}  # "": only that it asks nothing
 
 
-def read(raw: bytes, clock: float = 0.0) -> Event:
+def event_in(raw: bytes, clock: float = 0.0) -> Event:
     """Decode a trace line; return junk, with the reason, if it cannot be decoded."""
-    fields = parsed(raw, clock)
+    fields = fields_in(raw, clock)
     return fields if isinstance(fields, Event) else from_line(fields, clock)
 
 
-def parsed(raw: bytes, clock: float = 0.0) -> object:
+def fields_in(raw: bytes, clock: float = 0.0) -> object:
     """Decode the JSON of a trace line; return junk if it is none."""
     try:
         return decode(raw)
@@ -91,7 +225,7 @@ def _decoded(fields: Facts, t: float, now: float) -> Event:
         raise ValueError("only a deadline can cause this")
     if not (e.t > 0 and math.isfinite(e.t)):
         raise ValueError("invalid time")
-    e = linked.checked(e)
+    e = _checked(e)
     return msgspec.structs.replace(
         e,
         session_id=usable_id(e.session_id) if e.session_id else "",
@@ -124,7 +258,7 @@ def _own_report(fields: Facts, t: float, now: float) -> Event:
     if body == "?":
         return Event("note", "own report", t, now)
     said = Report(ends) if ends in ENDED_BY else parsed_report(body)
-    agent = program_of(said.app, text_of(given, "command"))
+    agent = agent_of_program(said.app, text_of(given, "command"))
     return Event(
         "own report",
         "own report",
@@ -135,7 +269,7 @@ def _own_report(fields: Facts, t: float, now: float) -> Event:
         started=text_of(given, "started"),
         origin=msgspec.structs.replace(where_of(given), pid=pid, agent=agent),
         cwd=text_of(given, "cwd"),
-        status=reported(agent, said),
+        status=status_reported(agent, said),
         agent=said.id,
         source="app" if said.app else "",
         asks=said.kind,
@@ -303,8 +437,8 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "forget": _person("forget", "forget"),
     "answer": _answer,
     "facts": _facts,
-    "far": linked.far,
-    "link": linked.link,
+    "far": _far,
+    "link": _link,
     "raw": _raw,
     "decoded": _decoded,
     "config": _config,

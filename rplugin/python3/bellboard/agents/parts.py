@@ -61,7 +61,7 @@ def unshown(given: Facts, known: type[Struct]) -> tuple[Part, ...]:
         for raw in given["questions"]
     )
     rest = {k: v for k, v in given.items() if not (is_all and k == "questions")}
-    return (as_json(rest, "Also"),) if rest else ()
+    return (json_part(rest, "Also"),) if rest else ()
 
 
 def title_of(questions: Sequence[Question]) -> str:
@@ -100,10 +100,10 @@ class Input:
         return isinstance(self.left.get(name), bool) and bool(self.left.pop(name))
 
     def rest(self, label: str = "Also") -> tuple[Part, ...]:
-        return (as_json(self.left, label),) if self.left else ()
+        return (json_part(self.left, label),) if self.left else ()
 
 
-def as_json(value: object, label: str = "") -> Part:
+def json_part(value: object, label: str = "") -> Part:
     try:
         encoded = msgspec.json.encode(value)
     except (ValueError, RecursionError):  # lone surrogates, of a request that is not complete

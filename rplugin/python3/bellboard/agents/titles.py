@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .dialect import Dialect, Seen
+from .agent import Dialect, Seen
 
 LONGEST_TITLE: Final = 300  # characters of a title to read
 ASKS_NOTHING: Final = Seen("")  # that is all it says; neither that it works

@@ -66,7 +66,7 @@ def show_history(args: Args) -> None:
         show_notices([r for r in sent if r.t >= since and sid in ("", r.session_id)], names, args)
         return
     if args.json:
-        from ..agents.trace import answer_line, transition_line
+        from ..agents.traces import answer_line, transition_line
 
         lines = [transition_line(change) for change in found]
         lines += [answer_line(a.event.t, a.session_id, a.event) for a in answers]
@@ -107,7 +107,7 @@ def explain_session(args: Args) -> None:
 def show_rules(args: Args) -> None:
     from msgspec import to_builtins
 
-    from ..agents.dialects import dialect_of
+    from ..agents.registry import dialect_of
     from ..core import words
     from ..core.spared import OFTEN, spared
 
@@ -131,7 +131,7 @@ def show_rules(args: Args) -> None:
 
 
 def record_trace(args: Args) -> None:
-    from ..agents.recording import record, span
+    from ..agents.anonymous import span, trace_of
 
     with opened() as shared:
         log = shared.store.log()
@@ -142,22 +142,22 @@ def record_trace(args: Args) -> None:
             only = {c.session_id for c in shared.store.history(since)}
             only |= {row.session_id for row in log if row.event.clock >= since} - {""}
         options = shared.store.option("config")
-    for line in record(span(log, only, options), private=not args.full):
+    for line in trace_of(span(log, only, options), private=not args.full):
         print_json(line)
 
 
 def replay_trace(args: Args) -> int:
-    from ..agents import trace
+    from ..agents import traces
     from ..core.board import Board
 
     board = Board()
     lines = _Lines(args.file)
-    folded = trace.replay(lines, board)
+    folded = traces.replay(lines, board)
     if args.json:
         for one in folded:
             for change in one.changes:
-                print_json(trace.transition_line(change))
-        print_json(trace.final_line(board))
+                print_json(traces.transition_line(change))
+        print_json(traces.final_line(board))
     else:
         from ..screen.history import show_replay
 

@@ -24,7 +24,7 @@ from .home import (
 )
 
 if TYPE_CHECKING:
-    from ..agents.cli import Cli
+    from ..agents.agent import Cli
     from ..agents.installing.hookline import Hooked
     from ..agents.installing.installer import Change, Installer
     from ..system.packaged import Version
@@ -115,8 +115,8 @@ def _uninstall(target: Target, args: Args) -> None:
 
 
 def check_hooks(args: Args) -> int:
-    from ..agents.clis import installable
     from ..agents.installing import hook_record
+    from ..agents.registry import installable
 
     if args.json and args.agent and (cli := _cli(args.agent, _printable())).hooks is None:
         print_json({"v": 1, "agents": [_about(cli, None)]})
@@ -163,7 +163,7 @@ def print_hooks(args: Args) -> None:
 
 def _targets(args: Args, removing: bool = False) -> list[Target]:
     """Return the files that the arguments name, or those of the agents on this machine."""
-    from ..agents.clis import installable
+    from ..agents.registry import installable
 
     if args.all and args.settings:
         raise Problem("--settings is a file of one agent: name it with --agent, without --all")
@@ -180,7 +180,7 @@ def _targets(args: Args, removing: bool = False) -> list[Target]:
 
 
 def _found_none() -> str:
-    from ..agents.clis import installable
+    from ..agents.registry import installable
 
     names = ", ".join(cli.key for cli in installable())
     return f"found no agent on this machine; name one with --agent: {names}"
@@ -201,7 +201,7 @@ def _file(installer: Installer, args: Args) -> Path:
 
 def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
     """Return the CLI with that name, by default the first one."""
-    from ..agents.clis import installable
+    from ..agents.registry import installable
 
     known = {cli.key: cli for cli in among or installable()}
     if agent is None or agent in known:
@@ -214,7 +214,7 @@ def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
 
 def _printable() -> list[Cli]:
     """Return the CLIs that have hooks; chats have none."""
-    from ..agents.clis import clis
+    from ..agents.registry import clis
 
     return [cli for cli in clis() if cli.hooks or cli.reporting(str)]
 

@@ -77,7 +77,7 @@ def of_machine(sessions: list[Published], name: str | None) -> list[Published]:
 
 def list_ended(args: Args) -> None:
     """List ended sessions whose transcript still exists: a CLI cannot resume without it."""
-    from ..agents.clis import cli_of
+    from ..agents.registry import cli_of
     from ..core.published import ended
 
     with opened() as shared:

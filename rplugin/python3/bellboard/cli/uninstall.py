@@ -28,8 +28,8 @@ def add_to(commands: Commands) -> None:
 
 
 def uninstall_all(args: Args) -> int:
-    from ..agents.clis import installable
     from ..agents.installing.installer import backups
+    from ..agents.registry import installable
     from ..core.text import plain
     from ..storage.state_folder import stranger
 
@@ -83,7 +83,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
 
     Return false if something could not be deleted.
     """
-    from ..agents.clis import clis
+    from ..agents.registry import clis
     from ..core.text import plain
     from ..storage.state_folder import STATE, is_known, stranger
     from .shell import is_ours, linked

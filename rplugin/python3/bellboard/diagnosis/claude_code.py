@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from ..agents.claude_code.abilities import abilities
-from ..agents.claude_code.cli import CLI
-from ..agents.claude_code.installer import PLUGIN
-from ..agents.claude_code.version import version_of
-from ..agents.claude_code.witnesses.registry import config_of
-from ..agents.claude_code.witnesses.running import SILENT, registry_of, versions_of
-from ..agents.clis import installable
+from ..agents.claude.agent import CLI
+from ..agents.claude.installer import PLUGIN
+from ..agents.claude.session_files import SILENT, config_of, registry_of, versions_of
+from ..agents.claude.versions import abilities, cli_version
+from ..agents.registry import installable
 from ..core import words
 from ..core.version import VERSION
 from ..system.files import decoded, read
@@ -56,7 +54,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[Fact]:
     for path, why in sorted(registry.notes.items()):
         if "process" not in why:  # the next launch removes the file of a killed process
             yield warn(f"{path}: {why}", "please report this, and attach the file")
-    at_hand, versions = version_of(None, environ), versions_of(records)
+    at_hand, versions = cli_version(None, environ), versions_of(records)
     if at_hand:
         yield ok(f"version {dotted(at_hand)} on PATH")
     elif found := shutil.which("claude", path=environ.get("PATH", "")):
@@ -89,7 +87,7 @@ def hooks(environ: Mapping[str, str]) -> Iterator[Fact]:
 
 def _seen(environ: Mapping[str, str]) -> list[Version]:
     """Return the versions that are running, and the one on PATH, newest first."""
-    at_hand = version_of(None, environ)
+    at_hand = cli_version(None, environ)
     running = versions_of(registry_of(config_of(environ)).records)
     return sorted({*running, *([at_hand] if at_hand else ())}, reverse=True)
 

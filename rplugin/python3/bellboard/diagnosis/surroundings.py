@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ..agents.abilities import MOMENTS, worded
-from ..agents.cli import Cli
-from ..agents.clis import clis, installable
+from ..agents.agent import MOMENTS, Cli, ability_words
 from ..agents.installing.hook_record import script, stored, unread
 from ..agents.installing.installer import State
+from ..agents.registry import clis, installable
 from ..core import words
 from ..system.inotify import usage
 from ..system.packaged import Version, dotted
@@ -28,7 +27,7 @@ def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
         if cli.hooks is not None and cli.is_used(environ):
             yield from newer(cli, cli.version(environ))
             for moment, ability in cli.abilities.items():
-                yield info(f"{cli.name}: {MOMENTS[moment]}: {worded(moment, ability)}")
+                yield info(f"{cli.name}: {MOMENTS[moment]}: {ability_words(moment, ability)}")
 
 
 def newer(cli: Cli, version: Version | None) -> Iterator[Fact]:

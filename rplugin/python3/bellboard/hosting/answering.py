@@ -16,8 +16,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from ..agents.dialect import Press
-from ..agents.dialects import dialect_of
+from ..agents.agent import Press
+from ..agents.registry import dialect_of
 from ..core.request import TERMINAL, Answer, Sent, answer_of, check
 from ..core.session import Run
 from ..core.text import line

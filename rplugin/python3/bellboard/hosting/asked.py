@@ -11,12 +11,10 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..agents.cli import Unanswered, Unclear, Unreachable, Waiting
-from ..agents.clis import cli_of
-from ..agents.dialect import About, OnDisk, Press
-from ..agents.dialects import dialect_of, is_known
-from ..agents.origins import origin_of
+from ..agents.agent import About, OnDisk, OpenRequest, Press, Unanswered, Unclear, Unreachable
+from ..agents.evidence import origin_of
 from ..agents.parts import at_end, part
+from ..agents.registry import cli_of, dialect_of, is_known_agent
 from ..core.events import Origin
 from ..core.request import TERMINAL, Answer, Choice, Part, Request, Sent, Went, digest_of
 from ..core.session import Block, Run, Session, Stated, questions_of
@@ -194,7 +192,7 @@ class Asked(NamedTuple):
 
 def asked_of(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
     """Return what a question asks; raise `Declined` if that cannot be answered from here."""
-    if not is_known(s.agent):
+    if not is_known_agent(s.agent):
         raise Declined(f"how {line(s.agent, 20)} takes answers is not known{THERE}")
     asked = _asked_of_record(s, run, block, spool) if block.request else _seen(s, run, block)
     if run.pid not in (0, asked.request.pid):
@@ -442,6 +440,6 @@ def serve(asked: Asked, home: Path, reply: bytes) -> None:
         raise Declined(str(why)) from None
 
 
-def _of_cli(asked: Asked, home: Path) -> Waiting:
+def _of_cli(asked: Asked, home: Path) -> OpenRequest:
     ids = asked.request.session_id, asked.request.pid, asked.block.tool_id
-    return Waiting(*ids, asked.payload, home)
+    return OpenRequest(*ids, asked.payload, home)

@@ -9,8 +9,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..agents import evidence
-from ..agents.dialects import dialect_of
-from ..agents.origins import origin_of
+from ..agents.evidence import origin_of
+from ..agents.registry import dialect_of
 from ..core.events import ASKING, Event, Origin, junk
 from ..core.untrusted import bounded
 from ..storage.event_file import Item
@@ -40,7 +40,7 @@ class Decoder:
 
     def _decoded(self, item: Item, clock: float) -> list[Event]:
         if item.kind == "line":
-            event = evidence.read(item.payload, clock)
+            event = evidence.event_in(item.payload, clock)
             return [event if event.clock == clock else replace(event, clock=clock)]
         if item.event == "view":
             return of_tmux(item.payload, item.t, clock, origin_of(item.origin))

@@ -8,8 +8,8 @@ import os
 import time
 from pathlib import Path
 
-from ..agents.clis import installable
 from ..agents.installing.hook_record import hooked_files
+from ..agents.registry import installable
 from ..core.feed import Hello
 from ..core.text import line
 from ..core.version import VERSION

@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ..agents import dialects
-from ..agents.dialects import KEYS, dialect_of
+from ..agents import registry
+from ..agents.registry import KEYS, dialect_of
 from ..core import words
 from ..core.deadlines import NEVER
 from ..core.finding import Finding
@@ -150,7 +150,7 @@ class Upkeep:
             self._connection.announce()
         self._count()  # before what is stuck is tried again
         self._spool.sweep()
-        dialects.try_again()
+        registry.try_again()
         if (shared := self._connection.shared) is not None:
             shared.try_again()
         return NEVER

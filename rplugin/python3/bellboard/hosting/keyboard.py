@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from ..agents.dialect import Press
+from ..agents.agent import Press
 from ..core.session import Run, owns_pane
 from ..system import neovim, tmux
 from .beside import Declined, beside, sleep

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from ..agents.cli import Means, Witness
-from ..agents.clis import WITNESSED, cli_of, used
+from ..agents.agent import Means, Witness
+from ..agents.registry import WITNESSED, cli_of, used
 from ..core.finding import Finding
 from ..core.published import Looked
 from ..core.session import Session, is_listed, status_of

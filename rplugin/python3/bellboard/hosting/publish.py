@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..agents.dialects import dialect_of
+from ..agents.registry import dialect_of
 from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.published import Published, by_urgency, publish

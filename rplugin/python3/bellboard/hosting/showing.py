@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from ..agents.dialects import dialect_of
+from ..agents.registry import dialect_of
 from ..core.request import TERMINAL, Choice, Request
 from ..core.session import Block, Run, Session
 from ..core.text import line

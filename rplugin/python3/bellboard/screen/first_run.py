@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ..agents.clis import cli_of
-from ..agents.dialects import KEYS
+from ..agents.registry import KEYS, cli_of
 
 COMMANDS: Final = {"health": "bellboard doctor", "install": "bellboard hooks install"}
 NEW: Final = ":Bellboard new"

@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Final, TypeVar
 
-from ..agents.cli import Means
-from ..agents.clis import cli_of, clis
-from ..agents.dialects import is_known
+from ..agents.agent import Means
+from ..agents.registry import cli_of, clis, is_known_agent
 from ..core.clock import is_recent
 from ..core.deadlines import NEVER, slow_tools
 from ..core.finding import Finding, learned
@@ -280,7 +279,7 @@ class Lookout:
             self._early = {**dict(list(self._early.items())[1 - MOST_EARLY :]), sid: (pid, shown)}
         elif isinstance(shown, str):
             self.titled.hand_in(s, pid, shown)
-        elif is_known(s.agent):
+        elif is_known_agent(s.agent):
             self.screens.hand_in(s, pid, shown)
 
     def take_reports(self, tty: str, job: int, said: Sequence[Said], dropped: int) -> None:
@@ -370,7 +369,7 @@ class Lookout:
                 path, key = f"{processes.PROC}/{pid}/environ", f"process {pid} {process.started}"
                 self._reach.do(path, work, self._report, key=key)
         self._hold(sid, runs)
-        if is_known(s.agent):
+        if is_known_agent(s.agent):
             if (witness := self.witnesses.get(cli_of(s.agent).key)) is not None:
                 witness.attend(s)
             self.screens.attend(s)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
-from ..agents.dialects import program_of, reported
+from ..agents.registry import agent_of_program, status_reported
 from ..core.finding import Finding
 from ..core.own_report import LAST_WORDS
 from ..core.program_status import MOST_RECORDS, Discarded, Report, parsed, within
@@ -236,7 +236,7 @@ class OwnReports:
 
 
 def _says(program: _Program, report: Report) -> str:
-    return reported(program_of(report.app, program.front.command), report)
+    return status_reported(agent_of_program(report.app, program.front.command), report)
 
 
 def front_of(job: int, known: Sequence[int], served: frozenset[int]) -> Front | None:

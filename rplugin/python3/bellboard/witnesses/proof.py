@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..agents.clis import cli_of
+from ..agents.registry import cli_of
 from ..core.events import Origin
 from ..core.session import Process, Session
 from ..core.text import line

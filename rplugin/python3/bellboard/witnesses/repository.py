@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from ..agents.cli import Means
+from ..agents.agent import Means
 from ..core.finding import learned
 from ..core.session import Session
 from ..core.text import line

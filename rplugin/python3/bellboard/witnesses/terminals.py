@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from ..agents.dialect import DEPTH, Seen
-from ..agents.dialects import dialect_of
+from ..agents.agent import DEPTH, Seen
+from ..agents.registry import dialect_of
 from ..agents.titles import Titles
 from ..core.finding import Finding
 from ..core.rules.steps import is_blind, needs_screen

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...system.files import plugin
-from ..cli import Cli
+from ..agent import Cli
 
 
 class Amp(Cli):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..cli import Cli
-from ..dialects import CHATS
+from ..agent import Cli
+from ..registry import CHATS
 
 
 class Chat(Cli):

@@ -10,11 +10,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
+from ...core.finding import Finding
+from ...core.session import Session, status_of
 from ...system import processes, ssh
+from ...system.deaths import Deaths
 from ...system.places import place_of
-from .dialect.names import NO_TERMINAL
+from ..agent import Means
+from .agent import CodexDialect
+from .dialect import AT_WORK, NO_TERMINAL
 from .threads import made_at
 
 PROGRAM: Final = "codex"
@@ -23,7 +29,7 @@ APART: Final = 1.0  # seconds; two that start at once cannot be told apart
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
-class Client(NamedTuple):
+class ServerClient(NamedTuple):
     """A terminal that shows threads of a server."""
 
     pid: int
@@ -37,7 +43,7 @@ class Client(NamedTuple):
         return self.place.get("tty", "")
 
 
-def clients_of(server: int) -> list[Client] | None:
+def clients_of(server: int) -> list[ServerClient] | None:
     """Return the terminals that are connected to a server; None if that is not known.
 
     May hang.
@@ -48,7 +54,7 @@ def clients_of(server: int) -> list[Client] | None:
     ends = {peers[name] for name in processes.descriptors(server) if name in peers}
     found = (pid for pid in processes.pids() if ends and pid != server and processes.tty_of(pid))
     return [
-        Client(
+        ServerClient(
             pid,
             processes.started_of(pid),
             processes.began_at(pid) or 0.0,
@@ -60,7 +66,7 @@ def clients_of(server: int) -> list[Client] | None:
     ]
 
 
-def client_of(thread: str, there: Sequence[Client]) -> Client | None:
+def client_of(thread: str, there: Sequence[ServerClient]) -> ServerClient | None:
     """Return the terminal that shows a thread, of those in its folder, if known."""
     if len(there) > 1:
         made = made_at(thread)
@@ -73,3 +79,126 @@ def client_of(thread: str, there: Sequence[Client]) -> Client | None:
 def _is_terminal(pid: int) -> bool:
     program, *words = processes.argv_of(pid) or [""]
     return os.path.basename(program) == PROGRAM and not NO_TERMINAL & set(words)  # noqa: PTH119
+
+
+# Observe in which terminals the sessions of shared servers of Codex are shown.
+#
+# For the server, a thread does not end with its terminal: no hook says that somebody has quit.
+# So here a session ends with its terminal, once it is at rest: the server goes on with a
+# running turn. A session that is left with /new or /clear ends when the next one is prompted in
+# that terminal.
+
+
+#: Reasons of an end, as Codex names them.
+QUIT: Final = "other"
+CLEARED: Final = "clear"
+
+
+class ClientTerminals:
+    """Calls `report` with the terminals of sessions, and with the ends of those."""
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._deaths: Deaths | None = None  # most users never need it
+        self._sessions: dict[str, tuple[Session, int]] = {}  # with the server
+        self._clients: dict[str, ServerClient] = {}  # by session
+        self._unclear: set[str] = set()  # sessions that one of several terminals shows
+        self._left: set[str] = set()  # sessions at work whose terminal has ended
+
+    def attend(self, s: Session, server: int) -> None:
+        """Find the terminal of a session that a server runs, or end it after its terminal."""
+        sid = s.session_id
+        before = self._sessions.get(sid)
+        self._sessions[sid] = s, server
+        if sid in self._clients and not s.tty:  # a hook of its start has reset it
+            self._place(s, server, self._clients[sid])
+        elif sid in self._left and status_of(s) not in AT_WORK:
+            self._left.discard(sid)
+            self._end(s, server, QUIT)
+        elif sid not in self._clients and (before is None or status_of(before[0]) != status_of(s)):
+            if status_of(s) in AT_WORK:
+                self._unclear.discard(sid)  # somebody has prompted it: others may have quit
+            self._find(server)
+
+    def leave(self, sid: str) -> None:
+        """Drop a session that has ended."""
+        self._sessions.pop(sid, None)
+        self._left.discard(sid)
+        self._clients.pop(sid, None)
+        self._unclear.discard(sid)
+
+    def rescan(self) -> None:
+        """Search for terminals that are not known."""
+        unknown = {pid for sid, (_, pid) in self._sessions.items() if sid not in self._clients}
+        for server in unknown:
+            self._find(server)
+
+    def close(self) -> None:
+        """Stop observing."""
+        if self._deaths is not None:
+            self._deaths.close()
+
+    def _find(self, server: int) -> None:
+        work, then = partial(clients_of, server), partial(self._found, server)
+        path = f"{processes.PROC}/{server}/fd"
+        self._means.reach.do(path, work, then, key=f"clients of {server}")
+
+    def _found(self, server: int, clients: list[ServerClient] | None) -> None:
+        for sid, (s, its) in list(self._sessions.items()):
+            if clients is None or its != server or sid in self._clients:
+                continue
+            there = [c for c in clients if s.tty == c.tty] or [c for c in clients if s.cwd == c.cwd]
+            client = client_of(sid, there) if sid not in self._unclear else None
+            for each in there:
+                self._watch(each)
+            if client is not None:
+                self._take(s, server, client)
+            elif there:
+                self._unclear.add(sid)
+            elif (s.tty or sid in self._unclear) and status_of(s) not in AT_WORK:
+                self._end(s, server, QUIT)  # whichever it was
+
+    def _take(self, s: Session, server: int, client: ServerClient) -> None:
+        """Note the terminal of a session.  One at rest that was shown there before was left."""
+        for sid in [sid for sid, known in self._clients.items() if known == client]:
+            other, its = self._sessions[sid]
+            if status_of(other) in AT_WORK:
+                return  # a terminal leaves no running turn, so this thread is not the terminal's
+            if other.last > s.last:
+                return  # it was used later
+            self._end(other, its, CLEARED)
+        self._left.discard(s.session_id)
+        self._clients[s.session_id] = client
+        self._watch(client)
+        self._place(s, server, client)
+
+    def _watch(self, client: ServerClient) -> None:
+        if self._deaths is None:
+            self._deaths = Deaths(self._died)
+        self._deaths.watch(client.pid, client.started)
+
+    def _died(self, pid: int, started: str) -> None:
+        for sid in [sid for sid, client in self._clients.items() if client.pid == pid]:
+            s, server = self._sessions[sid]
+            del self._clients[sid]
+            if status_of(s) in AT_WORK:
+                self._left.add(sid)
+            else:
+                self._end(s, server, QUIT)
+        self.rescan()
+
+    def _place(self, s: Session, server: int, client: ServerClient) -> None:
+        where = {"session_id": s.session_id, "pid": server, **client.place}
+        self._report({"client": where}, f"{s.session_id} in {client.pid} {s.hook_at}")
+
+    def _end(self, s: Session, server: int, reason: str) -> None:
+        """Report the end that a Codex without a server would report."""
+        self._clients.pop(s.session_id, None)
+        name = "SessionEnd"
+        hook = {"session_id": s.session_id, "hook_event_name": name, "reason": reason}
+        origin = {"agent": CodexDialect.key, "pid": server, "shared": True}
+        line = {"event": name, "hook": hook, "origin": origin}
+        self._report(line, f"{s.session_id} left {s.tty} {s.hook_at} {reason}")
+
+    def _report(self, line: Mapping[str, object], key: str) -> None:
+        self._means.report(Finding({"t": self._means.clock(), **line}, f"codex {key}"))

@@ -1,22 +1,122 @@
-"""The shared server of Codex: find a request that waits there, and answer it.
+"""Talk with the shared server of Codex: JSON-RPC over a WebSocket, on a socket in its home.
 
-Where Codex runs with its shared server, threads, hooks and dialogs belong to that server, and each
-terminal is a client of it.  A client that resumes a thread is sent its pending requests again, and
-the first answer counts, whoever gives it.  A thread is resumed only while the server has it loaded:
-otherwise that would start it.
+The socket is where the environment of the server's own process says.  It has to pass the gate, and
+that process has to be the one that listens.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
 
-from ...core.untrusted import Facts, list_of
-from ..cli import Unanswered, Waiting, sent
-from .dialect.pending import contradicts, is_resolved, waits, wanted_of
-from .talking import Talk, conversation
+from ...core.text import ODD, line
+from ...core.untrusted import Facts, list_of, number_of, object_of, text_of
+from ...core.version import VERSION
+from ...system import gate, processes
+from ...system.threads import Thread, call_in
+from ...system.wire import Broken, WebSocket, Wire
+from ..agent import Heard, OpenRequest, Unanswered, Unreachable, sent
+from .dialect import heard, thread_state
+from .request import contradicts, is_resolved, waits, wanted_of
+from .threads import home_in
+
+SOCKET: Final = "app-server-control/app-server-control.sock"
+MOST: Final = 1000  # messages to remember
+
+
+class CallRefused(Broken):
+    """The server refused a call; the conversation can go on."""
+
+
+def home_of(pid: int) -> str:
+    """Return the folder in which that process keeps its files."""
+    return home_in(processes.environment_of(pid, ("CODEX_HOME", "HOME")))
+
+
+@contextmanager
+def conversation(pid: int, patience: float, limit: int) -> Iterator[Talk]:
+    """Talk for `patience` seconds with the server that is this process; raise `Unanswered`."""
+    try:
+        connection = gate.connected(f"{home_of(pid)}/{SOCKET}", patience, pid)
+    except FileNotFoundError:
+        raise Unreachable("this Codex runs without its shared server") from None
+    except gate.Denied as denial:
+        raise Unreachable(f"the socket of Codex's server: {denial}") from None
+    except OSError as error:
+        raise Unreachable(f"Codex's server: {error.strerror or error}") from None
+    with Wire(connection, patience, limit) as wire:
+        try:
+            yield Talk(wire)
+        except Broken as reason:
+            raise Unanswered(f"Codex's server: {reason}") from None
+
+
+class Talk:
+    """A conversation: calls of ours, and in `said` what the server says meanwhile."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.said: list[Facts] = []  # all but the results of calls
+        self.wire = wire
+        self._socket = WebSocket(wire)
+        self._calls = 0
+        about = {"name": "bellboard", "title": "bellboard", "version": VERSION}
+        self.call("initialize", {"clientInfo": about, "capabilities": {"experimentalApi": True}})
+        self.send({"method": "initialized"})
+
+    def call(self, method: str, params: Facts) -> Facts:
+        """Return the result of a call; raise `Refused`."""
+        self._calls += 1
+        self.send({"id": self._calls, "method": method, "params": params})
+        while True:
+            message = self._next()
+            if message.get("id") == self._calls and "method" not in message:
+                break
+            self._keep(message)
+        result, error = message.get("result"), message.get("error")
+        if isinstance(result, dict):
+            return result
+        why = line(text_of(object_of(error), "message"), 120)
+        raise CallRefused(f"it refused {method}: {why or 'no reason given'}")
+
+    def send(self, message: Facts) -> None:
+        self._socket.send(msgspec.json.encode(message))
+
+    def hears(self, until: float) -> bool:
+        """Return whether a message has arrived, or arrives by that time."""
+        return self.wire.hears(until - time.monotonic())
+
+    def hear(self) -> None:
+        """Wait for the next message, and remember it."""
+        self._keep(self._next())
+
+    def _next(self) -> Facts:
+        try:
+            message = msgspec.json.decode(self._socket.receive())
+        except ODD:
+            raise Broken("it sends something other than JSON") from None
+        if not isinstance(message, dict):
+            raise Broken("it sends something other than messages")
+        return message
+
+    def _keep(self, message: Facts) -> None:
+        if len(self.said) > MOST:
+            raise Broken("it never stops sending")
+        self.said.append(message)
+
+
+# The shared server of Codex: find a request that waits there, and answer it.
+#
+# Where Codex runs with its shared server, threads, hooks and dialogs belong to that server, and
+# each terminal is a client of it. A client that resumes a thread is sent its pending requests
+# again, and the first answer counts, whoever gives it. A thread is resumed only while the
+# server has it loaded: otherwise that would start it.
+
 
 PATIENCE: Final = 2.5  # seconds for everything; a server takes 10 ms
 SETTLE: Final = 0.1  # seconds in which it sends what is pending; it takes 1 ms
@@ -25,20 +125,20 @@ LIMIT: Final = 8 << 20  # bytes of a conversation; a thread without its turns ha
 ELSEWHERE: Final = "it was answered elsewhere first"
 
 
-def find(asked: Waiting) -> None:
+def find(asked: OpenRequest) -> None:
     """Find the request; raise `Unanswered` if it does not wait there."""
     with conversation(asked.pid, PATIENCE, LIMIT) as talk:
         _found(talk, asked)
 
 
-def answer(asked: Waiting, reply: bytes) -> None:
+def answer(asked: OpenRequest, reply: bytes) -> None:
     """Answer the request; raise `Unanswered` if that did not count, or may not have."""
     result = msgspec.json.decode(reply)
     with conversation(asked.pid, PATIENCE, LIMIT) as talk:
         _answer(talk, _found(talk, asked), result)
 
 
-def _found(talk: Talk, asked: Waiting) -> Facts:
+def _found(talk: Talk, asked: OpenRequest) -> Facts:
     """Return the request that the payload is about, while it waits."""
     wanted = wanted_of(asked.payload, asked.tool_id)
     if wanted is None:
@@ -86,3 +186,90 @@ def _loaded(talk: Talk) -> list[object]:
         found += list_of(data)
         if not cursor:
             return found
+
+
+# Listen to what a shared server of Codex says of its threads, over one connection; ask nothing.
+#
+# The server tells every client when the state of any thread changes; nothing more is subscribed
+# to, and no thread is resumed. A Python thread waits for the next message, so a server at rest
+# costs nothing.
+
+
+JOINING: Final = 2.5  # seconds until it takes part in a conversation; it takes 5 ms
+SILENCE: Final = 86400.0  # seconds after which a silent server is greeted again
+LONGEST_MESSAGE: Final = 8 << 20  # bytes of a message, including those that nobody waits for
+
+
+class ServerEvents:
+    """Calls `hears` in the event loop with each state and its time, and `ended` with why it ended.
+
+    The states of `threads`, to which others may still be added, are read at the beginning; their
+    time is 0, as they may be old.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        threads: Collection[str],
+        hears: Callable[[Heard, float], None],
+        ended: Callable[[str], None],
+    ) -> None:
+        self._pid, self._threads = pid, threads
+        self._hears, self._ended = hears, ended
+        self._loop = asyncio.get_running_loop()
+        self._talk: Talk | None = None
+        self._is_over = False
+        self._loop.call_soon(self._start)  # all sessions of a host that starts are attended at once
+
+    def _start(self) -> None:
+        if self._is_over:
+            return
+        try:
+            Thread(target=self._run, name="bellboard codex").start()
+        except RuntimeError as reason:  # there are too many
+            self._ended(str(reason))
+
+    def close(self) -> None:
+        """Hang up; nothing is called any more."""
+        self._is_over = True
+        if self._talk is not None:
+            self._talk.wire.hang_up()
+
+    def _run(self) -> None:
+        why = ""
+        try:
+            with conversation(self._pid, JOINING, LONGEST_MESSAGE) as talk:
+                self._talk = talk
+                self._begin(talk)
+                while not self._is_over:
+                    for message in talk.said:
+                        self._take(message)
+                    talk.said.clear()
+                    talk.wire.renew(SILENCE, LONGEST_MESSAGE)
+                    talk.hear()
+        except Unreachable:
+            pass  # most servers that editors start have no socket
+        except Unanswered as reason:
+            why = str(reason)
+        self._call(self._ended, why)
+
+    def _begin(self, talk: Talk) -> None:
+        for thread in tuple(self._threads):
+            with contextlib.suppress(CallRefused):  # it has been unloaded
+                read = talk.call("thread/read", {"threadId": thread}).get("thread")
+                seen = thread_state(read.get("status")) if isinstance(read, dict) else None
+                if seen is not None:
+                    self._call(self._hears, Heard(thread, seen), 0.0)
+
+    def _take(self, message: Facts) -> None:
+        said = heard(message)
+        if said is not None:
+            at = number_of(message.get("emittedAtMs")) or 0.0
+            self._call(self._hears, said, at / 1000)
+
+    def _call(self, function: Callable[..., None], *given: object) -> None:
+        def call() -> None:
+            if not self._is_over:
+                function(*given)
+
+        call_in(self._loop, call)

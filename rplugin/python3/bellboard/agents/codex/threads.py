@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ...system import locks, processes
 from ...system.files import entries, names_in
-from .dialect.names import NO_TERMINAL
+from .dialect import NO_TERMINAL
 
 FOLDER: Final = "thread-writer-locks"
 DAY: Final = 86400.0  # seconds; a folder may be named after another time zone's day
@@ -23,7 +23,7 @@ MOST: Final = 200  # locks to look at, the newest first
 _LOCK: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{7,63})\.lock", re.ASCII)
 
 
-class Thread(NamedTuple):
+class OpenThread(NamedTuple):
     """A thread that a live process has open."""
 
     id: str
@@ -36,12 +36,12 @@ def home_in(environ: Mapping[str, str]) -> str:
     return environ.get("CODEX_HOME") or f"{environ.get('HOME', '')}/.codex"
 
 
-def folder_of(environ: Mapping[str, str]) -> str:
+def locks_folder(environ: Mapping[str, str]) -> str:
     """Return where the locks are."""
     return f"{home_in(environ)}/{FOLDER}"
 
 
-def threads_in(folder: str) -> list[Thread]:
+def threads_in(folder: str) -> list[OpenThread]:
     """Return the threads that processes with a terminal have open, the newest first. May hang."""
     try:
         made = {name: status.st_mtime for name, status in entries(folder)}
@@ -50,10 +50,10 @@ def threads_in(folder: str) -> list[Thread]:
     names = sorted(filter(_LOCK.fullmatch, made), key=lambda name: -made[name])[:MOST]
     held = locks.holders(Path(folder, name) for name in names)
     shown = ((path.stem, pid) for path, pid in held.items() if _has_terminal(pid))
-    return [Thread(thread, pid, processes.cwd_of(pid)) for thread, pid in shown]
+    return [OpenThread(thread, pid, processes.cwd_of(pid)) for thread, pid in shown]
 
 
-def log_of(home: str, thread: str) -> str:
+def thread_log(home: str, thread: str) -> str:
     """Return the log of a thread, which it has from its first prompt; "" if there is none.
 
     The logs of a day have a folder, and the id of a thread begins with its time.  May hang.

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..abilities import Abilities, Ability
-from ..cli import Cli, Means, Witness
+from ..agent import Abilities, Ability, Cli, Means, Witness
 from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
 from .dialect.hooks import KINDS
 

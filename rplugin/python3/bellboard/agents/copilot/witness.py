@@ -14,8 +14,8 @@ from typing import Final
 from ...core.finding import Finding
 from ...core.rules.steps import is_alone
 from ...core.session import Session
-from ..cli import Means
-from ..following import LogWitness
+from ..agent import Means
+from ..tailing import LogWitness
 from .dialect.spoken import CopilotDialect
 from .opened import LIST, Opened, folder_of, log_of, opened_in
 

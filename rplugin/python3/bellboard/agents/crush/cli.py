@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli
+from ..agent import Cli
 from .dialect.spoken import KINDS
 
 PATIENCE: Final = 10  # seconds that a hook may take

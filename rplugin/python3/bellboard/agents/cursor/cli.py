@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..cli import SPARED, Cli
+from ..agent import SPARED, Cli
 from .dialect.spoken import KINDS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..cli import SPARED, Cli
+from ..agent import SPARED, Cli
 from .dialect.spoken import KINDS
 
 EVENTS: Final = (*(name for name, kind in KINDS.items() if kind not in SPARED), "Notification")

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ..abilities import Abilities, Ability
-from ..cli import NAMED, Cli, Means, Witness
+from ..agent import NAMED, Abilities, Ability, Cli, Means, Witness
 from ..installing.hookline import Environ, HooksFile, Looked
 from .dialect.hooks import KINDS
 

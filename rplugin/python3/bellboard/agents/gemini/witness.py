@@ -7,8 +7,8 @@ from functools import partial
 from ...core.finding import Finding
 from ...core.session import Session
 from ...system.processes import PROC, is_alive, tty_of
-from ..cli import Means
-from ..following import LogWitness
+from ..agent import Means
+from ..tailing import LogWitness
 from .dialect.spoken import DIALECT
 
 

@@ -201,7 +201,7 @@ def check_file(
     before: Checked | None,
 ) -> Checked:
     """Check whether our hooks are in a settings file, unless it is unchanged."""
-    from ..clis import cli_of
+    from ..registry import cli_of
 
     stamp, real = None, path
     with contextlib.suppress(OSError):

@@ -21,9 +21,9 @@ from ...core.text import ODD
 from ...storage.answers import REPLY, write
 from ...system import gate, processes
 from ...system.wire import Broken, Wire
-from ..cli import Unanswered, Unreachable, Waiting, sent
-from .dialect.asking import Id, id_of
-from .dialect.spoken import DIALECT
+from ..agent import OpenRequest, Unanswered, Unreachable, sent
+from .agent import DIALECT
+from .dialect import RequestId, request_id
 
 FOLDER: Final = DIALECT.key  # of sockets, in the state folder
 PATIENCE: Final = 2.5  # seconds for everything; a plugin takes 10 ms
@@ -39,17 +39,17 @@ WHY: Final = {
 }
 
 
-def find(asked: Waiting) -> None:
+def find(asked: OpenRequest) -> None:
     """Find the request; raise `Unanswered` if it does not wait there."""
     answer(asked, b"")
 
 
-def answer(asked: Waiting, reply: bytes) -> None:
+def answer(asked: OpenRequest, reply: bytes) -> None:
     """Answer the request; raise `Unanswered` if that did not count, or may not have.
 
     The plugin gets the reply, or else the server; an empty one only asks.
     """
-    wanted = id_of(asked.payload)
+    wanted = request_id(asked.payload)
     if wanted is None:
         raise Unanswered("its request is not known exactly")
     try:
@@ -64,7 +64,7 @@ def answer(asked: Waiting, reply: bytes) -> None:
         raise Unanswered(WHY.get(status, f"OpenCode refused it with status {status}"))
 
 
-def _plugin(asked: Waiting, wanted: Id, reply: bytes) -> int:
+def _plugin(asked: OpenRequest, wanted: RequestId, reply: bytes) -> int:
     folder, serial = f"{asked.home}/{FOLDER}", f"{time.time_ns()}{os.getpid()}"
     connect = partial(gate.connected, f"{folder}/{asked.pid}", PATIENCE, asked.pid)
     about: dict[str, object] = {"request": wanted.request}
@@ -95,7 +95,7 @@ def _told(connect: Callable[[], gate.Connection], message: dict[str, object]) ->
     return status, said.get("written") is True
 
 
-def _server(asked: Waiting, wanted: Id, reply: bytes) -> int:
+def _server(asked: OpenRequest, wanted: RequestId, reply: bytes) -> int:
     """Do it with the HTTP of that process."""
     ports = processes.own_ports(asked.pid)
     if not ports:
@@ -111,7 +111,7 @@ def _server(asked: Waiting, wanted: Id, reply: bytes) -> int:
     raise Unanswered(f"OpenCode on {why}")
 
 
-def _http(connect: Callable[[], gate.Connection], wanted: Id, reply: bytes) -> int:
+def _http(connect: Callable[[], gate.Connection], wanted: RequestId, reply: bytes) -> int:
     with Wire(connect(), PATIENCE, LIMIT) as wire:
         status, body = _ask(wire, "GET", f"/{wanted.kind}")
     if status != FOUND:

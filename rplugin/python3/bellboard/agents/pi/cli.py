@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...system.files import plugin
-from ..abilities import Abilities, Ability
-from ..cli import Cli
+from ..agent import Abilities, Ability, Cli
 from ..installing.hookline import HooksFile, below_home
 
 EXTENSION: Final = Ability("extension")

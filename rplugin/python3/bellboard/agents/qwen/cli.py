@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ..abilities import Abilities, Ability
-from ..cli import NAMED, Cli
+from ..agent import NAMED, Abilities, Ability, Cli
 from ..installing.hookline import Environ, HooksFile, Looked, below_home
 from .dialect.hooks import KINDS
 

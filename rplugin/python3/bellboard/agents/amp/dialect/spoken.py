@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.untrusted import Facts, text_of
-from ...payloads import Worded, Words, kind_in
+from ...words import Worded, Words, kind_in
 
 #: Event → kind.
 KINDS: Final[dict[str, str]] = {

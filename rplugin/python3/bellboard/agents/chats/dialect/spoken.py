@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...dialects import CHATS
-from ...payloads import Worded, Words, failure
+from ...registry import CHATS
+from ...words import Worded, Words, failure
 
 #: What a chat does → kind.
 KINDS: Final[dict[str, str]] = {

@@ -12,7 +12,7 @@ from typing import Final
 
 from ....core.events import Event, Origin
 from ....core.untrusted import Facts, object_of, text_of
-from ...payloads import Reader, Words, event_of, from_key, kind_in
+from ...words import Reader, Words, event_of, from_key, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {

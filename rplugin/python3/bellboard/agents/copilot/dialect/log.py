@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ....core.events import Event, Origin
 from ....core.text import line
 from ....core.untrusted import Facts, number_of, object_of, text_of, time_of
-from ...payloads import of_input
+from ...words import of_input
 from .hooks import SPAWNS
 
 Reader = Callable[[Facts], tuple[str, Facts]]

@@ -8,7 +8,7 @@ from ....core.events import Origin
 from ....core.request import Request
 from ....core.text import marked
 from ....core.untrusted import text_of
-from ...dialect import Dialect
+from ...agent import Dialect
 from ...parts import part, readable, unanswerable
 from .hooks import ASKS, KINDS, hook
 from .log import account, decoded

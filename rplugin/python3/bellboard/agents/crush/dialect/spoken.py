@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...payloads import FIELDS, Worded, Words, failure
+from ...words import FIELDS, Worded, Words, failure
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {

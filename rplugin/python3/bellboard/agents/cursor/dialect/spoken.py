@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.untrusted import Facts
-from ...payloads import Worded, Words, kind_in
+from ...words import Worded, Words, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {

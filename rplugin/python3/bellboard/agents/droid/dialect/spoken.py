@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.untrusted import Facts, text_of
-from ...dialect import STARTS
-from ...payloads import FIELDS, Worded, Words, from_key, kind_in
+from ...agent import STARTS
+from ...words import FIELDS, Worded, Words, from_key, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ....core.untrusted import Facts, object_of, text_of
-from ...payloads import FIELDS, Reader, Words, from_key, kind_in, typed
+from ...words import FIELDS, Reader, Words, from_key, kind_in, typed_prompt
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -63,7 +63,7 @@ def _notification(top: Facts, facts: Facts) -> str | None:
 READ: Final[Mapping[str, Reader]] = {
     "SessionStart": kind_in({"resume": "resume"}, "source"),
     "SessionEnd": from_key("source", "reason"),
-    "BeforeAgent": typed,
+    "BeforeAgent": typed_prompt,
     "AfterAgent": _answer,
     "AfterTool": _tool_end,
     "Notification": _notification,

@@ -8,9 +8,9 @@ from ....core.events import Origin
 from ....core.request import Request
 from ....core.text import marked
 from ....core.untrusted import storable, text_of
-from ...dialect import Seen
+from ...agent import Seen
 from ...parts import Input, part, readable, unanswerable
-from ...payloads import Worded
+from ...words import Worded
 from .hooks import PERMISSION, QUESTION, WORDS, about
 from .log import entry, is_noise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...payloads import Worded, Words
+from ...words import Worded, Words
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.untrusted import Facts
-from ...payloads import FIELDS as MOST
-from ...payloads import Worded, Words, failure, from_key, kind_in
+from ...words import FIELDS as MOST
+from ...words import Worded, Words, failure, from_key, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...payloads import Worded, Words, kind_in
+from ...words import Worded, Words, kind_in
 
 #: Event → kind.
 KINDS: Final[dict[str, str]] = {

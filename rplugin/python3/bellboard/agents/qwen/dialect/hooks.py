@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from ....core.events import Event, Origin, Task
 from ....core.text import line
 from ....core.untrusted import Facts, text_of, time_of
-from ...dialect import STARTS
-from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in, typed
+from ...agent import STARTS
+from ...words import FIELDS, Reader, Words, event_of, from_key, kind_in, typed_prompt
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -55,7 +55,7 @@ OVER: Final = frozenset({"completed", "failed", "cancelled", "killed", "stopped"
 
 
 def _prompt(top: Facts, facts: Facts) -> str | None:
-    typed(top, facts)
+    typed_prompt(top, facts)
     return None if text_of(top, "prompt") else "activity"
 
 

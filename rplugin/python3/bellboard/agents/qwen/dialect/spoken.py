@@ -15,7 +15,7 @@ from ....core.events import Origin
 from ....core.request import Request
 from ....core.text import marked
 from ....core.untrusted import object_of, storable, text_of
-from ...dialect import Dialect, Seen
+from ...agent import Dialect, Seen
 from ...parts import Input, part, readable, unanswerable
 from .hooks import KINDS, QUESTIONS, hook
 

@@ -1,0 +1,3 @@
+"""Claude Code: what it reports, how it takes answers, and what it shows besides."""
+
+from __future__ import annotations

@@ -1,0 +1,149 @@
+"""Claude Code, as the rest of the program observes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...core.events import AGENT
+from ...core.program_status import Report
+from ...core.request import Answer, Request, Sent, Went
+from ...core.session import Session
+from ...system.processes import environment_of, innermost
+from ..agent import About, Cli, Dialect, Means, OpenRequest, Press, Seen, Witness
+from ..installing.hookline import HooksFile, below_home
+from .hooks import KINDS, account, hook
+from .reply import reply
+from .request import on_disk, request
+from .rules import SETTINGS
+from .session_files import CONFIG, config_of, file_state, went_on
+from .transcript import head_of, is_noise, transcript_event
+from .versions import NEWEST
+
+if TYPE_CHECKING:
+    from .installer import Settings
+
+
+class ClaudeCode(Cli):
+    """See `Cli`."""
+
+    key = AGENT
+    name = "Claude Code"
+    program = "claude"
+    variable = CONFIG
+    tested = (2, 1, 332)
+    abilities = NEWEST
+    resuming = ("--resume",)
+    hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")
+    without_hooks = (
+        "its sessions are known from their files and screens; "
+        "hooks add the tool in use, subagents and progress"
+    )
+
+    def witness(self, means: Means) -> Witness:
+        from .witness import ClaudeWitness
+
+        return ClaudeWitness(means)
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        from .installer import handlers
+        from .versions import CORE
+
+        hooks = {event: [{"hooks": [each]}] for event, each in handlers(CORE, line).items()}
+        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
+
+    def installer(self, home: Path, environ: Mapping[str, str]) -> Settings:
+        from .installer import Settings
+
+        return Settings(home, environ, self)
+
+    def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
+        own = config_of(environment_of(pid, (CONFIG, "HOME")))
+        for config in dict.fromkeys((own, config_of(environ))):
+            record = file_state(config / "sessions", innermost(pid)).record
+            if record is not None and record["pid"] == pid:
+                return str(record["sessionId"])
+        return ""
+
+    def went_on(
+        self, pid: int, s: Session, since: float, environ: Mapping[str, str]
+    ) -> Went | None:
+        config = Path(s.config_dir or config_of(environ))
+        return went_on(config / "sessions", pid, s.session_id, since)
+
+    def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
+        from ..tailing import ends_with
+        from .request import open_tool
+        from .session_files import path_of
+
+        config = s.config_dir or config_of(environ)
+        path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it
+        return open_tool(s.session_id, ends_with(DIALECT, path))
+
+    def winner(self, s: Session, asked: OpenRequest, since: float, sent: Sent) -> str | None:
+        from ..tailing import ends_with
+        from .reply import first_in
+
+        entries = ends_with(DIALECT, s.transcript)
+        return first_in(entries, asked.payload, asked.tool_id, since, sent)
+
+
+CLI: Final = ClaudeCode()
+
+
+# The dialect of Claude Code, whose parts are each decoded in a file of their own.
+#
+# The parts about screens are loaded when one is read: hooks and files report everything else.
+
+
+#: Its own report, once the turn is over and only these still run.
+_WORK: Final = r"\d+ (?:shell|monitor|MCP task)s?"
+_LEFT: Final = re.compile(rf"{_WORK}(?:\W+(?:and )?{_WORK})* still running")
+
+
+class ClaudeDialect(Dialect):
+    """See `Dialect`."""
+
+    key = AGENT
+    kinds = KINDS
+    rules = f"permissions.allow in {SETTINGS}"
+
+    event = staticmethod(hook)
+    account = staticmethod(account)
+    entry = staticmethod(transcript_event)
+    is_noise = staticmethod(is_noise)
+    head_of = staticmethod(head_of)
+    request = staticmethod(request)
+    on_disk = staticmethod(on_disk)
+    reply = staticmethod(reply)
+
+    def reported(self, report: Report) -> str:
+        is_left = report.state == "working" and _LEFT.fullmatch(report.msg)
+        is_dialog = report.state == "blocked" and not report.kind and report.msg == "dialog open"
+        return "background" if is_left else "dialog" if is_dialog else report.state
+
+    def on_screen(self, rows: Sequence[str]) -> Seen | None:
+        from .screen import read_screen
+
+        return read_screen(rows)
+
+    def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
+        from .dialog import press
+
+        return press(screen, request, answer, about)
+
+    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
+        from .dialog import offers
+
+        return offers(screen, request)
+
+    def takes(self) -> str:
+        from .dialog import TAKES
+
+        return TAKES
+
+
+DIALECT: Final = ClaudeDialect()

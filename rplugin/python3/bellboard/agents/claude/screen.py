@@ -1,0 +1,147 @@
+"""Read from the screen of an agent's terminal whether it works, rests or asks, and what it asks.
+
+This is the last resort, for a session whose status neither hooks nor its session file show.  A
+screen ends in an input box or a dialog.  A dialog counts as the agent's question only if it has
+one of the SHAPES: a menu that the user opened, or a dialog of a newer version, changes nothing.
+The agent's output above them is never read, because it may contain anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ...core.text import line
+from ..agent import DEPTH, Seen
+
+HINTS: Final = 8  # rows that may follow an input box
+SPINNER: Final = 8  # rows above the box that may have the spinner, its tip and its tasks
+
+
+class DialogShape(NamedTuple):
+    """A dialog of the agent: the row that identifies it, what it asks, and where its text is."""
+
+    asks: str
+    mark: re.Pattern[str]
+    text: str = ""  # where the text is: after the mark, before it, the mark itself, or the answers
+    tool: str = ""
+    intro: str = ""  # what to put before the text
+    rules: int = 0  # how many rules may be between the mark and the selected answer
+
+
+#: As seen in five versions from 2.1.76 to 2.1.332 (tests/captures); the first that matches.
+SHAPES: Final = (
+    DialogShape(
+        "choice", re.compile(r"Accessing workspace:"), "after", intro="trust this folder? "
+    ),
+    DialogShape("choice", re.compile(r"Auto mode can.t check actions.*"), "mark"),
+    DialogShape("choice", re.compile(r"Session paused"), "answers", intro="session paused: "),
+    DialogShape("plan", re.compile(r"(?:Exit plan mode|Ready to code)\?"), tool="ExitPlanMode"),
+    DialogShape("form", re.compile(r"MCP server .+ requests your input"), "after"),
+    DialogShape(
+        "question", re.compile(r"(?:[←→]\s+)?[☐☒✔]\s.*"), "after", "AskUserQuestion", rules=1
+    ),
+    DialogShape("permission", re.compile(r"Run a dynamic workflow\?"), "after", tool="Workflow"),
+    DialogShape("permission", re.compile(r"Do you want to .*"), "before"),
+)
+#: Title of a permission dialog → the tool that asks; the next row says what it does.
+TOOLS: Final = {
+    "Bash command": "Bash",
+    "Edit file": "Edit",
+    "Create file": "Write",
+    "Overwrite file": "Write",
+    "Write file": "Write",
+    "Read file": "Read",
+    "Fetch": "WebFetch",
+    "Web search": "WebSearch",
+}
+
+_RULE: Final = re.compile(r"[─▔━╭╮╰╯]{20,}")
+_DOTS: Final = re.compile(r"[╌┄]{20,}")
+_CHOSEN: Final = re.compile(r"❯ \S.*")
+_ANSWER: Final = re.compile(r"(?:❯ )?\d+\. (.+)")
+_INPUT: Final = re.compile(r"[❯>](?: .*)?")
+_SPINS: Final = re.compile(r"[·✢✳✶✻✽*] \S[^…]*…(?: .*)?")
+#: `✻ API error · retrying in 26s · attempt 7/10`, in older versions below the error.
+_RETRIES: Final = re.compile(
+    r"(?:[·✢✳✶✻✽*] (.+?) · r|R)etrying in [^·(]+[·(] ?attempt (\d+)/(\d+)\)?"
+)
+_WORKS: Final = re.compile(r"\besc to inter")  # a notice beside it may cut it
+_ASIDE: Final = re.compile(r"Tip: .*|This command requires approval")
+
+
+def read_screen(rows: Sequence[str]) -> Seen | None:
+    """Return what a screen shows; None if it has no known input box or dialog."""
+    rows = [row.replace("\xa0", " ").strip(" │|\t") for row in rows]
+    while rows and not rows[-1]:
+        rows.pop()
+    rows = rows[-DEPTH:]
+    rules = [n for n, row in enumerate(rows) if _RULE.fullmatch(row)]
+    return _at_input(rows, rules) or _dialog(rows, rules)
+
+
+def _at_input(rows: list[str], rules: list[int]) -> Seen | None:
+    """Read a screen that ends in an input box, between two rules."""
+    if len(rules) < 2:
+        return None
+    top, bottom = rules[-2:]
+    hints = rows[bottom + 1 :]
+    if sum(map(bool, hints)) > HINTS or not _INPUT.fullmatch((rows[top + 1 : bottom] or [""])[0]):
+        return None
+    above = rows[max(0, top - SPINNER) : top]
+    retries = [found for row in above if (found := _RETRIES.fullmatch(row))]
+    spins = retries or any(map(_SPINS.fullmatch, above))
+    if not (spins or any(map(_WORKS.search, hints))):
+        return Seen("idle")
+    return Seen("busy", detail=_attempt(*retries[-1].groups()) if retries else "")
+
+
+def _attempt(why: str | None, attempt: str, most: str) -> str:
+    """Return which attempt it makes, and the error if the screen names it."""
+    return line(
+        f"attempt {attempt} of {most}" + (f": {why}" if why not in (None, "API error") else "")
+    )
+
+
+def _dialog(rows: list[str], rules: list[int]) -> Seen | None:
+    chosen = max((n for n, row in enumerate(rows) if _CHOSEN.fullmatch(row)), default=-1)
+    for shape in SHAPES:
+        marks = [n for n in range(chosen) if shape.mark.fullmatch(rows[n])]
+        if marks and sum(marks[-1] < rule < chosen for rule in rules) <= shape.rules:
+            start = max((rule for rule in rules if rule < marks[-1]), default=-1) + 1
+            return _asked(shape, rows[start : marks[-1]], rows[marks[-1] :])
+    return None
+
+
+def _asked(shape: DialogShape, before: list[str], after: list[str]) -> Seen:
+    tool, text = shape.tool, ""
+    if shape.text == "mark":
+        text = after[0]
+    elif shape.text == "after":
+        text = " ".join(_paragraph(after[1:]))
+    elif shape.text == "answers":
+        text = " · ".join(found[1] for row in after if (found := _ANSWER.fullmatch(row)))
+    elif shape.text == "before":
+        tool, text = _permission([row for row in before if row])
+    return Seen("waiting", shape.asks, tool, line(shape.intro + text if text else ""))
+
+
+def _permission(rows: list[str]) -> tuple[str, str]:
+    """Return the tool and what it would do: the text between dotted rules, or the first row."""
+    tool = TOOLS.get(rows[0], "") if rows else ""
+    dots = [n for n, row in enumerate(rows) if _DOTS.fullmatch(row)]
+    if tool == "Bash" and len(dots) > 1:
+        return tool, " ".join(rows[dots[-2] + 1 : dots[-1]])
+    said = [row for row in rows[1:] if not (_DOTS.fullmatch(row) or _ASIDE.fullmatch(row))]
+    return tool, said[0] if said else ""
+
+
+def _paragraph(rows: list[str]) -> list[str]:
+    """Return the first rows with text, up to a blank row or an answer."""
+    said: list[str] = []
+    for row in rows:
+        if _CHOSEN.fullmatch(row) or (said and not row):
+            break
+        said += [row] if row else []
+    return said

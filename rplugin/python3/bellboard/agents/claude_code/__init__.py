@@ -1,1 +1,0 @@
-"""Claude Code: its dialect, its witnesses, and the installer of our hooks."""

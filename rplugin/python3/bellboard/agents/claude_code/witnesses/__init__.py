@@ -1,1 +1,0 @@
-"""What Claude Code shows besides its hooks: session files, transcripts, processes."""

@@ -1,0 +1,123 @@
+"""Codex, as the rest of the program observes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...core.events import Event, Origin
+from ...core.untrusted import Facts, text_of
+from ..agent import Abilities, Ability, Cli, Dialect, Means, OpenRequest, Seen, Witness
+from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
+from .dialect import KINDS, SERVER, entry, heard, hook, is_noise
+from .request import on_disk, reply, request
+from .trust import obstacles, remarks
+
+HOOKS: Final = Ability("hooks")
+#: What it reports (measured on 0.171.0).
+ABILITIES: Final[Abilities] = {
+    "unprompted": Ability("locks", when="on Linux, which lists them; elsewhere with that prompt"),
+    "working": HOOKS,
+    "permission": Ability("hooks, log, title"),
+    "question": HOOKS,
+    "granted": Ability(
+        "title, server",
+        when="in tmux and Neovim, and with its shared server; elsewhere when the tool has finished",
+    ),
+    "denied": HOOKS,
+    "completed": HOOKS,
+    "interrupted": HOOKS,
+    "failed": Ability("log"),
+    "ended": Ability("hooks, processes"),
+    "itself": Ability("OSC 7501", when="in a Neovim terminal, from 0.171 on"),
+    "answer": Ability("server", when="if it runs with its shared server"),
+}
+
+#: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
+AT_ENDS, OTHERWISE = 3, 60
+TIMEOUTS: Final = {
+    **{name: OTHERWISE for name, kind in KINDS.items() if kind != "note"},
+    "Interrupt": AT_ENDS,
+    "SessionEnd": AT_ENDS,
+}
+
+
+class Codex(Cli):
+    """See `Cli`."""
+
+    key = "codex"
+    name = "Codex"
+    program = "codex"
+    variable = "CODEX_HOME"
+    tested = (0, 171, 0)
+    abilities = ABILITIES
+    timeouts = TIMEOUTS
+    resuming = ("resume",)
+    without_hooks = SHOWN_IN_PART
+    hooks = HooksFile(
+        folder=below_home(".codex", "CODEX_HOME"),
+        name="hooks.json",
+        note='Codex asks to review new hooks at its next start: choose "Trust all and continue"',
+        obstacles=obstacles,
+        remarks=remarks,
+    )
+
+    def witness(self, means: Means) -> Witness:
+        from .witness import CodexWitness
+
+        return CodexWitness(means)
+
+    def find(self, waiting: OpenRequest) -> None:
+        from . import server
+
+        server.find(waiting)
+
+    def answer(self, waiting: OpenRequest, reply: bytes) -> None:
+        from . import server
+
+        server.answer(waiting, reply)
+
+
+CLI: Final = Codex()
+
+
+# The dialect of Codex, whose parts are each decoded in a file of their own.
+
+
+#: Its user chooses what its title has, in which order: the spinner may be anywhere, or missing.
+_SPINS: Final = re.compile("(?:^| )[\u2801-\u28ff](?: |$)")
+_ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
+
+
+class CodexDialect(Dialect):
+    """See `Dialect`."""
+
+    key = "codex"
+    kinds = KINDS
+    has_titles = True
+
+    event = staticmethod(hook)
+    entry = staticmethod(entry)
+    is_noise = staticmethod(is_noise)
+    heard = staticmethod(heard)
+    on_disk = staticmethod(on_disk)
+    request = staticmethod(request)
+    reply = staticmethod(reply)
+
+    def account(self, record: Facts, about: Event) -> Event:
+        cwd, origin = text_of(record, "cwd"), Origin(self.key, about.pid)
+        return replace(about, name="registry", cwd=cwd, origin=origin)
+
+    def titled(self, text: str) -> Seen | None:
+        if _SPINS.search(text):
+            return Seen("busy")
+        return Seen("waiting", "choice") if _ASKS.match(text) else Seen("idle")
+
+    def serves(self, argv: Sequence[str]) -> bool:
+        return SERVER in argv[1:]
+
+
+DIALECT: Final = CodexDialect()

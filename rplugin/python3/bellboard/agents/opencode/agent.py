@@ -1,0 +1,90 @@
+"""OpenCode, as the rest of the program observes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ...system.files import plugin
+from ..agent import Abilities, Ability, Cli, Dialect, OpenRequest
+from ..installing.hookline import HooksFile, below_home
+from .dialect import KINDS, event, on_disk, reply, request
+
+PLUGIN: Final = Ability("plugin")
+#: What it reports (measured on 1.18.33).
+ABILITIES: Final[Abilities] = {
+    "unprompted": Ability("", when="a session begins with its first prompt"),
+    "working": PLUGIN,
+    "permission": PLUGIN,
+    "question": PLUGIN,
+    "granted": PLUGIN,
+    "denied": PLUGIN,
+    "completed": PLUGIN,
+    "interrupted": PLUGIN,
+    "failed": PLUGIN,
+    "ended": Ability("plugin, processes"),
+    "itself": Ability(""),
+    "answer": Ability("plugin, server"),
+}
+
+MARK = "// bellboard's plugin for OpenCode"
+HEAD = f"""{MARK}: reports what a session does, and takes answers to what it asks.
+//
+// While something is asked, it listens on a socket in the state folder, which only its owner can
+// enter; whoever connects can give an answer to exactly that."""
+
+_config: Final = below_home(".config", "XDG_CONFIG_HOME")
+
+
+class OpenCode(Cli):
+    """See `Cli`."""
+
+    key = "opencode"
+    name = "OpenCode"
+    program = "opencode"
+    tested = (1, 18, 33)
+    abilities = ABILITIES
+    resuming = ("-s",)
+    keeps = key  # for sockets
+    keeps_transcripts = False
+    hooks = HooksFile(
+        folder=lambda environ: _config(environ) / "opencode",
+        name="plugins/bellboard.js",
+        own=True,
+        mark=MARK,
+        note="running sessions load the plugin once they are restarted",
+    )
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        return plugin(HEAD, "opencode.js")
+
+    def find(self, waiting: OpenRequest) -> None:
+        from . import server
+
+        server.find(waiting)
+
+    def answer(self, waiting: OpenRequest, reply: bytes) -> None:
+        from . import server
+
+        server.answer(waiting, reply)
+
+
+CLI: Final = OpenCode()
+
+
+# The dialect of OpenCode, whose parts are each decoded in a file of their own.
+
+
+class OpenCodeDialect(Dialect):
+    """See `Dialect`."""
+
+    key = "opencode"
+    kinds = KINDS
+
+    on_disk = staticmethod(on_disk)
+    event = staticmethod(event)
+    request = staticmethod(request)
+    reply = staticmethod(reply)
+
+
+DIALECT: Final = OpenCodeDialect()
