@@ -506,12 +506,12 @@ HEAVY = {
     *("asyncio", "ssl", "socket", "subprocess", "logging", "dataclasses", "hashlib"),
     *("inspect", "typing_extensions"),
     *("psutil", "pynvim", "watchfiles", "asyncinotify"),
-    *(f"bellboard.{name}" for name in ("agents.clis", "core.shellwords")),
+    *(f"bellboard.{name}" for name in ("agents.codex", "core.shellwords")),
     *(f"bellboard.cli.{name}" for name in ("answer", "doctor", "fleet", "hooks", "tmux")),
 }
 #: An answer is bound to digests, and its session to what its CLI says; its terminal is not asked.
 NOT_FOR_ANSWERS = {"shutil", "bellboard.system.gate"}
-FOR_ANSWERS = {"hashlib", "bellboard.cli.answer", "bellboard.agents.registry"}
+FOR_ANSWERS = {"hashlib", "bellboard.cli.answer"}
 
 
 def loaded(shell: Shell, *commands: str) -> set[str]:
@@ -538,8 +538,9 @@ def test_commands_load_nothing_heavy(shell: Shell) -> None:
 def test_only_the_agents_of_sessions_are_loaded(shell: Shell) -> None:
     """Each has a dialect of its own, and a session speaks one of them."""
     fill(shell)
-    agents = {name.split(".")[2] for name in loaded(shell, "list") if "spoken" in name}
-    assert agents == {"claude_code"}
+    names = (name.split(".") for name in loaded(shell, "list"))
+    agents = {name[2] for name in names if len(name) == 4 and name[3] in ("agent", "dialect")}
+    assert agents == {"claude"}
 
 
 def test_an_answer_needs_no_event_loop(shell: Shell) -> None:

@@ -1,8 +1,8 @@
 """What bellboard asks of a CLI: to decode what it reports, to observe it, to take answers.
 
-Each CLI has a file or a folder of its own here, and `registry.py` lists them.  Other files that name
-one are listed in `tests/test_house.py`, each with its reason.  What decodes does no I/O, knows no
-clock, and tolerates any input.
+Each CLI has a file or a folder of its own here, and `registry.py` lists them.  Other files that
+name one are listed in `tests/test_house.py`, each with its reason.  What decodes touches nothing
+outside, knows no clock, and tolerates any input; what does is imported where it runs.
 """
 
 from __future__ import annotations

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Final
 
 from ..core.program_status import Report
-from ..system.files import is_folder
 from .agent import Cli, Dialect
-
-# The dialects of the CLIs that bellboard knows; each is loaded when it is first needed.
-
 
 #: Names in evidence of plugins with chats inside Neovim, which have one folder.
 CHATS: Final = ("codecompanion", "avante", "agentic")
@@ -27,7 +22,7 @@ KEYS: Final = (
 _FOLDERS: Final = {
     **{key: f".{key}" for key in KEYS},
     **dict.fromkeys(CHATS, ".chats"),
-    KEYS[0]: ".claude_code",
+    KEYS[0]: ".claude",
 }
 #: The environment variables to read → their neutral names.
 VARIABLES: Final = {
@@ -73,6 +68,7 @@ def status_reported(agent: str, report: Report) -> str:
 
 def module_of(agent: str, name: str) -> ModuleType:
     """Load a module of an agent's package."""
+    name = "agent" if agent in ("claude", "codex", "opencode") else name
     return import_module(f"{_FOLDERS[agent]}.{name}", __package__)
 
 
@@ -111,9 +107,6 @@ def _loaded(agent: str) -> Dialect:
     return found
 
 
-# The CLIs that bellboard observes; each is loaded when it is first needed.
-
-
 #: CLIs that show more than hooks.
 WITNESSED: Final = ("claude", "codex", "copilot", "gemini")
 
@@ -138,15 +131,3 @@ def _loaded_cli(agent: str) -> Cli:
     module = module_of(agent, "cli")
     found: Cli = module.CLIS[agent] if agent in CHATS else module.CLI
     return found
-
-
-def used(environ: Mapping[str, str]) -> list[str]:
-    """Return the witnessed CLIs that may have sessions: each takes long to load. May hang."""
-    home = environ.get("HOME", "/")
-    return [
-        key
-        for key in WITNESSED
-        if key == KEYS[0]
-        or is_folder(f"{home}/.{key}")
-        or any(name.startswith(f"{key.upper()}_") for name in environ)  # it may be elsewhere
-    ]

@@ -19,13 +19,14 @@ from functools import partial
 from typing import Any, Final
 
 from ..agents.agent import Means, Witness
-from ..agents.registry import WITNESSED, cli_of, used
+from ..agents.registry import KEYS, WITNESSED, cli_of
 from ..core.finding import Finding
 from ..core.published import Looked
 from ..core.session import Session, is_listed, status_of
 from ..core.untrusted import list_of, number_of, text_of
 from ..storage.spool import name_of
 from ..storage.store import LOOKED, SPACE, Busy, Newer
+from ..system.files import is_folder
 from ..system.locks import locked
 from ..system.processes import FIRST, PROC, own_space
 from ..system.reach import DEADLINE, Doer, Job, Reach
@@ -64,6 +65,18 @@ def look(shared: SharedBoard, environ: Mapping[str, str], age: float = 0.0) -> L
         with contextlib.suppress(*UNABLE):
             shared.catch_up()  # what was folded and not committed is not shown
         return Looked(begun, None)
+
+
+def _used(environ: Mapping[str, str]) -> list[str]:
+    """Return the witnessed CLIs that may have sessions: each takes long to load. May hang."""
+    home = environ.get("HOME", "/")
+    return [
+        key
+        for key in WITNESSED
+        if key == KEYS[0]
+        or is_folder(f"{home}/.{key}")
+        or any(name.startswith(f"{key.upper()}_") for name in environ)  # it may be elsewhere
+    ]
 
 
 class _Look:
@@ -131,7 +144,7 @@ class _Look:
         for agent in {cli_of(s.agent).key for s in _here(self._sessions.values())}:
             self._open(means, agent)
         home = self._environ.get("HOME", "/")
-        jobs.do(home, partial(used, dict(self._environ)), partial(self._open_all, means))
+        jobs.do(home, partial(_used, dict(self._environ)), partial(self._open_all, means))
         changed = set(self._sessions)
         while True:
             here = _here(self._sessions[x] for x in changed & self._sessions.keys())

@@ -12,19 +12,50 @@ from ...core.events import AGENT
 from ...core.program_status import Report
 from ...core.request import Answer, Request, Sent, Went
 from ...core.session import Session
-from ...system.processes import environment_of, innermost
-from ..agent import About, Cli, Dialect, Means, OpenRequest, Press, Seen, Witness
+from ..agent import (
+    Abilities,
+    Ability,
+    About,
+    Cli,
+    Dialect,
+    Means,
+    OpenRequest,
+    Press,
+    Seen,
+    Witness,
+)
 from ..installing.hookline import HooksFile, below_home
-from .hooks import KINDS, account, hook
+from .hooks import CONFIG, KINDS, account, hook
 from .reply import reply
 from .request import on_disk, request
 from .rules import SETTINGS
-from .session_files import CONFIG, config_of, file_state, went_on
 from .transcript import head_of, is_noise, transcript_event
-from .versions import NEWEST
 
 if TYPE_CHECKING:
     from .installer import Settings
+
+
+_HOOKS: Final = Ability("hooks, session file")
+_FILE: Final = Ability("session file")
+#: What the newest version reports, as for every CLI.
+NEWEST: Final[Abilities] = {
+    "unprompted": _HOOKS,
+    "working": _HOOKS,
+    "permission": _HOOKS,
+    "question": _HOOKS,
+    "granted": _FILE,
+    "denied": _FILE,
+    "completed": _HOOKS,
+    "interrupted": _FILE,
+    "failed": Ability("hooks, transcript"),
+    "ended": Ability("hooks, processes"),
+    "itself": Ability(
+        "OSC 7501",
+        when="in a Neovim terminal, from 2.1.295 on, unless "
+        "CLAUDE_CODE_DISABLE_TERMINAL_TITLE is set",
+    ),
+    "answer": Ability("hooks, keys"),
+}
 
 
 class ClaudeCode(Cli):
@@ -46,7 +77,7 @@ class ClaudeCode(Cli):
     def witness(self, means: Means) -> Witness:
         from .witness import ClaudeWitness
 
-        return ClaudeWitness(means)
+        return ClaudeWitness(means, DIALECT)
 
     def reporting(self, line: Callable[[str], str]) -> str:
         from .installer import handlers
@@ -61,6 +92,9 @@ class ClaudeCode(Cli):
         return Settings(home, environ, self)
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
+        from ...system.processes import environment_of, innermost
+        from .session_files import config_of, file_state
+
         own = config_of(environment_of(pid, (CONFIG, "HOME")))
         for config in dict.fromkeys((own, config_of(environ))):
             record = file_state(config / "sessions", innermost(pid)).record
@@ -71,13 +105,15 @@ class ClaudeCode(Cli):
     def went_on(
         self, pid: int, s: Session, since: float, environ: Mapping[str, str]
     ) -> Went | None:
+        from .session_files import config_of, went_on
+
         config = Path(s.config_dir or config_of(environ))
         return went_on(config / "sessions", pid, s.session_id, since)
 
     def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
         from ..tailing import ends_with
         from .request import open_tool
-        from .session_files import path_of
+        from .session_files import config_of, path_of
 
         config = s.config_dir or config_of(environ)
         path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it

@@ -30,7 +30,8 @@ from ...system.places import place_of
 from ...system.processes import INTERPRETERS, PROC, argv_of, innermost, owner_of
 from ...system.programs import run
 from ...system.tmux import socket_in
-from .session_files import CONFIG, begun_in
+from .hooks import CONFIG
+from .session_files import begun_in
 
 EVERY: Final = 30.0  # seconds; a search takes 10 µs for each process of ours
 GRACE: Final = 5.0  # seconds for a new agent to report itself, with its session id
@@ -245,7 +246,7 @@ def listed_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int
         return {}
     env = {name: environ[name] for name in KEPT if name in environ}
     try:
-        done = run([*program, *COMMAND], PATIENCE, {**env, "CLAUDE_CONFIG_DIR": config_dir})
+        done = run([*program, *COMMAND], PATIENCE, {**env, CONFIG: config_dir})
         rows = list_of(json.loads(done.output))
     except (OSError, subprocess.TimeoutExpired, *ODD):
         return {}

@@ -378,6 +378,7 @@ WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
 #: Type of a subagent → the neutral one of what it is a part of.
 TYPES: Final = {"workflow-subagent": "workflow"}
+CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config directory
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
 
 

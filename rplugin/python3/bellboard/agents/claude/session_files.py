@@ -26,11 +26,11 @@ from ...system.processes import (
     space_of,
     started_of,
 )
+from .hooks import CONFIG
 
 # Find where Claude Code writes the transcripts of its sessions.
 
 
-CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config directory
 _SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 

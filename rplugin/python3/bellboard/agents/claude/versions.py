@@ -10,16 +10,11 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...system.mounts import near
 from ...system.packaged import NUMBERS, Version, numbers, version_at, version_in
 from ...system.programs import run
-from .. import agent as neutral
-
-if TYPE_CHECKING:
-    from ...system.packaged import Version
-
 
 OLDEST: Final = (2, 0, 76)  # nothing older was measured
 
@@ -91,29 +86,6 @@ def abilities(version: Version) -> dict[str, Reported]:
         what: steps[max(since for since in steps if since <= version)]
         for what, steps in ABILITIES.items()
     }
-
-
-_HOOKS: Final = neutral.Ability("hooks, session file")
-_FILE: Final = neutral.Ability("session file")
-#: What the newest version reports, as for every CLI.
-NEWEST: Final[neutral.Abilities] = {
-    "unprompted": _HOOKS,
-    "working": _HOOKS,
-    "permission": _HOOKS,
-    "question": _HOOKS,
-    "granted": _FILE,
-    "denied": _FILE,
-    "completed": _HOOKS,
-    "interrupted": _FILE,
-    "failed": neutral.Ability("hooks, transcript"),
-    "ended": neutral.Ability("hooks, processes"),
-    "itself": neutral.Ability(
-        "OSC 7501",
-        when="in a Neovim terminal, from 2.1.295 on, unless "
-        "CLAUDE_CODE_DISABLE_TERMINAL_TITLE is set",
-    ),
-    "answer": neutral.Ability("hooks, keys"),
-}
 
 
 # The installed Claude Code: its version, and the hook events that it knows.

@@ -15,9 +15,8 @@ from ...system.deaths import Deaths
 from ...system.files import is_path
 from ...system.processes import PROC
 from ...system.tmux import rows_of
-from ..agent import DEPTH, Means
+from ..agent import DEPTH, Dialect, Means
 from ..tailing import LogWitness
-from .agent import ClaudeDialect
 from .discovery import GRACE, PATIENCE, Attached, Discovery, FoundProcess, listed_by
 from .screen import read_screen
 from .session_files import (
@@ -222,8 +221,8 @@ SEARCHING: Final = 5.0  # seconds for a search of all processes, which takes mil
 class ClaudeWitness(LogWitness):
     """See `Witness`."""
 
-    def __init__(self, means: Means) -> None:
-        super().__init__(means, ClaudeDialect())
+    def __init__(self, means: Means, dialect: Dialect) -> None:
+        super().__init__(means, dialect)
         self._watched, self._report, self._clock = means.watched, means.report, means.clock
         self.folders = ConfigFolders(means)
         self._discovery = Discovery(means.environ)

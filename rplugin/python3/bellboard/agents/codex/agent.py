@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from ...core.events import Event, Origin
 from ...core.untrusted import Facts, text_of
 from ..agent import Abilities, Ability, Cli, Dialect, Means, OpenRequest, Seen, Witness
-from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
-from .dialect import KINDS, SERVER, entry, heard, hook, is_noise
+from ..installing.hookline import SHOWN_IN_PART, HooksFile, Looked, below_home
+from .dialect import KEY, KINDS, SERVER, entry, heard, hook, is_noise
 from .request import on_disk, reply, request
-from .trust import obstacles, remarks
 
 HOOKS: Final = Ability("hooks")
 #: What it reports (measured on 0.171.0).
@@ -45,10 +44,22 @@ TIMEOUTS: Final = {
 }
 
 
+def _obstacles(looked: Looked) -> Iterator[str]:
+    from .trust import obstacles
+
+    return obstacles(looked)
+
+
+def _remarks(looked: Looked) -> Iterator[str]:
+    from .trust import remarks
+
+    return remarks(looked)
+
+
 class Codex(Cli):
     """See `Cli`."""
 
-    key = "codex"
+    key = KEY
     name = "Codex"
     program = "codex"
     variable = "CODEX_HOME"
@@ -61,14 +72,14 @@ class Codex(Cli):
         folder=below_home(".codex", "CODEX_HOME"),
         name="hooks.json",
         note='Codex asks to review new hooks at its next start: choose "Trust all and continue"',
-        obstacles=obstacles,
-        remarks=remarks,
+        obstacles=_obstacles,
+        remarks=_remarks,
     )
 
     def witness(self, means: Means) -> Witness:
         from .witness import CodexWitness
 
-        return CodexWitness(means)
+        return CodexWitness(means, DIALECT)
 
     def find(self, waiting: OpenRequest) -> None:
         from . import server
@@ -95,7 +106,7 @@ _ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
 class CodexDialect(Dialect):
     """See `Dialect`."""
 
-    key = "codex"
+    key = KEY
     kinds = KINDS
     has_titles = True
 

@@ -19,8 +19,7 @@ from ...system import processes, ssh
 from ...system.deaths import Deaths
 from ...system.places import place_of
 from ..agent import Means
-from .agent import CodexDialect
-from .dialect import AT_WORK, NO_TERMINAL
+from .dialect import AT_WORK, KEY, NO_TERMINAL
 from .threads import made_at
 
 PROGRAM: Final = "codex"
@@ -196,7 +195,7 @@ class ClientTerminals:
         self._clients.pop(s.session_id, None)
         name = "SessionEnd"
         hook = {"session_id": s.session_id, "hook_event_name": name, "reason": reason}
-        origin = {"agent": CodexDialect.key, "pid": server, "shared": True}
+        origin = {"agent": KEY, "pid": server, "shared": True}
         line = {"event": name, "hook": hook, "origin": origin}
         self._report(line, f"{s.session_id} left {s.tty} {s.hook_at} {reason}")
 

@@ -34,6 +34,7 @@ from ..agent import BY_AGENT, STARTS, Heard, Seen
 
 
 #: Hook → kind.
+KEY: Final = "codex"  # its name in evidence
 KINDS: Final[dict[str, str]] = {
     "SessionStart": "start",  # or resume, compacted: by its source
     "SessionEnd": "end",

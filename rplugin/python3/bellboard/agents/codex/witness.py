@@ -9,11 +9,10 @@ from typing import Final
 
 from ...core.finding import Finding
 from ...core.session import Session, status_of
-from ..agent import Heard, Means
+from ..agent import Dialect, Heard, Means
 from ..tailing import LogWitness
-from .agent import CodexDialect
 from .clients import ClientTerminals
-from .dialect import AT_WORK
+from .dialect import AT_WORK, KEY
 from .server import ServerEvents
 from .threads import OpenThread, home_in, locks_folder, thread_log, threads_in
 
@@ -24,8 +23,8 @@ SETTLE: Final = 0.2  # seconds from the making of a file to its lock
 class CodexWitness(LogWitness):
     """See `Witness`."""
 
-    def __init__(self, means: Means) -> None:
-        super().__init__(means, CodexDialect())
+    def __init__(self, means: Means, dialect: Dialect) -> None:
+        super().__init__(means, dialect)
         self._means, self._generation = means, means.generation
         self._home, self._folder = home_in(means.environ), locks_folder(means.environ)
         self._sessions: dict[str, Session] = {}
@@ -89,7 +88,7 @@ class CodexWitness(LogWitness):
 
     def _opened(self, thread: OpenThread, discovered: bool = False) -> dict[str, object]:
         record = {"sessionId": thread.id, "cwd": thread.cwd}
-        given = {"pid": thread.pid, "agent": CodexDialect.key, "discovered": discovered}
+        given = {"pid": thread.pid, "agent": KEY, "discovered": discovered}
         return {"registry": {**given, "record": record}}
 
     def _report(self, thread: OpenThread, line: dict[str, object]) -> None:
@@ -101,7 +100,7 @@ def _turned(thread: OpenThread) -> dict[str, object]:
     """Return what Codex's hook reports of such a thread, later, with its first prompt."""
     name = "SessionStart"
     hook = {"session_id": thread.id, "hook_event_name": name, "cwd": thread.cwd, "source": "clear"}
-    return {"event": name, "hook": hook, "origin": {"agent": CodexDialect.key, "pid": thread.pid}}
+    return {"event": name, "hook": hook, "origin": {"agent": KEY, "pid": thread.pid}}
 
 
 # Observe the sessions of Codex that a shared server runs: what it says of each counts at once.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ...system.files import plugin
 from ..agent import Abilities, Ability, Cli, Dialect, OpenRequest
 from ..installing.hookline import HooksFile, below_home
-from .dialect import KINDS, event, on_disk, reply, request
+from .dialect import KEY, KINDS, event, on_disk, reply, request
 
 PLUGIN: Final = Ability("plugin")
 #: What it reports (measured on 1.18.33).
@@ -39,7 +38,7 @@ _config: Final = below_home(".config", "XDG_CONFIG_HOME")
 class OpenCode(Cli):
     """See `Cli`."""
 
-    key = "opencode"
+    key = KEY
     name = "OpenCode"
     program = "opencode"
     tested = (1, 18, 33)
@@ -56,6 +55,8 @@ class OpenCode(Cli):
     )
 
     def reporting(self, line: Callable[[str], str]) -> str:
+        from ...system.files import plugin
+
         return plugin(HEAD, "opencode.js")
 
     def find(self, waiting: OpenRequest) -> None:
@@ -78,7 +79,7 @@ CLI: Final = OpenCode()
 class OpenCodeDialect(Dialect):
     """See `Dialect`."""
 
-    key = "opencode"
+    key = KEY
     kinds = KINDS
 
     on_disk = staticmethod(on_disk)

@@ -46,6 +46,7 @@ from ..words import key_of_one
 
 
 #: Tools that run a subagent, by the names that we know them under.
+KEY: Final = "opencode"  # its name in evidence
 SPAWNS: Final = {"task": "Task"}
 #: Event → kind; some say more with what they hold.
 KINDS: Final[dict[str, str]] = {

@@ -22,10 +22,9 @@ from ...storage.answers import REPLY, write
 from ...system import gate, processes
 from ...system.wire import Broken, Wire
 from ..agent import OpenRequest, Unanswered, Unreachable, sent
-from .agent import DIALECT
-from .dialect import RequestId, request_id
+from .dialect import KEY, RequestId, request_id
 
-FOLDER: Final = DIALECT.key  # of sockets, in the state folder
+FOLDER: Final = KEY  # of sockets, in the state folder
 PATIENCE: Final = 2.5  # seconds for everything; a plugin takes 10 ms
 LIMIT: Final = 4 << 20  # bytes of a conversation
 LINE: Final = 4096
