@@ -33,10 +33,7 @@ OF_VALUES: Final = (
     sqlite3.ProgrammingError,
 )
 #: Messages about the disk or the machine: temporary, or for the user to fix.
-OF_THE_DISK: Final = ("full", "disk I/O", "out of memory", "interrupted")
-#: Messages that can also come from file modes, mounts, or the limit of open files.
-OF_MODES: Final = ("readonly", "unable to open")
-AT_ONCE: Final = 8  # descriptors; with too few left, SQLite cannot open its files, too
+OF_THE_DISK: Final = ("full", "disk I/O", "out of memory", "interrupted", "unable to open")
 
 
 def is_busy(error: BaseException) -> bool:
@@ -66,7 +63,7 @@ def is_damage(error: BaseException, path: Path) -> bool:
     said = str(error)
     if any(words in said for words in OF_THE_DISK):
         return False
-    return not any(words in said for words in OF_MODES) or _can_be_written(path)
+    return "readonly" not in said or _forbids_writing(path)
 
 
 def odd(path: Path) -> list[Path]:
@@ -94,22 +91,11 @@ def _may(path: str) -> bool:
     return os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _can_be_written(path: Path) -> bool:
-    if closed(path) or not _may(str(path.parent)):
-        return False
-    probe = path.with_name(f"{path.name}-probe.{os.getpid()}")
-    held: list[int] = []
-    try:
-        held.append(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        probe.unlink()
-        for _ in range(AT_ONCE):
-            held.append(os.dup(held[0]))
-    except OSError:
-        return False
-    finally:
-        for descriptor in held:
-            os.close(descriptor)
-    return True
+def _forbids_writing(path: Path) -> bool:
+    """Return whether the header says that only a newer SQLite may write: nothing else does so."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(19)[18:] > b"\2"
+    return False
 
 
 # The tables of board.db, and how to migrate an older database.

@@ -49,7 +49,7 @@ _SSH = r"[0-9a-f]{40}(\.[A-Za-z0-9]+)?="
 _FILES = r"board\.db(-wal|-shm|-journal)?|(board|drain|hooks|look)\.lock|hooks\.json|emit"
 #: Paths as `ls -F` marks them: a folder ends with /, a pipe with |, a socket with =, a link with @.
 _OURS: Final = re.compile(
-    rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}|board\.db-probe\.{_PID}"
+    rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}"
     r"|spool/((new|slot|tmp|bad)/)?"
     rf"|hosts/({_PID})?"
     rf"|answers/({_EVENT}(\.answer)?|{_PIPE}(\||\.taken|\.reply))?"

@@ -13,12 +13,12 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from ...core.words import plain
 from ...storage.spool import Spool
@@ -199,9 +199,6 @@ def _named(events: tuple[str, ...]) -> str:
 # ---------------------------------------------------------------- the installer
 
 
-T = TypeVar("T")
-
-
 class SettingsError(Exception):
     """A file was not written as it should be; the text says which, why, and what to do."""
 
@@ -289,8 +286,9 @@ class Installer:
         known = self.recorded().get(str(path), hook_record.HookedFile())
         text = None if old is None else self._text(path, old)
         form = self._form(version, known.events)
-        new, before = self._refusing(path, lambda: form.put_in(text, known.before))
-        self._prove(path, form, text, new)
+        with _refusing(path):
+            new, before = form.put_in(text, known.before)
+            _prove(form, text, new)
         return Change(path, old, new.encode(), form.events, before)
 
     def take_out(self, path: Path) -> Change:
@@ -301,8 +299,9 @@ class Installer:
         text, known = self._text(path, old), self.recorded()
         before = known[str(path)].before if str(path) in known else None
         form = self._form(None)
-        new = self._refusing(path, lambda: form.take_out(text, before))
-        self._prove(path, form, text, new)
+        with _refusing(path):
+            new = form.take_out(text, before)
+            _prove(form, text, new)
         if new != text:
             self._may_write(path)
         is_altered = new is None and form.is_altered(text)
@@ -452,20 +451,18 @@ class Installer:
         if why:
             raise SettingsError(f"{path} {why}; nothing was written")
 
-    def _refusing(self, path: Path, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except (Broken, Malformed) as e:
-            raise SettingsError(f"{path}, {e}; nothing was written") from None
 
-    def _prove(self, path: Path, form: Form, old: str | None, new: str | None) -> None:
-        """Check that everything that is not ours stays the same."""
-        try:
-            same = form.is_kept(old, new)
-        except (ValueError, RecursionError) as e:
-            raise SettingsError(f"{path}: {e}; nothing was written") from None
-        if not same:
-            raise SettingsError(
-                f"{path}: the edit would change other settings; nothing was written: "
-                "please report this"
-            )
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Name the file whose text is refused."""
+    try:
+        yield
+    except (ValueError, RecursionError) as e:
+        comma = ", " if isinstance(e, (Broken, Malformed)) else ": "  # these begin with the place
+        raise SettingsError(f"{path}{comma}{e}; nothing was written") from None
+
+
+def _prove(form: Form, old: str | None, new: str | None) -> None:
+    """Check that everything that is not ours stays the same."""
+    if not form.is_kept(old, new):
+        raise ValueError("the edit would change other settings; please report this")
