@@ -15,7 +15,20 @@ from msgspec import Struct
 from bellboard.core import feed
 from bellboard.core.events import is_id
 from bellboard.core.far import MACHINE, id_of
-from bellboard.core.feed import Beat, Change, Cursor, Hello, Junk, Moved, Problem, Reply, State
+from bellboard.core.feed import (
+    Beat,
+    Change,
+    Cursor,
+    Gone,
+    HealthNotes,
+    Hello,
+    Junk,
+    Moved,
+    Of,
+    Problem,
+    Reply,
+    State,
+)
 from bellboard.core.published import publish
 from bellboard.core.row import LONGEST_SENT, Row, row, row_of
 from bellboard.core.session import Agent, Block, Session
@@ -110,6 +123,25 @@ def test_other_lines_are_read_as_they_were_written() -> None:
     assert Reply(4, False, "it is gone", {"rows": ["a"]}) == feed.read(line)
     (line,) = feed.changes(2.0, [a_row()], ["s2"], [], Cursor("db", 3), Cursor("db", 4))
     assert Change(2.0, "db.4", (a_row(),), ("s2",)) == feed.read(line)
+
+
+def test_what_one_of_many_machines_says_is_read_as_it_was_written() -> None:
+    """Under a name that a machine can have; what is no line of a machine is skipped."""
+    state = State(9.0, "db.7", ("s1",), (a_row(),), (a_move(7),))
+    hello = Hello("0.9", "m1", "b1", 5.0, True, ("claude",), 2, "jo")
+    for said in (state, hello, Change(2.0, "db.8"), Beat(5.0, "db.3"), Problem("x"), Gone()):
+        (line,) = feed.of("dev", said)
+        assert Of("dev", said) == feed.read(line)
+    for odd in ({"machine": "../x"}, {"machine": 1}, {"said": []}, {"said": {"type": "reply"}}):
+        given = {"type": "of", "machine": "dev", "said": {"type": "gone"}, **odd}
+        assert feed.read(json.dumps(given).encode()) is None
+    nested = {"type": "of", "machine": "dev", "said": {"type": "of", "machine": "x", "said": {}}}
+    assert feed.read(json.dumps(nested).encode()) is None
+    notes = {"fleet": "down\x1b[0m", "odd": 1}
+    said = feed.read(json.dumps({"type": "notes", "notes": notes}).encode())
+    assert isinstance(said, HealthNotes) and [*said.notes] == ["fleet"]
+    assert said.notes["fleet"].isprintable()
+    assert HealthNotes({}) == feed.read(b'{"type":"notes","notes":[]}')
 
 
 def test_what_is_asked_is_read_exactly() -> None:

@@ -452,13 +452,17 @@ def test_a_machine_cannot_speak_for_another(start: Start, dev: FarFeed) -> None:
     row = {"session_id": "s7", "agent": "claude", "status": "working", "machine": "box"}
     dev.rows |= {"x": evil, "y": odd, "s7": {**row, "title": "\x1b]0;x\x07 hi", "cwd": "/etc"}}
     message = dev.state()
-    dev.restart(dev.hello(machine="box"), {**message, "all": ["s1", "s7", "../box/claude/s9"]})
+    state = {**message, "all": ["s1", "s7", "../box/claude/s9"]}
+    others = [{"type": "of", "machine": name, "said": state} for name in ("box", "dev")]
+    notes = {"type": "notes", "notes": {"fleet": "owned"}}
+    dev.restart(dev.hello(machine="box"), *others, notes, state, *others, notes)
     host = start()
     shows(host, {S1: "working", "dev/claude/s7": "working"})
     p = host.sessions["dev/claude/s7"]
     assert (p["machine"], p["title"], p.get("cwd")) == ("dev", "hi", None)
     host.says("2 of its rows and changes were refused")
     assert "bellboard machine remove dev" in host.notes["machine dev"]
+    assert {"machine dev"} == {*host.notes}
 
 
 # ---------------------------------------------------------------- a real feed

@@ -148,7 +148,7 @@ class Of(Struct, frozen=True, tag_field="type", tag="of"):
     said: OfOne
 
 
-class Notes(Struct, frozen=True, tag_field="type", tag="notes"):
+class HealthNotes(Struct, frozen=True, tag_field="type", tag="notes"):
     """What is wrong, by topic, for health: all of it."""
 
     notes: dict[str, str] = {}
@@ -173,7 +173,7 @@ class Ask(Struct, frozen=True):
         return id_of(self.fields.get("session_id"))
 
 
-Line = Hello | State | Change | Beat | Reply | Problem | Of | Notes | Junk
+Line = Hello | State | Change | Beat | Reply | Problem | Of | HealthNotes | Junk
 
 
 def cursor_of(text: object) -> Cursor | None:
@@ -480,10 +480,12 @@ def _of(given: dict[str, Any]) -> Of | None:
     return Of(name, made(said)) if made is not None else None
 
 
-def _notes(given: dict[str, Any]) -> Notes:
+def _notes(given: dict[str, Any]) -> HealthNotes:
     told = given.get("notes")
     found = list(told.items())[:MOST_NOTES] if isinstance(told, dict) else []
-    return Notes({line(about): line(why, NOTE) for about, why in found if isinstance(why, str)})
+    return HealthNotes(
+        {line(about): line(why, NOTE) for about, why in found if isinstance(why, str)}
+    )
 
 
 _OF_ONE: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {

@@ -26,8 +26,8 @@ from ..core.feed import (
     Ask,
     Beat,
     Change,
+    HealthNotes,
     Hello,
-    Notes,
     OfOne,
     Problem,
     State,
@@ -182,7 +182,7 @@ class Program:
         while True:
             if (notes := notes_of(self.service)) != self._told:
                 self._told = notes
-                self._to_host.send(encoded(Notes(notes)))
+                self._to_host.send(encoded(HealthNotes(notes)))
             await asyncio.sleep(LOOK)
 
 

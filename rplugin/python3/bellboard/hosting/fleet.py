@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..core.feed import Beat, Change, Gone, Hello, Moved, Notes, Of, Problem, State, cursor_of
+from ..core.feed import Beat, Change, Gone, HealthNotes, Hello, Moved, Of, Problem, State, cursor_of
 from ..storage import machines
 from ..storage.machines import OPTION, OURS, Mailbox
 from ..storage.spool import Spool
@@ -27,7 +27,7 @@ FULL: Final = 500  # events in the spool that are not folded yet; then nothing i
 GRACE: Final = 8.0  # seconds without the program until that is shown: it soon runs again
 NAMED: Final = 5  # machines to name in health
 
-Said = Hello | State | Change | Beat | Of | Notes
+Said = Hello | State | Change | Beat | Of | HealthNotes
 
 
 class Members:
@@ -78,7 +78,7 @@ class Members:
         """Write what a line says as evidence; raise OSError or ValueError if that fails."""
         if isinstance(said, State):
             self.is_up, self._why_down = True, ""
-        elif isinstance(said, Notes):
+        elif isinstance(said, HealthNotes):
             self._told = said.notes
             self._changed()
         elif isinstance(said, Of) and said.machine not in self.linked:

@@ -19,11 +19,11 @@ from ..core.feed import (
     QUIET,
     TOO_MANY,
     Change,
+    HealthNotes,
     Hello,
     Junk,
     Line,
     Lines,
-    Notes,
     Of,
     Problem,
     Reply,
@@ -201,9 +201,11 @@ class Hearing:
             raise Ended("it does not send its sessions: update bellboard there")
         if isinstance(said, Junk):
             return
-        if isinstance(said, Of | Notes):
+        if isinstance(said, Of | HealthNotes):
             if isinstance(follower, Members) and self._greeted:
                 self._pass_on(follower, said)
+            else:
+                self._cost(0, 1)  # one machine cannot speak for others
             return
         self._cost(0, 1)
         if isinstance(said, Hello):
@@ -228,7 +230,7 @@ class Hearing:
                 self._link.is_up()
                 self._ask()
 
-    def _pass_on(self, members: Members, said: Of | Notes) -> None:
+    def _pass_on(self, members: Members, said: Of | HealthNotes) -> None:
         """Write what a machine of a fleet says; whatever fails, the program goes on."""
         while not self._link.is_stopped:
             try:
