@@ -230,7 +230,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
         ('{"a": -Infinity}', 1, "-Infinity is not JSON"),
         ('{"a": 1,\n"b": 2,\n"a": 3}', 3, 'duplicate key "a"'),
         ('{"a": {"b": 1,\r"\\u0062": 2}}', 2, "duplicate key"),
-        ('{"a": 01}', 1, "expecting ',' delimiter"),
+        ('{"a": 01}', 1, "expecting ',' delimiter, not 1"),
         ("{'a': 1}", 1, "enclosed in double quotes"),
         ('{"a" 1}', 1, "expecting ':' delimiter"),
         ('{"a": 1 "b": 2}', 1, "expecting ',' delimiter"),

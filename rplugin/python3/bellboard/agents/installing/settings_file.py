@@ -255,6 +255,8 @@ class Text:
                 at, why = self._skip(len(head)), "JSON does not allow comments"
             elif head.endswith(",") and rest[0] in "}]":
                 at, why = len(head) - 1, "trailing comma"
+            elif found := re.compile(r"[\w.+-]+|.").match(text, at):
+                why = f"{why.replace('expecting value', 'expecting a value')}, not {found[0]}"
         return self._broken(at, why.removesuffix(" at").removesuffix(" starting"))
 
     def _second(self, at: int, levels: int = 4) -> int:
