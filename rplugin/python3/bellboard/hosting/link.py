@@ -7,8 +7,8 @@ import os
 import selectors
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from ..core.feed import (
     BEAT,
@@ -18,6 +18,7 @@ from ..core.feed import (
     OWN,
     QUIET,
     TOO_MANY,
+    Beat,
     Change,
     HealthNotes,
     Hello,
@@ -61,37 +62,6 @@ AGAIN: Final = 1.0  # seconds until a line of a fleet is written again that coul
 MOST_UNSENT: Final = 4 << 20  # bytes of requests that it does not read
 
 
-class Owner(Protocol):
-    """The link that a connection belongs to."""
-
-    follower: Follower | Members
-    is_greeted: bool
-    wakes: int
-
-    @property
-    def is_stopped(self) -> bool: ...
-
-    def drain(self) -> None: ...
-
-    def requests(self) -> list[bytes]: ...
-
-    def refuse_new(self) -> int: ...
-
-    def greeting(self) -> bytes: ...
-
-    def replied(self, said: Reply) -> None: ...
-
-    def is_up(self) -> None: ...
-
-    def is_own(self, cursor: str) -> bool: ...
-
-    def slow(self, is_slow: bool) -> None: ...
-
-    def refuse(self, count: int, is_first: bool) -> None: ...
-
-    def stops_within(self, seconds: float) -> bool: ...
-
-
 class Ended(Exception):
     """The link has ended; the text says why."""
 
@@ -116,37 +86,70 @@ class Budget:
 
 
 class Hearing:
-    """One connection."""
+    """One connection: what it says, line by line, and what is sent to it."""
 
-    def __init__(self, feed: Leashed, link: Owner) -> None:
-        self._feed, self._link = feed, link
+    def __init__(self, feed: Leashed, wakes: int, is_limited: bool) -> None:
+        """`wakes` is a descriptor that can be read when there is something to do here."""
+        self._feed, self._wakes, self._is_limited = feed, wakes, is_limited
         self._said = Lines()
         self._words = b""  # the end of its standard error
         self._unsent = bytearray()
-        self._greeted = False
-        self._since = 0.0  # when it was greeted
+        self.greeted = 0.0  # since when it has said which protocol it speaks
+        self.shown = -BEAT  # when we last sent a sign of life
         self._is_silent = False  # its standard error is closed
         self._bytes, self._lines = Budget(BURST, STEADY), Budget(LINES, STEADY_LINES)
         self._slow_until = 0.0
         self._begun = self._heard = clock()
-        self._shown = -BEAT  # when we last sent a sign of life
         self._ready = selectors.DefaultSelector()
 
-    def run(self) -> str:
+    @property
+    def is_slow(self) -> bool:
+        """Return whether it has lately sent more than was read."""
+        return time.monotonic() < self._slow_until + CALM
+
+    def lines(self) -> Iterator[Line | None]:
+        """Yield what it says; and None whenever all that was said is handled."""
         with self._ready as ready:
-            ready.register(self._link.wakes, selectors.EVENT_READ)
-            while not self._link.is_stopped:
+            ready.register(self._wakes, selectors.EVENT_READ)
+            while True:
+                yield None
                 slow = self._slow_until - time.monotonic()
                 if slow > 0:
-                    self._heard = clock()
+                    self.wait_for_us()
                 self._listen(slow <= 0)
                 wait = slow if slow > 0 else self._patience()
-                for key, _ in ready.select(min(wait, self._show_up(), AWAKE)):
-                    self._take(key.fd)
-                is_read = not self._greeted or self._slow_until <= time.monotonic()
+                beat = self.shown + BEAT - time.monotonic() if self.greeted else BEAT
+                for key, _ in ready.select(max(0.0, min(wait, beat, AWAKE))):
+                    yield from self._take(key.fd)
+                is_read = not self.greeted or self._slow_until <= time.monotonic()
                 if is_read and self._patience() <= 0:
                     raise Silent(self._silence())
-        return "stopped"
+
+    def send(self, data: bytes) -> None:
+        """Write what it takes now, and the rest later."""
+        self._unsent += data
+        if len(self._unsent) > MOST_UNSENT:
+            raise Ended("it takes no requests")
+        with contextlib.suppress(BlockingIOError):
+            while self._unsent:
+                try:
+                    del self._unsent[: os.write(self._feed.stdin, self._unsent[:LINE_CHUNK])]
+                except BrokenPipeError:
+                    raise Ended(self._reason()) from None
+
+    def spend(self, size: int, lines: int = 0) -> None:
+        """Spend some of what it may send; once that is gone, read slowly."""
+        if self._is_limited:
+            self.rest(max(self._bytes.spend(size), self._lines.spend(lines)))
+
+    def rest(self, seconds: float) -> None:
+        """Read nothing for a while."""
+        if seconds:
+            self._slow_until = max(self._slow_until, time.monotonic() + seconds)
+
+    def wait_for_us(self) -> None:
+        """Note that the silence is ours: it is not being read."""
+        self._heard = clock()
 
     def _listen(self, to_feed: bool) -> None:
         """Read its output only while it may send, and write only what waits."""
@@ -162,132 +165,30 @@ class Hearing:
                 self._ready.register(fd, event)
             elif known and not event:
                 self._ready.unregister(fd)
-        self._link.slow(time.monotonic() < self._slow_until + CALM)
 
-    def _take(self, fd: int) -> None:
-        if fd == self._link.wakes:
-            self._link.drain()
-            self._ask()
-        elif fd == self._feed.stdin:
-            self._send()
+    def _take(self, fd: int) -> Iterator[Line | None]:
+        if fd == self._feed.stdin:
+            self.send(b"")
         elif fd == self._feed.stderr:
             data = _read(fd)
             self._words = (self._words + (data or b""))[-LAST_WORDS:]
-            self._cost(len(data or b""))
+            self.spend(len(data or b""))
             self._is_silent = data == b""
-        elif (data := _read(fd)) is not None:
+        elif fd == self._feed.stdout and (data := _read(fd)) is not None:
             if not data:
                 raise Ended(self._reason())
-            self._cost(len(data))
+            self.spend(len(data))
             self._heard = clock()
-            for said in self._said.take(data):
-                self._one(said)
-
-    def _cost(self, size: int, lines: int = 0) -> None:
-        if isinstance(self._link.follower, Members):  # a program of ours, which merges changes
-            wait = PAUSE if self._link.follower.is_full else 0.0
-        else:
-            wait = max(self._bytes.spend(size), self._lines.spend(lines))
-        if wait:
-            self._slow_until = max(self._slow_until, time.monotonic() + wait)
-
-    # ------------------------------------------------------------ what it says
-
-    def _one(self, said: Line | None) -> None:
-        follower = self._link.follower
-        if isinstance(said, Problem):
-            raise Ended(said.text)
-        if self._greeted and not isinstance(said, State) and self._lacks_state():
-            raise Ended("it does not send its sessions: update bellboard there")
-        if isinstance(said, Junk):
-            return
-        if isinstance(said, Of | HealthNotes):
-            if isinstance(follower, Members) and self._greeted:
-                self._pass_on(follower, said)
-            else:
-                self._cost(0, 1)  # one machine cannot speak for others
-            return
-        self._cost(0, 1)
-        if isinstance(said, Hello):
-            self._greeted, self._since = True, clock()
-            follower.take(said)
-            self._show_up()
-        elif isinstance(said, Reply):
-            self._link.replied(said)
-        elif said is not None:
-            if not self._greeted:
-                raise Ended(NO_PROTOCOL)
-            if self._link.is_own(said.cursor):
-                raise Ended(OWN)
-            if isinstance(said, Change) and (count := follower.count(said)) > MOST:
-                raise Ended(TOO_MANY.format(count, "sessions"))
-            if isinstance(said, State | Change):
-                self._cost(0, len(said.sessions) + len(said.transitions) + said.skipped)
-                self._link.refuse(said.skipped, isinstance(said, State))
-            was_up = follower.is_up
-            follower.take(said)
-            if follower.is_up and not was_up:
-                self._link.is_up()
-                self._ask()
-
-    def _pass_on(self, members: Members, said: Of | HealthNotes) -> None:
-        """Write what a machine of a fleet says; whatever fails, the program goes on."""
-        while not self._link.is_stopped:
-            try:
-                members.take(said)
-                return
-            except (OSError, ValueError) as e:  # the fold refuses duplicates
-                members.fail(said, e)
-            self._link.stops_within(AGAIN)
-            self._heard = clock()
-
-    def _lacks_state(self) -> bool:
-        """Return whether other lines come, but no state, which comes before them."""
-        return not self._link.follower.is_up and clock() > self._since + GREETING
-
-    # ------------------------------------------------------------ what it is asked
-
-    def _ask(self) -> None:
-        if not self._link.follower.is_up:
-            self._link.refuse_new()  # it may take half a minute until it is up, if ever
-            return
-        for asked in self._link.requests():
-            self._unsent += asked
-        if len(self._unsent) > MOST_UNSENT:
-            raise Ended("it takes no requests")
-        self._send()
-
-    def _show_up(self) -> float:
-        """Report now and then that somebody follows; return the seconds until the next time.
-
-        It then leaves notifications to us, and ends when it no longer hears from us.
-        """
-        if not self._greeted:
-            return BEAT
-        left = self._shown + BEAT - time.monotonic()
-        if left > 0 and self._link.is_greeted:
-            return left
-        self._shown = time.monotonic()
-        self._unsent += self._link.greeting()
-        self._send()
-        return BEAT
-
-    def _send(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while self._unsent:
-                try:
-                    del self._unsent[: os.write(self._feed.stdin, self._unsent[:LINE_CHUNK])]
-                except BrokenPipeError:
-                    raise Ended(self._reason()) from None
+            yield from self._said.take(data)
 
     # ------------------------------------------------------------ why it ends
 
     def _patience(self) -> float:
-        until = self._heard + QUIET if self._greeted else self._begun + GREETING
+        until = self._heard + QUIET if self.greeted else self._begun + GREETING
         return until - clock()
 
     def _silence(self) -> str:
-        if self._greeted:
+        if self.greeted:
             return f"nothing was heard for {QUIET:.0f} s"
         foreign = self._said.foreign
         said = last_words(self._words) or (FOREIGN.format(foreign) if foreign else "")
@@ -328,6 +229,13 @@ BRIEF: Final = 10.0  # seconds: a link up for less may fail each time, and each 
 FAILING: Final = 600.0  # seconds of outage that a brief connection counts as, at most
 
 
+def _size(said: Line) -> int:
+    """Return how much a line lists."""
+    if isinstance(said, State | Change):
+        return len(said.sessions) + len(said.transitions) + said.skipped
+    return 0
+
+
 class Link:
     """Keeps the link until `stop`; may be used from any thread."""
 
@@ -344,12 +252,12 @@ class Link:
         self.why = "it is being connected"  # while it is not up
         self.is_slow = False  # it sends more than we read
         self.own = ""  # the id of our own board
-        self.is_greeted = True  # whether the machine knows who sits here
+        self._is_greeted = True  # whether the machine knows who sits here
         self._alone = False  # nobody is at this machine
         self.refused = 0  # rows and transitions that could not be used, since the last state
         self._command, self._mailbox, self._changed = command, mailbox, changed
-        self.wakes, self._wake = os.pipe()
-        os.set_blocking(self.wakes, False)
+        self._wakes, self._wake = os.pipe()
+        os.set_blocking(self._wakes, False)
         os.set_blocking(self._wake, False)
         self._lock = threading.Lock()  # of the descriptor above
         self._is_stopped = threading.Event()
@@ -405,7 +313,7 @@ class Link:
 
     def _close(self) -> None:
         with self._lock:
-            os.close(self.wakes)
+            os.close(self._wakes)
             os.close(self._wake)
             self._wake = -1
 
@@ -435,7 +343,8 @@ class Link:
     def _heard(self, feed: Leashed) -> str:
         """Read the feed until it ends; return why it did."""
         try:
-            return Hearing(feed, self).run()
+            is_limited = not isinstance(self.follower, Members)  # which merges changes itself
+            return self._follow_lines(Hearing(feed, self._wakes, is_limited))
         except OSError as e:
             return f"its changes cannot be written: {described(e)}"
         except Ended as e:
@@ -445,6 +354,22 @@ class Link:
             return str(e)
         except Exception as e:
             return described(e)
+
+    def _follow_lines(self, hearing: Hearing) -> str:
+        for said in hearing.lines():
+            if self._is_stopped.is_set():
+                break
+            if said is not None:
+                self._take(hearing, said)
+                continue
+            if self.is_slow != hearing.is_slow:
+                self.is_slow = hearing.is_slow
+                self._changed()
+            if self._drain():
+                self._ask(hearing)
+            if hearing.greeted:
+                self._greet(hearing)
+        return "stopped"
 
     def _lose(self, why: str) -> None:
         if self._is_stopped.is_set():
@@ -467,24 +392,114 @@ class Link:
         """
         now = time.monotonic()
         until = now + pause(begun, now, self._down_since, SHARE)
-        self.refuse_new()  # what came when it went down
+        self._refuse_new()  # what came when it went down
         with selectors.DefaultSelector() as ready:
-            ready.register(self.wakes, selectors.EVENT_READ)
+            ready.register(self._wakes, selectors.EVENT_READ)
             while (left := until - time.monotonic()) > 0 and not self._is_stopped.is_set():
                 if ready.select(left):
-                    self.drain()
-                    if self.refuse_new():
+                    self._drain()
+                    if self._refuse_new():
                         return  # it is needed now
 
-    def drain(self) -> None:
-        """Take the wakes that have come."""
+    def _drain(self) -> bool:
+        """Take the wakes that have come; return whether there were any."""
         with contextlib.suppress(OSError):
-            while os.read(self.wakes, WAKE_CHUNK):
-                pass
+            return bool(os.read(self._wakes, WAKE_CHUNK))
+        return False
+
+    # ------------------------------------------------------------ what it says
+
+    def _take(self, hearing: Hearing, said: Line) -> None:
+        follower = self.follower
+        if isinstance(said, Problem):
+            raise Ended(said.text)
+        if hearing.greeted and not isinstance(said, State) and self._lacks_state(hearing.greeted):
+            raise Ended("it does not send its sessions: update bellboard there")
+        if isinstance(said, Junk):
+            return
+        if isinstance(said, Of | HealthNotes):
+            if isinstance(follower, Members) and hearing.greeted:
+                self._pass_on(hearing, follower, said)
+            else:
+                hearing.spend(0, 1)  # one machine cannot speak for others
+            return
+        if isinstance(follower, Members):
+            hearing.rest(PAUSE if follower.is_full else 0.0)
+        hearing.spend(0, 1 + _size(said))
+        if isinstance(said, Hello):
+            hearing.greeted = clock()
+            follower.take(said)
+            self._greet(hearing)
+        elif isinstance(said, Reply):
+            self._reply(said)
+        else:
+            self._take_rows(hearing, said)
+
+    def _take_rows(self, hearing: Hearing, said: Beat | State | Change) -> None:
+        follower = self.follower
+        if not hearing.greeted:
+            raise Ended(NO_PROTOCOL)
+        if self._is_own(said.cursor):
+            raise Ended(OWN)
+        if isinstance(said, Change) and (count := follower.count(said)) > MOST:
+            raise Ended(TOO_MANY.format(count, "sessions"))
+        if isinstance(said, State | Change):
+            self._refuse_rows(said.skipped, isinstance(said, State))
+        was_up = follower.is_up
+        follower.take(said)
+        if follower.is_up and not was_up:
+            self.why, self._up_since = "", time.monotonic()
+            self._takes_long = self._takes_long and time.monotonic() > self._begun + LOGIN
+            self._changed()
+            self._ask(hearing)
+
+    def _pass_on(self, hearing: Hearing, members: Members, said: Of | HealthNotes) -> None:
+        """Write what a machine of a fleet says; whatever fails, the program goes on."""
+        while not self._is_stopped.is_set():
+            try:
+                members.take(said)
+                return
+            except (OSError, ValueError) as e:  # the fold refuses duplicates
+                members.fail(said, e)
+            self._is_stopped.wait(AGAIN)
+            hearing.wait_for_us()
+
+    def _lacks_state(self, greeted: float) -> bool:
+        """Return whether other lines come, but no state, which comes before them."""
+        return not self.follower.is_up and clock() > greeted + GREETING
+
+    def _is_own(self, cursor: str) -> bool:
+        """Return whether a feed is of our own board: a copy of that is on another machine."""
+        is_ours = bool(self.own) and cursor.startswith(f"{self.own}.")
+        return is_ours and self.follower.hello.boot == boot_id()
+
+    def _refuse_rows(self, count: int, is_first: bool) -> None:
+        """Count what could not be used; health shows it."""
+        was, self.refused = self.refused, count + (0 if is_first else self.refused)
+        if self.refused != was:
+            self._changed()
 
     # ------------------------------------------------------------ requests
 
-    def requests(self) -> list[bytes]:
+    def _ask(self, hearing: Hearing) -> None:
+        if self.follower.is_up:
+            hearing.send(b"".join(self._requests()))
+        else:
+            self._refuse_new()  # it may take half a minute until it is up, if ever
+
+    def _greet(self, hearing: Hearing) -> None:
+        """Say now and then that somebody follows, and whether somebody sits here.
+
+        It then leaves notifications to us, and ends when it no longer hears from us.
+        """
+        now = time.monotonic()
+        if now < hearing.shown + BEAT and self._is_greeted:
+            return
+        hearing.shown, self._is_greeted = now, True
+        self._count += 1
+        hearing.send(asking(self._count, "clock", {"alone": self._alone}))
+
+    def _requests(self) -> list[bytes]:
         """Return the lines of the requests that wait."""
         lines, now = [], time.monotonic()
         self._pending = {n: it for n, it in self._pending.items() if now < it[1] + OLD}
@@ -501,55 +516,19 @@ class Link:
             lines.append(asking(self._count, do, request))
         return lines
 
-    def greeting(self) -> bytes:
-        """Return a request that shows that somebody reads, and whether somebody sits here."""
-        self.is_greeted = True
-        self._count += 1
-        return asking(self._count, "clock", {"alone": self._alone})
-
     def sit(self, alone: bool) -> None:
         """Note whether nobody is at this machine to be notified: then others notify."""
         if alone != self._alone:
-            self._alone, self.is_greeted = alone, False
+            self._alone, self._is_greeted = alone, False
             self.wake()
 
-    def replied(self, said: Reply) -> None:
+    def _reply(self, said: Reply) -> None:
         """Pass on a reply."""
         name, _ = self._pending.pop(said.id, ("", 0.0))
         if name:
             self._mailbox.reply(name, said.fields)
 
-    def is_up(self) -> None:
-        """Note that all of its sessions are known."""
-        self.why, self._up_since = "", time.monotonic()
-        self._takes_long = self._takes_long and time.monotonic() > self._begun + LOGIN
-        self._changed()
-
-    def is_own(self, cursor: str) -> bool:
-        """Return whether a feed is of our own board: a copy of that is on another machine."""
-        is_ours = bool(self.own) and cursor.startswith(f"{self.own}.")
-        return is_ours and self.follower.hello.boot == boot_id()
-
-    def slow(self, is_slow: bool) -> None:
-        if is_slow != self.is_slow:
-            self.is_slow = is_slow
-            self._changed()
-
-    def refuse(self, count: int, is_first: bool) -> None:
-        """Count what could not be used; health shows it."""
-        was, self.refused = self.refused, count + (0 if is_first else self.refused)
-        if self.refused != was:
-            self._changed()
-
-    @property
-    def is_stopped(self) -> bool:
-        return self._is_stopped.is_set()
-
-    def stops_within(self, seconds: float) -> bool:
-        """Wait, unless it is stopped; return whether it is."""
-        return self._is_stopped.wait(seconds)
-
-    def refuse_new(self) -> int:
+    def _refuse_new(self) -> int:
         """Refuse requests while it is down; return how many."""
         count = 0
         for name, _ in self._mailbox.take():
