@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from .events import MATE, Event, Origin
 from .records import Records, Transition, View
 from .rules.crew import dismiss
-from .rules.steps import MOVES_ON, end
-from .rules.tools import of_agents
+from .rules.steps import MOVES_ON, end, of_agents
 from .session import (
     ABSENT,
     Crew,

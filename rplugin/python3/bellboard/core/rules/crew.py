@@ -8,8 +8,17 @@ from ..events import MATE, Event
 from ..options import Options
 from ..session import Agent, Session
 from . import rule
-from .steps import complete, die, end_questions, hold, is_at_work, rest
-from .tools import begin_tool, end_tools, has_finished
+from .steps import (
+    begin_tool,
+    complete,
+    die,
+    end_questions,
+    end_tools,
+    has_finished,
+    hold,
+    is_at_work,
+    rest,
+)
 
 
 @rule

@@ -10,9 +10,11 @@ from ..session import ABSENT, Session, is_read_retry, says
 from . import rule
 from .questions import ask, is_apart
 from .steps import (
+    begin_tool,
     complete,
     die,
     end_questions,
+    end_tool,
     give_back,
     has_ended,
     hold,
@@ -25,7 +27,6 @@ from .steps import (
     turn_to_work,
     work_between,
 )
-from .tools import begin_tool, end_tool
 
 # Rules for what a program states: in its own report, session file or server, or in its title.
 #

@@ -20,12 +20,18 @@ from ..session import ABSENT, Block, Session, oldest, own, says
 from . import rule
 from .steps import (
     ask_on,
+    begin_tool,
     complete,
     end_questions,
+    end_tool,
+    end_tools,
+    had_finished,
+    has_finished,
     is_alone,
     is_blind,
     is_busy,
     is_of_file,
+    name_of,
     names,
     prove_questions,
     rest,
@@ -33,7 +39,6 @@ from .steps import (
     turn_to_work,
     work_between,
 )
-from .tools import begin_tool, end_tool, end_tools, had_finished, has_finished, name_of
 from .turns import go_on
 
 UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not answered

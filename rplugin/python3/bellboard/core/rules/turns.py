@@ -15,23 +15,29 @@ from .steps import (
     MOVES_ON,
     ask_no_more,
     ask_on,
+    begin_tool,
     break_crew,
     complete,
     die,
     end,
+    end_tool,
+    end_tools,
     give_back,
     has_ended,
+    has_ended_since,
     hold,
     is_at_work,
     is_busy,
     newest_question,
+    of_agents,
     rest,
     roll_call,
+    survivors,
     take_back,
     take_back_end,
+    tool_slot,
     turn_to_work,
 )
-from .tools import begin_tool, end_tool, end_tools, has_ended_since, of_agents, survivors, tool_slot
 
 # Rules for the life of a session: how it is listed, opened again, and ends.
 
