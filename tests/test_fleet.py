@@ -38,7 +38,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bellboard.fleet.nats_wire.BEAT", 1)
     monkeypatch.setattr("bellboard.fleet.publisher.BEAT", 2.0)
     monkeypatch.setattr("bellboard.fleet.service.GRACE", 1.0)
-    monkeypatch.setattr("bellboard.system.failures.LONGEST", 2.0)
+    monkeypatch.setattr("bellboard.fleet.service.LONGEST", 2.0)
     monkeypatch.setattr("bellboard.fleet.screens.BEAT", 1.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -21,7 +22,6 @@ from bellboard.storage.event_file import MAGIC
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux
-from bellboard.system.reach import AtOnce, Job
 from hosting import NoThread, RecordedHost, put_raw
 from rig import warm
 from rig.fixtures import Editors
@@ -234,17 +234,22 @@ def test_a_check_that_hangs_is_not_waited_for(home: Home, monkeypatch: pytest.Mo
 
 
 def test_a_status_whose_job_was_lost_is_set_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that fails gives no result."""
+    """Work that fails gives no result."""
     times: list[str] = []
 
-    class Fails(AtOnce):
-        def take(self, job: Job) -> None:
-            times.append(job.path)
+    def fails(socket: str, text: str) -> bool:
+        times.append(socket)
+        raise OSError("no descriptors")
 
-    monkeypatch.setattr("bellboard.hosting.tmux_status.PATIENCE", 0.0)
-    bars = Bars(Fails())
-    for _ in range(2):
-        bars._update(["/tmp/x"], None, [], 1.0)
+    async def test() -> None:
+        bars = Bars()
+        while len(times) < 2:
+            bars._update(["/tmp/x"], None, [], 1.0)
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr("bellboard.hosting.tmux_status.show", fails)
+    monkeypatch.setattr("bellboard.system.reach.PAUSE", 0.01)
+    asyncio.run(asyncio.wait_for(test(), PATIENCE))
     assert ["/tmp/x"] * 2 == times
 
 

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from bellboard.hosting.far_evidence import Follower
-from bellboard.hosting.link import SHARE, Link
+from bellboard.hosting.link import JITTER, LONGEST, SHARE, SHORTEST, Link
 from bellboard.storage.machines import Mailbox
-from bellboard.system.failures import apart
+from bellboard.system.failures import Backoff
 from far_feed import FarFeed
 from hosting import NoThread, made, running
 from rig.home import Home
@@ -117,16 +117,22 @@ def test_a_link_without_a_thread_leaves_nothing_open(
 
 def test_a_machine_that_is_back_is_tried_soon() -> None:
     """Its start may take two minutes; one that is away for long costs a try a minute."""
-    for down, longest in ((0, 1.25), (60, 1.25), (120, 2.5), (86400, 75)):
-        assert max(apart(down, SHARE) for _ in range(100)) <= longest
-    assert min(apart(86400, SHARE) for _ in range(100)) >= 45
+
+    def apart(down: float) -> list[float]:
+        since = time.monotonic() - down
+        every = (SHORTEST, LONGEST, SHARE, JITTER, 1, since)
+        return [Backoff(*every).fail() for _ in range(100)]
+
+    for down, longest in ((0, 1.25), (60, 1.26), (120, 2.51), (86400, 75)):
+        assert max(apart(down)) <= longest
+    assert min(apart(86400)) >= 45
 
 
 def test_a_feed_that_ends_again_and_again_is_tried_less_often(
     dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that fails right after its state: each try is a login."""
-    monkeypatch.setattr("bellboard.system.failures.SHORTEST", 0.1)
+    monkeypatch.setattr("bellboard.hosting.link.SHORTEST", 0.1)
     monkeypatch.setattr("bellboard.hosting.link.SHARE", 1.0)  # each pause doubles
     says = str(dev.folder / "says")
     tried: list[float] = []

@@ -25,7 +25,7 @@ from bellboard.core.board import Board
 from bellboard.core.finding import Finding
 from bellboard.core.session import is_listed, status_of
 from bellboard.system.processes import started_of
-from bellboard.system.reach import Reach
+from bellboard.system.reach import Doer, Reach, Rounds, reach
 from bellboard.system.watch import Watch
 from bellboard.witnesses.observer import Lookout
 from rig.fixtures import Agents
@@ -46,9 +46,9 @@ class Desk:
         self.found: list[tuple[float, Finding]] = []
         self._waiting: list[Finding] = []
         self.woken = 0
-        self.reach = Reach()
-        self.watch = Watch(self._changed, reach=self.reach)
-        self.lookout = Lookout(self.watch, self.reach, self._told, time.time, home.env, "g1")
+        self.reach = Reach().open()
+        self.watch = Watch(self._changed)
+        self.lookout = Lookout(self.watch, Doer(), self._told, time.time, home.env, "g1")
         cli = self.lookout.witnesses["claude"]
         assert isinstance(cli, ClaudeWitness)
         self.cli = cli
@@ -279,19 +279,20 @@ def test_a_transcript_whose_folder_comes_later(
 
 @pytest.mark.files
 def test_a_transcript_whose_folder_comes_before_it_can_be_watched(
-    home: Home, process: subprocess.Popen[bytes]
+    home: Home, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, time passes between the look at the folder and the watch on it."""
+    monkeypatch.setattr("bellboard.system.reach.LONG", PATIENCE)  # one thread does it all
     path = home.claude / "projects" / "first" / f"{SID}.jsonl"
     path.parent.parent.mkdir(parents=True, exist_ok=True)
     prompt = hook("UserPromptSubmit", home, process.pid, prompt="go")
     prompt["hook"]["transcript_path"] = str(path)
 
     async def test(desk: Desk) -> None:
-        gates = [threading.Event(), threading.Event()]
+        gates, rounds = [threading.Event(), threading.Event()], Rounds()
 
         def block(n: int) -> None:
-            desk.reach.do("", partial(gates[n].wait, PATIENCE), lambda _: None, key=f"gate {n}")
+            rounds.run(f"gate {n}", partial(reach, gates[n].wait, within=PATIENCE))
 
         block(0)
         folded = asyncio.create_task(desk.fold(**prompt))

@@ -24,7 +24,7 @@ from bellboard.core.finding import Finding
 from bellboard.core.published import ended
 from bellboard.core.session import Process, Session
 from bellboard.system import processes
-from bellboard.system.reach import AtOnce, Doer, Job
+from bellboard.system.reach import AtOnce
 from bellboard.witnesses import own_reports
 from bellboard.witnesses.own_reports import OwnReports
 from rig.waiting import eventually
@@ -79,17 +79,14 @@ class Shell:
         os.close(self._fd)
 
 
-class Later(Doer):
+class Later(AtOnce):
     """Runs work when a test says so."""
 
     def __init__(self) -> None:
-        self.jobs: list[Job] = []
+        self.jobs: list[SimpleNamespace] = []
 
-    def take(self, job: Job) -> None:
-        self.jobs.append(job)
-
-    def lane(self, name: str, patience: float) -> Doer:
-        return self
+    def do(self, path: str, work: Any, then: Any, **more: Any) -> None:
+        self.jobs.append(SimpleNamespace(work=work, then=then))
 
 
 class Heard:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from bellboard.hosting import beside as errands
-from bellboard.hosting.beside import Declined, at_once, beside
-from bellboard.system import reach
+from bellboard.hosting.beside import Declined, beside
+from bellboard.system import reach as reaching
 from bellboard.system.files import put, read
 from bellboard.system.mounts import Mounts
-from bellboard.system.reach import Doer, Reach
+from bellboard.system.reach import Hangs, Reach, Rounds, reach, run_alone
 from rig.hung_mount import HungMount
 from rig.waiting import PATIENCE
 
@@ -26,27 +26,43 @@ pytestmark = pytest.mark.files
 
 
 class Beside:
-    """A reach in an event loop, its results in order, and jobs that hang until released."""
+    """A reach in an event loop, its results in order, and work that hangs until released."""
 
     def __init__(self) -> None:
         self.changes = 0
-        self.reach = Reach(self._changed)
-        self.lane: Doer = self.reach
+        self.reach = Reach(self._changed).open()
+        self.rounds = Rounds()
         self.done: list[object] = []
         self.gates: dict[str, threading.Event] = {}
 
     def _changed(self) -> None:
         self.changes += 1
 
-    def hang(self, path: str, key: str = "") -> threading.Event:
-        """Queue a job that hangs until the event is set."""
+    def hang(self, path: str, within: float = reaching.DEADLINE) -> threading.Event:
+        """Begin work that hangs until the event is set."""
         gate = self.gates[path] = threading.Event()
-        self.lane.do(path, partial(gate.wait, PATIENCE), lambda _: self.done.append(path), key=key)
+        self.do(path, partial(gate.wait, PATIENCE), path, within=within)
         return gate
 
     def ask(self, path: str, result: object = None, key: str = "") -> None:
-        """Queue a job that takes no time."""
-        self.lane.do(path, lambda: result or path, self.done.append, key=key)
+        """Begin work that takes no time."""
+        self.do(path, bool, result or path, key)
+
+    def do(
+        self,
+        path: str,
+        work: Callable[[], object],
+        result: object = None,
+        key: str = "",
+        within: float = reaching.DEADLINE,
+    ) -> None:
+        """Begin work; note its result, or this one."""
+
+        async def run() -> None:
+            found = await reach(work, path, within)
+            self.done.append(result or found)
+
+        self.rounds.run(key or path, run)
 
     async def until(self, predicate: Callable[[], object]) -> None:
         """Wait until it is true."""
@@ -80,8 +96,8 @@ def mount(tmp_path: Path) -> Iterator[HungMount]:
     hung.close()
 
 
-def test_jobs_are_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
-    """Many changes of a file cause one read."""
+def test_work_is_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
+    """Many changes of a file cause two reads: one more after that which they may have missed."""
 
     async def test(beside: Beside) -> None:
         gate = beside.hang("/a")
@@ -90,29 +106,70 @@ def test_jobs_are_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
             beside.ask("/c", f"c{n}", key="c")
         gate.set()
         await beside.until(lambda: beside.reach.is_at_rest)
-        assert ["/a", 100, "c99"] == beside.done
+        assert ["/a", 1, "c0", 100, "c99"] == beside.done
 
     run(test)
 
 
-def test_a_hanging_job_delays_nothing_else_and_heals() -> None:
-    """It is named and left alone; what was requested meanwhile is done afterwards."""
+def test_what_takes_long_delays_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread goes on; of quick work, one does all."""
+    monkeypatch.setattr(reaching, "DEADLINE", PATIENCE)
+
+    async def test(beside: Beside) -> None:
+        before = threading.active_count()
+        for n in range(100):
+            beside.ask(f"/{n}")
+        await beside.until(lambda: len(beside.done) == 100)
+        assert threading.active_count() == before + 1
+        gate = beside.hang("/slow", within=PATIENCE)
+        beside.ask("/b")
+        await beside.until(lambda: beside.done[100:] == ["/b"])
+        assert {} == beside.reach.notes
+        gate.set()
+        await beside.until(lambda: beside.done[100:] == ["/b", "/slow"])
+        await beside.until(lambda: threading.active_count() == before + 1)
+
+    run(test)
+
+
+def test_what_hangs_is_given_up_delays_nothing_else_and_heals() -> None:
+    """It is named, its late result is ignored; what was asked meanwhile is done afterwards."""
 
     async def test(beside: Beside) -> None:
         gate = beside.hang("/mnt/a")
         beside.ask("/b")
         await beside.until(lambda: beside.done == ["/b"])
-        assert "/mnt/a" in beside.reach.notes["unreachable"]
+        await beside.until(lambda: "/mnt/a" in beside.reach.notes.get("unreachable", ""))
         assert 1 == beside.changes
         for _ in range(3):
             beside.ask("/mnt/a/below", key="below")
         beside.ask("/mnt/ab")
         await beside.until(lambda: "/mnt/ab" in beside.done)
         assert ["/b", "/mnt/ab"] == beside.done
+        assert beside.reach.is_at_rest
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(reach(bool, "/mnt/a"), 0.01)
         gate.set()
         await beside.until(lambda: beside.reach.is_at_rest and not beside.reach.notes)
-        assert ["/b", "/mnt/ab", "/mnt/a", "/mnt/a/below"] == beside.done
+        assert ["/b", "/mnt/ab", "/mnt/a", "/mnt/a/below", "/mnt/a/below"] == beside.done
         assert 2 == beside.changes
+
+    run(test)
+
+
+def test_a_caller_learns_that_its_work_hangs() -> None:
+    """After its own deadline; one that is cancelled meanwhile is not run."""
+
+    async def test(beside: Beside) -> None:
+        gate = beside.gates["/a"] = threading.Event()
+        with pytest.raises(Hangs):
+            await reach(partial(gate.wait, PATIENCE), "/a", 0.01)
+        later = asyncio.ensure_future(reach(partial(beside.done.append, "never"), "/a/b"))
+        await asyncio.sleep(0.01)
+        later.cancel()
+        gate.set()
+        await beside.until(lambda: not beside.reach.notes)
+        assert [] == beside.done
 
     run(test)
 
@@ -121,7 +178,7 @@ def test_a_failing_job_is_named_and_retried_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With any exception, at any point; other jobs continue."""
-    monkeypatch.setattr(reach, "PAUSE", 0.2)
+    monkeypatch.setattr(reaching, "PAUSE", 0.2)
     fails = [MemoryError("too much"), OSError(5, "Input/output error"), RecursionError("deep")]
 
     def work() -> str:
@@ -129,41 +186,40 @@ def test_a_failing_job_is_named_and_retried_later(
             raise fails.pop()
         return "well"
 
-    async def test(beside: Beside) -> None:
-        def raises(_: object) -> None:
-            raise ValueError("the result is odd")
+    async def raises() -> None:
+        await reach(bool)
+        raise ValueError("the result is odd")
 
-        beside.reach.do("/odd", lambda: 1, raises)
-        beside.reach.do("/a", work, beside.done.append)
+    async def test(beside: Beside) -> None:
+        beside.rounds.run("/odd", raises)
+        beside.do("/a", work)
         beside.ask("/b")
-        await beside.until(lambda: beside.done == ["/b"])
+        await beside.until(lambda: beside.done == ["/b"] and beside.reach.is_at_rest)
         told = beside.reach.notes["unreadable"]
         assert "/odd: internal error: the result is odd (test_reach.py:" in told
         assert "/a: it is nested too deeply" in told
-        beside.reach.do("/a", work, beside.done.append)
+        beside.do("/a", work)
         await beside.until(lambda: beside.reach.is_at_rest)
         assert 2 == len(fails)  # it was not run again
         while fails or "well" not in beside.done:
-            beside.reach.do("/a", work, beside.done.append)
+            beside.do("/a", work)
             await asyncio.sleep(0.005)
         await beside.until(lambda: "/a" not in beside.reach.notes["unreadable"])
 
     run(test)
 
 
-def test_the_number_of_hanging_threads_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_hanging_threads_is_limited() -> None:
     """The rest waits for a free one, and health says so."""
-    monkeypatch.setattr(reach, "DEADLINE", 0.1)  # one after the other must be found to hang
 
     async def test(beside: Beside) -> None:
-        beside.lane = beside.reach.lane("many", 0.05)
         before = threading.active_count()
-        many = [f"/{n}" for n in range(reach.MOST_STUCK + 5)]
+        many = [f"/{n}" for n in range(reaching.MOST + 5)]
         for path in many:
-            beside.hang(path)
+            beside.hang(path, within=0.05)
         beside.ask("/last")
         await beside.until(lambda: "threads hang" in beside.reach.notes.get("unreachable", ""))
-        assert threading.active_count() <= before + reach.MOST_STUCK
+        assert threading.active_count() <= before + reaching.MOST
         assert [] == beside.done
         for path in many:
             beside.gates[path].set()
@@ -183,10 +239,10 @@ def test_a_mount_with_two_hanging_jobs_is_left_alone(mount: HungMount, tmp_path:
         mount.hang()
         for name in ("a", "b", "c"):
             path = mount.place / name
-            beside.reach.do(str(path), partial(path.read_text), beside.done.append)
+            beside.do(str(path), path.read_text)
         await beside.until(lambda: f"{mount.place}, " in beside.reach.notes.get("unreachable", ""))
         link = tmp_path / "link"
-        beside.reach.do(str(link), partial(link.read_text), beside.done.append)
+        beside.do(str(link), link.read_text)
         beside.ask("/near")
         await beside.until(lambda: beside.done == ["/near"])
         assert str(link) not in beside.reach.notes["unreachable"]
@@ -201,13 +257,13 @@ def test_a_killed_worker_process_is_replaced(
     mount: HungMount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its job is reported as failed and retried."""
-    monkeypatch.setattr(reach, "PAUSE", 0.01)
+    monkeypatch.setattr(reaching, "PAUSE", 0.01)
 
     async def test(beside: Beside) -> None:
         async def looker() -> int:
             beside.done.clear()
             while not beside.done:
-                beside.reach.do(str(mount.place), os.getpid, beside.done.append)
+                beside.do(str(mount.place), os.getpid)
                 await beside.until(lambda: beside.reach.is_at_rest)
             return int(str(beside.done[0]))
 
@@ -293,8 +349,8 @@ def test_errands_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> No
         return ""
 
     async def test() -> None:
-        said = [await ask() for _ in range(3 * errands.MOST)]
-        assert threading.active_count() <= before + errands.MOST
+        said = [await ask() for _ in range(3 * reaching.MOST)]
+        assert threading.active_count() <= before + reaching.MOST
         assert said[0].startswith("timed out after")
         assert said[-1].startswith("too many requests are waiting")
         over.set()
@@ -310,7 +366,7 @@ def test_work_beside_the_loop_leaves_no_file_open(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     def open_files() -> int:
-        at_once(beside(lambda: read(tmp_path / "file", 10)))
+        run_alone(beside(lambda: read(tmp_path / "file", 10)))
         return len(list(Path("/proc/self/fd").iterdir()))
 
     before = open_files()

@@ -21,8 +21,9 @@ from bellboard.hosting.jobs import Attempts
 from bellboard.hosting.senses import OBSERVE, Senses
 from bellboard.system import tmux
 from bellboard.system.processes import started_of
-from bellboard.system.reach import AtOnce, Job, Reach
+from bellboard.system.reach import Doer, Reach
 from bellboard.system.watch import Watch, Written
+from bellboard.witnesses import terminals
 from bellboard.witnesses.terminals import Screens
 from hosting import made
 from rig.home import Home
@@ -57,11 +58,11 @@ def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None
     """It is named; the processes of the others are looked at, also when all are checked again."""
 
     async def test() -> None:
-        attempt, found, reach = Attempts(), deque[Finding](), Reach()
+        attempt, found, reach = Attempts(), deque[Finding](), Reach().open()
         senses = Senses(
             made(home.bellboard), {}, home.env, reach, attempt, found.append, lambda: None
         )
-        senses.open(Watch(senses.changed, reach=reach))
+        senses.open(Watch(senses.changed))
         board, pid = Board(), os.getpid()
         odd = Process("no number", "1")  # type: ignore[arg-type] # nothing else is known to raise
         for sid, process in (("odd", odd), ("s", Process(pid, started_of(pid)))):
@@ -85,16 +86,18 @@ def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None
 
 
 @pytest.mark.files
-def test_panes_with_one_name_in_two_servers_are_both_read() -> None:
-    """Each server has a %0; of jobs with one key only the newest is run."""
-    read: dict[str, str] = {}
+def test_panes_with_one_name_in_two_servers_are_both_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each server has a %0; of work with one key only the newest is run."""
+    read: list[str] = []
 
-    class Last(AtOnce):
-        def take(self, job: Job) -> None:
-            read[job.key] = job.path
+    def rows_of(socket: str, pane: str, depth: int) -> list[str]:
+        read.append(socket)
+        return []
+
+    monkeypatch.setattr(terminals, "rows_of", rows_of)
 
     async def test() -> None:
-        screens = Screens(Last(), lambda _: None, time.time)
+        screens = Screens(Doer(), lambda _: None, time.time)
         for sid in ("a", "b"):
             where: dict[str, Any] = {
                 "tty": "/dev/null",
@@ -103,10 +106,12 @@ def test_panes_with_one_name_in_two_servers_are_both_read() -> None:
                 "pid": 1,
             }
             screens.attend(Session(sid, agent="codex", turn="idle", **where))
+        while len(read) < 2:
+            await asyncio.sleep(GLANCE)
         screens.close()
 
-    asyncio.run(test())
-    assert ["/tmp/a", "/tmp/b"] == sorted(read.values())
+    asyncio.run(asyncio.wait_for(test(), PATIENCE))
+    assert ["/tmp/a", "/tmp/b"] == sorted(read)
 
 
 @pytest.mark.files

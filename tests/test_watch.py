@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.system import polling as polling_of
 from bellboard.system.mounts import MOUNTS, Mounts
 from bellboard.system.polling import Polling
-from bellboard.system.reach import AtOnce, Job
+from bellboard.system.reach import reached_from_here
 from bellboard.system.watch import How, Watch
 from rig import tools
 from rig.waiting import PATIENCE, at_best
@@ -66,6 +67,12 @@ class Seen:
                 await asyncio.wait_for(self._woken.wait(), deadline - time.monotonic())
             except asyncio.TimeoutError:
                 raise AssertionError(f"{wanted - self.paths} not in {self.paths}") from None
+
+
+async def at_rest() -> None:
+    """Wait until all paths are watched."""
+    while not reached_from_here().is_at_rest:
+        await asyncio.sleep(0.001)
 
 
 @asynccontextmanager
@@ -322,6 +329,7 @@ def test_after_a_lost_event_everything_is_checked(tmp_path: Path) -> None:
             limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
             seen.watch.add(tmp_path)
             seen.watch.add(tmp_path / "elsewhere" / "missing")
+            await at_rest()
             (tmp_path / "file").touch()
             for number in range(limit):  # in pairs, because equal ones are merged
                 os.utime(tmp_path / "file")
@@ -341,6 +349,7 @@ def test_one_directory_by_two_names(tmp_path: Path) -> None:
         async with watching("inotify") as seen:
             seen.watch.add(tmp_path / "real")
             seen.watch.add(tmp_path / "link")
+            await at_rest()
             (tmp_path / "real" / "a").touch()
             await seen.until(tmp_path / "real" / "a", tmp_path / "link" / "a")
             seen.watch.remove(tmp_path / "link")
@@ -354,7 +363,12 @@ def test_one_directory_by_two_names(tmp_path: Path) -> None:
 EXHAUSTED = """
     import asyncio, sys
     from pathlib import Path
+    from bellboard.system.reach import reached_from_here
     from bellboard.system.watch import Watch
+
+    async def at_rest():
+        while not reached_from_here().is_at_rest:
+            await asyncio.sleep(0.001)
 
     async def main():
         limit, path = Path(sys.argv[1]), Path(sys.argv[2])
@@ -362,11 +376,13 @@ EXHAUSTED = """
         woken = asyncio.Event()
         watch = Watch(lambda paths: woken.set())
         watch.add(path)
+        await at_rest()
         print(watch.how, "|", watch.note)
         (path / "a").touch()
         await asyncio.wait_for(woken.wait(), 30)
         limit.write_text("100")
         watch.rearm()
+        await at_rest()
         woken.clear()
         (path / "b").touch()
         await asyncio.wait_for(woken.wait(), 30)
@@ -405,32 +421,25 @@ def test_when_inotify_runs_out(tmp_path: Path, limit: str, how: str, note: str) 
     assert done.stdout == f"{how} | polling every 1 s: {note}\ninotify | \n"
 
 
-@linux
-class Refuses(AtOnce):
-    """As if no thread could be started for a while."""
-
-    def __init__(self) -> None:
-        self.times = 0
-
-    def take(self, job: Job) -> None:
-        self.times += 1
-        if self.times in (1, 3):
-            raise RuntimeError("can't start new thread")
-        super().take(job)
-
-
 def test_polling_goes_on_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the first look at a path fails, or a later one."""
     monkeypatch.setattr("bellboard.system.polling.POLL", 0.05)
-    path = tmp_path / "file"
+    path, times, look = tmp_path / "file", [0], polling_of.state_of
+
+    def refuses(path: str) -> dict[str, tuple[int, int, int]]:
+        """As if no thread could be started for a while."""
+        times[0] += 1
+        if times[0] in (1, 3):
+            raise RuntimeError("can't start new thread")
+        return look(path)
+
+    monkeypatch.setattr(polling_of, "state_of", refuses)
 
     async def scene() -> None:
         changed = asyncio.Event()
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        polling, doer = Polling(lambda _: changed.set()), Refuses()
-        with pytest.raises(RuntimeError):
-            polling.add(str(path), doer)
-        while doer.times < 4:
+        polling = Polling(lambda _: changed.set())
+        polling.add(str(path))
+        while times[0] < 4:
             await asyncio.sleep(0.01)
         path.write_text("x")
         await changed.wait()
@@ -449,6 +458,7 @@ def test_a_network_file_system_is_polled_as_well(tmp_path: Path) -> None:
     async def scene() -> None:
         async with watching(None, mounts=Mounts(str(table))) as seen:
             seen.watch.add(tmp_path / "a")
+            await at_rest()
             assert seen.watch.note == "polling every 1 s: nfs4 reports only changes by this machine"
             seen.watch._backend.close()  # type: ignore[union-attr]  # another machine's doing
             (tmp_path / "a").write_text("x")
@@ -484,7 +494,8 @@ def test_it_never_delays_the_exit(tmp_path: Path, how: How, end: str) -> None:
     """Closed or not: joining a thread would delay Neovim's :qa by seconds."""
     code = f"""
         import asyncio, os, sys, time
-        from bellboard.system.watch import Watch
+        from bellboard.system.reach import reached_from_here
+    from bellboard.system.watch import Watch
 
         async def main():
             watch = Watch(lambda paths: None, {how!r})

@@ -77,11 +77,11 @@ class Runner:
     def do(self, what: str, given: Mapping[str, Any]) -> Reply:
         """Run an errand; one for another machine waits for its link, in an event loop."""
         from ..core.session import is_far
-        from ..hosting.beside import at_once
+        from ..system.reach import run_alone
 
         errand = self._errands.do(what, given)
         if not is_far(str(given.get("session_id"))):
-            return at_once(errand)
+            return run_alone(errand)
         import asyncio
 
         return asyncio.run(errand)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..core.feed import Change, Hello, State
 from ..core.request import refusal
 from ..core.row import Row
-from ..system.failures import described, pause
+from ..system.failures import Backoff, described
 from .followed import Followed
 from .member import Joined, UnusableSetting, credentials
 from .nats_wire import NOBODY, Down, NatsWire, NotPermitted, ServerRefused, together, without_nats
@@ -26,6 +26,10 @@ from .subjects import Key, Subjects
 from .team_reader import Deliver, TeamReader, deliver, watch
 
 SHARE: Final = 30.0  # part of an outage from one try to connect to the next
+SHORTEST: Final = 1.0  # seconds from one try to the next
+LONGEST = 60.0
+JITTER: Final = 0.25
+SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
 BEHIND: Final = 1.0  # seconds that a host may lag behind another host of this machine
 CHECK: Final = 30.0  # seconds between two checks whether the streams are there
 GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
@@ -100,7 +104,7 @@ class Service:
 
     async def _stay(self) -> None:
         """Connect, use the connection until it breaks, and begin again."""
-        since = down = 0.0
+        since, backoff = 0.0, Backoff(SHORTEST, LONGEST, SHARE, JITTER)
         while True:
             begun = time.monotonic()
             try:
@@ -109,9 +113,10 @@ class Service:
                 why = _words(e)
             now = time.monotonic()
             if not since or (self._was_up and now - begun > GRACE):
-                since, down = time.time(), now
+                since = time.time()
+                backoff.succeed()
             self._note_down(why, since)
-            await asyncio.sleep(pause(begun, now, down, SHARE))
+            await asyncio.sleep(max(begun + backoff.fail() - now, SOONEST))
 
     def _note_down(self, why: str, since: float) -> None:
         at = time.strftime("%H:%M:%S", time.localtime(since))

@@ -23,13 +23,14 @@ from ..storage.database import is_unreadable
 from ..storage.set_aside import set_database_aside
 from ..storage.spool import Refused, Spool
 from ..storage.store import SPACE, Busy, Damaged, Draining, Newer, Replaced, Store
-from ..system.failures import described
+from ..system.failures import Backoff, described
 from ..system.notes import Notes
 from ..system.processes import own_space
-from .jobs import pause
+from .jobs import FIRST, slowly
 from .turn import SharedBoard, Turned
 
 PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
+BUSY: Final = 0.001  # seconds until the second try for the lock; longer each time
 LONGEST_WAIT: Final = 0.25  # seconds between two tries for the lock
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries after a failed write
 RARELY: Final = 30.0  # seconds; a newer program is here to stay
@@ -49,11 +50,14 @@ class Trouble:
         self.times = 0  # failures in a row
         self.until = 0.0
         self._spool, self._pid = spool, pid
-        self._locked_out_since = 0.0
+        self._backoff = Backoff(FIRST, LONGEST_PAUSE)
+        self._busy = Backoff(BUSY, LONGEST_WAIT, jitter=0.5)  # while another host folds
 
     def end(self) -> None:
         """Note a success."""
-        self.times, self._locked_out_since = 0, 0.0
+        self.times = 0
+        self._backoff.succeed()
+        self._busy.succeed()
         self.notes.settle("database")
 
     def meet(self, error: BaseException, begun: float) -> float:
@@ -66,7 +70,7 @@ class Trouble:
     def _wait(self, error: BaseException, took: float) -> float:
         match error:
             case Draining():
-                self._locked_out_since = 0.0
+                self._busy.succeed()
                 return LONGEST_WAIT
             case Busy():
                 return self._locked_out()
@@ -82,7 +86,7 @@ class Trouble:
                 return LONGEST_PAUSE
         # full, read-only, gone: the spool keeps all events until it can be written again
         self.notes.say("database", f"cannot be written: {described(error)}")
-        return pause(self.times, took, LONGEST_PAUSE)
+        return self._backoff.fail(slowly(took))
 
     def _at_once_first(self) -> float:
         """Retry at once after the first failure, but not if each new database is lost too."""
@@ -90,11 +94,10 @@ class Trouble:
 
     def _locked_out(self) -> float:
         """Wait for another host that folds, which takes milliseconds unless it is suspended."""
-        now = time.monotonic()
-        self._locked_out_since = self._locked_out_since or now
-        if now - self._locked_out_since > STUCK:
+        wait = self._busy.fail()
+        if time.monotonic() - self._busy.since > STUCK:
             self.notes.say("database", "locked by another process: `bellboard doctor` names it")
-        return min(LONGEST_WAIT, 0.001 * 2.0 ** min(self.times, 9)) * (0.5 + random.random())
+        return wait
 
     def _damaged(self, damage: Damaged) -> float:
         """Start an empty database, once no other host has the damaged one open."""

@@ -21,10 +21,11 @@ from ..core.untrusted import list_of
 from ..system import gate, kitty, ssh
 from ..system.failures import described
 from ..system.processes import is_alive, runs
+from ..system.reach import sleep
 from ..system.tmux import UNSEEN, Tmux, socket_in
 from ..witnesses.proof import objection
 from .answering import Answering
-from .beside import Declined, Given, Reply, beside, sleep
+from .beside import Declined, Given, Reply, beside
 from .showing import Desk, named
 
 JUMP_PATIENCE: Final = 2.0  # seconds for a local socket

@@ -223,7 +223,7 @@ class Host:
         self.senses = Senses(
             self.spool, self.config, environ, self.reach, self.attempt, self._find, self.loop.wake
         )
-        self.bars = Bars(self.reach)
+        self.bars = Bars()
         self.notes = Notes()  # settings that cannot be used
         self.commands = Commands()
         self.effects = self._set("callbacks", self._effects)
@@ -361,7 +361,8 @@ class Host:
     # ------------------------------------------------------------ construction
 
     def _open(self) -> None:
-        watch = Watch(self._woken, reach=self.reach)
+        self.reach.open()
+        watch = Watch(self._woken)
         self.senses.open(watch)
         if self.config.get("links") is not False:  # the program of the fleet keeps none
             self.links.open(watch)

@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from ..system.failures import described
+from ..system.failures import Backoff, described
 from ..system.notes import Notes
 from ..system.threads import call_in
 
@@ -24,27 +24,24 @@ MOST: Final = 1000  # failing tasks to remember
 NAMED: Final = 3  # failing tasks of one job to name in health
 
 
-class Failure(NamedTuple):
-    """The last failure of a task."""
-
-    times: int  # failures in a row
-    until: float  # do not retry before this
-    why: str
+def slowly(took: float) -> float:
+    """Return how long to leave alone at least what took so long to fail."""
+    return min(SHARE * took, RARELY)
 
 
 class Attempts:
     """Runs tasks, identified by a job and what they are about."""
 
     def __init__(self) -> None:
-        self._failures: dict[tuple[str, str], Failure] = {}
+        self._failures: dict[tuple[str, str], tuple[Backoff, str]] = {}  # and why
         self.notes = Notes()  # each failing job, what it fails at, and why
 
     def __call__(self, job: str, about: str, work: Callable[[], float]) -> float:
         """Run a task unless it has just failed; return the seconds until it is due again."""
         failure = self._failures.get((job, about))
         begun = time.monotonic()
-        if failure is not None and begun < failure.until:
-            return failure.until - begun
+        if failure is not None and begun < failure[0].until:
+            return failure[0].until - begun
         try:
             wait = work()
         except Exception as e:
@@ -64,10 +61,9 @@ class Attempts:
 
     def failed(self, job: str, about: str, error: Exception, took: float = 0.0) -> float:
         """Note a failure; return the seconds until the next try."""
-        failure = self._failures.pop((job, about), None)
-        times = failure.times + 1 if failure is not None else 1
-        wait = pause(times, took)
-        self._failures[job, about] = Failure(times, time.monotonic() + wait, described(error))
+        backoff = self._failures.pop((job, about), (Backoff(FIRST, LONGEST_PAUSE), ""))[0]
+        wait = backoff.fail(slowly(took))
+        self._failures[job, about] = backoff, described(error)
         if len(self._failures) > MOST:
             del self._failures[next(iter(self._failures))]
         self._note()
@@ -81,24 +77,15 @@ class Attempts:
     def _note(self) -> None:
         found: dict[str, list[str]] = {}
         count: Counter[str] = Counter()
-        for (job, about), failure in self._failures.items():
+        for (job, about), (_, why) in self._failures.items():
             count[job] += 1
             if count[job] <= NAMED:
-                what = f"{about}: {failure.why}" if about else failure.why
+                what = f"{about}: {why}" if about else why
                 found.setdefault(job, []).append(what)
         for job, some in found.items():
             if (more := count[job] - len(some)) > 0:
                 some.append(f"{more} more")
         self.notes.replace({job: f"{'; '.join(some)} (retrying)" for job, some in found.items()})
-
-
-def pause(times: int, took: float, longest: float = LONGEST_PAUSE) -> float:
-    """Return the seconds to wait after `times` failures in a row, the last of which took `took`.
-
-    No more than `longest`, unless the failures themselves are slow.
-    """
-    doubled = FIRST * 2.0 ** min(times - 1, 10)  # any more would overflow one day
-    return min(max(min(doubled, longest), SHARE * took), RARELY)
 
 
 # The loop of a host: each round runs every job once, in order.

@@ -10,7 +10,8 @@ from typing import Final, Protocol
 from ..agents.agent import Press
 from ..core.session import Run, owns_pane
 from ..system import neovim, tmux
-from .beside import Declined, beside, sleep
+from ..system.reach import sleep
+from .beside import Declined, beside
 
 # Type an answer into the dialog of a session, key by key (its terminal: `terminals.py`).
 #

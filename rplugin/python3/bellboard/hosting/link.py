@@ -34,7 +34,7 @@ from ..core.feed import (
 from ..core.request import refusal
 from ..storage.machines import OLD, Mailbox
 from ..system.clock import boot_id, clock
-from ..system.failures import SHORTEST, described, pause
+from ..system.failures import Backoff, described
 from ..system.programs import Leashed, last_words
 from ..system.remotely import is_slow
 from ..system.threads import Thread
@@ -222,6 +222,10 @@ WAKE_CHUNK: Final = 1 << 16
 #: Part of an outage from one try to the next.  A machine that takes two minutes to start again, and
 #: refuses at once meanwhile, is followed within three seconds.
 SHARE: Final = 60.0
+SHORTEST: Final = 1.0  # seconds from one try to the next
+LONGEST: Final = 60.0
+JITTER: Final = 0.25
+SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
 LOGIN: Final = 4.0  # seconds of a login; a slower machine is given more time
 ALONE: Final = 600.0  # seconds not to share a connection, after one went silent
 MOST_PENDING: Final = 100  # requests without a reply
@@ -265,7 +269,7 @@ class Link:
         self._silent = -ALONE  # when a connection was
         self._begun = 0.0  # when the last try was
         self._takes_long = False  # to log in
-        self._down_since = time.monotonic()
+        self._backoff = Backoff(SHORTEST, LONGEST, SHARE, JITTER, times=1, since=time.monotonic())
         self._up_since = 0.0
         #: Number on the wire → name of the request, and when it was sent.
         self._pending: dict[int, tuple[str, float]] = {}
@@ -377,7 +381,8 @@ class Link:
         if self.follower.is_up:
             now = time.monotonic()
             is_brief = now < self._up_since + BRIEF
-            self._down_since = max(self._down_since, now - FAILING) if is_brief else now
+            since = max(self._backoff.since, now - FAILING) if is_brief else now
+            self._backoff.since = since
         self.why, self.is_slow = why, False
         with contextlib.suppress(OSError, ValueError):  # a full disk: the next one may be written
             self.follower.lose(why)
@@ -391,7 +396,7 @@ class Link:
         followed by the next at once.
         """
         now = time.monotonic()
-        until = now + pause(begun, now, self._down_since, SHARE)
+        until = max(begun + self._backoff.fail(), now + SOONEST)
         self._refuse_new()  # what came when it went down
         with selectors.DefaultSelector() as ready:
             ready.register(self._wakes, selectors.EVENT_READ)

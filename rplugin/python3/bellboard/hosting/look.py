@@ -14,9 +14,9 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ..agents.agent import Means, Witness
 from ..agents.registry import KEYS, WITNESSED, cli_of
@@ -29,7 +29,7 @@ from ..storage.store import LOOKED, SPACE, Busy, Newer
 from ..system.files import is_folder
 from ..system.locks import locked
 from ..system.processes import FIRST, PROC, own_space
-from ..system.reach import DEADLINE, Doer, Job, Reach
+from ..system.reach import DEADLINE, Doer, Reach, Rounds, reach
 from ..system.watch import Unwatched
 from ..witnesses.observer import reports
 from .turn import BACK, SharedBoard
@@ -42,6 +42,7 @@ GAP: Final = 30.0  # seconds between two looks that go on with one watch, as `fr
 MOMENT: Final = 0.002  # seconds after it began until which a look trusts what it has not proven
 PAUSE: Final = 0.005  # seconds until the database is tried again
 MOST_NAMES: Final = 5000  # of folded evidence, which only hosts forget otherwise
+T = TypeVar("T")
 #: A full disk, another process, a newer program, no thread: nothing can be verified then.
 UNABLE: Final = (OSError, Busy, Newer, sqlite3.OperationalError, RuntimeError, ImportError)
 
@@ -137,8 +138,8 @@ class _Look:
     async def _look(self, generation: str) -> set[str]:
         """Fold all that is found; return the sessions that could not be looked at in time."""
         until = min(self._until, time.monotonic() + PATIENCE)
-        reach = Reach()
-        jobs = _Jobs(reach)
+        reached = Reach().open()
+        jobs = _Jobs()
         report, environ = self._found.append, self._environ
         means = Means(jobs, Unwatched(), report, time.time, environ, generation, brief=True)
         for agent in {cli_of(s.agent).key for s in _here(self._sessions.values())}:
@@ -155,7 +156,7 @@ class _Look:
                 except Exception:  # of any kind: it concerns this session only
                     self._failed.add(s.session_id)
             jobs.whose = ""
-            while (now := time.monotonic()) < until and not reach.is_at_rest:
+            while (now := time.monotonic()) < until and not reached.is_at_rest:
                 if self._found and now > jobs.last + QUIET:
                     break
                 await asyncio.sleep(TICK)
@@ -165,7 +166,7 @@ class _Look:
             if now > until:
                 break
         late = jobs.late() | self._failed
-        reach.close()
+        reached.close()
         for witness in self._witnesses.values():
             witness.close()
         return late
@@ -227,43 +228,50 @@ class _Look:
 
 
 class _Jobs(Doer):
-    """Passes jobs on; knows for which session each was taken, and which are not done."""
+    """Runs work; knows for which session each was asked for, and which is not done."""
 
-    def __init__(self, doer: Doer, whole: _Jobs | None = None) -> None:
-        self._doer, self._whole = doer, whole or self
-        self._open: dict[tuple[str, str], tuple[Job, str]] = {}
-        self.whose = ""  # the session for which jobs are taken now
-        self.last = time.monotonic()  # when one was done
+    def __init__(self, name: str = "", whole: _Jobs | None = None) -> None:
+        self._name, self._whole, self._rounds = name, whole or self, Rounds()
+        self._open: dict[tuple[str, str], tuple[str, object]] = {}  # lane, key → the session
+        self.whose = ""  # the session for which work is asked for now
+        self.last = time.monotonic()  # when some was done
 
-    def take(self, job: Job) -> None:
+    def do(
+        self,
+        path: str,
+        work: Callable[[], T],
+        then: Callable[[T], object],
+        *,
+        key: str = "",
+        where: Callable[[], str] | None = None,
+    ) -> None:
         """See `Doer`."""
-        whole, then, key = self._whole, job.then, (job.lane, job.key)
-        job.patience = min(job.patience, EACH)
-        whose = whole.whose
+        whole, name = self._whole, (self._name, key or path)
+        whose, me = whole.whose, object()
+        whole._open[name] = whose, me
 
-        def done(result: object) -> None:
+        async def run() -> None:
+            result = await reach(work, where or path, EACH)
             before, whole.whose, whole.last = whole.whose, whose, time.monotonic()
             try:
                 then(result)
             finally:
                 whole.whose = before
-                if whole._open.get(key, (None, ""))[0] is job:
-                    del whole._open[key]
+            if whole._open.get(name) == (whose, me):  # it was not asked for again
+                del whole._open[name]
 
-        job.then = done
-        whole._open[key] = job, whose
-        self._doer.take(job)
+        self._rounds.run(key or path, run)
 
     def lane(self, name: str, patience: float) -> Doer:
         """See `Doer`."""
-        return _Jobs(self._doer.lane(name, patience), self._whole)
+        return _Jobs(name, self._whole)
 
     def late(self) -> set[str]:
-        """Return the sessions whose jobs are not done, or failed; "": session files of any.
+        """Return the sessions whose work is not done, or failed; "": session files of any.
 
         Only new sessions may be missed by what is searched in other lanes for none of them.
         """
-        return {whose for (lane, _), (_, whose) in self._open.items() if whose or not lane}
+        return {whose for (lane, _), (whose, _) in self._open.items() if whose or not lane}
 
 
 def _sees_processes(shared: SharedBoard, looked: float) -> bool:

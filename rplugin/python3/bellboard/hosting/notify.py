@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from ..core.board import Board
-from ..core.clock import is_recent
 from ..core.deadlines import NEVER
 from ..core.notices import AWAY, MODES, Notice, Notices, policy_of
 from ..core.published import publish
@@ -22,6 +21,7 @@ from ..storage.feed_position import token_of
 from ..storage.machines import OPTION
 from ..storage.store import Change, Claim, Editor, Store
 from ..system.deaths import Deaths
+from ..system.failures import Backoff
 from ..system.processes import is_alive, runs, started_of
 from ..system.tmux import socket_in
 from .beside import Declined
@@ -100,8 +100,7 @@ class Wish:
     session: Session
     token: str
     send: Callable[[], object]
-    asked: float = 0.0  # when it last could not be granted or refused
-    pause: float = 1.0  # seconds from then to the next try
+    backoff: Backoff = field(default_factory=partial(Backoff, 2.0, LONGEST_PAUSE))
 
 
 class Grants:
@@ -126,19 +125,19 @@ class Grants:
         """Keep what could not be claimed yet."""
         self._granted = [*wishes, *self._granted]
 
-    def ask_again(self, sessions: Mapping[str, Session], now: float) -> float:
+    def ask_again(self, sessions: Mapping[str, Session]) -> float:
         """Ask again for what is still due; return the seconds until the next time."""
         wishes, self._unasked, wait = self._unasked, [], NEVER
         for wish in wishes:
             if not _is_due(wish, sessions):
                 continue
             s = sessions[wish.notice.session_id]
-            if not (is_recent(wish.asked, now, wish.pause) or s.stale):
+            if not (wish.backoff.is_waiting or s.stale):
                 self._start(wish)
                 continue
             self._unasked.append(wish)
             if not s.stale:
-                wait = min(wait, wish.asked + wish.pause - now)
+                wait = min(wait, wish.backoff.until - time.monotonic())
         return wait
 
     def _start(self, wish: Wish) -> None:
@@ -157,7 +156,7 @@ class Grants:
             if not s.machine:
                 self._granted.append(wish)
             else:
-                wish.asked, wish.pause = time.time(), min(2 * wish.pause, LONGEST_PAUSE)
+                wish.backoff.fail()
                 self._unasked.append(wish)
         self._replied()
 
@@ -277,7 +276,7 @@ class Bell:
         now = time.time()
         time.tzset()  # for the whole process: a traveller's zone may have changed since its start
         self.notices.zone = time.localtime(now).tm_gmtoff
-        later = self._grants.ask_again(board.sessions, now)
+        later = self._grants.ask_again(board.sessions)
         if not self._send_granted(store, board):
             return PAUSE
         able, wait = self._able()

@@ -9,9 +9,9 @@ from typing import Any, Final
 from ..core.deadlines import NEVER
 from ..core.untrusted import UNENCODABLE, storable
 from ..storage.spool import Spool
-from ..system.failures import described
+from ..system.failures import Backoff, described
 from ..system.notes import Notes
-from .jobs import pause
+from .jobs import FIRST, slowly
 
 MOST: Final = 1000  # waiting lines
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries; one takes 0.1 ms
@@ -35,8 +35,7 @@ class Outbox:
         self._waiting: dict[object, tuple[Line, str | None]] = {}
         self._lost = 0
         self._why = ""
-        self._times = 0
-        self._until = 0.0
+        self._backoff = Backoff(FIRST, LONGEST_PAUSE)
         self.notes = Notes()
 
     @property
@@ -80,8 +79,8 @@ class Outbox:
         begun = time.monotonic()
         if not self._waiting:
             return NEVER
-        if begun < self._until:
-            return self._until - begun
+        if self._backoff.is_waiting:
+            return self._backoff.until - begun
         while self._waiting:
             name = next(iter(self._waiting))
             line, key = self._waiting[name]
@@ -94,7 +93,8 @@ class Outbox:
             except ValueError:
                 pass  # it can never be written
             del self._waiting[name]
-        self._times, self._why = 0, ""
+        self._why = ""
+        self._backoff.succeed()
         self._note()
         if self._lost:
             self._lost = 0
@@ -114,8 +114,5 @@ class Outbox:
             self._spool.write(storable(line), key)
 
     def _failed(self, error: OSError, took: float) -> float:
-        self._times += 1
         self._why = described(error)
-        wait = pause(self._times, took, LONGEST_PAUSE)
-        self._until = time.monotonic() + wait
-        return wait
+        return self._backoff.fail(slowly(took))

@@ -10,8 +10,9 @@ from typing import Final, TypeVar
 
 from ..core.events import Event
 from ..core.request import HOOK, OURS, STOPPED, TERMINAL, Sent, Went
+from ..system.reach import sleep
 from .asked import Asked, went_on, winner
-from .beside import Declined, beside, sleep
+from .beside import Declined, beside
 
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
 LOOKS: Final = 25  # checks to make in each second; if they take longer, wait longer

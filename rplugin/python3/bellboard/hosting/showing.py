@@ -21,6 +21,7 @@ from ..core.text import line
 from ..storage.answers import Claims
 from ..storage.event_file import NAME
 from ..storage.spool import Spool
+from ..system.reach import sleep
 from .asked import (
     ANSWERED,
     Asked,
@@ -37,7 +38,7 @@ from .asked import (
     untypeable,
     withheld,
 )
-from .beside import Declined, Given, Reply, beside, sleep
+from .beside import Declined, Given, Reply, beside
 from .keyboard import Terminal
 from .outcome import FIRST, by_whom
 

@@ -19,7 +19,7 @@ from ..core.published import Published
 from ..core.untrusted import list_of
 from ..storage.hosts import Hosts
 from ..storage.store import ICONS, Store
-from ..system.reach import Doer
+from ..system.reach import Rounds, reach
 from ..system.tmux import DEAF, Tmux
 from .connection import Connection
 
@@ -32,10 +32,10 @@ PATIENCE: Final = 10.0  # seconds for a server to set an option
 class Bars:
     """Sets the status in servers when its text has changed."""
 
-    def __init__(self, reach: Doer) -> None:
-        self._reach = reach.lane("bars", PATIENCE)
+    def __init__(self) -> None:
+        self._rounds = Rounds()
         self._set: dict[str, str] = {}  # server → the text it has
-        self._setting: dict[str, float] = {}  # server → since when it is being set
+        self._setting: set[str] = set()  # servers that are being set
         self._deaf: dict[str, float] = {}  # server → when to try again
         self._last = -OFTEN
 
@@ -70,16 +70,18 @@ class Bars:
         for socket in sockets:
             if self._set.get(socket) == text or self._last < self._deaf.get(socket, 0.0):
                 continue
-            if self._last < self._setting.get(socket, -PATIENCE) + PATIENCE:
+            if socket in self._setting:
                 wait = OFTEN
                 continue
-            self._setting[socket] = self._last
-            then = partial(self._done, socket, text)
-            self._reach.do(socket, partial(show, socket, text), then, key=f"bar of {socket}")
+            self._rounds.run(f"bar of {socket}", partial(self._show, socket, text))
         return max(OFTEN, wait)
 
-    def _done(self, socket: str, text: str, succeeded: bool) -> None:
-        self._setting.pop(socket, None)
+    async def _show(self, socket: str, text: str) -> None:
+        self._setting.add(socket)
+        try:
+            succeeded = await reach(partial(show, socket, text), socket, PATIENCE)
+        finally:
+            self._setting.discard(socket)
         if succeeded:
             self._set[socket] = text
             self._deaf.pop(socket, None)

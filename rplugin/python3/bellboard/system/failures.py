@@ -1,9 +1,11 @@
-"""Describe failures in words for users, never by a Python class."""
+"""Failures: their words for users, never a Python class, and the pauses until the next try."""
 
 from __future__ import annotations
 
 import random
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -74,20 +76,38 @@ def _path(name: object) -> str:
 # How long to wait before something that failed is tried again.
 
 
-SHORTEST: Final = 1.0  # seconds from one try to the next
-LONGEST = 60.0  # seconds; the longest such pause, but for the jitter
-SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
+@dataclass(slots=True)
+class Backoff:
+    """Pauses between tries: a part of the time for which something fails, with jitter.
 
-
-def apart(down: float, share: float) -> float:
-    """Return the seconds from one try to the next, after `down` seconds without success.
-
-    They are a part of that time, with jitter.  So what is down for long is tried rarely, and yet is
-    found soon, compared with the time for which it was down.
+    So what fails for long is tried rarely, and yet is found well soon, compared with that time.
+    With a `share` of 1, the pauses double.
     """
-    return min(max(down / share, SHORTEST), LONGEST) * random.uniform(0.75, 1.25)
 
+    first: float  # seconds; no pause is shorter
+    longest: float
+    share: float = 1.0  # part of the time for which it fails
+    jitter: float = 0.0  # a pause may be so much longer or shorter
+    times: int = 0  # failures in a row
+    since: float = 0.0  # when it began to fail, of `time.monotonic`
+    until: float = 0.0  # when to try again
 
-def pause(begun: float, now: float, since: float, share: float) -> float:
-    """Return the seconds to wait after a try that began then; it has failed since `since`."""
-    return max(begun + apart(now - since, share) - now, SOONEST)
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether it is too early to try again."""
+        return time.monotonic() < self.until
+
+    def fail(self, least: float = 0.0) -> float:
+        """Note a failure; return the seconds until the next try, at least so many."""
+        now = time.monotonic()
+        if not self.times:
+            self.since = now
+        self.times += 1
+        pause = min(max((now - self.since) / self.share, self.first), self.longest)
+        pause = max(pause * random.uniform(1 - self.jitter, 1 + self.jitter), least)
+        self.until = now + pause
+        return pause
+
+    def succeed(self) -> None:
+        """Note a success."""
+        self.times, self.until = 0, 0.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from .failures import described
 from .files import entries
 from .inotify import Entry, Report
-from .reach import Doer
+from .reach import reach
 from .threads import Thread, call_in
 
 if TYPE_CHECKING:
@@ -34,41 +34,31 @@ class Polling:
     def __init__(self, changed: Callable[[set[str]], None]) -> None:
         self._changed = changed
         self._loop = asyncio.get_running_loop()
-        self._states: dict[str, dict[str, tuple[int, int, int]] | None] = {}  # None: none yet
-        self._doers: dict[str, Doer] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def add(self, path: str, doer: Doer) -> None:
-        self._timer = self._timer or self._loop.call_later(POLL, self._poll)
-        if path not in self._doers:
-            self._doers[path], self._states[path] = doer, None
-            self._ask(path)
+    def add(self, path: str) -> None:
+        if path not in self._tasks:
+            self._tasks[path] = self._loop.create_task(self._follow(path))
 
     def remove(self, path: str) -> None:
-        self._doers.pop(path, None)
-        self._states.pop(path, None)
+        if (task := self._tasks.pop(path, None)) is not None:
+            task.cancel()
 
     def close(self) -> None:
-        self._doers.clear()
-        if self._timer:
-            self._timer.cancel()
+        for path in list(self._tasks):
+            self.remove(path)
 
-    def _poll(self) -> None:
-        self._timer = self._loop.call_later(POLL, self._poll) if self._doers else None
-        for path in list(self._doers):  # if this fails, the timer goes on
-            self._ask(path)
-
-    def _ask(self, path: str) -> None:
-        then = partial(self._compare, path)
-        self._doers[path].do(path, partial(state_of, path), then, key=f"poll {path}")
-
-    def _compare(self, path: str, now: dict[str, tuple[int, int, int]]) -> None:
-        if path not in self._doers:
-            return
-        before, self._states[path] = self._states[path], now
-        if before is not None and before != now:
-            keys = before.keys() | now.keys()
-            self._changed({key for key in keys if before.get(key) != now.get(key)})
+    async def _follow(self, path: str) -> None:
+        before: dict[str, tuple[int, int, int]] | None = None
+        while True:
+            with contextlib.suppress(Exception):  # it is tried again; what hangs is in health
+                now = await reach(partial(state_of, path), path)
+                if before is not None and before != now:
+                    self._changed(
+                        {k for k in before.keys() | now.keys() if before.get(k) != now.get(k)}
+                    )
+                before = now
+            await asyncio.sleep(POLL)
 
 
 def state_of(path: str) -> dict[str, tuple[int, int, int]]:

@@ -1,357 +1,279 @@
-"""Run work that may hang outside the event loop: foreign files, /proc, programs."""
+"""Run work that may hang outside the event loop: foreign files, /proc, programs.
+
+A stat of a dead mount never returns, and cannot be cancelled.  So everything that touches foreign
+files is awaited here, and done by a thread, or, where even that thread could not be killed (FUSE),
+by a process of its own.  One thread does quick work in order; while it takes long, another one goes
+on with the rest.  Work that takes too long is given up, and other work at that path waits until it
+returns.
+
+The work must be picklable, and must not change shared state.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from ..core.text import line
-from .failures import described
+from .failures import Backoff, described
 from .files import MayHang, stay_near, touch
-from .mounts import MOUNTS, Mounts
-from .separate import Ended, Separate
+from .mounts import MOUNTS
 from .threads import Thread, call_in
 
-# How to run work that may hang: in threads outside the event loop (`reach.py`), or at once.
+if TYPE_CHECKING:
+    import asyncio
 
+    from .separate import Separate
 
 DEADLINE: Final = 1.0  # seconds; reading a file takes 0.2 ms
-
-T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Job:
-    """Work on a path, and who takes its result."""
-
-    path: str
-    work: Callable[[], Any]
-    then: Callable[[Any], None]
-    key: str
-    where: Callable[[], str] | None
-    lane: str = ""
-    patience: float = DEADLINE  # seconds until it counts as hanging
-
-
-class Doer(ABC):
-    """Runs work at some time, and passes its result to `then` in the event loop."""
-
-    def do(
-        self,
-        path: str,
-        work: Callable[[], T],
-        then: Callable[[T], None],
-        *,
-        key: str = "",
-        where: Callable[[], str] | None = None,
-    ) -> None:
-        """Queue work on a path; `where` returns the current path of work that touches many.
-
-        Of several jobs with the same key, only the newest is run.
-        """
-        self.take(Job(path, work, then, key or path, where))
-
-    @abstractmethod
-    def take(self, job: Job) -> None:
-        """Run a job, or queue it."""
-
-    @abstractmethod
-    def lane(self, name: str, patience: float) -> Doer:
-        """Return a queue of its own, for work that takes longer."""
-
-
-class AtOnce(Doer):
-    """Runs work at once, without a deadline: for our own files, and where nothing else waits."""
-
-    def take(self, job: Job) -> None:
-        """Run a job."""
-        job.then(job.work())
-
-    def lane(self, name: str, patience: float) -> Doer:
-        """Return this one: nothing is queued."""
-        return self
-
-
-# Queues of jobs, and the threads that run them: those of one lane in order, one at a time.
-#
-# A thread whose job hangs is abandoned: it no longer belongs to the lane, which gets another
-# one.
-
-
 STARTS: Final = 10.0  # more seconds if a process has to be started, under load
+LONG: Final = 0.05  # seconds after which another thread goes on with the rest
+MOST: Final = 24  # threads that do not return; beyond that, everything waits for one of them
 TOGETHER: Final = 0.001  # seconds in which results are collected while there is more to do
-
-
-class Done(NamedTuple):
-    """A job that returned."""
-
-    worker: Worker
-    job: Job
-    result: Any
-    error: Exception | None
-
-
-@dataclass
-class Around:
-    """What the threads of all lanes share.
-
-    `notify` is called in a thread when there are results to take, but not after each of many quick
-    jobs: waking the event loop for one costs as much as the job itself.
-    """
-
-    mounts: Mounts
-    modules: Collection[str]  # to import in a process that runs jobs
-    notify: Callable[[], None]
-    done: deque[Done] = field(default_factory=deque)
-    shared: set[int] = field(default_factory=set)  # descriptors to keep open in such a process
-
-
-class Lane:
-    """A queue and its thread."""
-
-    def __init__(self, around: Around) -> None:
-        self.ready = threading.Condition()
-        self.waiting: dict[str, Job] = {}
-        self.worker: Worker | None = None
-        self._around = around
-
-    @property
-    def is_busy(self) -> bool:
-        """Return whether a job is queued or running; one that hangs does not count."""
-        with self.ready:  # a thread is taking the next one
-            return bool(self.waiting or (self.worker and self.worker.job))
-
-    def put(self, job: Job) -> None:
-        """Queue a job, in place of one with the same key."""
-        with self.ready:
-            self.waiting[job.key] = job
-            self.ready.notify()
-
-    def start(self) -> None:
-        """Start a thread."""
-        worker = Worker(self, self._around)
-        self.worker = worker  # first: it ends if it is not the lane's
-        try:
-            Thread(worker.run, "bellboard reach").start()
-        except RuntimeError:  # no thread, no memory: the next job tries again
-            self.worker = None
-            raise
-
-    def abandon(self, now: float) -> tuple[Worker, Job] | None:
-        """Give up the thread if its job takes too long; return both."""
-        with self.ready:
-            worker = self.worker
-            job = worker.job if worker is not None else None
-            if worker is None or job is None or now <= worker.begun + job.patience:
-                return None
-            self.worker = None
-            return worker, job
-
-    def remove(self, hangs: Callable[[str], bool]) -> list[Job]:
-        """Remove the jobs for paths that hang, and return them."""
-        with self.ready:
-            found = [job for job in self.waiting.values() if hangs(job.path)]
-            for job in found:
-                del self.waiting[job.key]
-        return found
-
-    def close(self) -> None:
-        """End the thread after its job."""
-        with self.ready:
-            self.waiting.clear()
-            self.worker = None
-            self.ready.notify_all()
-
-
-class Worker:
-    """A thread of a lane, and its current job."""
-
-    def __init__(self, lane: Lane, around: Around) -> None:
-        self.job: Job | None = None
-        self.begun = 0.0
-        self._lane, self._around = lane, around
-        self._separate: Separate | None = None
-        self._pending = 0.0  # since when there are results without a call of `notify`
-
-    def run(self) -> None:
-        """Run the jobs of the lane until another worker has taken over."""
-        stay_near(self._around.mounts)
-        while (job := self._next()) is not None:
-            result, error = None, None
-            try:
-                result = self._work(job)
-            except Exception as e:  # any kind: it concerns this job only
-                error = e
-            self._around.done.append(Done(self, job, result, error))
-            now = time.monotonic()
-            self._pending = self._pending or now
-            if now > self._pending + TOGETHER:
-                self._notify()
-        if self._separate is not None:
-            self._separate.close()
-
-    def _notify(self) -> None:
-        if self._pending:
-            self._pending = 0.0
-            self._around.notify()
-
-    def _next(self) -> Job | None:
-        """Wait for the next job; return None if another worker has taken over the lane."""
-        lane = self._lane
-        with lane.ready:
-            self.job = None
-            while not lane.waiting or lane.worker is not self:
-                self._notify()
-                if lane.worker is not self:
-                    return None
-                lane.ready.wait()
-            self.begun = time.monotonic()
-            self.job = job = lane.waiting.pop(next(iter(lane.waiting)))
-            return job
-
-    def _work(self, job: Job) -> Any:
-        try:
-            touch(job.path)
-            return job.work()
-        except MayHang:
-            self._notify()
-            if self._separate is None:
-                self.begun += STARTS
-                self._separate = Separate(self._around.shared, self._around.modules)
-                self.begun = time.monotonic()
-            try:
-                return self._separate.call(job.work)
-            except Ended:
-                self._separate = None
-                raise
-
-
-# Run work that may hang outside the event loop: foreign files, /proc, programs.
-#
-# A stat of a dead mount never returns, and cannot be cancelled. So everything that touches
-# foreign files is a job in a thread, or, where even that thread could not be killed (FUSE), in
-# a process of its own. A job that takes too long is abandoned: another thread takes over the
-# rest, and no other job for that path runs until it returns. When it does, its result still
-# counts, and the jobs held back meanwhile run.
-#
-# The work of a job must be picklable, and must not change shared state.
-
-
-MOST_STUCK: Final = 12  # hanging threads; beyond that, everything waits for one of them
-MOST_HELD: Final = 2000  # jobs to keep for paths that do not respond; a rescan asks again
-SLICE: Final = 0.02  # seconds to process results in a row: the event loop is blocked meanwhile
+AT_A_TIME: Final = 50  # results to pass on in a row: the event loop is blocked meanwhile
 SWITCH: Final = 0.0005  # seconds until a busy thread yields to the event loop
-PAUSE: Final = 0.5  # seconds after a failure; doubles with each
+PAUSE: Final = 1.0  # seconds after a failure; doubles with each
 LONGEST_PAUSE: Final = 60.0
 FORGOTTEN: Final = 300.0  # seconds after which a failure is no longer reported
 NEWS: Final = 0.3  # seconds after a result until notes are compared: there may be many results
 NAMED: Final = 5  # paths to name in health
 
-
-class _Slow(Doer):
-    """A lane other than the default one."""
-
-    def __init__(self, reach: Reach, name: str, patience: float) -> None:
-        self._reach, self._name, self._patience = reach, name, patience
-
-    def take(self, job: Job) -> None:
-        job.lane, job.patience = self._name, self._patience
-        self._reach.take(job)
-
-    def lane(self, name: str, patience: float) -> Doer:
-        return self._reach.lane(name, patience)
+T = TypeVar("T")
+Place = str | Callable[[], str]  # a path, or what returns the current one of work that reads many
 
 
-class Reach(Doer):
-    """Runs jobs by lane: those of one lane in order, one at a time.
+class Hangs(Exception):
+    """The work did not return in time; what it still does is ignored."""
 
-    `changed` is called when something starts to hang, or responds again.
+    def __init__(self, why: str, place: str = "") -> None:
+        super().__init__(why)
+        self.place = place  # where it hangs, if that is known
+
+
+class Full(Hangs):
+    """The work was not begun: too much other work hangs."""
+
+
+async def reach(work: Callable[[], T], path: Place = "", within: float = DEADLINE) -> T:
+    """Run work that may hang; return its result, or raise what it raises.
+
+    Raise `Hangs` after `within` seconds.  While something hangs at `path`, work there waits for it
+    instead of starting; without a path, it raises `Full` if too much hangs.
+    """
+    if _alone.get():
+        return _waited(work, within)
+    return await reached_from_here().run(work, path, within)  # type: ignore[no-any-return]
+
+
+def reached_from_here() -> Reach:
+    """Return what runs the work of the current event loop."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    return _reaches.get(loop) or Reach().open()
+
+
+# ------------------------------------------------------------ without an event loop
+
+_alone: Final = ContextVar("whether no event loop waits for the work", default=False)
+
+
+def run_alone(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that waits only with `reach` and `sleep`, without an event loop.
+
+    A command has nothing to do meanwhile, and loading asyncio takes longer than most work.
+    """
+    before = _alone.set(True)
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        _alone.reset(before)
+    coroutine.close()
+    raise RuntimeError("this needs an event loop")
+
+
+async def sleep(seconds: float) -> None:
+    """Sleep, with or without an event loop."""
+    if _alone.get():
+        time.sleep(seconds)
+        return
+    import asyncio
+
+    await asyncio.sleep(seconds)
+
+
+def _waited(work: Callable[[], T], within: float) -> T:
+    found: list[tuple[Any, Exception | None]] = []
+    worker = _Worker()
+    thread = Thread(lambda: found.append(worker.outcome(work, "")), "bellboard reach")
+    thread.start()
+    thread.join(within)
+    if not found:
+        raise Hangs(f"no answer in {within:.0f} s")
+    result, error = found[0]
+    worker.close()
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------ with one
+
+
+@dataclass(eq=False)
+class _Job:
+    work: Callable[[], Any]
+    path: Place
+    within: float
+    future: asyncio.Future[Any]
+    since: float  # when it was queued, and then when it began
+    is_over: bool = False
+
+    @property
+    def place(self) -> str:
+        return self.path if isinstance(self.path, str) else self.path()
+
+
+class _Worker:
+    """A thread, its current job, and its process for what may not be touched in a thread."""
+
+    def __init__(self, modules: Collection[str] = (), shared: Collection[int] = ()) -> None:
+        self.job: _Job | None = None
+        self._modules, self._shared = modules, shared
+        self._separate: Separate | None = None
+
+    def outcome(self, work: Callable[[], Any], path: str) -> tuple[Any, Exception | None]:
+        """Run work; return its result, or what it has raised."""
+        stay_near(MOUNTS)
+        try:
+            try:
+                touch(path)
+                return work(), None
+            except MayHang:
+                return self._elsewhere(work), None
+        except Exception as error:  # any kind: it concerns this work only
+            return None, error
+
+    def close(self) -> None:
+        """End its process."""
+        if self._separate is not None:
+            self._separate.close()
+
+    def _elsewhere(self, work: Callable[[], Any]) -> Any:
+        from .separate import Ended, Separate
+
+        if self._separate is None:
+            if self.job is not None:
+                self.job.since += STARTS
+            self._separate = Separate(self._shared, self._modules)
+            if self.job is not None:
+                self.job.since = time.monotonic()
+        try:
+            return self._separate.call(work)
+        except Ended:
+            self._separate = None
+            raise
+
+
+class Reach:
+    """Runs the work of one event loop.
+
+    `changed` is called when something starts to hang, or responds again.  `modules` are imported
+    in a process that runs work, so that its first work takes no longer than the next.
     """
 
     def __init__(
         self, changed: Callable[[], None] = lambda: None, modules: Collection[str] = ()
     ) -> None:
-        self._changed = changed
-        self._around = Around(MOUNTS, modules, self._wake)
-        self._lanes: dict[str, Lane] = {}
-        self._stuck: dict[Worker, tuple[Job, float]] = {}  # and since what time
+        self._changed, self._modules = changed, modules
+        self._shared: set[int] = set()  # descriptors to keep open in such a process
+        self._ready = threading.Condition()  # of the next four
+        self._waiting: deque[_Job] = deque()
+        self._running: set[_Job] = set()
+        self._done: deque[tuple[_Job, Any, Exception | None]] = deque()
+        self._worker: _Worker | None = None  # who takes the next job
+        self._held: list[_Job] = []  # until what hangs at their path returns
+        self._stuck: dict[_Job, tuple[str, float]] = {}  # given up: where, since what time
         self._dead: set[str] = set()  # mounts
-        self._held: dict[str, Job] = {}
-        self._failed: dict[str, tuple[int, float, str]] = {}  # key → count, retry time, message
-        self._done = self._around.done
+        self._failed: dict[str, tuple[Backoff, str]] = {}  # key → its pause, what failed
+        self.rounds = 0  # coroutines of `Rounds` that run
         self._called = self._closed = False
         self._timer: asyncio.TimerHandle | None = None
         self._heeded: Callable[[], Mapping[str, str]] | None = None
         self._heard: Mapping[str, str] = {}
         self._news: asyncio.TimerHandle | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def lane(self, name: str, patience: float) -> Doer:
-        """See `Doer`."""
-        return _Slow(self, name, patience)
+    def open(self) -> Reach:
+        """Run what is reached from the current event loop from now on."""
+        import asyncio
 
-    def take(self, job: Job) -> None:
-        """Queue a job.  One that fails is reported in health, and not run again for a while."""
+        self.loop = asyncio.get_running_loop()
+        _reaches[self.loop] = self
+        sys.setswitchinterval(SWITCH)
+        return self
+
+    async def run(self, work: Callable[[], Any], path: Place, within: float) -> Any:
+        """See `reach`."""
         if self._closed:
-            return
-        if self._failed and self._is_let_be(job.key):
-            return
-        if self._stuck and self._hangs(job.path):
-            self._hold(job)
-            return
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-            sys.setswitchinterval(SWITCH)
-        lane = self._lanes.get(job.lane)
-        if lane is None:
-            lane = self._lanes[job.lane] = Lane(self._around)
-        lane.put(job)
-        if lane.worker is None:
-            self._start(lane)
-        if self._timer is None:
-            self._timer = self._loop.call_later(DEADLINE / 4, self._inspect)
+            import asyncio
+
+            raise asyncio.CancelledError
+        job = _Job(work, path, within, self.loop.create_future(), time.monotonic())
+        self._put(job)
+        try:
+            return await job.future
+        finally:
+            self._forget(job)
 
     @property
     def is_at_rest(self) -> bool:
         """Return whether there is no work left except what hangs."""
-        is_busy = any(lane.is_busy for lane in self._lanes.values())  # first: it becomes a result
-        return not (is_busy or self._done)
+        with self._ready:
+            is_busy = self._waiting or any(not job.is_over for job in self._running)
+        return not (is_busy or self._done) and self.rounds <= len(self._held)
 
     @property
     def notes(self) -> dict[str, str]:
         """Return what does not respond and what cannot be read, for health."""
         notes: dict[str, str] = {}
-        if self._stuck:
-            since = min(t for _, t in self._stuck.values())
-            paths = sorted({job.path for job, _ in self._stuck.values()})
+        if paths := sorted({place for place, _ in self._stuck.values() if place}):
+            since = min(t for place, t in self._stuck.values() if place)
             clock = time.strftime("%H:%M:%S", time.localtime(since))
             notes["unreachable"] = (
                 f"does not respond (since {clock}): {_some([*sorted(self._dead), *paths])}; "
                 "ignored until it does"
             )
-            if len(self._stuck) >= MOST_STUCK:
-                notes["unreachable"] += f"; everything else waits too: {MOST_STUCK} threads hang"
+            if len(self._stuck) >= MOST:
+                notes["unreachable"] += f"; everything else waits too: {MOST} threads hang"
         if self._failed:
-            until = time.monotonic() - FORGOTTEN
-            self._failed = {k: f for k, f in self._failed.items() if f[1] > until}
+            since = time.monotonic() - FORGOTTEN
+            self._failed = {k: f for k, f in self._failed.items() if f[0].until > since}
             if self._failed:
-                notes["unreadable"] = _some([what for _, _, what in self._failed.values()])
+                notes["unreadable"] = _some([what for _, what in self._failed.values()])
         return notes
 
     def share(self, descriptor: int) -> None:
-        """Keep a descriptor open in every process that runs jobs."""
-        self._around.shared.add(descriptor)
+        """Keep a descriptor open in every process that runs work."""
+        self._shared.add(descriptor)
 
     def heed(self, notes: Callable[[], Mapping[str, str]]) -> None:
         """Also call `changed` soon after results have changed these notes."""
         self._heeded = notes
+
+    def ended(self, task: asyncio.Task[None]) -> None:
+        """Note the end of a coroutine."""
+        self.rounds -= 1
 
     def close(self) -> None:
         """Stop: nothing is called after this, and no thread delays the exit."""
@@ -359,44 +281,82 @@ class Reach(Doer):
         for timer in (self._timer, self._news):
             if timer is not None:
                 timer.cancel()
-        for lane in self._lanes.values():
-            lane.close()
+        with self._ready:
+            self._waiting.clear()
+            self._worker = None
+            self._ready.notify_all()
 
-    def _wake(self) -> None:
-        """Note, in a thread, that there are results."""
-        if not self._called and self._loop is not None:
-            self._called = True
-            call_in(self._loop, self._deliver)
+    # ------------------------------------------------------------ what fails
+
+    def fail(self, key: str, what: str, error: Exception) -> None:
+        """Note that something failed: it is named in health, and let be for a while."""
+        backoff = self._failed.pop(key, (Backoff(PAUSE, LONGEST_PAUSE), ""))[0]
+        backoff.fail()
+        self._failed[key] = backoff, line(f"{what}: {described(error)}", 300)
+        if backoff.times == 1:
+            self._changed()
+
+    def succeed(self, key: str) -> None:
+        """Note that something works."""
+        self._failed.pop(key, None)
+
+    def lets_be(self, key: str) -> bool:
+        """Return whether something has just failed."""
+        failed = self._failed.get(key)
+        return failed is not None and failed[0].is_waiting
 
     # ------------------------------------------------------------ in the event loop
 
-    def _start(self, lane: Lane) -> None:
-        if len(self._stuck) < MOST_STUCK:
-            lane.start()
+    def _put(self, job: _Job) -> None:
+        if self._stuck and self._hangs(job.place):
+            self._held.append(job)
+            return
+        if not job.path and len(self._stuck) >= MOST:
+            raise Full("too much hangs")
+        with self._ready:
+            self._waiting.append(job)
+            self._ready.notify()
+        if self._worker is None:
+            self._start()
+        if self._timer is None:
+            self._timer = self.loop.call_later(LONG, self._inspect)
+
+    def _forget(self, job: _Job) -> None:
+        """Drop a job that nobody waits for any longer, if it has not begun."""
+        for jobs in (self._held, self._waiting):
+            if job in jobs:
+                with self._ready, contextlib.suppress(ValueError):
+                    jobs.remove(job)
+
+    def _start(self) -> None:
+        """Let another thread take the next job."""
+        if len(self._running) + len(self._stuck) >= MOST:
+            return
+        worker = _Worker(self._modules, self._shared)
+        self._worker = worker  # first: it ends if it does not take the next job
+        try:
+            Thread(partial(self._serve, worker), "bellboard reach").start()
+        except RuntimeError:  # no thread, no memory: it is tried again soon
+            self._worker = None
 
     def _deliver(self) -> None:
         self._called = False
-        if self._heeded is not None and self._news is None and self._loop is not None:
-            self._news = self._loop.call_later(NEWS, self._hear, self._heeded)
-        until = time.monotonic() + SLICE
-        while self._done and not self._closed:
-            worker, job, result, error = self._done.popleft()
-            if error is None:
-                try:
-                    job.then(result)
-                except Exception as e:
-                    error = e
-            if error is not None:
-                self._fail(job, error)
+        if self._heeded is not None and self._news is None:
+            self._news = self.loop.call_later(NEWS, self._hear, self._heeded)
+        for _ in range(min(len(self._done), AT_A_TIME)):
+            job, result, error = self._done.popleft()
+            self._running.discard(job)
+            if job in self._stuck:
+                self._returned(job)
+            elif job.future.done():
+                continue
+            elif error is not None:
+                job.future.set_exception(error)
             else:
-                self._failed.pop(job.key, None)
-            if worker in self._stuck:
-                self._returned(worker)
-            if time.monotonic() > until and self._done and not self._called:
-                self._called = True
-                assert self._loop is not None
-                self._loop.call_soon(self._deliver)
-                return
+                job.future.set_result(result)
+        if self._done and not self._called:
+            self._called = True
+            self.loop.call_soon(self._deliver)
 
     def _hear(self, heeded: Callable[[], Mapping[str, str]]) -> None:
         self._news = None
@@ -405,69 +365,105 @@ class Reach(Doer):
             self._changed()
 
     def _inspect(self) -> None:
-        """Abandon jobs that take too long, and go on with the rest."""
+        """Give up what takes too long, and let another thread go on with the rest."""
         now = time.monotonic()
         self._timer = None
-        for lane in self._lanes.values():
-            if (late := lane.abandon(now)) is not None:
-                self._give_up(*late)
-            if lane.waiting and lane.worker is None:
-                self._start(lane)
+        for job in [x for x in self._running if not x.is_over and now > x.since + x.within]:
+            self._give_up(job)
+        with self._ready:
+            worker = self._worker
+            current = worker.job if worker is not None else None
+            takes_long = worker is None or (current is not None and now > current.since + LONG)
+        if self._waiting and takes_long:
+            self._start()
+            for job in list(self._waiting):
+                if not job.path and now > job.since + job.within and not job.future.done():
+                    job.future.set_exception(Full("no thread is free"))
         if self._done and not self._called:  # a hanging job may have delayed them
             self._deliver()
-        if self._loop is not None and not self.is_at_rest:
-            self._timer = self._loop.call_later(DEADLINE / 4, self._inspect)
+        if not self.is_at_rest:
+            self._timer = self.loop.call_later(LONG, self._inspect)
 
-    def _give_up(self, worker: Worker, job: Job) -> None:
-        job.path = job.where() if job.where is not None else job.path
-        self._stuck[worker] = job, time.time()
+    def _give_up(self, job: _Job) -> None:
+        with self._ready:
+            if self._worker is not None and self._worker.job is job:
+                self._worker = None
+            self._running.discard(job)
+        self._stuck[job] = job.place, time.time()
         self._count_dead()
-        for lane in self._lanes.values():
-            for one in lane.remove(self._hangs):
-                self._hold(one)
+        if not job.future.done():
+            why = f"no answer in {job.within:g} s"
+            job.future.set_exception(Hangs(why, self._stuck[job][0]))
+        with self._ready:
+            held = [one for one in self._waiting if self._hangs(one.place)]
+            for one in held:
+                self._waiting.remove(one)
+        self._held += held
         self._changed()
 
-    def _returned(self, worker: Worker) -> None:
-        del self._stuck[worker]
+    def _returned(self, job: _Job) -> None:
+        del self._stuck[job]
         self._count_dead()
-        held, self._held = self._held, {}
-        for one in held.values():
-            self.take(one)
-        for lane in self._lanes.values():
-            if lane.waiting and lane.worker is None:
-                self._start(lane)
+        held, self._held = self._held, []
+        for one in held:
+            self._put(one)
+        if self._waiting and self._worker is None:
+            self._start()
         self._changed()
 
     def _count_dead(self) -> None:
         """Treat a mount as dead if two jobs hang in it."""
-        mounts = [MOUNTS.hanging(job.path) for job, _ in self._stuck.values()]
+        mounts = [MOUNTS.hanging(place) for place, _ in self._stuck.values()]
         places = [mount.place for mount in mounts if mount]
         self._dead = {place for place in places if places.count(place) > 1}
 
     def _hangs(self, path: str) -> bool:
         """Return whether a path is, or is inside, something that does not respond."""
+        if not path:
+            return False
         if self._dead and (mount := MOUNTS.hanging(path)) and mount.place in self._dead:
             return True
-        places = (job.path for job, _ in self._stuck.values())
+        places = (place for place, _ in self._stuck.values() if place)
         return any(path == place or path.startswith(f"{place.rstrip('/')}/") for place in places)
 
-    def _hold(self, job: Job) -> None:
-        self._held.pop(job.key, None)
-        self._held[job.key] = job
-        if len(self._held) > MOST_HELD:
-            del self._held[next(iter(self._held))]
+    # ------------------------------------------------------------ in a thread
 
-    def _fail(self, job: Job, error: Exception) -> None:
-        count = self._failed.pop(job.key, (0, 0.0, ""))[0] + 1
-        pause = min(PAUSE * 2.0 ** min(count, 10), LONGEST_PAUSE)
-        what = line(f"{job.path or job.key}: {described(error)}", 300)
-        self._failed[job.key] = count, time.monotonic() + pause, what
-        if count == 1:
-            self._changed()
+    def _serve(self, worker: _Worker) -> None:
+        """Run one job after the other until another thread does."""
+        pending = 0.0  # since when there are results of which the event loop does not know
+        while True:
+            with self._ready:
+                worker.job = None
+                while self._worker is worker and not self._waiting:
+                    if pending:
+                        pending = self._notify()
+                    self._ready.wait()
+                if self._worker is not worker:
+                    break
+                job = worker.job = self._waiting.popleft()
+                job.since = time.monotonic()
+                self._running.add(job)
+            if not job.future.cancelled():
+                found = worker.outcome(job.work, job.place)
+            job.is_over = True
+            self._done.append((job, *found))
+            now = time.monotonic()
+            pending = pending or now
+            if now > pending + TOGETHER or self._worker is not worker:
+                pending = self._notify()
+        if pending:
+            self._notify()
+        worker.close()
 
-    def _is_let_be(self, key: str) -> bool:
-        failed = self._failed.get(key)
-        return failed is not None and time.monotonic() < failed[1]
+    def _notify(self) -> float:
+        """Make the event loop take the results; waking it costs as much as a quick job."""
+        if not self._called and not self._closed:
+            self._called = True
+            call_in(self.loop, self._deliver)
+        return 0.0
+
+
+_reaches: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Reach]] = WeakKeyDictionary()
 
 
 def _some(names: list[str]) -> str:
@@ -476,3 +472,105 @@ def _some(names: list[str]) -> str:
     return ", ".join(line(n, 300) for n in names[:NAMED]) + (
         f" and {more} more" if more > 0 else ""
     )
+
+
+class Rounds:
+    """Runs a coroutine for each key: never twice at once, and once more if it is asked meanwhile.
+
+    One that fails is named in health, and not run again for a while.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._again: dict[str, Callable[[], Awaitable[None]]] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._tasks
+
+    def run(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Run it soon."""
+        if key in self._tasks:
+            self._again[key] = work
+            return
+        here = reached_from_here()
+        if not here.lets_be(key):
+            here.rounds += 1
+            self._tasks[key] = task = here.loop.create_task(self._run(here, key, work))
+            task.add_done_callback(here.ended)
+
+    def drop(self, key: str) -> None:
+        """Stop what runs for a key."""
+        self._again.pop(key, None)
+        if (task := self._tasks.pop(key, None)) is not None:
+            task.cancel()
+
+    def close(self) -> None:
+        """Stop all."""
+        for key in list(self._tasks):
+            self.drop(key)
+
+    async def _run(self, here: Reach, key: str, work: Callable[[], Awaitable[None]] | None) -> None:
+        import asyncio
+
+        me = asyncio.current_task()
+        while work is not None:
+            try:
+                await work()
+            except Exception as error:  # of any kind: it concerns this one only
+                if isinstance(error, Hangs) and error.place:
+                    self._again.setdefault(key, work)  # which waits until that returns
+                else:
+                    here.fail(key, key, error)
+            else:
+                here.succeed(key)
+            work = self._again.pop(key, None)
+        if self._tasks.get(key) is me:
+            del self._tasks[key]
+
+
+class Doer:
+    """Runs work at some time, and passes its result to `then` in the event loop."""
+
+    def __init__(self, within: float = DEADLINE, name: str = "") -> None:
+        self._within, self._name = within, name
+        self._rounds = Rounds()
+
+    def do(
+        self,
+        path: str,
+        work: Callable[[], T],
+        then: Callable[[T], object],
+        *,
+        key: str = "",
+        where: Callable[[], str] | None = None,
+    ) -> None:
+        """Queue work on a path; `where` returns the current path of work that touches many."""
+
+        async def run() -> None:
+            then(await reach(work, where or path, self._within))
+
+        self._rounds.run(key or path, run)
+
+    def lane(self, name: str, patience: float) -> Doer:
+        """Return a queue of its own, for work that takes longer."""
+        return Doer(patience, name)
+
+
+class AtOnce(Doer):
+    """Runs work at once, without a deadline."""
+
+    def do(
+        self,
+        path: str,
+        work: Callable[[], T],
+        then: Callable[[T], object],
+        *,
+        key: str = "",
+        where: Callable[[], str] | None = None,
+    ) -> None:
+        """Run it."""
+        then(work())
+
+    def lane(self, name: str, patience: float) -> Doer:
+        """Return this one: nothing is queued."""
+        return self

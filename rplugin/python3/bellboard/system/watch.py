@@ -31,7 +31,7 @@ from .failures import described
 from .inotify import Entry, Inotify
 from .mounts import MOUNTS, NETWORK, Mounts
 from .polling import POLL, Polling, Watchfiles
-from .reach import AtOnce, Doer, Reach
+from .reach import Rounds, reach, reached_from_here
 
 # ruff: noqa: PTH100, PTH112, PTH116, PTH120
 # Paths are strings here: they come from the system and are only compared.
@@ -81,12 +81,11 @@ class Watch:
         changed: Callable[[set[str]], None],
         how: How | None = None,
         mounts: Mounts = MOUNTS,
-        reach: Reach | None = None,
     ) -> None:
         self.how: How = how or ("inotify" if sys.platform == "linux" else "watchfiles")
         self._native = self.how
         self._changed = changed
-        self._reach, self._here = reach, AtOnce()
+        self._arming = Rounds()
         self._mounts = mounts
         self._arrivals: dict[str, bool] = {}  # path → only arrivals
         self._served: dict[str, set[str]] = {}  # watched directory → paths
@@ -108,7 +107,7 @@ class Watch:
         path = os.path.abspath(path)
         if path not in self._arrivals:
             self._arrivals[path] = arrivals
-            self._arm(path, report=self._doer(path) is not self._here)
+            self._arm(path, report=not arrivals)
 
     def remove(self, path: str | Path) -> None:
         """Stop watching a path."""
@@ -127,6 +126,7 @@ class Watch:
 
     def close(self) -> None:
         """Stop watching: nothing is called after this, and no thread delays the exit."""
+        self._arming.close()
         self._polling.close()
         if self._backend:
             self._backend.close()
@@ -135,8 +135,7 @@ class Watch:
         try:
             if self._native == "inotify":
                 self._backend = inotify = Inotify(self._report)
-                if self._reach is not None:
-                    self._reach.share(inotify.descriptor)
+                reached_from_here().share(inotify.descriptor)
             elif self._native == "watchfiles":
                 self._backend = Watchfiles(self._report)
         except (OSError, ImportError, AttributeError) as error:  # no instances left; not installed
@@ -149,14 +148,14 @@ class Watch:
         arrivals = self._arrivals[path]
         alone = arrivals and self._only_arrivals(path)
         armer = self._backend.armer if self._backend is not None else None
-        then = partial(self._armed, path, report)
-        self._doer(path).do(
-            path, partial(arm_directory, path, armer, alone), then, key=f"watch {path}"
-        )
+        work = partial(arm_directory, path, armer, alone)
+        if arrivals:  # our own folder
+            self._armed(path, report, work())
+        else:
+            self._arming.run(path, partial(self._arm_far, path, report, work))
 
-    def _doer(self, path: str) -> Doer:
-        """Arm our own folder at once, and everything if there is no `reach`."""
-        return self._here if self._reach is None or self._arrivals[path] else self._reach
+    async def _arm_far(self, path: str, report: bool, work: Callable[[], Armed]) -> None:
+        self._armed(path, report, await reach(work, path))
 
     def _armed(self, path: str, report: bool, armed: Armed) -> None:
         directory, backend, error = armed.directory, self._backend, armed.error
@@ -191,7 +190,7 @@ class Watch:
         is_silent = self._native == "watchfiles" and directory != path  # while it stays open
         if why or is_silent or self._native == "polling":
             self._polled[path] = why
-            self._polling.add(path, self._doer(path))
+            self._polling.add(path)
         elif self._polled.pop(path, None) is not None:
             self._polling.remove(path)
         if report and fresh:
