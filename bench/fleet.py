@@ -25,7 +25,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from bellboard.core.feed import Change, Hello, State
+from bellboard.core.feed import FeedChange, FeedState, Hello
 from bellboard.core.row import Row
 from bellboard.fleet.followed import SHOWN
 from bellboard.fleet.member import Credentials, Joined
@@ -71,7 +71,7 @@ async def machines(url: str, sessions: int, count: int, rate: float) -> None:
         name = f"machine-{n}"
         shelf = Shelf(name, name, lambda name=name: Hello(machine=name, now=time.time()))
         rows = tuple(shown(n * each + i, "working", "0") for i in range(each))
-        shelf.take(State(time.time(), "", tuple(row.session_id for row in rows), rows))
+        shelf.take(FeedState(time.time(), "", tuple(row.session_id for row in rows), rows))
         wire = NatsWire(Joined(url, TEAM, name), Credentials(name), lambda subject: None)
         await wire.open()
         await ensure(wire, Subjects(TEAM))
@@ -94,7 +94,7 @@ async def machines(url: str, sessions: int, count: int, rate: float) -> None:
         for _ in range(round(rate * STEP)):
             n = random.randrange(sessions // each * each)
             row = shown(n, random.choice(STATUSES), f"{time.time():.6f}")
-            shelves[n // each][0].take(Change(time.time(), "", (row,)))
+            shelves[n // each][0].take(FeedChange(time.time(), "", (row,)))
             changed += 1
         due += STEP
         await asyncio.sleep(max(0.0, due - time.monotonic()))

@@ -13,7 +13,17 @@ from typing import Any
 
 import pytest
 
-from bellboard.core.feed import Beat, Change, Cursor, Gone, Hello, Moved, OfOne, Problem, State
+from bellboard.core.feed import (
+    Beat,
+    Cursor,
+    FeedChange,
+    FeedProblem,
+    FeedState,
+    Gone,
+    Hello,
+    Moved,
+    OfOne,
+)
 from bellboard.core.row import Row, row_of
 from bellboard.fleet.member import Joined
 from bellboard.fleet.service import Service
@@ -51,7 +61,7 @@ class Threaded(Service):
     ) -> concurrent.futures.Future[dict[str, Any]]:
         return asyncio.run_coroutine_threadsafe(super().ask(machine, do, fields), self._loop)
 
-    def publish(self, said: State | Change) -> None:
+    def publish(self, said: FeedState | FeedChange) -> None:
         self._call(super().publish, said)
 
     def show_screen(self, is_ours: bool) -> None:
@@ -98,18 +108,18 @@ class Peer:
             joined, by or machine, self._hello, self._take, self._do, self._follow
         )
         self.service.start()
-        self.service.publish(State(time.time(), "", ()))  # its feed has begun
+        self.service.publish(FeedState(time.time(), "", ()))  # its feed has begun
 
     def show(self, *rows: Row, removed: tuple[str, ...] = (), full: bool = False) -> None:
         now = time.time()
         if full:
-            self.service.publish(State(now, "", tuple(row.session_id for row in rows), rows))
+            self.service.publish(FeedState(now, "", tuple(row.session_id for row in rows), rows))
         else:
-            self.service.publish(Change(now, "", rows, removed))
+            self.service.publish(FeedChange(now, "", rows, removed))
 
     def tell(self, *moved: Moved) -> None:
         cursor = str(Cursor("db", moved[-1].id))
-        self.service.publish(Change(time.time(), cursor, transitions=moved))
+        self.service.publish(FeedChange(time.time(), cursor, transitions=moved))
 
     def statuses(self, machine: str) -> dict[str, str]:
         return {sid: row.status for (name, sid), row in self.rows.items() if name == machine}
@@ -128,7 +138,7 @@ class Peer:
             self._note(machine, what)
 
     def _note(self, machine: str, what: OfOne) -> None:
-        if isinstance(what, Problem):
+        if isinstance(what, FeedProblem):
             self.lost[machine] = what.text
             return
         self.lost.pop(machine, None)
@@ -139,10 +149,10 @@ class Peer:
         self.moved += [(machine, m) for m in what.transitions]
         for row in what.sessions:
             self.rows[machine, row.session_id] = row
-        if isinstance(what, Change):
+        if isinstance(what, FeedChange):
             for sid in what.removed:
                 self.rows.pop((machine, sid), None)
-        elif isinstance(what, State):
+        elif isinstance(what, FeedState):
             gone = [k for k in self.rows if k[0] == machine and k[1] not in what.all]
             for key in gone:
                 del self.rows[key]

@@ -72,7 +72,7 @@ class Reader:
 
     def shows(self, **statuses: str) -> Reader:
         """Wait until it knows exactly these sessions."""
-        eventually(lambda: self.of(feed.State) and self.statuses == statuses, f"{statuses}")
+        eventually(lambda: self.of(feed.FeedState) and self.statuses == statuses, f"{statuses}")
         return self
 
     def hang_up(self) -> None:
@@ -92,10 +92,10 @@ class Reader:
                 self._take(feed.read(raw))
 
     def _take(self, line: feed.Line | None) -> None:
-        if isinstance(line, feed.State):
+        if isinstance(line, feed.FeedState):
             self.rows = {sid: row for sid, row in self.rows.items() if sid in line.all}
-        if isinstance(line, feed.State | feed.Change):
-            gone = line.removed if isinstance(line, feed.Change) else ()
+        if isinstance(line, feed.FeedState | feed.FeedChange):
+            gone = line.removed if isinstance(line, feed.FeedChange) else ()
             known = {**self.rows, **{row.session_id: row for row in line.sessions}}
             self.rows = {sid: row for sid, row in known.items() if sid not in gone}
             self.cursor = line.cursor

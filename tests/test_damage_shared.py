@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.hosting.connection import Connection
-from bellboard.hosting.host import Upkeep
+from bellboard.hosting.host import Housekeeping
 from bellboard.hosting.jobs import Attempts
 from bellboard.storage.set_aside import kept_databases
 from bellboard.storage.store import Store
@@ -46,7 +46,7 @@ def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: P
     connection.fold(())
     assert connection.shared is not None
     connection.shared.store.checked = False
-    upkeep = Upkeep(connection, Attempts())
+    upkeep = Housekeeping(connection, Attempts())
 
     def rescan() -> None:
         connection.trouble.until = 0.0

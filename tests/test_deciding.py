@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from asking import payload
 from bellboard.agents.claude.reply import first_in
-from bellboard.core.request import Answer, Sent, Went
+from bellboard.core.request import Answer, SentAnswer, Went
 from strategies import json_values
 
 pytestmark = pytest.mark.pure
@@ -89,7 +89,7 @@ def test_whose_answer_counted(
     entries: list[dict[str, Any]], answer: Answer, counted: str | None
 ) -> None:
     """From the decision of a hook, or from the outcome of the tool."""
-    sent = Sent(answer, SINCE, hook=True)
+    sent = SentAnswer(answer, SINCE, hook=True)
     assert first_in(entries, ASKED, "t1", SINCE, sent) == counted
     # Without the id of the tool, it is the one of that name.
     known = [tool(), *entries] if entries else []
@@ -111,20 +111,20 @@ def test_keys_that_we_typed_look_like_those_of_the_user(
     entries: list[dict[str, Any]], answer: Answer, counted: str
 ) -> None:
     """Only another outcome than what was typed shows that somebody else was first."""
-    assert first_in(entries, ASKED, "t1", SINCE, Sent(answer, SINCE, hook=False)) == counted
+    assert first_in(entries, ASKED, "t1", SINCE, SentAnswer(answer, SINCE, hook=False)) == counted
 
 
 @pytest.mark.parametrize("hook", [True, False])
 @pytest.mark.parametrize(("rests", "counted"), [(True, "terminal"), (False, "stopped")])
 def test_who_says_no_ends_the_turn_without_any_work(rests: bool, counted: str, hook: bool) -> None:
     """While a tool that was allowed runs until it is interrupted."""
-    sent = Sent(ALLOW, SINCE, hook, Went(SINCE + 1, rests))
+    sent = SentAnswer(ALLOW, SINCE, hook, Went(SINCE + 1, rests))
     assert first_in([NO], ASKED, "t1", SINCE, sent) == counted
 
 
 def test_a_subagent_has_a_transcript_of_its_own() -> None:
     raw = payload("Bash", {"command": "make"}, agent_id="a1")
-    assert first_in([DONE], raw, "t1", SINCE, Sent(ALLOW, SINCE, hook=True)) == ""
+    assert first_in([DONE], raw, "t1", SINCE, SentAnswer(ALLOW, SINCE, hook=True)) == ""
 
 
 FIELDS = ("type", "message", "content", "attachment", "toolUseID", "version", "timestamp", "odd")
@@ -135,6 +135,6 @@ def test_no_entry_raises(entries: list[dict[str, Any]]) -> None:
     """Whatever a transcript has where the facts should be."""
     odd = [{**DONE, "message": e, "attachment": e, "version": 1, "timestamp": e} for e in entries]
     for each in (entries, odd, [{**DONE, "message": {"content": entries}}]):
-        first_in(each, ASKED, "", SINCE, Sent(ALLOW, SINCE, hook=True))
+        first_in(each, ASKED, "", SINCE, SentAnswer(ALLOW, SINCE, hook=True))
         known = json.loads(json.dumps(each, default=str))
-        first_in(known, ASKED, "t1", SINCE, Sent(DENY, SINCE, hook=False))
+        first_in(known, ASKED, "t1", SINCE, SentAnswer(DENY, SINCE, hook=False))

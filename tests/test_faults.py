@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from bellboard.diagnosis import diagnose, is_well
-from bellboard.hosting.host import Upkeep
+from bellboard.hosting.host import Housekeeping
 from bellboard.hosting.jobs import Attempts
 from bellboard.storage.set_aside import Aside
 from bellboard.storage.spool import BELOW, Spool
@@ -191,7 +191,7 @@ def test_an_event_that_cannot_be_read_is_noted_in_health(
 
     monkeypatch.setattr("os.open", open_or_fail)
     connection = SimpleNamespace(spool=shared.spool, shared=None, has_arrived=False)
-    upkeep = Upkeep(connection, Attempts())  # type: ignore[arg-type]
+    upkeep = Housekeeping(connection, Attempts())  # type: ignore[arg-type]
     emit(shared, clock, "UserPromptSubmit", "s")
 
     def noted() -> dict[str, str]:

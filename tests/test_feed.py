@@ -17,17 +17,17 @@ from bellboard.core.events import is_id
 from bellboard.core.far import MACHINE, id_of
 from bellboard.core.feed import (
     Beat,
-    Change,
     Cursor,
+    FeedChange,
+    FeedProblem,
+    FeedState,
     Gone,
     HealthNotes,
     Hello,
     Junk,
     Moved,
     Of,
-    Problem,
     Reply,
-    State,
 )
 from bellboard.core.published import publish
 from bellboard.core.row import LONGEST_SENT, Row, row, row_of
@@ -112,24 +112,31 @@ def test_a_state_is_read_as_it_was_written() -> None:
     sent = row(publish(session()))
     assert sent is not None
     (line,) = feed.state(9.0, [sent], [a_move(7)], Cursor("db", 7), True)
-    assert State(9.0, "db.7", ("s1",), (sent,), (a_move(7),), True) == feed.read(line)
+    assert FeedState(9.0, "db.7", ("s1",), (sent,), (a_move(7),), True) == feed.read(line)
 
 
 def test_other_lines_are_read_as_they_were_written() -> None:
     hello = Hello("0.9", "m1", "b1", 5.0, True, ("claude", "codex"), 2, "jo")
-    for said in (hello, Beat(5.0, "db.3"), Problem("no more")):
+    for said in (hello, Beat(5.0, "db.3"), FeedProblem("no more")):
         assert said == feed.read(feed.encoded(said))
     line = feed.replied(4, {"ok": False, "why": "it is gone", "rows": ["a"]})
     assert Reply(4, False, "it is gone", {"rows": ["a"]}) == feed.read(line)
     (line,) = feed.changes(2.0, [a_row()], ["s2"], [], Cursor("db", 3), Cursor("db", 4))
-    assert Change(2.0, "db.4", (a_row(),), ("s2",)) == feed.read(line)
+    assert FeedChange(2.0, "db.4", (a_row(),), ("s2",)) == feed.read(line)
 
 
 def test_what_one_of_many_machines_says_is_read_as_it_was_written() -> None:
     """Under a name that a machine can have; what is no line of a machine is skipped."""
-    state = State(9.0, "db.7", ("s1",), (a_row(),), (a_move(7),))
+    state = FeedState(9.0, "db.7", ("s1",), (a_row(),), (a_move(7),))
     hello = Hello("0.9", "m1", "b1", 5.0, True, ("claude",), 2, "jo")
-    for said in (state, hello, Change(2.0, "db.8"), Beat(5.0, "db.3"), Problem("x"), Gone()):
+    for said in (
+        state,
+        hello,
+        FeedChange(2.0, "db.8"),
+        Beat(5.0, "db.3"),
+        FeedProblem("x"),
+        Gone(),
+    ):
         (line,) = feed.of("dev", said)
         assert Of("dev", said) == feed.read(line)
     for odd in ({"machine": "../x"}, {"machine": 1}, {"said": []}, {"said": {"type": "reply"}}):
@@ -161,8 +168,8 @@ def test_rows_that_do_not_fit_into_a_line_follow() -> None:
     assert max(map(len, lines)) < feed.LONGEST
     read = [feed.read(line) for line in lines]
     first, rest = read[0], read[1:]
-    assert isinstance(first, State) and set(first.all) == {r.session_id for r in rows}
-    told = [first, *(x for x in rest if isinstance(x, Change))]
+    assert isinstance(first, FeedState) and set(first.all) == {r.session_id for r in rows}
+    told = [first, *(x for x in rest if isinstance(x, FeedChange))]
     assert len(told) == len(lines)
     assert sum(len(x.sessions) for x in told) == 2000
     assert [m for x in told for m in x.transitions] == moves
@@ -176,7 +183,7 @@ def test_the_most_urgent_sessions_come_first() -> None:
     """Of too many sessions, these are kept."""
     rows = [a_row(f"s{n}") for n in range(2100)] + [a_row("b", status="blocked")]
     read = feed.read(next(feed.state(9.0, rows, [], Cursor("db", 0), False)))
-    assert isinstance(read, State) and read.all[0] == "b" and len(read.all) == feed.MOST
+    assert isinstance(read, FeedState) and read.all[0] == "b" and len(read.all) == feed.MOST
 
 
 def test_a_reply_that_is_too_long_says_so() -> None:
@@ -195,7 +202,7 @@ def test_a_reply_that_is_too_long_says_so() -> None:
     ],
 )
 def test_another_version_is_reported(spoken: object, text: str) -> None:
-    assert Problem(text) == feed.read(written(type="hello", feed=spoken))
+    assert FeedProblem(text) == feed.read(written(type="hello", feed=spoken))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +218,7 @@ def test_a_hello_behind_what_a_login_shell_printed_is_read() -> None:
     raw = feed.encoded(Hello(version="1", now=5.0))
     assert feed.read(b"{Welcome}> \x1b[0m" + raw) == feed.read(raw)
     assert isinstance(feed.read(b"> " + raw[:-9]), feed.Junk)
-    assert isinstance(feed.read(b'> {"type":"hello","feed":2}'), feed.Problem)
+    assert isinstance(feed.read(b'> {"type":"hello","feed":2}'), feed.FeedProblem)
 
 
 def test_unknown_fields_are_skipped() -> None:
@@ -227,19 +234,19 @@ def test_unknown_fields_are_skipped() -> None:
 def test_too_many_sessions_are_reported(key: str) -> None:
     kind = "change" if key == "removed" else "state"
     read = feed.read(written(**{"type": kind, "all": [], key: [0] * 2001}))
-    assert isinstance(read, Problem)
+    assert isinstance(read, FeedProblem)
     assert read.text.startswith("it has 2001 ")
 
 
 def test_too_long_a_line_is_reported() -> None:
     read = feed.read(b" " * (feed.LONGEST + 1))
-    assert Problem("it sent a line of more than 1024 kB") == read
+    assert FeedProblem("it sent a line of more than 1024 kB") == read
     assert feed.asked(b" " * (feed.LONGEST + 1)) is None
 
 
 def test_a_state_without_a_list_drops_no_session() -> None:
     """Else a damaged line would say that all are gone."""
-    assert isinstance(feed.read(written(type="state", all={"a": 1})), Problem)
+    assert isinstance(feed.read(written(type="state", all={"a": 1})), FeedProblem)
 
 
 @pytest.mark.parametrize("sid", [*HOSTILE, "x" * 201, 7, None, [], True])
@@ -247,7 +254,7 @@ def test_a_dangerous_id_is_refused(sid: object) -> None:
     """In a file name, in a command, between slashes, on a screen."""
     said = {"session_id": sid, "status": "idle"}
     read = feed.read(written(type="state", all=[sid, "s"], sessions=[said], transitions=[said]))
-    assert State(0.0, "", ("s",), skipped=2) == read
+    assert FeedState(0.0, "", ("s",), skipped=2) == read
     assert row(said) is None
 
 
@@ -258,19 +265,19 @@ def test_an_id_that_would_be_too_long_behind_its_machine_is_refused_and_counted(
     ids = [longest, longest + "x"]
     rows = [{"session_id": sid, "agent": agent, "status": "idle"} for sid in ids]
     read = feed.read(written(type="change", sessions=rows))
-    assert isinstance(read, Change)
+    assert isinstance(read, FeedChange)
     assert ([longest], 1) == ([r.session_id for r in read.sessions], read.skipped)
 
 
 def test_a_session_that_is_named_twice_counts_once() -> None:
     twice = [{"session_id": "s", "title": x} for x in "ab"]
     read = feed.read(written(type="change", sessions=twice, removed=["x", "x"]))
-    assert Change(0.0, "", (a_row("s", status="", title="b"),), ("x",), skipped=1) == read
+    assert FeedChange(0.0, "", (a_row("s", status="", title="b"),), ("x",), skipped=1) == read
 
 
 def test_a_row_that_is_not_in_the_list_is_skipped() -> None:
     read = feed.read(written(type="state", all=["a"], sessions=[{"session_id": "b"}]))
-    assert State(0.0, "", ("a",), skipped=1) == read
+    assert FeedState(0.0, "", ("a",), skipped=1) == read
 
 
 @pytest.mark.parametrize(
@@ -353,9 +360,9 @@ def test_any_line_is_read_or_refused_with_a_reason(value: Any) -> None:
     assert [] == [t for t in kept if not is_harmless(t)]
     if not isinstance(read, Reply):
         assert all(len(t) <= 400 for t in kept)
-    if isinstance(read, Hello | Beat | Problem):
+    if isinstance(read, Hello | Beat | FeedProblem):
         assert read == feed.read(feed.encoded(read))
-    if isinstance(read, State | Change):
+    if isinstance(read, FeedState | FeedChange):
         assert all("/" not in r.session_id and "/" not in r.agent for r in read.sessions)
         for sent in read.sessions:
             assert sent == row_of(json.loads(msgspec.json.encode(sent)))

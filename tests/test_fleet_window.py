@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from bellboard.core import feed
 from bellboard.core.feed import (
     LONGEST,
-    Change,
     Cursor,
+    FeedChange,
+    FeedProblem,
+    FeedState,
     Gone,
     Moved,
     Of,
     OfOne,
-    Problem,
-    State,
     read,
 )
 from bellboard.core.published import needs_somebody
@@ -75,13 +75,13 @@ class Reader:
         """Take what is said; return how many rows that told of."""
         count = 0
         for machine, said in self.followed.take(0.0):
-            if isinstance(said, State):
+            if isinstance(said, FeedState):
                 self.rows = {k: r for k, r in self.rows.items() if k[0] != machine}
-            if isinstance(said, State | Change):
+            if isinstance(said, FeedState | FeedChange):
                 for row in said.sessions:
                     self.rows[machine, row.session_id] = row
                 count += len(said.sessions)
-            for sid in said.removed if isinstance(said, Change) else ():
+            for sid in said.removed if isinstance(said, FeedChange) else ():
                 del self.rows[machine, sid]  # a host is told of the end of what it knows
         return count
 
@@ -154,7 +154,7 @@ def test_what_a_machine_shows_beyond_the_limit_is_counted_once(
             assert unsent.is_due
             (line,) = unsent.changes(1.0)
         said = read(line)
-        assert isinstance(said, State | Change)
+        assert isinstance(said, FeedState | FeedChange)
         return said.beyond, "".join(row.session_id for row in said.sessions)
 
     assert (2, "ab") == told(*"abcd", full=True)
@@ -227,15 +227,15 @@ def test_a_machine_that_cannot_be_asked_is_shown_and_delays_no_other(tmp_path: P
     (prepare(spool.home) / "odd").touch()
     members = Members(spool, {}, lambda: None)
     for name in ("odd", "dev"):
-        members.take(Of(name, State(1.0, "a.1", ("s1",))))
+        members.take(Of(name, FeedState(1.0, "a.1", ("s1",))))
     assert [*members.followers] == ["odd", "dev"]
     assert members.followers["odd"].is_up
     assert members.notes["fleet writing"].startswith("odd cannot be asked: ")
     members.take(Of("odd", Gone()))
     assert members.notes == {}
-    members.take(Of("odd", State(1.0, "a.1", ("s1",))))
+    members.take(Of("odd", FeedState(1.0, "a.1", ("s1",))))
     (spool.home / "links/odd").unlink()
-    members.take(Of("odd", Change(2.0, "a.2", (), (), ())))
+    members.take(Of("odd", FeedChange(2.0, "a.2", (), (), ())))
     assert members.notes == {}
 
 
@@ -248,14 +248,14 @@ def test_a_machine_that_is_forgotten_goes_on_where_it_was(tmp_path: Path) -> Non
     def take(machine: str, what: OfOne) -> None:
         members.take(Of(machine, what))
 
-    take("dev", Change(1.0, "abc.90", (), (), ()))
+    take("dev", FeedChange(1.0, "abc.90", (), (), ()))
     assert members.followers["dev"].cursor == "abc.90"
     take("dev", Gone())
     take("other", Gone())
     assert members.followers == {}
     said = [path.read_text() for path in spool.new.iterdir() if '"gone"' in path.read_text()]
     assert ["dev" in text for text in said] == [True]
-    take("dev", Change(2.0, "abc.91", (), (), ()))
+    take("dev", FeedChange(2.0, "abc.91", (), (), ()))
     assert members.followers["dev"].cursor == "abc.91"
     take("dev", Gone())
     assert members._cursors["dev"] == "abc.91"
@@ -270,7 +270,7 @@ def test_of_a_state_in_many_lines_only_what_is_new_is_announced(tmp_path: Path, 
     rows = [a_row(f"s{n}", "blocked", detail="x" * 300) for n in range(1000)]
     moved = tuple(Moved(n + 1, 1.0, f"s{n}", "working", "blocked", live=True) for n in range(1000))
     ids = tuple(row.session_id for row in rows)
-    lines = [*feed.of("dev", State(9.0, "db.1000", ids, tuple(rows), moved))]
+    lines = [*feed.of("dev", FeedState(9.0, "db.1000", ids, tuple(rows), moved))]
     assert len(lines) > 1 and max(map(len, lines)) < LONGEST
     for line in lines:
         said = read(line)
@@ -293,8 +293,8 @@ def test_the_program_may_start_again_before_its_machines_are_shown_as_lost(
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     members = Members(made(tmp_path), {}, lambda: None)
-    members.take(State(1.0, "", ()))
-    members.take(Of("dev", State(1.0, "a.1", ("s1",))))
+    members.take(FeedState(1.0, "", ()))
+    members.take(Of("dev", FeedState(1.0, "a.1", ("s1",))))
     members.lose("it has ended")
     assert members.notes["fleet"].endswith(": it has ended")
     assert not members.is_up and members.followers["dev"].is_up
@@ -304,8 +304,8 @@ def test_the_program_may_start_again_before_its_machines_are_shown_as_lost(
     now += 5.0
     members.lose("it has ended")
     assert not members.followers["dev"].is_up
-    members.take(State(1.0, "", ()))
-    members.take(Of("dev", Problem("it publishes nothing")))
+    members.take(FeedState(1.0, "", ()))
+    members.take(Of("dev", FeedProblem("it publishes nothing")))
     assert members.notes == {
         "fleet machines": "dev: not followed now; see `bellboard fleet status`"
     }

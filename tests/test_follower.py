@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core.feed import Change, Hello, Moved
+from bellboard.core.feed import FeedChange, Hello, Moved
 from bellboard.hosting.far_evidence import Follower
 from fleets import a_row
 
@@ -24,7 +24,7 @@ def test_a_clock_that_jumps_during_a_connection_is_measured_again(jump: int) -> 
     def since(late: float) -> float:
         t = 1e9 + ahead - late
         row = a_row(f"s{len(lines)}", "blocked", since=t, updated=t)
-        follower.take(Change(t, "d.1", (row,), (), ()))
+        follower.take(FeedChange(t, "d.1", (row,), (), ()))
         return float(lines[-1]["far"]["row"]["since"])
 
     assert since(late=0) == 1e9
@@ -42,7 +42,7 @@ def test_what_a_session_does_now_is_not_said_of_what_it_did_before() -> None:
     moved = tuple(
         Moved(n, 1e9, "s", None, "blocked" if n == 50 else "working") for n in range(1, 51)
     )
-    follower.take(Change(1e9, "d.50", (row,), (), moved))
+    follower.take(FeedChange(1e9, "d.50", (row,), (), moved))
     *earlier, now = (line["far"]["row"] for line in lines)
     assert [x["status"] for x in earlier] == ["working"] * 49
     assert not any({"tool", "detail", "agents", "wakeups"} & x.keys() for x in earlier)

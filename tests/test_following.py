@@ -85,12 +85,12 @@ def test_a_returning_reader_gets_what_it_missed_once(follow: Follow, spool: Spoo
     first.kill()
     put(spool, "Stop", "a")
     second = follow("--since", first.cursor).shows(a="completed")
-    assert [s.whole for s in second.of(feed.State)] == [True]
+    assert [s.whole for s in second.of(feed.FeedState)] == [True]
     assert second.moves == [("a", "completed")]
     third = follow("--since", second.cursor).shows(a="completed")
-    assert ([s.whole for s in third.of(feed.State)], third.moves) == ([True], [])
+    assert ([s.whole for s in third.of(feed.FeedState)], third.moves) == ([True], [])
     other = follow("--since", f"{'0' * 32}.1").shows(a="completed")
-    assert ([s.whole for s in other.of(feed.State)], other.moves) == ([False], [])
+    assert ([s.whole for s in other.of(feed.FeedState)], other.moves) == ([False], [])
 
 
 def test_a_board_that_lost_what_a_reader_knows_has_other_cursors(
@@ -110,7 +110,7 @@ def test_a_board_that_lost_what_a_reader_knows_has_other_cursors(
     for path, data in kept.items():
         path.write_bytes(data)
     third = follow("--since", second.cursor).shows(a="working")
-    assert [s.whole for s in third.of(feed.State)] == [False]
+    assert [s.whole for s in third.of(feed.FeedState)] == [False]
     assert third.cursor.endswith(".1")
     assert third.cursor.partition(".")[0] != second.cursor.partition(".")[0]
 
@@ -259,9 +259,9 @@ def test_problems_are_reported(home: Home, follow: Follow) -> None:
             home.bellboard.write_text("in the way")
         reader = follow(*arguments)
         assert reader.process.wait(PATIENCE) == 1
-        eventually(lambda reader=reader: reader.of(feed.Problem), "a problem")
-        assert reader.lines[-1] == reader.of(feed.Problem)[0]
-        assert text.lower() in reader.of(feed.Problem)[0].text.lower()
+        eventually(lambda reader=reader: reader.of(feed.FeedProblem), "a problem")
+        assert reader.lines[-1] == reader.of(feed.FeedProblem)[0]
+        assert text.lower() in reader.of(feed.FeedProblem)[0].text.lower()
         assert "Traceback" not in reader.errors.read_text()
 
 
@@ -270,7 +270,7 @@ def test_a_board_that_cannot_be_used_ends_it(home: Home, follow: Follow, spool: 
     with contextlib.closing(sqlite3.connect(home.bellboard / "board.db")) as db:
         db.execute("BEGIN IMMEDIATE")
         reader = follow()
-        (problem,) = eventually(lambda: reader.of(feed.Problem), "a problem")
+        (problem,) = eventually(lambda: reader.of(feed.FeedProblem), "a problem")
         assert problem.text.startswith("its board cannot be used: locked by")
         assert reader.process.wait(PATIENCE) == 1
 
@@ -280,7 +280,7 @@ def test_a_board_of_a_newer_program_ends_it(start: Start, follow: Follow) -> Non
     start("newer", schema=SCHEMA + 1)
     reader = follow()
     assert reader.process.wait(PATIENCE) == 1
-    (problem,) = eventually(lambda: reader.of(feed.Problem), "a problem")
+    (problem,) = eventually(lambda: reader.of(feed.FeedProblem), "a problem")
     assert "belongs to a newer bellboard" in problem.text
 
 
@@ -386,7 +386,7 @@ def test_two_readers_and_the_machine_itself_notify_once_in_all(
     assert one.ask("clock").ok
     eventually(lambda: followed(host), "the lease")
     asks(spool, "api")
-    number = eventually(lambda: [m.id for x in one.of(feed.Change) for m in x.transitions])[-1]
+    number = eventually(lambda: [m.id for x in one.of(feed.FeedChange) for m in x.transitions])[-1]
     claim = {"transition": number, "effect": "notice desktop"}
     granted = [r.ask("claim", **claim).more["granted"] for r in (one, two, one)]
     assert granted == [True, False, False]
@@ -465,6 +465,6 @@ def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home
     assert process.wait(PATIENCE) == 1
     with os.fdopen(tell[0], "rb") as stream:
         last = feed.read(stream.readlines()[-1])
-    assert isinstance(last, feed.Problem) and "its reader has sent nothing for" in last.text
+    assert isinstance(last, feed.FeedProblem) and "its reader has sent nothing for" in last.text
     assert reader.process.poll() is None  # it was never heard of, as a script that only reads
     os.close(ask[1])

@@ -83,7 +83,7 @@ def test_the_window_with_the_terminal_of_the_session_is_shown(
         ("ls", {}),
         ("focus-window", {"match": "id:3"}),
     ]
-    with pytest.raises(kitty.Failed, match=r"no window of kitty has /dev/pts/8"):
+    with pytest.raises(kitty.KittyFailed, match=r"no window of kitty has /dev/pts/8"):
         kitty.show(path, "/dev/pts/8")
 
 
@@ -102,7 +102,7 @@ def test_the_window_with_the_terminal_of_the_session_is_shown(
 )
 def test_what_kitty_answers_is_not_trusted(serve: Serve, reply: bytes, why: str) -> None:
     path, _ = serve(lambda command: reply)
-    with pytest.raises(kitty.Failed, match=why) as caught:
+    with pytest.raises(kitty.KittyFailed, match=why) as caught:
         kitty.show(path, "/dev/pts/7")
     assert "\x1b" not in str(caught.value)
 
@@ -111,9 +111,9 @@ def test_what_kitty_answers_is_not_trusted(serve: Serve, reply: bytes, why: str)
 def test_a_socket_of_others_is_not_contacted(home: Home, serve: Serve) -> None:
     path, asked = serve(lambda command: answer([]))
     Path(path).parent.chmod(0o777)
-    with pytest.raises(kitty.Failed, match="others may write to"):
+    with pytest.raises(kitty.KittyFailed, match="others may write to"):
         kitty.show(path, "/dev/pts/7")
-    with pytest.raises(kitty.Failed, match="not a local path"):
+    with pytest.raises(kitty.KittyFailed, match="not a local path"):
         kitty.show("@kitty", "/dev/pts/7")
     assert asked == []
     Path(path).parent.chmod(0o700)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.core.feed import Gone, Of, State
+from bellboard.core.feed import FeedState, Gone, Of
 from bellboard.hosting.fleet import Members, Post
 from bellboard.storage.machines import Mailbox
 from bellboard.system.watch import Watch
@@ -72,7 +72,7 @@ def test_no_request_to_a_linked_machine_goes_to_one_of_that_name_in_the_fleet(
     async def asks() -> None:
         watch = Watch(lambda paths: None)
         for name in ("dev", "box"):
-            members.take(Of(name, State(1.0, "a.1", ("s1",))))
+            members.take(Of(name, FeedState(1.0, "a.1", ("s1",))))
         assert post.listen(watch) and not post.listen(watch)
         for name in ("dev", "box"):
             Mailbox(tmp_path, name).ask({"do": "stop"})
@@ -94,7 +94,7 @@ def test_a_reply_of_the_fleet_goes_to_who_asked(tmp_path: Path) -> None:
     """Of a machine, or of the fleet itself, which is named by no machine."""
     members = Members(made(tmp_path), {}, lambda: None)
     post = Post(tmp_path, members)
-    members.take(Of("dev", State(1.0, "a.1", ("s1",))))
+    members.take(Of("dev", FeedState(1.0, "a.1", ("s1",))))
 
     async def ask() -> None:
         post.listen(Watch(lambda paths: None))

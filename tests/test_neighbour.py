@@ -87,14 +87,14 @@ def answers(home: Home) -> Iterator[Answers]:
 @pytest.mark.files
 @pytest.mark.parametrize("reply", ODD.values(), ids=ODD)
 def test_an_odd_answer_is_a_failure_in_words(answers: Answers, reply: bytes) -> None:
-    with pytest.raises(neovim.Failed, match=r"^its Neovim('s)? [a-z].*"):
+    with pytest.raises(neovim.NeovimFailed, match=r"^its Neovim('s)? [a-z].*"):
         neovim.ask(answers(reply), "return 1")
 
 
 @pytest.mark.files
 def test_an_answer_without_end_is_not_kept(answers: Answers) -> None:
     """Half a second of it would be a gigabyte."""
-    with pytest.raises(neovim.Failed, match="reply is not valid"):
+    with pytest.raises(neovim.NeovimFailed, match="reply is not valid"):
         neovim.ask(answers(b"\xdb\xff\xff\xff\xff" + b"x" * (1 << 16), endless=True), "return 1")
 
 
@@ -164,6 +164,6 @@ def test_the_socket_is_closed(answers: Answers) -> None:
     """Whatever was answered."""
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - not a path
     for reply in ODD.values():
-        with pytest.raises(neovim.Failed):
+        with pytest.raises(neovim.NeovimFailed):
             neovim.ask(answers(reply), "return 1")
     assert before + 2 * len(ODD) >= len(os.listdir("/proc/self/fd"))  # noqa: PTH208

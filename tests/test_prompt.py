@@ -15,7 +15,7 @@ from bellboard.cli.answer import details
 from bellboard.cli.home import Problem
 from bellboard.core.request import Answer, Choice, Field, Option, Part, Question, Request, check
 from bellboard.screen.full import PASTED, Full
-from bellboard.screen.picker import Choice as Picker
+from bellboard.screen.picker import Selection as Picker
 from bellboard.screen.prompt import SOON, Prompt
 from bellboard.screen.request import lines_of, page
 

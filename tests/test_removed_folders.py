@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.hosting.connection import Connection
-from bellboard.hosting.host import Upkeep
+from bellboard.hosting.host import Housekeeping
 from bellboard.hosting.jobs import Attempts
 from bellboard.storage.spool import ADDED, BELOW
 
@@ -21,7 +21,7 @@ def test_a_removed_folder_comes_back(tmp_path: Path, name: str) -> None:
     home = tmp_path / "home"
     connection = Connection(home, {})
     connection.fold(())
-    upkeep = Upkeep(connection, Attempts())
+    upkeep = Housekeeping(connection, Attempts())
     shutil.rmtree(home / name)
     if name == "spool/bad":
         junk = home / "spool/new/0001.x"

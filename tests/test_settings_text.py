@@ -14,13 +14,13 @@ from bellboard.agents.claude.versions import events_of
 from bellboard.agents.installing import hookline
 from bellboard.agents.installing.settings_file import (
     Before,
-    Broken,
     Entry,
     Handler,
+    JsonText,
     Malformed,
+    NotJson,
     Ours,
     SharedFile,
-    Text,
     _entries,
     without,
     without_comments,
@@ -61,7 +61,7 @@ def take_out(text: str, ours: Ours, before: Before | None, comments: bool = Fals
 
 
 def ours_in(text: str, ours: Ours, comments: bool = False) -> list[Entry]:
-    return _entries(Text(text, comments), ours)
+    return _entries(JsonText(text, comments), ours)
 
 
 def notes(text: str) -> list[str]:
@@ -210,7 +210,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
     broken = text[:at] + what + text[at + (not what) :]
     try:
         new, before = put_in(broken, wanted(), ours, {})
-    except Broken as e:
+    except NotJson as e:
         assert str(e).startswith("line ")
     except Malformed:
         pass
@@ -248,7 +248,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
 )
 def test_uneditable_text_is_reported_with_its_line(text: str, line: int | None, why: str) -> None:
     """So that the user can mend it."""
-    with pytest.raises(Broken if line else Malformed) as refused:
+    with pytest.raises(NotJson if line else Malformed) as refused:
         put_in(text, wanted(), ours, {})
     assert str(refused.value).startswith(f"line {line}: " if line else why[:5])
     assert why in str(refused.value)
@@ -317,7 +317,7 @@ def test_the_hook_that_waits_gets_its_time(text: str, timeout: object) -> None:
     new, before = put_in(text, wanted(), ours, {})
     event, line = "PermissionRequest", json.dumps(TIMEOUTS["PermissionRequest"])
     [entry] = [e for e in ours_in(new, ours) if e.event == event]
-    *_, last, limit = Text(new).parts(entry.handler.start)
+    *_, last, limit = JsonText(new).parts(entry.handler.start)
     assert limit.key == "timeout"
     assert new[limit.start : limit.end] == line
     if timeout is None:

@@ -27,7 +27,7 @@ from bellboard.hosting.turn import SharedBoard
 from bellboard.storage import pruning
 from bellboard.storage.event_file import Item
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Busy, Change, Option, Store
+from bellboard.storage.store import Busy, Change, SharedOption, Store
 from hosting import (
     Dying,
     Make,
@@ -228,7 +228,7 @@ class Overtaken(Store):
             self.before, self.by = "", sqlite3.connect(self.path, isolation_level=None)
             self.by.execute("BEGIN EXCLUSIVE")
 
-    def options(self) -> dict[str, Option]:
+    def options(self) -> dict[str, SharedOption]:
         self.taken("options")
         return super().options()
 

@@ -15,7 +15,7 @@ from bellboard.core import text, words
 from bellboard.core.events import Event
 from bellboard.core.records import Transition
 from bellboard.screen import history, terminal
-from bellboard.screen.styled import Text
+from bellboard.screen.styled import StyledText
 from bellboard.storage.store import Logged
 from examples import examples
 from sample import activity, clone, dated, house
@@ -484,15 +484,15 @@ def test_hidden_sessions_are_counted_not_shown(capsys: pytest.CaptureFixture[str
 @pytest.mark.pure
 def test_styles_of_parts_add_to_that_of_the_line() -> None:
     """And end with their part; a colour replaces another one."""
-    line = Text("a", "yellow dim").append("b", "bold red").append("c")
+    line = StyledText("a", "yellow dim").append("b", "bold red").append("c")
     yellow = "\x1b[2;33m"
     assert line.drawn() == f"{yellow}a\x1b[0m\x1b[1;2;31mb\x1b[0m{yellow}c\x1b[0m"
-    assert Text("a").append("b").drawn() == "ab"
+    assert StyledText("a").append("b").drawn() == "ab"
 
 
 @pytest.mark.pure
 def test_a_line_ends_with_its_terminal() -> None:
     """A wide character that only half fits is left out."""
-    line = Text("漢字 and more")
+    line = StyledText("漢字 and more")
     line.truncate(3, pad=True)
     assert line.plain == "漢 "

@@ -18,7 +18,7 @@ from bellboard import remote
 from bellboard.agents import registry
 from bellboard.agents.registry import KEYS
 from bellboard.core.deadlines import NEVER
-from bellboard.hosting.host import Loading, Upkeep
+from bellboard.hosting.host import Housekeeping, Loading
 from bellboard.hosting.jobs import Attempts
 from bellboard.storage.event_file import MAGIC
 from hosting import Make, put, put_raw, statuses
@@ -88,7 +88,7 @@ def test_an_event_waits_if_an_update_replaced_what_decodes_it(
     assert (1, 0) == (counts["pending"], counts["stuck"])
     monkeypatch.delitem(sys.modules, spoken)
     connection = SimpleNamespace(spool=shared.spool, shared=shared, has_arrived=False)
-    upkeep = Upkeep(connection, Attempts())  # type: ignore[arg-type]
+    upkeep = Housekeeping(connection, Attempts())  # type: ignore[arg-type]
     upkeep.run()
     assert {} == upkeep.notes
     shared.turn(clock.advance(1))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from ..core.events import Event, Origin
 from ..core.finding import Finding
 from ..core.program_status import Report
-from ..core.request import Answer, Request, Sent, Went
+from ..core.request import Answer, Request, SentAnswer, Went
 from ..core.session import Session
 from ..core.untrusted import Facts
 from .installing.hookline import Hooked
@@ -180,7 +180,7 @@ class Cli(Hooked):
         """
         return b""
 
-    def winner(self, s: Session, asked: OpenRequest, since: float, sent: Sent) -> str | None:
+    def winner(self, s: Session, asked: OpenRequest, since: float, sent: SentAnswer) -> str | None:
         """Return whose answer counted: "" if nobody can know, None if it may soon be known.
 
         May hang.

@@ -14,7 +14,7 @@ from .home import Problem, find, opened, print_json, verify, warn
 
 if TYPE_CHECKING:
     from ..core.board import Board
-    from ..storage.store import Sent
+    from ..storage.store import SentNotice
 
 MOST = 1000  # notifications to list
 
@@ -78,7 +78,7 @@ def show_history(args: Args) -> None:
     show_changes(sorted([*found, *map(as_change, answers)], key=lambda c: c.t), names)
 
 
-def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
+def show_notices(sent: list[SentNotice], names: dict[str, str], args: Args) -> None:
     from ..core import text, words
 
     if not sent and not args.json:

@@ -26,7 +26,7 @@ from .home import (
 if TYPE_CHECKING:
     from ..agents.agent import Cli
     from ..agents.installing.hookline import Hooked
-    from ..agents.installing.installer import Change, Installer
+    from ..agents.installing.installer import FileChange, Installer
     from ..system.packaged import Version
 
 AGENT = "only this agent, such as codex"
@@ -256,7 +256,7 @@ def _each(targets: list[Target], work: Callable[[Target], None]) -> int:
     return int(failed)
 
 
-def do(installer: Installer, change: Change, yes: bool, dry_run: bool = False) -> bool:
+def do(installer: Installer, change: FileChange, yes: bool, dry_run: bool = False) -> bool:
     """Show a change and apply it; return False on a dry run."""
     from ..core.text import plain
 

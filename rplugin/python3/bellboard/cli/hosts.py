@@ -97,13 +97,13 @@ def serve_host(args: Args) -> None:
             raise Problem(f"--notices: expected a JSON object: {e}") from None
         if not isinstance(config["notices"], dict):
             raise Problem(f"--notices: expected a JSON object, not {args.notices}")
-    run_host(Notes().push, config, NOBODY)
+    run_host(NotePrinter().push, config, NOBODY)
     leave()
 
 
 def watch_sessions(args: Args) -> None:
     if args.json:
-        notes = Notes()
+        notes = NotePrinter()
 
         def push(message: Message) -> None:
             try:
@@ -139,7 +139,7 @@ def watch_sessions(args: Args) -> None:
         leave()
 
 
-class Notes:
+class NotePrinter:
     """Prints each new health note on standard error."""
 
     def __init__(self) -> None:
@@ -253,7 +253,7 @@ def alone() -> int:
 def ending(tell: int, finish: Callable[[], object]) -> Iterator[None]:
     """Tell the reader why its feed ends, after what is to `finish`."""
     from ..core import feed
-    from ..core.feed import Problem as Said
+    from ..core.feed import FeedProblem as Said
 
     try:
         yield

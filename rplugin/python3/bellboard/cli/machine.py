@@ -16,7 +16,7 @@ from .arguments import Args, Commands, add, add_verbs
 from .home import Problem, here, opened, print_json, reason, refusals
 
 if TYPE_CHECKING:
-    from ..core.feed import Hello, State
+    from ..core.feed import FeedState, Hello
     from ..storage.machines import Machines
 
 
@@ -158,7 +158,7 @@ def _is_here() -> bool:
     return False
 
 
-def _is_own(hello: Hello, state: State) -> bool:
+def _is_own(hello: Hello, state: FeedState) -> bool:
     """Return whether a feed is of our own board."""
     from ..storage.store import DATABASE
     from ..system.clock import boot_id
@@ -233,7 +233,7 @@ HINTS: Final = {
 }
 
 
-def tried(name: str, words: list[str]) -> tuple[Hello, State, bool]:
+def tried(name: str, words: list[str]) -> tuple[Hello, FeedState, bool]:
     """Read a feed until its state has arrived, without becoming a follower.
 
     Return whether it replies to a request, too.
@@ -284,7 +284,7 @@ class _Trial:
         from ..core.feed import Lines
 
         self.hello: Hello | None = None
-        self.state: State | None = None
+        self.state: FeedState | None = None
         self.replies = False
         self.why = ""
         self.errors = b""
@@ -298,13 +298,13 @@ class _Trial:
         from ..core import feed
 
         for said in self.lines.take(data):
-            if isinstance(said, feed.Problem):
+            if isinstance(said, feed.FeedProblem):
                 self.why = self.why or said.text
             elif isinstance(said, feed.Hello):
                 self.hello = said
             elif isinstance(said, feed.Reply):
                 self.replies = True
-            elif isinstance(said, feed.State) and self.hello is not None:
+            elif isinstance(said, feed.FeedState) and self.hello is not None:
                 self.state = self.state or said
         self.is_over = not data or bool(self.why or (self.state and self.replies))
 

@@ -11,7 +11,7 @@ from ..core.text import plain
 from ..screen.picker import operate
 from ..screen.prompt import SOON, Prompt
 from ..screen.request import wrapped
-from ..screen.styled import Text
+from ..screen.styled import StyledText
 from .arguments import Args
 from .goto import flashing
 from .goto import show as go_there
@@ -81,7 +81,7 @@ class Flow:
         if prompt.over:
             self._asks = self._prompt = None
 
-    def lines(self, now: float, columns: int, height: int) -> list[Text]:
+    def lines(self, now: float, columns: int, height: int) -> list[StyledText]:
         """Return the screen; replace a request that is no longer open by the next one."""
         self._look(now)
         notes = [row for note in self._notes[-3:] for row in wrapped(note, columns, " ", "dim")]
@@ -92,7 +92,7 @@ class Flow:
             none = "Waiting for the next request…"
         elif self._over or self._notes:
             none = "No more requests."
-        return [*notes, Text(f" {none}"), Text(" Press any key to close.", "dim")]
+        return [*notes, StyledText(f" {none}"), StyledText(" Press any key to close.", "dim")]
 
     def _look(self, now: float) -> None:
         """Bring the board up to date and choose the request to show."""

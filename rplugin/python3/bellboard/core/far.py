@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import LONGEST_MACHINE, Event
-from .records import Folded, Link, Records, Step, noted, refused
+from .records import Folded, LinkState, Records, Step, noted, refused
 from .session import ABSENT
 
 #: The folder of each machine is named after it, so the names of the files beside it are taken:
@@ -65,7 +65,7 @@ def link(records: Records, e: Event) -> Iterator[Step]:
     if e.kind != "link gone":
         up = e.kind == "link up"
         since = was.since if was is not None and was.up == up else e.t
-        now = Link(up, since, e.why, was.cursor if was is not None else "")
+        now = LinkState(up, since, e.why, was.cursor if was is not None else "")
         links = {**dict(list(links.items())[1 - MOST_MACHINES :]), e.machine: now}
     records.note(links=links)
     there = _sessions(records, e.machine)
@@ -79,7 +79,9 @@ def let_go(records: Records, t: float) -> None:
     """After a time without hosts, note that no machine was followed."""
     known = records.ledger.links
     if known:
-        records.note(links={m: Link(False, t, NO_HOST, was.cursor) for m, was in known.items()})
+        records.note(
+            links={m: LinkState(False, t, NO_HOST, was.cursor) for m, was in known.items()}
+        )
     for old in [s for s in records.sessions.values() if s.machine and s.turn != ABSENT]:
         s = copy(old)
         s.stale, s.link_why, s.link_since = True, NO_HOST, s.link_since or t
@@ -95,7 +97,7 @@ def _sessions(records: Records, machine: str) -> dict[str, str]:
 def _note_cursor(records: Records, e: Event) -> None:
     if not (e.done and e.cursor):
         return
-    was = records.ledger.links.get(e.machine) or Link(True, e.t)
+    was = records.ledger.links.get(e.machine) or LinkState(True, e.t)
     if was.cursor != e.cursor:
         links = {**records.ledger.links, e.machine: replace(was, cursor=e.cursor)}
         records.note(links=links)

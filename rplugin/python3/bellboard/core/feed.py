@@ -82,7 +82,7 @@ class Hello(Struct, frozen=True, tag_field="type", tag="hello"):
     feed: int = PROTOCOL
 
 
-class State(Struct, frozen=True, tag_field="type", tag="state"):
+class FeedState(Struct, frozen=True, tag_field="type", tag="state"):
     """All sessions: the reader drops any other.  `whole`: nothing is missing since its cursor."""
 
     now: float
@@ -95,7 +95,7 @@ class State(Struct, frozen=True, tag_field="type", tag="state"):
     beyond: int = 0  # sessions that are left out, as there are too many
 
 
-class Change(Struct, frozen=True, tag_field="type", tag="change"):
+class FeedChange(Struct, frozen=True, tag_field="type", tag="change"):
     """The sessions that changed, and those that are gone."""
 
     now: float
@@ -128,7 +128,7 @@ class Reply(Struct, frozen=True, tag_field="type", tag="reply"):
         return {**self.more, "ok": self.ok, **({"why": self.why} if self.why else {})}
 
 
-class Problem(Struct, frozen=True, tag_field="type", tag="problem"):
+class FeedProblem(Struct, frozen=True, tag_field="type", tag="problem"):
     """Why the feed ends, or cannot be followed."""
 
     text: str
@@ -138,7 +138,7 @@ class Gone(Struct, frozen=True, tag_field="type", tag="gone"):
     """A machine is forgotten: it has been silent for long, and others need its place."""
 
 
-OfOne = Hello | State | Change | Beat | Problem | Gone
+OfOne = Hello | FeedState | FeedChange | Beat | FeedProblem | Gone
 
 
 class Of(Struct, frozen=True, tag_field="type", tag="of"):
@@ -173,7 +173,7 @@ class Ask(Struct, frozen=True):
         return id_of(self.fields.get("session_id"))
 
 
-Line = Hello | State | Change | Beat | Reply | Problem | Of | HealthNotes | Junk
+Line = Hello | FeedState | FeedChange | Beat | Reply | FeedProblem | Of | HealthNotes | Junk
 
 
 def cursor_of(text: object) -> Cursor | None:
@@ -231,7 +231,7 @@ def of(machine: str, said: OfOne) -> Iterator[bytes]:
 
     What does not fit into the first follows as changes, each row with its transitions.
     """
-    if not isinstance(said, State | Change) or len(said.sessions + said.transitions) <= FEW:
+    if not isinstance(said, FeedState | FeedChange) or len(said.sessions + said.transitions) <= FEW:
         yield encoded(Of(machine, said))
         return
     moved: dict[str, list[Moved]] = {}
@@ -248,7 +248,7 @@ def of(machine: str, said: OfOne) -> Iterator[bytes]:
         if size > room and rows:
             part = replace(said, cursor=before, sessions=tuple(rows), transitions=tuple(own))
             yield encoded(Of(machine, part))
-            said, rows, own, room = Change(said.now, said.cursor), [], [], ROOM
+            said, rows, own, room = FeedChange(said.now, said.cursor), [], [], ROOM
         rows.append(row)
         own += its
         room -= size
@@ -358,11 +358,11 @@ class Lines:
             yield self._counted(said) if isinstance(said, Junk) else said
         self._rest += rest
         if len(self._rest) > LONGEST:
-            yield Problem(TOO_LONG)
+            yield FeedProblem(TOO_LONG)
 
     def _counted(self, junk: Junk) -> Line:
         self._junk, self.foreign = self._junk + junk.size, line(junk.text, 120)
-        return Problem(FOREIGN.format(self.foreign)) if self._junk > MOST_JUNK else junk
+        return FeedProblem(FOREIGN.format(self.foreign)) if self._junk > MOST_JUNK else junk
 
 
 def moved_of(given: object) -> Moved | None:
@@ -382,7 +382,7 @@ def moved_of(given: object) -> Moved | None:
 def read(raw: bytes) -> Line | None:
     """Return the message in a line of a feed; None for an unknown type."""
     if len(raw) > LONGEST:
-        return Problem(TOO_LONG)
+        return FeedProblem(TOO_LONG)
     given = value_of(raw)
     if not isinstance(given, dict) or not (kind := _word(given, "type")):
         text = line(raw[:1000].decode("utf-8", "replace"))
@@ -410,11 +410,13 @@ def _greeting(raw: bytes) -> Line | None:
 def _hello(given: dict[str, Any]) -> Line:
     spoken = given.get("feed")
     if type(spoken) is not int:
-        return Problem(NO_PROTOCOL)
+        return FeedProblem(NO_PROTOCOL)
     if spoken != PROTOCOL:
         where = "here" if spoken > PROTOCOL else "there"
         said = str(spoken) if abs(spoken) < LARGEST else "(an invalid number)"
-        return Problem(f"it speaks protocol {said}, this one {PROTOCOL}: update bellboard {where}")
+        return FeedProblem(
+            f"it speaks protocol {said}, this one {PROTOCOL}: update bellboard {where}"
+        )
     agents = (agent_of(x) for x in list_of(given.get("agents"))[:MOST_AGENTS])
     return Hello(
         version=text_in(given, "version", 40),
@@ -431,9 +433,9 @@ def _hello(given: dict[str, Any]) -> Line:
 def _state(given: dict[str, Any]) -> Line:
     listed = given.get("all")
     if not isinstance(listed, list):
-        return Problem("its state does not list its sessions")
+        return FeedProblem("its state does not list its sessions")
     if why := _too_much(given, "all"):
-        return Problem(why)
+        return FeedProblem(why)
     ids = _ids(listed)
     rows, bad = _rows(given)
     moved, worse = _moves(given)
@@ -441,16 +443,16 @@ def _state(given: dict[str, Any]) -> Line:
     skipped = bad + worse + len(rows) - len(known)
     whole = given.get("whole") is True
     beyond = count_in(given, "beyond")
-    return State(*_when(given), tuple(ids), known, moved, whole, skipped, beyond)
+    return FeedState(*_when(given), tuple(ids), known, moved, whole, skipped, beyond)
 
 
 def _change(given: dict[str, Any]) -> Line:
     if why := _too_much(given, "removed"):
-        return Problem(why)
+        return FeedProblem(why)
     rows, bad = _rows(given)
     moved, worse = _moves(given)
     gone = tuple(_ids(list_of(given.get("removed"))))
-    return Change(*_when(given), rows, gone, moved, bad + worse, count_in(given, "beyond"))
+    return FeedChange(*_when(given), rows, gone, moved, bad + worse, count_in(given, "beyond"))
 
 
 def _beat(given: dict[str, Any]) -> Line:
@@ -468,7 +470,7 @@ def reply_of(given: dict[str, Any]) -> Reply:
 
 
 def _problem(given: dict[str, Any]) -> Line:
-    return Problem(text_in(given, "text", SENTENCE) or "it ended and gave no reason")
+    return FeedProblem(text_in(given, "text", SENTENCE) or "it ended and gave no reason")
 
 
 def _of(given: dict[str, Any]) -> Of | None:

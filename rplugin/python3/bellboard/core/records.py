@@ -50,7 +50,7 @@ class View(Struct, frozen=True, gc=False):
     away: bool = False  # its terminal does not have the focus, so it looks at nothing
 
 
-class Link(Struct, frozen=True, gc=False):
+class LinkState(Struct, frozen=True, gc=False):
     """The connection to another machine: whether it is up, and how far that was followed."""
 
     up: bool
@@ -67,7 +67,7 @@ class Ledger(Struct):
     views: dict[str, View] = {}
     panes: dict[str, str] = {}  # server and pane → tty
     counts: dict[str, int] = {}  # junk and unknown events, by name
-    links: dict[str, Link] = {}  # by machine
+    links: dict[str, LinkState] = {}  # by machine
     forgotten: int = 0  # listed sessions that were dropped because there were too many
 
 

@@ -132,7 +132,7 @@ class Went(NamedTuple):
     rests: bool  # without any work: the turn is over
 
 
-class Sent(NamedTuple):
+class SentAnswer(NamedTuple):
     """An answer that was sent."""
 
     answer: Answer

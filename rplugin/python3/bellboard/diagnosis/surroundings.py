@@ -10,7 +10,7 @@ from typing import Final
 
 from ..agents.agent import MOMENTS, Cli, ability_words
 from ..agents.installing.hook_record import script, stored, unread
-from ..agents.installing.installer import State
+from ..agents.installing.installer import HookState
 from ..agents.registry import clis, installable
 from ..core import words
 from ..system.inotify import usage
@@ -63,7 +63,7 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
         )
 
 
-def _states(cli: Cli, states: Sequence[State], environ: Mapping[str, str]) -> Iterator[Fact]:
+def _states(cli: Cli, states: Sequence[HookState], environ: Mapping[str, str]) -> Iterator[Fact]:
     """Check the files of one CLI."""
     first, install = states[0].path, f"{program(environ)} hooks install --agent {cli.key}"
     is_there = cli.is_used(environ)

@@ -21,14 +21,14 @@ from ..core.feed import (
     QUIET,
     SILENT_AFTER,
     Beat,
-    Change,
     Cursor,
+    FeedChange,
+    FeedProblem,
+    FeedState,
     Gone,
     Hello,
     Moved,
     OfOne,
-    Problem,
-    State,
     cursor_of,
     moved_of,
     read,
@@ -177,17 +177,21 @@ class Far:
             keys = [key for key in self.rows if key in window]
             self.told = set(keys)
             rows = tuple(self.rows[key] for key in keys)
-            said.append(State(now, self.cursor, tuple(key.session for key in keys), rows, moved))
+            said.append(
+                FeedState(now, self.cursor, tuple(key.session for key in keys), rows, moved)
+            )
         elif changed or moved:
             keys = [key for key in changed if key in self.rows and key in window]
             gone = self.told.intersection(changed).difference(keys)
             self.told = self.told.union(keys) - gone
             rows = tuple(self.rows[key] for key in keys)
-            said.append(Change(now, self.cursor, rows, tuple(key.session for key in gone), moved))
+            said.append(
+                FeedChange(now, self.cursor, rows, tuple(key.session for key in gone), moved)
+            )
         elif "beat" in says:
             said.append(Beat(now, self.cursor))
         if "lost" in says:
-            said.append(Problem(self.why))
+            said.append(FeedProblem(self.why))
         return said
 
 
@@ -377,7 +381,7 @@ class Followed:
         hello = read(item.data) if item.data else None
         if not isinstance(hello, Hello):
             self.refuse(far.name)
-            if isinstance(hello, Problem):
+            if isinstance(hello, FeedProblem):
                 self.unread[far.name] = hello.text
             return
         self.unread.pop(far.name, None)

@@ -25,12 +25,12 @@ from ..core.feed import (
     MOST,
     Ask,
     Beat,
-    Change,
+    FeedChange,
+    FeedProblem,
+    FeedState,
     HealthNotes,
     Hello,
     OfOne,
-    Problem,
-    State,
     asked,
     asking,
     encoded,
@@ -77,7 +77,7 @@ class Program:
             self._joined, self._by, self._greet, self._deliver, self._do, self._follow
         )
         self._to_host.send(encoded(Hello(VERSION, now=time.time())))
-        self._to_host.send(encoded(State(time.time(), "", ())))
+        self._to_host.send(encoded(FeedState(time.time(), "", ())))
         self._from_feed = Inlet(self._feed[0], LONGEST, MOST, self._hear)
         self._from_host = Inlet(self._host[0], LONGEST, ASKED, self._came)
         self._running = self._start(self._run())
@@ -106,13 +106,13 @@ class Program:
         said = read(raw)
         if isinstance(said, Hello):
             self._hello = said
-        elif isinstance(said, State | Change):
+        elif isinstance(said, FeedState | FeedChange):
             self.service.publish(said)
         elif isinstance(said, Replied):
             reply = self._replies.get(said.id)
             if reply is not None and not reply.done():
                 reply.set_result(said.fields)
-        elif isinstance(said, Problem):
+        elif isinstance(said, FeedProblem):
             self.why = said.text
             self._end()
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from ..core.feed import Change, Hello, Moved, State
+from ..core.feed import FeedChange, FeedState, Hello, Moved
 from ..core.row import Row
 from ..core.untrusted import object_of, value_of
 from .nats_wire import WRONG_LAST, NatsWire, ServerRefused, is_set
@@ -64,13 +64,13 @@ class Shelf:
         self.is_whole = asyncio.Event()  # set once all rows of a state have come
         self._missing: set[str] = set()  # sessions of a state whose rows have not come yet
 
-    def take(self, said: State | Change) -> None:
+    def take(self, said: FeedState | FeedChange) -> None:
         """Take what a feed of this machine says."""
         if said.cursor:
             self.database, self.cursor = said.cursor.rpartition(".")[0], said.cursor
         self.beyond = said.beyond
         self.news.extend(said.transitions)
-        if isinstance(said, State):
+        if isinstance(said, FeedState):
             self._missing = set(said.all)
             self._remove([key for key in self.rows if key.session not in self._missing])
         elif said.removed:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ..core.feed import Change, Hello, State
+from ..core.feed import FeedChange, FeedState, Hello
 from ..core.request import refusal
 from ..core.row import Row
 from ..system.failures import Backoff, described
@@ -71,7 +71,7 @@ class Service:
             parts.append(asyncio.ensure_future(watch(self.followed)))
         await together(parts)
 
-    def publish(self, said: State | Change) -> None:
+    def publish(self, said: FeedState | FeedChange) -> None:
         """Take what a feed of this machine says."""
         if self.joined.publishes:
             self.shelf.take(said)

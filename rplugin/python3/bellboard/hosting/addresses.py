@@ -24,7 +24,7 @@ RETRY: Final = 1.0  # seconds until a missing address is checked again
 MOST_NOTES: Final = 5
 
 
-class Verdict(NamedTuple):
+class Admission(NamedTuple):
     """The gate's verdict on an address."""
 
     why: str  # why it is denied; empty if it is admitted
@@ -41,7 +41,7 @@ class Addresses:
         self._given: dict[str, str | None] = {}  # address → the last answer given
         # shared with the threads, under the lock
         self._lock = threading.Condition()
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, Admission] = {}
         self._waiting: deque[str] = deque()
         self._checks: dict[threading.Thread, tuple[str, float]] = {}  # at what, since when
 
@@ -146,7 +146,7 @@ class Addresses:
                 self._moved()
 
 
-def _judged(address: str) -> Verdict:
+def _judged(address: str) -> Admission:
     why, there = "", True
     try:
         gate.admitted(address)
@@ -154,4 +154,4 @@ def _judged(address: str) -> Verdict:
         there = False
     except gate.Denied as denial:
         why = str(denial)
-    return Verdict(why, there, time.monotonic())
+    return Admission(why, there, time.monotonic())

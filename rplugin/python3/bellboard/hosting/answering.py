@@ -18,7 +18,7 @@ from typing import Final
 
 from ..agents.agent import Press
 from ..agents.registry import dialect_of
-from ..core.request import TERMINAL, Answer, Sent, answer_of, check
+from ..core.request import TERMINAL, Answer, SentAnswer, answer_of, check
 from ..core.session import Run
 from ..core.text import line
 from ..storage.answers import Claim, Claims
@@ -84,7 +84,9 @@ class Answering:
                 raise Declined(FIRST[TERMINAL])
             begun = time.time()
             way = await self._send(given, asked, answer, claim)
-            return await self._outcome(given, asked, claim, way, Sent(answer, begun, way == "hook"))
+            return await self._outcome(
+                given, asked, claim, way, SentAnswer(answer, begun, way == "hook")
+            )
         except BaseException:
             with suppress(OSError, Declined):  # then nobody can answer for a few seconds
                 await beside(partial(self._claims.release, name, claim))
@@ -140,7 +142,7 @@ class Answering:
     # ------------------------------------------------------------ what follows
 
     async def _outcome(
-        self, given: Given, asked: Asked, claim: Claim, way: str, sent: Sent
+        self, given: Given, asked: Asked, claim: Claim, way: str, sent: SentAnswer
     ) -> Reply:
         """Wait until the agent goes on; log whether it did and, if known, whose answer counted.
 

@@ -16,7 +16,7 @@ from ..agents.evidence import origin_of
 from ..agents.parts import at_end, part
 from ..agents.registry import cli_of, dialect_of, is_known_agent
 from ..core.events import Origin
-from ..core.request import TERMINAL, Answer, Choice, Part, Request, Sent, Went, digest_of
+from ..core.request import TERMINAL, Answer, Choice, Part, Request, SentAnswer, Went, digest_of
 from ..core.session import Block, Run, Session, Stated, questions_of
 from ..core.text import line, marked
 from ..storage.spool import Refused, Spool
@@ -239,7 +239,7 @@ def is_older(states: Stated, asked: float) -> bool:
     return states.says == "busy" and states.at < asked
 
 
-def winner(asked: Asked, sent: Sent, home: Path) -> str | None:
+def winner(asked: Asked, sent: SentAnswer, home: Path) -> str | None:
     """Return whose answer counted: see `Cli.winner`. May hang.
 
     What went on before an answer was sent did so without it.

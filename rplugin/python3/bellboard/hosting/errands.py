@@ -59,7 +59,7 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
     if p.get("kitty"):
         try:
             kitty.show(p["kitty"], p["tty"])
-        except kitty.Failed as e:
+        except kitty.KittyFailed as e:
             raise JumpFailed(str(e)) from None
         return ""
     known = ", ".join(f"{key} {p[key]}" for key in ("pid", "tty", "cwd") if p.get(key))
@@ -253,7 +253,7 @@ class Errands:
             raise Declined("its terminal cannot be reached from here")
         try:
             await beside(partial(kitty.show, s.kitty, s.tty))
-        except kitty.Failed as reason:
+        except kitty.KittyFailed as reason:
             raise Declined(str(reason)) from None
         return {}
 

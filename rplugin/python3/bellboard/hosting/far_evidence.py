@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ..core.events import AHEAD
-from ..core.feed import MOST, Beat, Change, Hello, Moved, State
+from ..core.feed import MOST, Beat, FeedChange, FeedState, Hello, Moved
 from ..core.row import Row
 
 APART: Final = 1.0  # seconds between two clocks that count as equal: a message takes as long
@@ -34,7 +34,7 @@ OF_NOW: Final = frozenset(
 )
 
 Write = Callable[[Mapping[str, Any]], object]
-Said = Hello | State | Change | Beat
+Said = Hello | FeedState | FeedChange | Beat
 
 
 class Follower:
@@ -63,9 +63,9 @@ class Follower:
                 self._measure(said.now)
             return
         self._measure(said.now)
-        if isinstance(said, State):
+        if isinstance(said, FeedState):
             self._state(said)
-        elif isinstance(said, Change):
+        elif isinstance(said, FeedChange):
             self._write(list(self._of_rows(said)), said.removed, said.cursor)
 
     @property
@@ -73,7 +73,7 @@ class Follower:
         """Return the sessions of a state whose rows have not come yet."""
         return self._unlisted
 
-    def count(self, said: Change) -> int:
+    def count(self, said: FeedChange) -> int:
         """Return how many sessions the machine has after a change."""
         most = len(self._rows) + len(self._unlisted) + len(said.sessions)
         if most <= MOST:  # true of nearly all: spare the rest
@@ -94,7 +94,7 @@ class Follower:
 
     # ------------------------------------------------------------ messages
 
-    def _state(self, said: State) -> None:
+    def _state(self, said: FeedState) -> None:
         self._unlisted = set(said.all)
         self._rows = {sid: row for sid, row in self._rows.items() if sid in self._unlisted}
         for line in self._of_rows(said):
@@ -105,7 +105,7 @@ class Follower:
             self._put({"link": {"machine": self.machine, "up": True}})
             self.is_up, self._down = True, ""
 
-    def _of_rows(self, said: State | Change) -> Iterator[dict[str, Any]]:
+    def _of_rows(self, said: FeedState | FeedChange) -> Iterator[dict[str, Any]]:
         """Yield what to write about each row: its transitions, then its state."""
         moved: dict[str, list[Moved]] = {}
         for m in said.transitions:

@@ -155,7 +155,7 @@ def preview(s: Session) -> list[str]:
     elif s.tty and s.nvim:
         try:
             rows = neovim.ask(s.nvim, SHOWN, s.tty)
-        except neovim.Failed as why:
+        except neovim.NeovimFailed as why:
             raise Declined(str(why)) from None
     else:
         raise Declined(f"{NOWHERE} there")

@@ -15,7 +15,18 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..core.feed import Beat, Change, Gone, HealthNotes, Hello, Moved, Of, Problem, State, cursor_of
+from ..core.feed import (
+    Beat,
+    FeedChange,
+    FeedProblem,
+    FeedState,
+    Gone,
+    HealthNotes,
+    Hello,
+    Moved,
+    Of,
+    cursor_of,
+)
 from ..storage import machines
 from ..storage.machines import OPTION, OURS, Mailbox
 from ..storage.spool import Spool
@@ -27,7 +38,7 @@ FULL: Final = 500  # events in the spool that are not folded yet; then nothing i
 GRACE: Final = 8.0  # seconds without the program until that is shown: it soon runs again
 NAMED: Final = 5  # machines to name in health
 
-Said = Hello | State | Change | Beat | Of | HealthNotes
+Said = Hello | FeedState | FeedChange | Beat | Of | HealthNotes
 
 
 class Members:
@@ -76,7 +87,7 @@ class Members:
 
     def take(self, said: Said) -> None:
         """Write what a line says as evidence; raise OSError or ValueError if that fails."""
-        if isinstance(said, State):
+        if isinstance(said, FeedState):
             self.is_up, self._why_down = True, ""
         elif isinstance(said, HealthNotes):
             self._told = said.notes
@@ -91,7 +102,7 @@ class Members:
         self._why = f"changes{of} cannot be written: {described(error)}"
         self._changed()
 
-    def count(self, said: Change) -> int:
+    def count(self, said: FeedChange) -> int:
         """Return how many sessions the program itself has after a change."""
         return len(said.sessions)
 
@@ -118,22 +129,22 @@ class Members:
             self._forget(machine)
             return
         follower = self._follower(machine)
-        if isinstance(what, Problem):
+        if isinstance(what, FeedProblem):
             follower.lose(what.text)
             self._lost.add(machine)
         else:
             follower.take(self._unknown(follower, what))
-            if isinstance(what, State):
+            if isinstance(what, FeedState):
                 self._lost.discard(machine)
 
     def _unknown(
-        self, follower: Follower, said: Hello | State | Change | Beat
-    ) -> Hello | State | Change | Beat:
+        self, follower: Follower, said: Hello | FeedState | FeedChange | Beat
+    ) -> Hello | FeedState | FeedChange | Beat:
         """Return a message without the transitions of a state that we know already."""
-        if not isinstance(said, State | Change):
+        if not isinstance(said, FeedState | FeedChange):
             return said
         listed = follower.unlisted
-        if isinstance(said, State):
+        if isinstance(said, FeedState):
             self._since[follower.machine], listed = follower.cursor, {*said.all}
         since = self._since.get(follower.machine, "")
         news = (

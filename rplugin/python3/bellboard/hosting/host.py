@@ -115,7 +115,7 @@ PRUNE: Final = 600.0
 AGAIN: Final = 0.2  # seconds until more old rows are pruned, or a check of the database is done
 
 
-class Upkeep:
+class Housekeeping:
     """Cleans up; `counts` holds the number of files in the spool."""
 
     def __init__(self, connection: Connection, attempt: Attempts) -> None:
@@ -239,7 +239,7 @@ class Host:
             self.attempt,
             self._examine,
         )
-        self.upkeep = Upkeep(self.connection, self.attempt)
+        self.upkeep = Housekeeping(self.connection, self.attempt)
         self.waiting = Waiting(self.spool)
         self.links = Links(self.spool, self.config, environ, self.loop.wake, self.loop.call)
         connection, telling = self.connection, (self.commands, self.effects, self.waiting)

@@ -142,7 +142,7 @@ class Buffer:
     def _ask(self, code: str, *arguments: object) -> object:
         try:
             return neovim.ask(self._address, code, *arguments)
-        except neovim.Failed as why:
+        except neovim.NeovimFailed as why:
             raise Declined(str(why)) from None
 
 

@@ -19,16 +19,16 @@ from ..core.feed import (
     QUIET,
     TOO_MANY,
     Beat,
-    Change,
+    FeedChange,
+    FeedProblem,
+    FeedState,
     HealthNotes,
     Hello,
     Junk,
     Line,
     Lines,
     Of,
-    Problem,
     Reply,
-    State,
     asking,
 )
 from ..core.request import refusal
@@ -62,11 +62,11 @@ AGAIN: Final = 1.0  # seconds until a line of a fleet is written again that coul
 MOST_UNSENT: Final = 4 << 20  # bytes of requests that it does not read
 
 
-class Ended(Exception):
+class LinkEnded(Exception):
     """The link has ended; the text says why."""
 
 
-class Silent(Ended):
+class Silent(LinkEnded):
     """It has ended because nothing more came."""
 
 
@@ -129,13 +129,13 @@ class Hearing:
         """Write what it takes now, and the rest later."""
         self._unsent += data
         if len(self._unsent) > MOST_UNSENT:
-            raise Ended("it takes no requests")
+            raise LinkEnded("it takes no requests")
         with contextlib.suppress(BlockingIOError):
             while self._unsent:
                 try:
                     del self._unsent[: os.write(self._feed.stdin, self._unsent[:LINE_CHUNK])]
                 except BrokenPipeError:
-                    raise Ended(self._reason()) from None
+                    raise LinkEnded(self._reason()) from None
 
     def spend(self, size: int, lines: int = 0) -> None:
         """Spend some of what it may send; once that is gone, read slowly."""
@@ -176,7 +176,7 @@ class Hearing:
             self._is_silent = data == b""
         elif fd == self._feed.stdout and (data := _read(fd)) is not None:
             if not data:
-                raise Ended(self._reason())
+                raise LinkEnded(self._reason())
             self.spend(len(data))
             self._heard = clock()
             yield from self._said.take(data)
@@ -235,7 +235,7 @@ FAILING: Final = 600.0  # seconds of outage that a brief connection counts as, a
 
 def _size(said: Line) -> int:
     """Return how much a line lists."""
-    if isinstance(said, State | Change):
+    if isinstance(said, FeedState | FeedChange):
         return len(said.sessions) + len(said.transitions) + said.skipped
     return 0
 
@@ -351,7 +351,7 @@ class Link:
             return self._follow_lines(Hearing(feed, self._wakes, is_limited))
         except OSError as e:
             return f"its changes cannot be written: {described(e)}"
-        except Ended as e:
+        except LinkEnded as e:
             if isinstance(e, Silent):
                 self._silent = time.monotonic()
             self._takes_long = self._takes_long or is_slow(str(e))
@@ -416,10 +416,14 @@ class Link:
 
     def _take(self, hearing: Hearing, said: Line) -> None:
         follower = self.follower
-        if isinstance(said, Problem):
-            raise Ended(said.text)
-        if hearing.greeted and not isinstance(said, State) and self._lacks_state(hearing.greeted):
-            raise Ended("it does not send its sessions: update bellboard there")
+        if isinstance(said, FeedProblem):
+            raise LinkEnded(said.text)
+        if (
+            hearing.greeted
+            and not isinstance(said, FeedState)
+            and self._lacks_state(hearing.greeted)
+        ):
+            raise LinkEnded("it does not send its sessions: update bellboard there")
         if isinstance(said, Junk):
             return
         if isinstance(said, Of | HealthNotes):
@@ -440,16 +444,16 @@ class Link:
         else:
             self._take_rows(hearing, said)
 
-    def _take_rows(self, hearing: Hearing, said: Beat | State | Change) -> None:
+    def _take_rows(self, hearing: Hearing, said: Beat | FeedState | FeedChange) -> None:
         follower = self.follower
         if not hearing.greeted:
-            raise Ended(NO_PROTOCOL)
+            raise LinkEnded(NO_PROTOCOL)
         if self._is_own(said.cursor):
-            raise Ended(OWN)
-        if isinstance(said, Change) and (count := follower.count(said)) > MOST:
-            raise Ended(TOO_MANY.format(count, "sessions"))
-        if isinstance(said, State | Change):
-            self._refuse_rows(said.skipped, isinstance(said, State))
+            raise LinkEnded(OWN)
+        if isinstance(said, FeedChange) and (count := follower.count(said)) > MOST:
+            raise LinkEnded(TOO_MANY.format(count, "sessions"))
+        if isinstance(said, FeedState | FeedChange):
+            self._refuse_rows(said.skipped, isinstance(said, FeedState))
         was_up = follower.is_up
         follower.take(said)
         if follower.is_up and not was_up:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..core.board import Board
 from ..core.deadlines import NEVER
-from ..core.records import Link as Known
+from ..core.records import LinkState as Known
 from ..storage import machines
 from ..storage.feed_position import known_as
 from ..storage.machines import OPTION, OURS, Machines, Mailbox, lock_of, take_or_watch

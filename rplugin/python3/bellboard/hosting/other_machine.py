@@ -94,7 +94,7 @@ class Elsewhere:
         if place.kitty:
             try:
                 await beside(partial(kitty.show, place.kitty, place.tty))
-            except kitty.Failed as why:
+            except kitty.KittyFailed as why:
                 raise Declined(f"it is shown on {place.tty}, but {why}") from None
             return {"shown": True}
         if not (place.pane or place.nvim):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from ..core.events import Event
-from ..core.request import HOOK, OURS, STOPPED, TERMINAL, Sent, Went
+from ..core.request import HOOK, OURS, STOPPED, TERMINAL, SentAnswer, Went
 from ..system.reach import sleep
 from .asked import Asked, went_on, winner
 from .beside import Declined, beside
@@ -31,7 +31,11 @@ T = TypeVar("T")
 
 
 async def followed(
-    asked: Asked, stands: Callable[[], bool], sent: Sent, home: Path, environ: Mapping[str, str]
+    asked: Asked,
+    stands: Callable[[], bool],
+    sent: SentAnswer,
+    home: Path,
+    environ: Mapping[str, str],
 ) -> tuple[float, str] | None:
     """Return after how many seconds the agent goes on, and whose answer counted, if it shows that.
 
@@ -58,7 +62,7 @@ async def _goes_on(
         await sleep(GLANCE)
 
 
-async def _whose(asked: Asked, sent: Sent, home: Path, latest: float) -> str:
+async def _whose(asked: Asked, sent: SentAnswer, home: Path, latest: float) -> str:
     """Return whose answer counted, or "" if the agent does not show it soon."""
     is_over = sent.went is not None and sent.went.rests
     look = partial(winner, asked, sent, home)

@@ -28,7 +28,7 @@ from ..storage.pruning import GONE
 from ..storage.rows import Unsound
 from ..storage.spool import Spool
 from ..storage.state_folder import Refused
-from ..storage.store import DATABASE, Busy, Draining, Newer, Option, Store
+from ..storage.store import DATABASE, Busy, Draining, Newer, SharedOption, Store
 from ..system.clock import clock
 from ..system.notes import Notes
 from ..system.processes import is_suspended, stat_of
@@ -52,7 +52,7 @@ class Turned(NamedTuple):
     left: int = 0  # folded files that cannot be removed
 
 
-class Transaction:
+class Turn:
     """What is true only until COMMIT; if that fails, it is dropped, and the database read again."""
 
     def __init__(self, now: float, committed: dict[str, Session]) -> None:
@@ -77,12 +77,12 @@ class SharedBoard:
         self.unkept = 0  # open questions whose events are not kept
         self.watching = watching  # True for a host, False for a command that only folds once
         self._waiting = Backlog(spool)
-        self._open: Transaction | None = None  # not committed, and dropped with the next refresh
+        self._open: Turn | None = None  # not committed, and dropped with the next refresh
         self._is_old = False  # whether the board has to be read again from the start
         self._changed: set[str] = set()  # sessions, since they were last returned
         self._removed: list[str] = []  # files, whose names the database still has
         self._requests = Requests()
-        self._shared: dict[str, Option] = {}  # the shared options, as stored in the table
+        self._shared: dict[str, SharedOption] = {}  # the shared options, as stored in the table
         self._options: object = None  # of these, what was configured
         self._watched_since: float | None = None
         self._known = clock()  # when the board was last updated
@@ -118,7 +118,7 @@ class SharedBoard:
         with store.lock():  # BEGIN IMMEDIATE … COMMIT, or ROLLBACK
             self.others.check_again(store)
             self._refresh()  # what other hosts have committed
-            tx = self._open = Transaction(now, dict(self.board.sessions))
+            tx = self._open = Turn(now, dict(self.board.sessions))
             self.board.dirty |= self.damaged.set_aside(store, now)
             may_be_more = self._list(now, arrived)
             self._set_back(tx)
@@ -156,7 +156,7 @@ class SharedBoard:
                 self.store.drain.take()
         return False
 
-    def _fold_files(self, tx: Transaction) -> None:
+    def _fold_files(self, tx: Turn) -> None:
         """Fold the oldest files, one by one; what was applied before is only to be removed."""
         waiting, until = self._waiting, time.monotonic() + SLICE
         applied = self.store.applied(waiting.take())
@@ -172,7 +172,7 @@ class SharedBoard:
             done += 1
         waiting.drop(done)
 
-    def _fold_item(self, item: Item, tx: Transaction) -> bool:
+    def _fold_item(self, item: Item, tx: Turn) -> bool:
         """Fold the events of a file; refuse what cannot be folded; return False if it is left."""
         name = item.name
         # A backlog is folded with the clock of its events, so that deadlines between them count.
@@ -305,7 +305,7 @@ class SharedBoard:
         """Return whether the machine's clock was set back: the board's is ahead."""
         return self.board.ledger.clock > now + BACK
 
-    def _set_back(self, tx: Transaction) -> None:
+    def _set_back(self, tx: Turn) -> None:
         """Set the board's clock back with the machine's; this is logged, so that it replays."""
         now = tx.now
         if not self._is_behind(now):
@@ -323,7 +323,7 @@ class SharedBoard:
             return math.inf
         return math.inf if self._watched_since is None else float(self._watched_since)
 
-    def _share_options(self, tx: Transaction) -> None:
+    def _share_options(self, tx: Turn) -> None:
         """Share the options that were configured last."""
         configs = [f.event for _, f in tx.log if f.event.kind == "config"]
         if configs:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final
 
-from .styled import Text
+from .styled import StyledText
 from .terminal import console
 
 #: Escape sequences of keys, and the control characters that mean the same.
@@ -84,7 +84,7 @@ class Full:
             columns = lines = 0
         return columns or 80, lines or 24
 
-    def paint(self, lines: Sequence[Text]) -> None:
+    def paint(self, lines: Sequence[StyledText]) -> None:
         """Replace the picture, while the terminal is ours."""
         height = self.size()[1]
         drawn = map(self._console.drawn, lines[:height])

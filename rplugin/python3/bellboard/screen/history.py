@@ -15,7 +15,7 @@ from ..core.session import Session, is_listed
 from ..core.text import cut, width
 from ..core.words import plain, reason
 from ..storage.store import Logged
-from .styled import Text
+from .styled import StyledText
 from .terminal import COLOURS, ENDLESS, NARROW, console, table, write
 
 ANSWERS = frozenset({"reply", "outcome"})  # rules of events that are listed one by one
@@ -25,19 +25,21 @@ Names = Mapping[str, str]
 def show_changes(found: Iterable[Transition], names: Names) -> None:
     """Print one line for each status change or answer: time, session, transition, reason."""
     out = console()
-    write(out, changes(list(found), names, out.width) or [Text(" No changes of status.", "dim")])
+    write(
+        out, changes(list(found), names, out.width) or [StyledText(" No changes of status.", "dim")]
+    )
 
 
-def changes(found: list[Transition], names: Names, columns: int) -> list[Text]:
+def changes(found: list[Transition], names: Names, columns: int) -> list[StyledText]:
     """Return the lines of these changes, grouped by day."""
     called = {c.session_id: _name(c.session_id, names) for c in found}
     room = max(map(width, called.values()), default=0)
-    lines: list[Text] = []
+    lines: list[StyledText] = []
     day = ""
     for c in found:
         day = _new_day(lines, day, c.t)
         name = called[c.session_id]
-        line = Text(f" {_clock(c.t)}  ", "dim")
+        line = StyledText(f" {_clock(c.t)}  ", "dim")
         line.append(f"{name}{' ' * (room - width(name))}  ", "")
         line.append(*_step(c.before, c.after))
         lines.extend(_with_reason(line, c.why, columns))
@@ -53,7 +55,7 @@ def as_change(row: Logged) -> Transition:
 def show_reason(s: Session) -> None:
     """Print why a session has its status, in one sentence."""
     if is_listed(s) and not s.machine:
-        write(console(), [Text(f" {plain(reason(s, _clock(s.since)))}"), Text("")])
+        write(console(), [StyledText(f" {plain(reason(s, _clock(s.since)))}"), StyledText("")])
 
 
 def show_story(log: Iterable[Logged]) -> None:
@@ -66,13 +68,13 @@ def show_story(log: Iterable[Logged]) -> None:
         else:
             counted.append((row, 1))
     room = max((width(_event(row, n)) for row, n in counted), default=0)
-    lines: list[Text] = []
+    lines: list[StyledText] = []
     day = ""
     for row, n in counted:
         e = row.event
         day = _new_day(lines, day, e.t)
         name = _event(row, n)
-        line = Text(f" {_clock(e.t)}  ", "dim")
+        line = StyledText(f" {_clock(e.t)}  ", "dim")
         line.append(f"{name}{' ' * (room - width(name))}  ", "")
         if row.before != row.after:
             line.append(*_step(row.before, row.after))
@@ -80,7 +82,7 @@ def show_story(log: Iterable[Logged]) -> None:
             line.append(f"{'' if row.taken else 'refused':22}", "dim")
         why = why_of(e, Verdict(row.rule, row.taken, row.why))
         lines.extend(_with_reason(line, why, out.width))
-    write(out, lines or [Text(" The log has no events of this session.")])
+    write(out, lines or [StyledText(" The log has no events of this session.")])
 
 
 def show_replay(foldeds: Iterable[Folded], board: Board) -> None:
@@ -90,7 +92,7 @@ def show_replay(foldeds: Iterable[Folded], board: Board) -> None:
     sessions = snapshot(board.sessions.values())
     names = {p["session_id"]: words.project(p) for p in sessions}
     write(out, changes(found, names, out.width))
-    write(out, [Text(), *table(sessions, board.ledger.clock, out.width)])
+    write(out, [StyledText(), *table(sessions, board.ledger.clock, out.width)])
 
 
 def _same(a: Logged, b: Logged) -> bool:
@@ -117,15 +119,15 @@ def _clock(t: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(t))
 
 
-def _new_day(lines: list[Text], day: str, t: float) -> str:
+def _new_day(lines: list[StyledText], day: str, t: float) -> str:
     """Add a heading if a new day starts."""
     today = time.strftime("%A, %d %B %Y", time.localtime(t))
     if today != day:
-        lines.append(Text(f" {today}", "dim"))
+        lines.append(StyledText(f" {today}", "dim"))
     return today
 
 
-def _with_reason(line: Text, why: str, columns: int) -> list[Text]:
+def _with_reason(line: StyledText, why: str, columns: int) -> list[StyledText]:
     """Append the reason to a line, wrapped with a hanging indent."""
     indent = width(line.plain) + 2
     if columns - indent < NARROW and columns < ENDLESS:
@@ -134,4 +136,4 @@ def _with_reason(line: Text, why: str, columns: int) -> list[Text]:
     else:
         wrapped = wrap(plain(why), columns - indent) or [""]
     line.append(f"  {wrapped[0]}")
-    return [line, *(Text(" " * indent + rest) for rest in wrapped[1:])]
+    return [line, *(StyledText(" " * indent + rest) for rest in wrapped[1:])]

@@ -17,7 +17,7 @@ from ..core.words import plain
 from ..system.threads import call_in
 from .full import Full
 from .history import changes
-from .styled import Text
+from .styled import StyledText
 from .terminal import COLOURS, ENDLESS, console, outages, table, write
 
 HINT: Final = "q quit"
@@ -47,7 +47,7 @@ class Live:
         self._quit: Callable[[], None] = lambda: None
         self._top = 0  # the first line that is shown
         self._page = 1
-        self._first_run = [Text(line) for line in first_run.splitlines()]
+        self._first_run = [StyledText(line) for line in first_run.splitlines()]
         self.screen = Full(self._renew)
 
     def begin(self, quit: Callable[[], None]) -> None:
@@ -109,16 +109,16 @@ class Live:
             wait = max(0.05, min(moments) - now)
             self._timer = self._loop.call_later(wait, self._draw)
 
-    def _picture(self, now: float, columns: int, height: int) -> list[Text]:
+    def _picture(self, now: float, columns: int, height: int) -> list[StyledText]:
         """Return the header, the sessions that fit, and the health notes."""
         ordered = sorted((p for p in self._sessions.values() if not p["hidden"]), key=by_urgency)
         body = table(ordered, now, columns, self._icons)
         body += outages((p for p in self._sessions.values() if p.get("folded")), now, columns)
         if not self._sessions:
             body = self._first_run
-        notes = [Text(cut(f" {plain(note)}", columns), "yellow") for note in self._notes]
+        notes = [StyledText(cut(f" {plain(note)}", columns), "yellow") for note in self._notes]
         foot = notes[:MOST_NOTES] if height > 2 * MOST_NOTES + 2 else []
-        gap = [Text()] if height > 6 else []
+        gap = [StyledText()] if height > 6 else []
         room = self._page = max(1, height - 1 - len(gap) - len(foot))
         over = len(body) - room
         if over > 0:
@@ -130,14 +130,14 @@ class Live:
             place = (
                 f" {self._top + 1}-{self._top + len(shown)} of {words.amount(len(body), 'line')}"
             )
-            shown.append(Text(cut(f"{place}  {MORE}", columns), "dim"))
-        blank = [Text()] * (height - 1 - len(gap) - len(shown) - len(foot)) if foot else []
+            shown.append(StyledText(cut(f"{place}  {MORE}", columns), "dim"))
+        blank = [StyledText()] * (height - 1 - len(gap) - len(shown) - len(foot)) if foot else []
         return [self._header(ordered, columns), *gap, *shown, *blank, *foot][:height]
 
-    def _header(self, ordered: list[Published], columns: int) -> Text:
+    def _header(self, ordered: list[Published], columns: int) -> StyledText:
         where = {words.repository(p) for p in ordered}
         what = f"{words.amount(len(where), 'repository')} · {words.amount(len(ordered), 'session')}"
-        head = Text(f" {what}   " if ordered else " ", "dim")
+        head = StyledText(f" {what}   " if ordered else " ", "dim")
         for sign, status, count in words.tally(ordered, self._icons):
             head.append(f"{sign}{count} ", COLOURS[status])
         if self.screen.keys >= 0 and (room := columns - width(head.plain) - 1) > len(HINT):

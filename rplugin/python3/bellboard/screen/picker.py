@@ -14,7 +14,7 @@ from ..core import text, words
 from ..core.published import Published
 from . import terminal
 from .full import Full, pasted
-from .styled import Text
+from .styled import StyledText
 
 ESCAPE: Final = 0.05  # seconds to wait for the rest of a key that starts with Esc
 
@@ -29,7 +29,7 @@ class Operated(Protocol):
         """Apply a key: a name in `full.KEYS`, a character, or what was pasted."""
         ...
 
-    def lines(self, now: float, columns: int, height: int) -> Sequence[Text]: ...
+    def lines(self, now: float, columns: int, height: int) -> Sequence[StyledText]: ...
 
 
 def operate(shown: Operated, every: float | None = None) -> None:
@@ -86,7 +86,7 @@ def _run(shown: Operated, screen: Full, resized: int, every: float | None) -> No
 HINT: Final = "type to filter, Enter to jump, Esc to cancel"
 
 
-class Choice:
+class Selection:
     """The typed filter, the sessions that match it, and the selected one."""
 
     def __init__(
@@ -125,10 +125,10 @@ class Choice:
             self.typed += text
             self._at = 0
 
-    def lines(self, now: float, columns: int, height: int) -> list[Text]:
+    def lines(self, now: float, columns: int, height: int) -> list[StyledText]:
         """Return the prompt, the sessions and a hint, limited to the height."""
         found = self.matching
-        head = Text(" > ", "bold").append(words.plain(self.typed), "")
+        head = StyledText(" > ", "bold").append(words.plain(self.typed), "")
         head.append(f"  {len(found)}/{len(self._all)}", "dim")
         room = max(1, height - 2)
         begin = max(0, min(self._at - room // 2, len(found) - room))
@@ -137,15 +137,17 @@ class Choice:
         for n, row in enumerate(rows):
             row.truncate(columns, pad=True)
             if begin + n == self._at:
-                rows[n] = Text(f">{row.plain[1:]}", "reverse bold")  # ">": visible without colours
+                rows[n] = StyledText(
+                    f">{row.plain[1:]}", "reverse bold"
+                )  # ">": visible without colours
         if not found:
-            rows = [Text(" No session matches." if self._all else " No sessions yet.", "dim")]
-        return [head, *rows, Text(text.cut(f" {HINT}", columns), "dim")][:height]
+            rows = [StyledText(" No session matches." if self._all else " No sessions yet.", "dim")]
+        return [head, *rows, StyledText(text.cut(f" {HINT}", columns), "dim")][:height]
 
 
 def choose(sessions: Sequence[Published], icons: Mapping[str, str]) -> Published | None:
     """Let the user choose a session; return None if they cancel."""
-    choice = Choice(sessions, icons)
+    choice = Selection(sessions, icons)
     operate(choice)
     return choice.taken
 

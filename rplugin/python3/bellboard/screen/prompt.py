@@ -15,7 +15,7 @@ from ..core.request import Answer, Field, Question, Request, answer_of, check
 from ..core.text import marked_line
 from .full import pasted
 from .request import MORE, lines_of, value_of, wrapped
-from .styled import Text
+from .styled import StyledText
 
 SOON: Final = 0.4  # seconds after it appears in which keys were not meant for it
 LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # keys of options; g, q, s and t have a meaning
@@ -63,7 +63,7 @@ class Prompt:
         self._shown = now
         self._top = 0
         self._is_read = False
-        self._columns, self._body = 0, [Text()]
+        self._columns, self._body = 0, [StyledText()]
         self._why = ""
         self._given: dict[str, Any] = {}
         self._steps: list[Step] = []
@@ -102,7 +102,7 @@ class Prompt:
         elif (offer := self._answering(key)) and self._choose(offer):
             self._fill(key)
 
-    def lines(self, now: float, columns: int, height: int) -> list[Text]:
+    def lines(self, now: float, columns: int, height: int) -> list[StyledText]:
         """Return as much of the request as there is room for, with the keys below it."""
         why = [*wrapped(self._why, columns, style="yellow")]
         if columns != self._columns:  # wrapping a long plan takes a while
@@ -119,24 +119,27 @@ class Prompt:
         more = len(body) - room - self._top
         self._is_read = self._is_read or more <= 0
         rule = f"── {more} more rows: Down " if more > 0 else ""
-        head = Text(text.cut(self._heading, columns), "bold red")
+        head = StyledText(text.cut(self._heading, columns), "bold red")
         seen = body[self._top : self._top + room]
-        return [head, *seen, Text(rule.ljust(columns, "─")[:columns], "dim"), *below][:height]
+        return [head, *seen, StyledText(rule.ljust(columns, "─")[:columns], "dim"), *below][:height]
 
     # ------------------------------------------------------------ keys
 
-    def _choices(self, columns: int) -> list[Text]:
-        lines: list[Text] = []
+    def _choices(self, columns: int) -> list[StyledText]:
+        lines: list[StyledText] = []
         for n, offer in enumerate(self._offers):
             style = "bold" if n == self._twice else ""
             lines += _hung(f" {_letter(n, self._keys)}  ", offer.words, columns, style)
             lines += wrapped(offer.note, columns, " " * 4, "dim")
         lines = lines or [*wrapped(self.request.why, columns, " ")]
         for more in self.request.more[:MORE]:
-            lines.append(Text(f" {text.cut(marked_line(more), columns - 2)}", "dim"))
-        return [*lines, Text(text.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
+            lines.append(StyledText(f" {text.cut(marked_line(more), columns - 2)}", "dim"))
+        return [
+            *lines,
+            StyledText(text.cut(" g  go there    s  skip    Esc  leave", columns), "dim"),
+        ]
 
-    def _asks(self, columns: int, height: int) -> list[Text]:
+    def _asks(self, columns: int, height: int) -> list[StyledText]:
         step = self._steps[0]
         lines = [*wrapped(step.title, columns, " ", "bold")]
         options = [self._option(n, columns) for n in range(len(step.options))]
@@ -149,24 +152,27 @@ class Prompt:
             hint = f"a key or Space to choose{or_type}, {hint}"
             if self._is_lone:
                 hint = f"a key twice or Enter{or_type}, Esc to go back"
-        return [*lines, Text(text.cut(f" {hint}", columns), "dim")]
+        return [*lines, StyledText(text.cut(f" {hint}", columns), "dim")]
 
-    def _input(self, columns: int, height: int) -> list[Text]:
+    def _input(self, columns: int, height: int) -> list[StyledText]:
         """Return the last rows of what has been typed, each line in rows of its own."""
         if not self._typing:
             return []
         end = self._typed[-columns * height :]  # a long paste has more than there is room for
-        first, *more = [*wrapped(end, columns - 4)][-height:] or [Text()]
-        rows = [Text(" > ", "bold").append(first.plain, ""), *(Text(f"   {r.plain}") for r in more)]
+        first, *more = [*wrapped(end, columns - 4)][-height:] or [StyledText()]
+        rows = [
+            StyledText(" > ", "bold").append(first.plain, ""),
+            *(StyledText(f"   {r.plain}") for r in more),
+        ]
         rows[-1].append("█", "dim")
         return rows
 
-    def _option(self, n: int, columns: int) -> list[Text]:
+    def _option(self, n: int, columns: int) -> list[StyledText]:
         step = self._steps[0]
         box = ("[x] " if step.options[n] in self._chosen else "[ ] ") if step.many else ""
         mark = ">" if n == self._at and not self._typing else " "
         first, *more = wrapped(f"{_letter(n)}  {box}{step.options[n]}", columns, " ")
-        return [Text(mark + first.plain[1:]), *more]
+        return [StyledText(mark + first.plain[1:]), *more]
 
     # ------------------------------------------------------------ what a choice needs
 
@@ -283,10 +289,10 @@ def _letter(n: int, keys: str = LETTERS) -> str:
     return keys[n] if n < len(keys) else " "
 
 
-def _hung(head: str, text: str, columns: int, style: str) -> list[Text]:
+def _hung(head: str, text: str, columns: int, style: str) -> list[StyledText]:
     """Return the rows of a text, with its key before the first one."""
-    first, *more = wrapped(text, columns, " " * len(head), style) or [Text()]
-    return [Text(head).append(first.plain[len(head) :], style), *more]
+    first, *more = wrapped(text, columns, " " * len(head), style) or [StyledText()]
+    return [StyledText(head).append(first.plain[len(head) :], style), *more]
 
 
 def _nth(key: str, keys: str = LETTERS) -> int:
@@ -294,7 +300,7 @@ def _nth(key: str, keys: str = LETTERS) -> int:
     return keys.find(key) if len(key) == 1 else -1
 
 
-def _around(blocks: list[list[Text]], at: int, room: int) -> list[Text]:
+def _around(blocks: list[list[StyledText]], at: int, room: int) -> list[StyledText]:
     """Return as many rows as there is room for, with those of one block."""
     rows = [row for block in blocks for row in block]
     before = sum(len(block) for block in blocks[:at])

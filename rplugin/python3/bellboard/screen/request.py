@@ -11,7 +11,7 @@ from typing import Final
 
 from ..core.request import Part, Request
 from ..core.text import marked
-from .styled import Text
+from .styled import StyledText
 
 INDENT: Final = "  "
 CHANGED: Final = {"+": "green", "-": "red", "@": "cyan"}
@@ -32,7 +32,7 @@ MORE: Final = 3  # texts that say what cannot be chosen; another machine may sen
 LONG: Final = 10_000  # lines of a change; to compare more may take minutes
 
 
-def lines_of(request: Request, columns: int, keys: str = "") -> list[Text]:
+def lines_of(request: Request, columns: int, keys: str = "") -> list[StyledText]:
     """Return all that a request asks, without its choices.
 
     `keys`: those of the first options of its first question.
@@ -56,7 +56,7 @@ def lines_of(request: Request, columns: int, keys: str = "") -> list[Text]:
     return lines
 
 
-def _part(part: Part, columns: int) -> Iterator[Text]:
+def _part(part: Part, columns: int) -> Iterator[StyledText]:
     yield from wrapped(part.label, columns, style="dim")
     yield from wrapped(part.path, columns, INDENT, "bold")
     if part.kind == "diff":
@@ -76,12 +76,12 @@ def _changes(olds: list[str], news: list[str]) -> list[str]:
     return list(difflib.unified_diff(olds, news, lineterm="", n=3))[2:]
 
 
-def wrapped(text: str, columns: int, indent: str = "", style: str = "") -> Iterator[Text]:
+def wrapped(text: str, columns: int, indent: str = "", style: str = "") -> Iterator[StyledText]:
     """Yield the rows of a text, broken where a row is full; every blank is kept."""
     room = max(10, columns - len(indent) - 1)
     for line in marked(text).split("\n") if text else ():
         for row in _rows(line.expandtabs(4), room):
-            yield Text(indent + row, style)
+            yield StyledText(indent + row, style)
 
 
 def _rows(line: str, room: int) -> Iterator[str]:
@@ -112,9 +112,9 @@ def value_of(kind: str, text: str) -> object:
     return text
 
 
-def page(request: Request, who: str, columns: int) -> list[Text]:
+def page(request: Request, who: str, columns: int) -> list[StyledText]:
     """Return a request with its choices, to print."""
-    lines = [Text(f"{who} asks:", "bold red"), *lines_of(request, columns), Text("")]
+    lines = [StyledText(f"{who} asks:", "bold red"), *lines_of(request, columns), StyledText("")]
     width = max((len(c.id) for c in request.choices), default=0)
     for choice in request.choices:
         *head, last = wrapped(f"{choice.id.ljust(width)}  {choice.words}", columns, INDENT)
@@ -128,4 +128,4 @@ def page(request: Request, who: str, columns: int) -> list[Text]:
         return lines
     sid = shlex.quote(marked(request.session_id))
     told = f"bellboard answer {sid} CHOICE --digest {shlex.quote(request.digest)}"
-    return [*lines, Text(""), Text(told, "dim")]
+    return [*lines, StyledText(""), StyledText(told, "dim")]

@@ -27,14 +27,14 @@ class Span(NamedTuple):
     style: str
 
 
-class Text:
+class StyledText:
     """A line; a style is words of the tables above, and parts add theirs to the line's."""
 
     def __init__(self, plain: str = "", style: str = "") -> None:
         self.plain, self.style = plain, style
         self.spans: list[Span] = []
 
-    def append(self, text: str, style: str = "") -> Text:
+    def append(self, text: str, style: str = "") -> StyledText:
         """Append a part, and return the line."""
         if style:
             self.spans.append(Span(len(self.plain), len(self.plain) + len(text), style))

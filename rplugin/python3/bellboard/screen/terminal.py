@@ -19,7 +19,7 @@ from ..core.session import is_nameless
 from ..core.text import cut, width
 from ..core.untrusted import decimal
 from ..core.words import plain
-from .styled import Text
+from .styled import StyledText
 
 if TYPE_CHECKING:
     from ..diagnosis import Fact
@@ -60,7 +60,7 @@ class Console(NamedTuple):
     width: int
     colours: bool
 
-    def drawn(self, line: Text) -> str:
+    def drawn(self, line: StyledText) -> str:
         """Return a line as it is printed here: in colour if there is any."""
         return line.drawn() if self.colours else line.plain
 
@@ -83,7 +83,7 @@ def _columns() -> int:
         return USUAL
 
 
-def write(out: Console, lines: Iterable[Text]) -> None:
+def write(out: Console, lines: Iterable[StyledText]) -> None:
     """Print lines."""
     for line in lines:
         line.rstrip()
@@ -108,9 +108,9 @@ def show_list(
         write(out, table(shown, now, out.width, icons))
         write(out, outages(listed, now, out.width))
         if unshown := len([p for p in listed if p not in shown and not p.get("folded")]):
-            write(out, [Text(f" {unshown} hidden: bellboard list --all", "dim")])
+            write(out, [StyledText(f" {unshown} hidden: bellboard list --all", "dim")])
     else:
-        write(out, map(Text, first_run.splitlines()))
+        write(out, map(StyledText, first_run.splitlines()))
 
 
 def show_ended(sessions: Iterable[Published], now: float) -> None:
@@ -118,12 +118,12 @@ def show_ended(sessions: Iterable[Published], now: float) -> None:
     out = console()
     lines = []
     for p in sessions:
-        line = Text(f" {words.age(p['ended'], now):>4}  ", "dim")
+        line = StyledText(f" {words.age(p['ended'], now):>4}  ", "dim")
         line.append(f"{plain(p['session_id'])}  ", "")
         line.append(words.project(p), "dim").append(f"  {words.title(p)}")
         line.truncate(out.width)
         lines.append(line)
-    write(out, lines or [Text(" No session to resume.", "dim")])
+    write(out, lines or [StyledText(" No session to resume.", "dim")])
 
 
 def table(
@@ -131,18 +131,18 @@ def table(
     now: float,
     columns: int,
     icons: Mapping[str, str] = words.ICONS,
-) -> list[Text]:
+) -> list[StyledText]:
     """Return the lines of these sessions, each followed by a line for its subagents."""
     shown = list(sessions)
     lines = []
     for p, line in zip(shown, rows(shown, now, columns, icons), strict=True):
         lines.append(line)
         if members := words.members(p):
-            lines.append(Text(cut(f"    ▸ {members}", columns), "dim"))
+            lines.append(StyledText(cut(f"    ▸ {members}", columns), "dim"))
     return lines
 
 
-def outages(listed: Iterable[Published], now: float, columns: int) -> list[Text]:
+def outages(listed: Iterable[Published], now: float, columns: int) -> list[StyledText]:
     """Return a line for each unreachable machine, with the reason; it counts what has no row."""
     down: dict[str, list[Published]] = {}
     for p in listed:
@@ -157,12 +157,12 @@ def outages(listed: Iterable[Published], now: float, columns: int) -> list[Text]
             what = f"{words.amount(folded, 'session')}, unreachable for {age}"
         why = plain(there[0].get("link_why")) or "see `bellboard doctor`"
         texts.append(f" {plain(name)}{':' * bool(folded)} {what}: {why}")
-    return [Text(cut(text, columns), "dim") for text in texts]
+    return [StyledText(cut(text, columns), "dim") for text in texts]
 
 
 def rows(
     shown: Sequence[Published], now: float, columns: int, icons: Mapping[str, str]
-) -> list[Text]:
+) -> list[StyledText]:
     """Return one line for each of these sessions."""
     mixed = len({p.get("agent") for p in shown}) > 1
     cells = [
@@ -173,7 +173,7 @@ def rows(
     widths = _fit(cells, columns - space + 1)
     lines = []
     for p, row in zip(shown, cells, strict=True):
-        line = Text(" ")
+        line = StyledText(" ")
         is_dim = p.get("link_since") or words.is_quiet(p)
         colour = "dim" if is_dim else COLOURS[p["status"]]
         line.append(row["icon"] + " " * (space - width(row["icon"])), colour)
@@ -288,24 +288,24 @@ def _fit(rows: list[dict[str, str]], columns: int) -> dict[str, int]:
 def show_facts(facts: Sequence[Fact]) -> None:
     """Print facts by section, with advice below each problem."""
     out = console()
-    lines: list[Text] = []
+    lines: list[StyledText] = []
     section = ""
     for fact in facts:
         if fact.section != section:
             section = fact.section
-            lines += [Text(), Text(f" {section}", "bold")]
+            lines += [StyledText(), StyledText(f" {section}", "bold")]
         mark, colour = LEVELS[fact.level]
         lines += _hanging(f"  {mark:5} ", fact.text, colour, out.width)
         if fact.advice:
             lines += _hanging("        → ", fact.advice, "", out.width)
     wrong = sum(fact.level in ("warn", "error") for fact in facts)
     end = f" {words.amount(wrong, 'problem')} found." if wrong else " No problems found."
-    lines += [Text(), Text(end)]
+    lines += [StyledText(), StyledText(end)]
     write(out, lines[1:])
 
 
-def _hanging(head: str, text: str, colour: str, columns: int) -> list[Text]:
+def _hanging(head: str, text: str, colour: str, columns: int) -> list[StyledText]:
     """Return a text wrapped with a hanging indent."""
     wrapped = wrap(plain(text), max(NARROW, columns - len(head))) or [""]
-    first = Text(head, colour).append(wrapped[0], "")
-    return [first, *(Text(" " * len(head) + rest) for rest in wrapped[1:])]
+    first = StyledText(head, colour).append(wrapped[0], "")
+    return [first, *(StyledText(" " * len(head) + rest) for rest in wrapped[1:])]

@@ -90,7 +90,7 @@ class Logged(NamedTuple):
     after: str | None
 
 
-class Sent(NamedTuple):
+class SentNotice(NamedTuple):
     """A notification that was sent."""
 
     t: float
@@ -187,7 +187,7 @@ class History(Upkeep):
         given = self._logged_where("rule IN ('reply', 'outcome') AND taken", session_id)
         return [x for x in given if x.event.t >= since]
 
-    def notices(self, most: int) -> list[Sent]:
+    def notices(self, most: int) -> list[SentNotice]:
         """Return the newest notifications of all hosts, oldest first."""
         rows = self.all(
             "SELECT transition_id, effect, claims.t, pid, session_id, after, why FROM claims"
@@ -217,9 +217,9 @@ def _logged(r: Cells) -> Logged:
     return Logged(r[0], text(r[1]), _events().decode(blob(r[2])), *said)
 
 
-def _sent(r: Cells) -> Sent:
+def _sent(r: Cells) -> SentNotice:
     channel = text(r[1]).removeprefix("notice ")
-    return Sent(time(r[2]), channel, number(r[3]), text(r[4]), text_or_none(r[5]), text(r[6]))
+    return SentNotice(time(r[2]), channel, number(r[3]), text(r[4]), text_or_none(r[5]), text(r[6]))
 
 
 # What hosts share in board.db besides sessions: claims, open editors, and options.
@@ -255,7 +255,7 @@ class Editor(NamedTuple):
     focused: float  # when it last got the focus; 0: it has no screen
 
 
-class Option(NamedTuple):
+class SharedOption(NamedTuple):
     """A shared option."""
 
     value: Any
@@ -312,7 +312,7 @@ class Shared(History):
         found = self.sound("options", rows, _option)
         return found[0] if found else None
 
-    def options(self) -> dict[str, Option]:
+    def options(self) -> dict[str, SharedOption]:
         """Return all shared options."""
         rows = self.all(f"SELECT key, {moderate('value')}, t FROM options")
         return dict(self.sound("options", rows, lambda r: (text(r[0]), _dated(r))))
@@ -336,8 +336,8 @@ def _option(r: Cells) -> Any:
     return time(value) if isinstance(value, float) else value
 
 
-def _dated(r: Cells) -> Option:
-    return Option(_option(r), time(r[2]))
+def _dated(r: Cells) -> SharedOption:
+    return SharedOption(_option(r), time(r[2]))
 
 
 #: Kinds of events with the time since which something is true, maybe before it was noticed.

@@ -22,7 +22,7 @@ POLL: Final = 2.0  # seconds; a check takes 20 µs per process
 SPARE: Final = 4  # the last descriptors, one in so many, are left to everything else
 
 
-class Backend(Protocol):
+class ExitBackend(Protocol):
     """Reports the exit of processes that the system can watch."""
 
     def add(self, pid: int) -> bool:
@@ -47,7 +47,7 @@ class Deaths:
         self._polled: set[int] = set()
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._backend: Backend | None = None
+        self._backend: ExitBackend | None = None
         try:
             if self.how == "pidfd":
                 self._backend = _Pidfds(self._report)

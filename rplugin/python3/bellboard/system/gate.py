@@ -21,7 +21,7 @@ class TooManyLinks(OSError):
     """A path leads through more links than allowed."""
 
 
-class Part(NamedTuple):
+class PathPart(NamedTuple):
     """A folder or link on the way to a path, or what is there."""
 
     path: str  # with no link on the way to it
@@ -31,12 +31,12 @@ class Part(NamedTuple):
 
 def parts_of(
     path: str, most_links: int, look: Callable[[str], os.stat_result] = os.lstat
-) -> Iterator[Part]:
+) -> Iterator[PathPart]:
     """Yield the parts of a path, from the root on; each is looked at only when it is asked for.
 
     Raise OSError where there is nothing, or what `look` raises.
     """
-    yield Part("/", look("/"), False)
+    yield PathPart("/", look("/"), False)
     waiting, here, links = _names(path), "", 0
     while waiting:
         name = waiting.pop()
@@ -45,7 +45,7 @@ def parts_of(
             continue
         at = f"{here}/{name}"
         status = look(at)
-        yield Part(at, status, not waiting)
+        yield PathPart(at, status, not waiting)
         if not stat.S_ISLNK(status.st_mode):
             here = at
             continue

@@ -24,7 +24,7 @@ _BEGIN: Final = b"\x1bP@kitty-cmd"
 _END: Final = b"\x1b\\"
 
 
-class Failed(Exception):
+class KittyFailed(Exception):
     """The request failed; the text says why."""
 
 
@@ -35,7 +35,7 @@ def show(socket: str, tty: str) -> None:
         if tty_of(pid) == tty:
             _ask(socket, "focus-window", {"match": f"id:{window}"})
             return
-    raise Failed(f"no window of kitty has {line(tty, 40)}")
+    raise KittyFailed(f"no window of kitty has {line(tty, 40)}")
 
 
 def _ask(socket: str, command: str, payload: Mapping[str, str]) -> object:
@@ -51,17 +51,17 @@ def _ask(socket: str, command: str, payload: Mapping[str, str]) -> object:
                     break
                 raw += part
     except gate.Denied as denial:
-        raise Failed(f"not connecting to kitty at {line(socket)}: {denial}") from None
+        raise KittyFailed(f"not connecting to kitty at {line(socket)}: {denial}") from None
     except OSError as error:
         why = error.strerror or "timed out"
-        raise Failed(f"kitty does not respond at {line(socket)}: {why}") from None
+        raise KittyFailed(f"kitty does not respond at {line(socket)}: {why}") from None
     try:
         answer = json.loads(raw.removeprefix(_BEGIN).removesuffix(_END))
         if not answer["ok"]:
-            raise Failed(f"kitty refuses: {line(str(answer.get('error')), 200)}")
+            raise KittyFailed(f"kitty refuses: {line(str(answer.get('error')), 200)}")
         return json.loads(answer.get("data") or "null")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise Failed(f"kitty's answer cannot be read at {line(socket)}") from None
+        raise KittyFailed(f"kitty's answer cannot be read at {line(socket)}") from None
 
 
 def _windows(listed: object) -> Iterator[tuple[int, int]]:

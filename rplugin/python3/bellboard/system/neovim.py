@@ -17,7 +17,7 @@ MOST: Final = 1 << 20  # bytes of an answer; a terminal of 200 rows has 100 kB
 REQUEST, RESPONSE = 0, 1
 
 
-class Failed(Exception):
+class NeovimFailed(Exception):
     """The code was not run, or failed; the text says why."""
 
 
@@ -34,23 +34,23 @@ def ask(address: str, code: str, *arguments: Any) -> Any:
             for message in unpacker:
                 if message[0] == RESPONSE:
                     if message[2] is not None:
-                        raise Failed(f"its Neovim refused: {line(str(message[2][1]))}")
+                        raise NeovimFailed(f"its Neovim refused: {line(str(message[2][1]))}")
                     return message[3]
             if time.monotonic() > until:
-                raise Failed("its Neovim does not respond")
+                raise NeovimFailed("its Neovim does not respond")
             data = connection.recv(1 << 16)
             if not data:
-                raise Failed("its Neovim is gone")
+                raise NeovimFailed("its Neovim is gone")
             unpacker.feed(data)
 
     try:
         with gate.connected(address, PATIENCE) as connection:
             if call("nvim_get_mode", [])["blocking"]:
-                raise Failed("its Neovim is waiting for a key")
+                raise NeovimFailed("its Neovim is waiting for a key")
             return call("nvim_exec_lua", [code, list(arguments)])
     except gate.Denied as denial:
-        raise Failed(f"not connecting to the Neovim at {line(address)}: {denial}") from None
+        raise NeovimFailed(f"not connecting to the Neovim at {line(address)}: {denial}") from None
     except OSError:
-        raise Failed("its Neovim does not respond") from None
+        raise NeovimFailed("its Neovim does not respond") from None
     except (ValueError, TypeError, LookupError, msgpack.UnpackException):
-        raise Failed("its Neovim's reply is not valid") from None
+        raise NeovimFailed("its Neovim's reply is not valid") from None

@@ -52,7 +52,7 @@ class Armed(NamedTuple):
     error: OSError | None
 
 
-class Backend(Protocol):
+class WatchBackend(Protocol):
     """Watches directories for their entries."""
 
     @property
@@ -93,7 +93,7 @@ class Watch:
         self._polled: dict[str, str] = {}  # path → why
         self._missing = ""  # why there is no backend
         self._polling = Polling(changed)
-        self._backend: Backend | None = None
+        self._backend: WatchBackend | None = None
         self._start()
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...core.events import AGENT
 from ...core.program_status import Report
-from ...core.request import Answer, Request, Sent, Went
+from ...core.request import Answer, Request, SentAnswer, Went
 from ...core.session import Session
 from ..agent import (
     Abilities,
@@ -119,7 +119,7 @@ class ClaudeCode(Cli):
         path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it
         return open_tool(s.session_id, ends_with(DIALECT, path))
 
-    def winner(self, s: Session, asked: OpenRequest, since: float, sent: Sent) -> str | None:
+    def winner(self, s: Session, asked: OpenRequest, since: float, sent: SentAnswer) -> str | None:
         from ..tailing import ends_with
         from .reply import first_in
 

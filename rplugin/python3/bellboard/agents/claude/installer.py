@@ -11,7 +11,7 @@ from typing import Final
 from ...core.untrusted import object_of
 from ...system.packaged import Version
 from ..installing import hook_record, hookline
-from ..installing.installer import Installer, SettingsError, State
+from ..installing.installer import HookState, Installer, SettingsError
 from ..installing.settings_file import MARK, Handler, SharedFile, group_of
 from .session_files import oldest_running
 from .versions import LATER, cli_version, events_of
@@ -61,11 +61,11 @@ class Settings(Installer):
             events = tuple(dict.fromkeys((*events, *kept)))
         return SharedFile(handlers(events, self._line), self.is_ours)
 
-    def state(self, state: State, text: str) -> State:
+    def state(self, state: HookState, text: str) -> HookState:
         try:
             settings = object_of(json.loads(text.removeprefix(MARK).strip() or "{}"))
         except (ValueError, RecursionError) as e:
-            return State(state.path, problem=str(e))
+            return HookState(state.path, problem=str(e))
         plugins = settings.get("enabledPlugins")
         disabled = settings.get("disableAllHooks") is True
         return replace(

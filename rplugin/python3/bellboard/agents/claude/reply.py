@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ...core.events import Origin
-from ...core.request import HOOK, JOINER, OURS, STOPPED, TERMINAL, Answer, Sent, check
+from ...core.request import HOOK, JOINER, OURS, STOPPED, TERMINAL, Answer, SentAnswer, check
 from ...core.untrusted import Facts, list_of, text_of, time_of
 from .request import AskingPayload, asked_in, request, shown_questions, suggested
 from .transcript import INTERRUPTED, REJECTED, blocks_of
@@ -137,7 +137,7 @@ class Result(NamedTuple):
 
 
 def first_in(
-    entries: Sequence[Facts], payload: bytes, tool_id: str, since: float, sent: Sent
+    entries: Sequence[Facts], payload: bytes, tool_id: str, since: float, sent: SentAnswer
 ) -> str | None:
     """Return whose answer counted, "" if nothing shows it, None if more entries must come."""
     answer, hook = sent.answer, sent.hook
@@ -163,7 +163,9 @@ def first_in(
     return OURS if answer.choice in NOES else ""
 
 
-def _of_rejection(entries: Sequence[Facts], since: float, sent: Sent, result: Result) -> str | None:
+def _of_rejection(
+    entries: Sequence[Facts], since: float, sent: SentAnswer, result: Result
+) -> str | None:
     """Return who stopped the turn at a tool: a hook that does so leaves no other entry."""
     choice = sent.answer.choice
     if choice not in NOES:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...core.events import Event, Origin
 from ...core.untrusted import Facts, text_of
 from ..agent import Abilities, Ability, Cli, Dialect, Means, OpenRequest, Seen, Witness
-from ..installing.hookline import SHOWN_IN_PART, HooksFile, Looked, below_home
+from ..installing.hookline import SHOWN_IN_PART, GlobalHooks, HooksFile, below_home
 from .dialect import KEY, KINDS, SERVER, entry, heard, hook, is_noise
 from .request import on_disk, reply, request
 
@@ -44,13 +44,13 @@ TIMEOUTS: Final = {
 }
 
 
-def _obstacles(looked: Looked) -> Iterator[str]:
+def _obstacles(looked: GlobalHooks) -> Iterator[str]:
     from .trust import obstacles
 
     return obstacles(looked)
 
 
-def _remarks(looked: Looked) -> Iterator[str]:
+def _remarks(looked: GlobalHooks) -> Iterator[str]:
     from .trust import remarks
 
     return remarks(looked)

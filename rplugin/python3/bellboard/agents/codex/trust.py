@@ -18,14 +18,14 @@ from typing import Any, Final
 
 from ...system import files
 from ...system.files import real
-from ..installing.hookline import Looked
+from ..installing.hookline import GlobalHooks
 
 CONFIG: Final = "config.toml"
 FEATURE: Final = ("hooks", "codex_hooks")  # its names, the one that counts first
 _INNER_CAPITAL: Final = re.compile(r"(?<!^)([A-Z])")
 
 
-def obstacles(looked: Looked) -> Iterator[str]:
+def obstacles(looked: GlobalHooks) -> Iterator[str]:
     """Yield what keeps Codex from running our hooks, as far as its configuration says."""
     config = _config(looked.path.with_name(CONFIG))
     if config is None:
@@ -54,14 +54,14 @@ def obstacles(looked: Looked) -> Iterator[str]:
         yield f"{len(disabled)} of {len(wanted)} hooks disabled in Codex's /hooks"
 
 
-def remarks(looked: Looked) -> Iterator[str]:
+def remarks(looked: GlobalHooks) -> Iterator[str]:
     """Yield what Codex finds fault with although it runs them."""
     hooks = (_config(looked.path.with_name(CONFIG)) or {}).get("hooks")
     if isinstance(hooks, dict) and hooks.keys() - {"state"}:
         yield f"Codex warns at each start that {CONFIG} has hooks too: move those into this file"
 
 
-def _hashes(looked: Looked) -> Iterator[tuple[str, str]]:
+def _hashes(looked: GlobalHooks) -> Iterator[tuple[str, str]]:
     """Yield the place of each handler of ours, and the hash of its definition."""
     for event, groups in json.loads(looked.text)["hooks"].items():
         name = _INNER_CAPITAL.sub(r"_\1", event).lower()

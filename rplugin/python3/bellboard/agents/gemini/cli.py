@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..agent import NAMED, Abilities, Ability, Cli, Means, Witness
-from ..installing.hookline import Environ, HooksFile, Looked
+from ..installing.hookline import Environ, GlobalHooks, HooksFile
 from .dialect.hooks import KINDS
 
 HOOKS: Final = Ability("hooks")
@@ -37,7 +37,7 @@ def _folder(environ: Environ) -> Path:
     return Path(environ.get("GEMINI_CLI_HOME") or environ.get("HOME", "")) / ".gemini"
 
 
-def _obstacles(looked: Looked) -> Iterator[str]:
+def _obstacles(looked: GlobalHooks) -> Iterator[str]:
     settings = json.loads(looked.text)
     config = settings.get("hooksConfig", {})
     if config.get("enabled") is False:

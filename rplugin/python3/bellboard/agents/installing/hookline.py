@@ -15,7 +15,7 @@ NOT_SHOWN: Final = "its sessions do not show"
 SHOWN_IN_PART: Final = "its sessions show, but not always what they do"
 
 
-class Looked(NamedTuple):
+class GlobalHooks(NamedTuple):
     """The file for all sessions, with hooks of ours in it."""
 
     path: Path
@@ -23,7 +23,7 @@ class Looked(NamedTuple):
     ours: Callable[[str], bool]  # whether a command is ours
 
 
-def nothing(looked: Looked) -> Iterable[str]:
+def nothing(looked: GlobalHooks) -> Iterable[str]:
     """Return no obstacle, and no remark."""
     return ()
 
@@ -37,8 +37,8 @@ class HooksFile(NamedTuple):
     mark: str = ""  # how a file of our own begins, if it is a program
     comments: bool = False  # whether the CLI allows them in it
     note: str = ""  # what the user has to know or do once the hooks are there
-    obstacles: Callable[[Looked], Iterable[str]] = nothing  # what keeps them from running
-    remarks: Callable[[Looked], Iterable[str]] = nothing  # what else is wrong with them
+    obstacles: Callable[[GlobalHooks], Iterable[str]] = nothing  # what keeps them from running
+    remarks: Callable[[GlobalHooks], Iterable[str]] = nothing  # what else is wrong with them
 
     def path(self, environ: Environ) -> Path:
         return self.folder(environ) / self.name

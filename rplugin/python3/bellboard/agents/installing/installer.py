@@ -25,14 +25,14 @@ from ...storage.spool import Spool
 from ...system import files
 from ...system.packaged import Version
 from . import hook_record, hookline
-from .hookline import Hooked, HooksFile, Looked
+from .hookline import GlobalHooks, Hooked, HooksFile
 from .settings_file import (
     MARK,
     WHOLE,
     Before,
-    Broken,
     Form,
     Malformed,
+    NotJson,
     OwnFile,
     SharedFile,
     without_comments,
@@ -79,7 +79,7 @@ CONTEXT: Final = 3  # lines around a change in a diff
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """The old and the new content of a file."""
 
     path: Path
@@ -144,7 +144,7 @@ def _moved(line: str, by: int) -> str:
 
 
 @dataclass(frozen=True)
-class State:
+class HookState:
     """What was found."""
 
     path: Path
@@ -259,12 +259,12 @@ class Installer:
         handlers = {event: groups[0]["hooks"][0] for event, groups in listed.items()}
         return SharedFile(handlers, self.is_ours, self.hooks.comments)
 
-    def state(self, state: State, text: str) -> State:
+    def state(self, state: HookState, text: str) -> HookState:
         """Return the state of a file, completed with what else its text shows."""
         if not state.events or state.path != self.user_file():
             return state
         plain = without_comments(text)[0] if self.hooks.comments else text
-        looked = Looked(state.path, plain.removeprefix(MARK), self.is_ours)
+        looked = GlobalHooks(state.path, plain.removeprefix(MARK), self.is_ours)
         try:
             obstacles, remarks = self.hooks.obstacles(looked), self.hooks.remarks(looked)
             return replace(state, obstacles=tuple(obstacles), remarks=tuple(remarks))
@@ -278,7 +278,7 @@ class Installer:
         script = hookline.script_of(command, self._user_home)
         return script is not None and hook_record.is_script(script, self.home)
 
-    def put_in(self, path: Path, version: Version | None = None) -> Change:
+    def put_in(self, path: Path, version: Version | None = None) -> FileChange:
         """Plan how to add our hooks."""
         self._recordable(path)
         self._may_write(path)
@@ -289,13 +289,13 @@ class Installer:
         with _refusing(path):
             new, before = form.put_in(text, known.before)
             _prove(form, text, new)
-        return Change(path, old, new.encode(), form.events, before)
+        return FileChange(path, old, new.encode(), form.events, before)
 
-    def take_out(self, path: Path) -> Change:
+    def take_out(self, path: Path) -> FileChange:
         """Plan how to remove our hooks."""
         old = self._read(path)
         if old is None:
-            return Change(path, None, None, (), {})
+            return FileChange(path, None, None, (), {})
         text, known = self._text(path, old), self.recorded()
         before = known[str(path)].before if str(path) in known else None
         form = self._form(None)
@@ -305,9 +305,9 @@ class Installer:
         if new != text:
             self._may_write(path)
         is_altered = new is None and form.is_altered(text)
-        return Change(path, old, None if new is None else new.encode(), (), {}, is_altered)
+        return FileChange(path, old, None if new is None else new.encode(), (), {}, is_altered)
 
-    def apply(self, change: Change) -> Path | None:
+    def apply(self, change: FileChange) -> Path | None:
         """Write a change; return the backup, if one was made."""
         path = change.path
         if change.is_none and not change.events and str(path) not in self.recorded():
@@ -343,7 +343,7 @@ class Installer:
             ) from None
         return backup
 
-    def _write(self, change: Change) -> Path | None:
+    def _write(self, change: FileChange) -> Path | None:
         """Write the file and, if needed, its backup; return that."""
         path, backup = change.path, None
         files.target_of(path).parent.mkdir(parents=True, exist_ok=True)
@@ -377,16 +377,16 @@ class Installer:
             if hooked is not None:
                 hooked_files[str(path)] = hooked
 
-    def check(self, path: Path, version: Version | None = None) -> State:
+    def check(self, path: Path, version: Version | None = None) -> HookState:
         """Check one file."""
         form = self._form(version)
         try:
             raw = self._read(path)
             text = "" if raw is None else self._text(path, raw)
             seen = form.look(text)
-        except (SettingsError, Broken, Malformed, RecursionError) as e:
-            return State(path, problem=str(e))
-        state = State(path, "", seen.there, seen.missing, seen.outdated, seen.other)
+        except (SettingsError, NotJson, Malformed, RecursionError) as e:
+            return HookState(path, problem=str(e))
+        state = HookState(path, "", seen.there, seen.missing, seen.outdated, seen.other)
         return self.state(state, text)
 
     def recorded(self) -> hook_record.HookedFiles:
@@ -458,7 +458,7 @@ def _refusing(path: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, RecursionError) as e:
-        comma = ", " if isinstance(e, (Broken, Malformed)) else ": "  # these begin with the place
+        comma = ", " if isinstance(e, (NotJson, Malformed)) else ": "  # these begin with the place
         raise SettingsError(f"{path}{comma}{e}; nothing was written") from None
 
 

@@ -43,7 +43,7 @@ Handler = Mapping[str, Any]
 Before = dict[str, "str | None"]
 
 
-class Broken(ValueError):
+class NotJson(ValueError):
     """The text is not JSON; the message names the line."""
 
 
@@ -75,7 +75,7 @@ _STRICT: Final = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_nu
 # ---------------------------------------------------------------- the text
 
 
-class Part(NamedTuple):
+class JsonPart(NamedTuple):
     """A value in a text, and where it is; `begin` is where its key is, if it has one."""
 
     key: str
@@ -93,7 +93,7 @@ class Edit(NamedTuple):
     text: str
 
 
-class Text:
+class JsonText:
     """A text that is read as JSON, and where its parts are; comments only if they are allowed."""
 
     def __init__(self, raw: str, comments: bool = False) -> None:
@@ -102,7 +102,7 @@ class Text:
         self.root = self._read()  # None if the text is blank
         self._layout()
 
-    def comments(self, start: int, end: int, among: Iterable[Part] = ()) -> list[str]:
+    def comments(self, start: int, end: int, among: Iterable[JsonPart] = ()) -> list[str]:
         """Return the comments that begin between two positions, and in none of these parts."""
         inner = [(part.begin, part.end) for part in among]
         return [
@@ -111,7 +111,7 @@ class Text:
             if start <= at < end and not any(first <= at < last for first, last in inner)
         ]
 
-    def parts(self, at: int) -> list[Part]:
+    def parts(self, at: int) -> list[JsonPart]:
         """Return what is in the object or list at a position."""
         text, found = self.plain, []
         is_object = text[at] == "{"
@@ -122,13 +122,13 @@ class Text:
                 key, at = _DECODER.raw_decode(text, at)
                 at = self._skip(self._skip(at) + 1)  # behind the colon
             value, end = _DECODER.raw_decode(text, at)
-            found.append(Part(key, value, begin, at, end))
+            found.append(JsonPart(key, value, begin, at, end))
             at = self._skip(end)
             if text[at] == ",":
                 at = self._skip(at + 1)
         return found
 
-    def member(self, of: Part | None, key: str) -> Part | None:
+    def member(self, of: JsonPart | None, key: str) -> JsonPart | None:
         """Return the value of a key, or None if it is missing or this is no object."""
         if of is None or not isinstance(of.value, dict):
             return None
@@ -141,7 +141,7 @@ class Text:
             text = text[: edit.start] + edit.text + text[edit.end :]
         return text
 
-    def add(self, to: Part, items: list[tuple[str, Any]]) -> list[Edit]:
+    def add(self, to: JsonPart, items: list[tuple[str, Any]]) -> list[Edit]:
         """Return the edits that append items; their keys matter only in an object."""
         there = self.parts(to.start)
         ink = len(self.raw[: to.end - 1].rstrip(" \t\r\n"))  # the end of what is in it
@@ -168,7 +168,7 @@ class Text:
         added = (self.line + inner + self._item(to, key, item, inner) for key, item in items)
         return [Edit(ink, to.end - 1, ",".join(added) + self.line + outer)]
 
-    def cut(self, there: list[Part], gone: Collection[Part]) -> Iterator[Edit]:
+    def cut(self, there: list[JsonPart], gone: Collection[JsonPart]) -> Iterator[Edit]:
         """Yield the edits that remove some parts of an object or list, each with one comma."""
         kept = [part.begin for part in there if part not in gone]
         last = kept[-1] if kept else -1
@@ -194,7 +194,7 @@ class Text:
         lines = json.dumps(value, ensure_ascii=False, indent=self.indent, separators=(",", ": "))
         return lines.replace("\n", self.line + margin)
 
-    def _item(self, to: Part, key: str, item: Any, margin: str | None) -> str:
+    def _item(self, to: JsonPart, key: str, item: Any, margin: str | None) -> str:
         named = f"{json.dumps(key, ensure_ascii=False)}{self.colon if margin is None else ': '}"
         return (named if self.raw[to.start] == "{" else "") + self.render(item, margin)
 
@@ -218,7 +218,7 @@ class Text:
         found = _SPACE.match(self.plain, at)
         return found.end() if found else at
 
-    def _read(self) -> Part | None:
+    def _read(self) -> JsonPart | None:
         start = self._skip(len(MARK) if self.plain.startswith(MARK) else 0)
         if start == len(self.plain):
             return None
@@ -238,12 +238,12 @@ class Text:
             raise self._broken(at, why) from None
         if (rest := self._skip(end)) < len(self.plain):
             raise self._broken(rest, "unexpected text after the end")
-        return Part("", value, start, start, end)
+        return JsonPart("", value, start, start, end)
 
-    def _broken(self, at: int, why: str) -> Broken:
-        return Broken(f"line {len(_LINE.findall(self.plain, 0, at)) + 1}: {why}")
+    def _broken(self, at: int, why: str) -> NotJson:
+        return NotJson(f"line {len(_LINE.findall(self.plain, 0, at)) + 1}: {why}")
 
-    def _misspelt(self, e: json.JSONDecodeError) -> Broken:
+    def _misspelt(self, e: json.JSONDecodeError) -> NotJson:
         """Say what is no JSON where Python has stopped: some people write it by hand."""
         text, at, why = self.plain, e.pos, e.msg[:1].lower() + e.msg[1:]
         if why.startswith(("expecting", "illegal")):  # before or behind a comma, by its version
@@ -300,7 +300,7 @@ class Entry(NamedTuple):
     """A handler that runs one of our commands."""
 
     event: str
-    handler: Part
+    handler: JsonPart
     whole: bool  # runs for the whole event, not restricted by a matcher
 
 
@@ -319,12 +319,12 @@ class SharedFile:
     def put_in(self, text: str | None, before: Before) -> tuple[str, Before]:
         """Return the text with our hooks, and what was there before."""
         text, before = self._without_surplus(text, before)
-        there = Text(text or "", self.has_comments)
+        there = JsonText(text or "", self.has_comments)
         groups = {event: [group_of(handler)] for event, handler in self.handlers.items()}
         made: Before = {"hooks": None, **{f"hooks.{event}": None for event in groups}}
         if there.root is None:
             end = "\n" if there.comments(0, len(there.raw)) and not there.raw.endswith("\n") else ""
-            top = Text("").render({"hooks": groups}, "")
+            top = JsonText("").render({"hooks": groups}, "")
             return f"{text or ''}{end}{top}\n", {"file": text, **made}
         _check(there.root.value)
         hooks = there.member(there.root, "hooks")
@@ -351,12 +351,12 @@ class SharedFile:
 
     def take_out(self, text: str, before: Before | None) -> str | None:
         """Return the text without our hooks, or None if there was no file before."""
-        there = Text(text, self.has_comments)
+        there = JsonText(text, self.has_comments)
         return _taken_out(there, _entries(there, self.ours), before or {})
 
     def look(self, text: str) -> Found:
         """Return which of our hooks are in a text."""
-        entries = _entries(Text(text, self.has_comments), self.ours)
+        entries = _entries(JsonText(text, self.has_comments), self.ours)
         there = {entry.event: entry.handler.value for entry in entries if entry.whole}
         known = {event: there[event] for event in there if event in self.handlers}
         same = {e: each["command"] == self.handlers[e]["command"] for e, each in known.items()}
@@ -373,7 +373,7 @@ class SharedFile:
 
     def is_kept(self, old: str | None, new: str | None) -> bool:
         """Return whether everything that is not ours is in both; ValueError if that is unknown."""
-        one, other = (Text(text or "", self.has_comments) for text in (old, new))
+        one, other = (JsonText(text or "", self.has_comments) for text in (old, new))
         if one.comments(0, len(one.raw)) != other.comments(0, len(other.raw)):
             raise ValueError("a comment among the hooks of bellboard would be lost; move it")
         kept = [without(text.root.value if text.root else {}, self.ours) for text in (one, other)]
@@ -387,7 +387,7 @@ class SharedFile:
         """Remove entries of ours that are restricted, duplicate, or for an unwanted event."""
         if text is None:
             return None, {}
-        there, seen, surplus = Text(text, self.has_comments), set(), []
+        there, seen, surplus = JsonText(text, self.has_comments), set(), []
         for entry in _entries(there, self.ours):
             if entry.event in seen or entry.event not in self.handlers or not entry.whole:
                 surplus.append(entry)
@@ -452,7 +452,7 @@ def _expect(told: Any, kind: type, place: str) -> None:
         raise Malformed(f"{place} is {name}, expected {_NAMES[kind]}")
 
 
-def _groups(there: Text) -> Iterator[tuple[Part, Part, Part]]:
+def _groups(there: JsonText) -> Iterator[tuple[JsonPart, JsonPart, JsonPart]]:
     """Yield each list of an event, with each of its groups, and the list of handlers in that."""
     hooks = there.member(there.root, "hooks")
     for event in there.parts(hooks.start) if hooks and isinstance(hooks.value, dict) else ():
@@ -462,7 +462,7 @@ def _groups(there: Text) -> Iterator[tuple[Part, Part, Part]]:
                 yield event, group, inner
 
 
-def _entries(there: Text, ours: Ours) -> list[Entry]:
+def _entries(there: JsonText, ours: Ours) -> list[Entry]:
     """Return our entries, in the order of the text."""
     return [
         Entry(event.key, handler, group.value.get("matcher", "") in ANY)
@@ -472,7 +472,7 @@ def _entries(there: Text, ours: Ours) -> list[Entry]:
     ]
 
 
-def _renewed(there: Text, handler: Part, wanted: Handler) -> Iterator[Edit]:
+def _renewed(there: JsonText, handler: JsonPart, wanted: Handler) -> Iterator[Edit]:
     """Yield the edits that give a handler these members; others stay."""
     members = {part.key: part for part in there.parts(handler.start)}
     for key in wanted.keys() & members.keys():
@@ -482,7 +482,7 @@ def _renewed(there: Text, handler: Part, wanted: Handler) -> Iterator[Edit]:
         yield from there.add(handler, missing)
 
 
-def _taken_out(there: Text, gone: list[Entry], before: Before) -> str | None:
+def _taken_out(there: JsonText, gone: list[Entry], before: Before) -> str | None:
     """Return the text without these entries, and without what only held them."""
     root, hooks = there.root, there.member(there.root, "hooks")
     if not gone or root is None or hooks is None:
@@ -490,12 +490,12 @@ def _taken_out(there: Text, gone: list[Entry], before: Before) -> str | None:
     starts = {entry.handler.start for entry in gone}
     edits: list[Edit] = []
 
-    def is_noted(start: int, end: int, among: list[Part], was: str | None) -> bool:
+    def is_noted(start: int, end: int, among: list[JsonPart], was: str | None) -> bool:
         """Return whether there are other comments around these parts than before; they stay."""
         old = [(was or "")[at:to] for at, to in without_comments(was or "")[1]]
         return there.comments(start, end, among) != old
 
-    def emptied(part: Part, place: str, children: list[Part]) -> bool:
+    def emptied(part: JsonPart, place: str, children: list[JsonPart]) -> bool:
         """Remove the children; return whether the part itself has to go too."""
         inside, everything = before.get(place), there.parts(part.start)
         is_shared = len(children) < len(everything)
@@ -506,7 +506,7 @@ def _taken_out(there: Text, gone: list[Entry], before: Before) -> str | None:
             edits.append(Edit(part.start + 1, part.end - 1, inside))
         return inside is None
 
-    lists: dict[int, tuple[Part, list[Part]]] = {}
+    lists: dict[int, tuple[JsonPart, list[JsonPart]]] = {}
     for event, group, inner in _groups(there):
         handlers = there.parts(inner.start)
         out = [handler for handler in handlers if handler.start in starts]
@@ -527,7 +527,7 @@ def _taken_out(there: Text, gone: list[Entry], before: Before) -> str | None:
     return there.edited(edits)
 
 
-def _emptiness(there: Text, part: Part, place: str) -> Before:
+def _emptiness(there: JsonText, part: JsonPart, place: str) -> Before:
     return {} if part.value else {place: there.raw[part.start + 1 : part.end - 1]}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ..agent import NAMED, Abilities, Ability, Cli
-from ..installing.hookline import Environ, HooksFile, Looked, below_home
+from ..installing.hookline import Environ, GlobalHooks, HooksFile, below_home
 from .dialect.hooks import KINDS
 
 HOOKS: Final = Ability("hooks")
@@ -40,7 +40,7 @@ def _folder(environ: Environ) -> Path:
     return Path(user_home, *folder.parts[1:]) if folder.parts[:1] == ("~",) else folder
 
 
-def _obstacles(looked: Looked) -> Iterator[str]:
+def _obstacles(looked: GlobalHooks) -> Iterator[str]:
     if json.loads(looked.text).get("disableAllHooks") is True:
         yield "disabled by disableAllHooks"
 
