@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bellboard.agents.registry import dialect_of
+from bellboard.agents.registry import agent_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 
-CLAUDE = dialect_of("claude")
+CLAUDE = agent_of("claude")
 FROM = Origin(pid=11)
 COLOUR = {
     "question": "Which colour?",

@@ -18,7 +18,7 @@ from typing import Any
 
 from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.installer import backups
-from bellboard.agents.registry import cli_of
+from bellboard.agents.registry import agent_of
 from bellboard.system import files, mounts
 
 #: The functions of `os` and `fcntl` that only look.
@@ -52,7 +52,7 @@ def die_at(step: int) -> None:
 
 def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
     """Die at that step, then try again; return what was found each time."""
-    cli = cli_of(agent)
+    cli = agent_of(agent)
     assert cli.hooks is not None
     first = None if cli.hooks.own else TEXT.encode()
     path = home / "there/settings.json"

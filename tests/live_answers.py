@@ -18,8 +18,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bellboard.agents.agent import Cli, OpenRequest, Unanswered
-from bellboard.agents.registry import cli_of, dialect_of
+from bellboard.agents.agent import Agent, OpenRequest, Unanswered
+from bellboard.agents.registry import agent_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 from bellboard.core.session import Block, Session
@@ -70,8 +70,8 @@ class Asking:
     def __init__(self, board: Board, s: Session, b: Block) -> None:
         kept = board.spool.home / "answers" / b.request
         payload = kept.read_bytes().partition(b"\0\0")[2]
-        self.cli: Cli = cli_of(s.agent)
-        self.dialect = dialect_of(s.agent)
+        self.cli: Agent = agent_of(s.agent)
+        self.dialect = agent_of(s.agent)
         pid = next(iter(s.processes))
         self.asked = OpenRequest(s.session_id, pid, b.tool_id, payload, board.spool.home)
         made = self.dialect.request(payload, b.request, b.since, Origin(s.agent, pid))

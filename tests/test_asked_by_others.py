@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.parts import ALIKE, CUT, UNDECODED, UNTOLD
-from bellboard.agents.registry import dialect_of
+from bellboard.agents.registry import agent_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Request, check
 
@@ -42,7 +42,7 @@ def codex_asks(*questions: dict[str, Any]) -> bytes:
 
 
 def asked(agent: str, payload: bytes, truncated: bool = False) -> Request:
-    found = dialect_of(agent).request(payload, "name", 5.0, Origin(agent, 7), truncated)
+    found = agent_of(agent).request(payload, "name", 5.0, Origin(agent, 7), truncated)
     assert found is not None
     return found
 
@@ -106,7 +106,7 @@ def test_what_opencode_asks_waits_even_if_it_was_cut(event: str) -> None:
         ids = {"id": "per_1", "sessionID": "ses_1", "permission": "edit"}
         said = {"type": event, **parent, "directory": "/srv", **ids, "properties": {**ids, "x": 1}}
         raw = json.dumps(said).encode()[:-10]
-        seen = dialect_of("opencode").event(raw, 5.0, 5.0, Origin("opencode", 7), True)
+        seen = agent_of("opencode").event(raw, 5.0, 5.0, Origin("opencode", 7), True)
         assert seen.kind == ("agent request" if parent else "request")
         assert (seen.session_id, seen.agent) == (("ses_0", "ses_1") if parent else ("ses_1", ""))
         assert seen.tool_id == "per_1"

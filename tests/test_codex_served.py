@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents.codex import server
-from bellboard.agents.codex.agent import CodexDialect
+from bellboard.agents.codex.agent import Codex
 from bellboard.agents.evidence import from_line
 from rig.home import Home
 from rig.waiting import leniency
@@ -291,5 +291,5 @@ def test_nothing_that_a_server_says_raises(status: Any, params: Any) -> None:
     """Whatever the shape; what is understood names a thread and a state."""
     method = "thread/status/changed"
     for given_ in (params, {"threadId": "t", "status": status}):
-        said = CodexDialect().heard({"method": method, "params": given_})
+        said = Codex().heard({"method": method, "params": given_})
         assert said is None or (said.session_id and said.seen.says in ("idle", "busy", "waiting"))

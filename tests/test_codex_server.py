@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from bellboard.agents.agent import OpenRequest, Unanswered, Unclear
 from bellboard.agents.codex import server
-from bellboard.agents.codex.agent import Codex, CodexDialect
+from bellboard.agents.codex.agent import Codex
 from bellboard.agents.codex.request import runs_command, wanted_of
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, check
@@ -28,7 +28,7 @@ from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
-CODEX, SPEAKS = Codex(), CodexDialect()
+CODEX, SPEAKS = Codex(), Codex()
 THREAD, TURN, ITEM = "01a1ffc4-27ac", "01a1ffc4-2eeb", "exec-59ee"
 PAYLOAD = {
     "session_id": THREAD,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.agents.agent import Dialect
+from bellboard.agents.agent import Agent
 from bellboard.agents.evidence import SCREENS, from_line
-from bellboard.agents.registry import KEYS, cli_of, dialect_of, dialects
+from bellboard.agents.registry import KEYS, agent_of, all_agents
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.request import Answer
@@ -56,18 +56,18 @@ def shape_of(name: str, given: Any) -> str:
 PAYLOADS, ENTRIES = said()
 
 
-def decoded(dialect: Dialect, payload: bytes, name: str, t: float = T + 5) -> Event:
+def decoded(dialect: Agent, payload: bytes, name: str, t: float = T + 5) -> Event:
     return dialect.event(payload, t, t, Origin(dialect.key), name=name)
 
 
 def test_each_agent_is_loaded_by_its_name() -> None:
     """The lists name them once more, so that one can be loaded without the others."""
-    assert [dialect_of(key).key for key in KEYS] == [*KEYS]
-    assert [cli_of(key).key for key in KEYS] == [*KEYS]
+    assert [agent_of(key).key for key in KEYS] == [*KEYS]
+    assert [agent_of(key).key for key in KEYS] == [*KEYS]
 
 
-@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
-def test_a_dialect_reads_whatever_another_cli_says(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
+def test_a_dialect_reads_whatever_another_cli_says(dialect: Agent) -> None:
     """Each payload and entry of each CLI is decoded, or refused with a reason; nothing raises."""
     for name, payload in PAYLOADS:
         assert isinstance(decoded(dialect, payload, name), Event)
@@ -78,8 +78,8 @@ def test_a_dialect_reads_whatever_another_cli_says(dialect: Dialect) -> None:
             assert isinstance(dialect.entry("s", entry, T, T), Event)
 
 
-@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
-def test_what_one_agent_says_changes_no_session_of_another(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
+def test_what_one_agent_says_changes_no_session_of_another(dialect: Agent) -> None:
     """Whatever hooks say under one agent's name, sessions of the others stay as they are."""
     board = Board()
     ids = {i for name, payload in PAYLOADS if (i := decoded(dialect, payload, name).session_id)}
@@ -110,15 +110,15 @@ MESSAGES: list[Line] = [
 ]
 
 
-@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
-def test_a_dialect_reads_the_titles_of_every_cli(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
+def test_a_dialect_reads_the_titles_of_every_cli(dialect: Agent) -> None:
     """One that has titles knows work, a question and rest from them; another reads none."""
     seen = [seen for text in TITLES if (seen := dialect.titled(text)) is not None]
     assert {each.says for each in seen} == (SCREENS if dialect.has_titles else set())
 
 
-@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
-def test_what_one_agent_shows_changes_no_session_of_another(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
+def test_what_one_agent_shows_changes_no_session_of_another(dialect: Agent) -> None:
     """Whatever its title and its server say, only its own session moves."""
     board = Board()
     for pid, key in enumerate(KEYS, 11):
@@ -133,7 +133,7 @@ def test_what_one_agent_shows_changes_no_session_of_another(dialect: Dialect) ->
     assert moved == ({dialect.key} if shown else set())
 
 
-NAMES = sorted({name for dialect in dialects() for name in dialect.kinds})
+NAMES = sorted({name for dialect in all_agents() for name in dialect.kinds})
 KEYS_SEEN = sorted({key for _, payload in PAYLOADS for key in json.loads(payload)})
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -150,7 +150,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 def test_no_payload_makes_a_dialect_raise(name: str, payload: Line, cut: int) -> None:
     """Making up a payload takes longer than decoding it, so all dialects get the same."""
     raw = json.dumps({"session_id": "s", "sessionId": "s", "hook_event_name": name} | payload)
-    for dialect, said in product(dialects(), (raw.encode(), raw.encode()[:cut])):
+    for dialect, said in product(all_agents(), (raw.encode(), raw.encode()[:cut])):
         truncated = len(said) < len(raw)
         event = dialect.event(said, T, T, Origin(dialect.key), truncated, name)
         Board().fold(event)
@@ -172,7 +172,7 @@ def test_no_title_and_no_message_makes_a_dialect_raise(text: str, rest: str, giv
             "params": {"threadId": "s", "status": {**STATES[1], "activeFlags": given}},
         },
     ]
-    for dialect in dialects():
+    for dialect in all_agents():
         heard = [said.seen for said in map(dialect.heard, messages) if said is not None]
         for seen in (dialect.titled(text + rest), *heard):
             if seen is not None:
@@ -202,13 +202,13 @@ def test_the_text_of_files_that_a_prompt_names_is_not_kept(agent: str, event: st
         "\n--- Content from referenced files ---\nContent from @a:\nsecret\n--- End of content ---"
     )
     payload = {"session_id": "s1", "hook_event_name": event, "prompt": "look at @a" + files}
-    told = dialect_of(agent).event(json.dumps(payload).encode(), 1.8e9, 1.8e9, Origin(agent, 7))
+    told = agent_of(agent).event(json.dumps(payload).encode(), 1.8e9, 1.8e9, Origin(agent, 7))
     assert (told.kind, told.prompt) == ("prompt", "look at @a")
 
 
 def test_a_copilot_event_without_its_name_is_refused() -> None:
     """Its payloads do not say which event they are: the hook has to be told."""
-    copilot = dialect_of("copilot")
+    copilot = agent_of("copilot")
     assert decoded(copilot, b'{"sessionId": "s"}', "").kind == "junk"
     assert decoded(copilot, b'{"sessionId": "s"}', "agentStop").kind == "stop"
 
@@ -329,7 +329,7 @@ def test_of_two_questions_of_copilot_one_stays_open(order: tuple[str, ...]) -> N
 
 
 def test_what_copilot_and_qwen_ask_is_shown_in_full_and_cannot_be_answered_here() -> None:
-    by_key = {dialect.key: dialect for dialect in dialects()}
+    by_key = {dialect.key: dialect for dialect in all_agents()}
     asked = {"session_id": "s", "hook_event_name": "PermissionRequest"}
     asked |= {"tool_name": "run_shell_command", "tool_input": {"command": "ls", "is_background": 0}}
     shown = by_key["qwen"].request(json.dumps(asked).encode(), "1", T, Origin("qwen", 11))
@@ -399,8 +399,8 @@ def halved(value: Any) -> Any:
     return [halved(x) for x in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
-def test_half_a_character_loses_no_event(dialect: Dialect) -> None:
+@pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
+def test_half_a_character_loses_no_event(dialect: Agent) -> None:
     """Neither in a text nor in what a tool is given."""
     for name, payload in PAYLOADS:
         event = decoded(dialect, payload, name)
@@ -412,6 +412,6 @@ def test_no_entry_that_says_something_is_skipped_unread() -> None:
     """Whatever the cases show of a log would also be read from its file."""
     for case in read_lines(TRACES / "clis.jsonl"):
         for said in (x["transcript"] for x in case["trace"] if "transcript" in x):
-            dialect, raw = dialect_of(said["agent"]), json.dumps(said["entry"]).encode()
+            dialect, raw = agent_of(said["agent"]), json.dumps(said["entry"]).encode()
             if dialect.entry("s1", said["entry"], 1.0, 1.0).kind != "note":
                 assert not dialect.is_noise(raw), raw

@@ -19,7 +19,7 @@ import pytest
 from bellboard.agents.claude.agent import CLI
 from bellboard.agents.claude.installer import PLUGIN
 from bellboard.agents.claude.versions import ABILITIES, OLDEST, abilities
-from bellboard.agents.registry import cli_of, clis
+from bellboard.agents.registry import agent_of, all_agents
 from bellboard.diagnosis import claude_code, diagnose
 from bellboard.diagnosis.fact import DIED
 from bellboard.diagnosis.state import state
@@ -245,7 +245,7 @@ def test_the_newest_tested_version_of_each_cli_is_the_one_that_tests_run() -> No
     """Those that no test runs name none: nobody is told that theirs is newer."""
     pinned = {key: stand.version for key, stand in STANDS.items()}
     pinned["claude"] = VERSION
-    assert pinned == {cli.key: dotted(cli.tested) for cli in clis() if cli.tested}
+    assert pinned == {cli.key: dotted(cli.tested) for cli in all_agents() if cli.tested}
 
 
 @pytest.mark.files
@@ -284,7 +284,7 @@ def test_the_package_of_another_cli_shows_that_it_is_newer(home: Home, tmp_path:
         facts = diagnose(home.bellboard, home.env, home.project)
         return [fact.text for fact in facts if "is newer" in fact.text]
 
-    tested = dotted(cli_of("codex").tested)
+    tested = dotted(agent_of("codex").tested)
     assert [] == told(tested, "codex")
     assert [] == told("99.0.0", "another")
     [text] = told("99.0.0-beta.1", "codex")

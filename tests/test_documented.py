@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.evidence import from_line
-from bellboard.agents.registry import cli_of
+from bellboard.agents.registry import agent_of
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from playback import Line, play
@@ -255,7 +255,7 @@ def test_pi_says_how_a_turn_ended() -> None:
 
 
 def hooked(agent: str) -> str:
-    return cli_of(agent).reporting(lambda event: f'emit {event} "$PPID" {agent}; exit 0')
+    return agent_of(agent).reporting(lambda event: f'emit {event} "$PPID" {agent}; exit 0')
 
 
 @pytest.mark.parametrize("agent", ["codex", "copilot", "qwen", "cursor", "droid", "goose", "crush"])
@@ -273,7 +273,7 @@ def test_the_tables_that_let_kimi_report_are_toml() -> None:
     assert {frozenset(table) for table in tables} == {frozenset({"event", "command", "timeout"})}
     assert all(f"emit {table['event']} " in table["command"] for table in tables)
     odd = "/\U0001f600 é\x7f\x1f\"'\\/emit"
-    said = cli_of("kimi").reporting(lambda event: odd)
+    said = agent_of("kimi").reporting(lambda event: odd)
     assert {table["command"] for table in tomllib.loads(said)["hooks"]} == {odd}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.registry import cli_of
+from bellboard.agents.registry import agent_of
 from bellboard.storage.spool import Spool
 from rig import node
 from rig.cache import CHECKOUT, Missing
@@ -110,7 +110,7 @@ def plays(home: Home) -> Iterator[Plays]:
         pytest.skip(str(missing))
 
     def play(agent: str, events: list[Any], *more: str, **changed: str) -> list[dict[str, Any]]:
-        text = cli_of("opencode" if agent == "folders" else agent).reporting(lambda event: "")
+        text = agent_of("opencode" if agent == "folders" else agent).reporting(lambda event: "")
         (home.root / "plugin.mjs").write_text(text)
         (home.root / "play.mjs").write_text(PLAYERS[agent])
         done = subprocess.run(

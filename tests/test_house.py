@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import pytest
 
-from bellboard.agents.registry import KEYS, clis
+from bellboard.agents.registry import KEYS, all_agents
 from bellboard.core.options import Options
 from bellboard.storage.state_folder import STATE
 from rig import neovim, tools
@@ -483,7 +483,7 @@ def test_the_glossary_is_in_alphabetical_order() -> None:
 def test_everything_in_the_state_folder_is_in_the_manual() -> None:
     """What `uninstall --purge` deletes is what the list under |bellboard-spool| says."""
     listed = MANUAL[MANUAL.index("*bellboard-spool*") : MANUAL.index("*bellboard-rules*")]
-    names = {*STATE, *(cli.keeps for cli in clis() if cli.keeps)}
+    names = {*STATE, *(cli.keeps for cli in all_agents() if cli.keeps)}
     assert {x for x in names if f"\n    {x.strip('-*')}" not in listed} == set()
 
 

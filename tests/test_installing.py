@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.agent import MOMENTS, Cli, ability_mark
+from bellboard.agents.agent import MOMENTS, Agent, ability_mark
 from bellboard.agents.claude.installer import Settings
 from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.guard import check_file
 from bellboard.agents.installing.installer import Installer, SettingsError, backups
-from bellboard.agents.registry import cli_of, clis, installable
+from bellboard.agents.registry import agent_of, all_agents, installable
 from bellboard.cli import main
 from bellboard.system import files
 from bellboard.system.files import plugin
@@ -49,7 +49,7 @@ NOTED = [
 ]
 
 
-def installer(home: Home, cli: Cli) -> Installer:
+def installer(home: Home, cli: Agent) -> Installer:
     return cli.installer(home.bellboard, home.env)
 
 
@@ -77,21 +77,21 @@ def goes_in_and_out(work: Installer, text: str | None) -> None:
 
 
 @pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
-def test_a_missing_file_is_made_and_removed_with_its_folders(home: Home, cli: Cli) -> None:
+def test_a_missing_file_is_made_and_removed_with_its_folders(home: Home, cli: Agent) -> None:
     """Without a trace."""
     goes_in_and_out(installer(home, cli), None)
 
 
 @pytest.mark.parametrize("text", ["", "\n", *LISTS])
 @pytest.mark.parametrize("cli", SHARED, ids=lambda cli: cli.key)
-def test_hooks_go_beside_those_of_others(home: Home, cli: Cli, text: str) -> None:
+def test_hooks_go_beside_those_of_others(home: Home, cli: Agent, text: str) -> None:
     """And every byte of theirs is restored."""
     goes_in_and_out(installer(home, cli), text)
 
 
 @pytest.mark.parametrize("text", NOTED)
 @pytest.mark.parametrize("cli", SHARED, ids=lambda cli: cli.key)
-def test_comments_stay_where_the_cli_allows_them(home: Home, cli: Cli, text: str) -> None:
+def test_comments_stay_where_the_cli_allows_them(home: Home, cli: Agent, text: str) -> None:
     """Elsewhere the file is refused, with the line."""
     work = installer(home, cli)
     path = work.user_file()
@@ -112,7 +112,7 @@ def test_comments_stay_where_the_cli_allows_them(home: Home, cli: Cli, text: str
     ],
 )
 @pytest.mark.parametrize("cli", OWN, ids=lambda cli: cli.key)
-def test_a_file_of_somebody_else_is_left_alone(home: Home, cli: Cli, text: str) -> None:
+def test_a_file_of_somebody_else_is_left_alone(home: Home, cli: Agent, text: str) -> None:
     """Where ours would be: it is neither replaced nor removed."""
     work = installer(home, cli)
     path = work.user_file()
@@ -131,7 +131,7 @@ def test_only_hooks_that_exist_are_printed(home: Home) -> None:
 
 
 @pytest.mark.parametrize("cli", OWN, ids=lambda cli: cli.key)
-def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Cli) -> None:
+def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Agent) -> None:
     """As printed by `hooks print`; from then on it is kept like any other."""
     work = installer(home, cli)
     path = work.user_file()
@@ -162,7 +162,7 @@ def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Cli) -
 )
 @pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
 def test_what_is_in_doubt_is_refused(
-    home: Home, cli: Cli, spoil: Callable[[Path], Any], why: str
+    home: Home, cli: Agent, spoil: Callable[[Path], Any], why: str
 ) -> None:
     """By name, and nothing is written."""
     path = installer(home, cli).user_file()
@@ -177,7 +177,7 @@ def test_what_is_in_doubt_is_refused(
 
 
 @pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
-def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Cli) -> None:
+def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Agent) -> None:
     """Nothing of either is left behind."""
     work = installer(home, cli)
     path = work.user_file()
@@ -192,7 +192,7 @@ def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Cli) -> None:
 
 @pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
 def test_hooks_that_stay_because_of_a_change_meanwhile_are_still_guarded(
-    home: Home, cli: Cli
+    home: Home, cli: Agent
 ) -> None:
     """They are in the settings, so their loss would be reported."""
     work = installer(home, cli)
@@ -213,7 +213,7 @@ def test_hooks_that_stay_because_a_write_fails_are_still_guarded(
     home: Home, was_there: bool
 ) -> None:
     """As if nothing had been tried: here the name of the backup is too long."""
-    work = installer(home, cli_of("claude"))
+    work = installer(home, agent_of("claude"))
     path = home.root / ("s" * 240)
     if was_there:
         work.apply(work.put_in(path))
@@ -231,7 +231,7 @@ def test_hooks_that_stay_because_a_write_fails_are_still_guarded(
 
 def test_a_simultaneous_uninstall_does_not_fail(home: Home) -> None:
     """Its record may be gone before the file is written."""
-    work = installer(home, cli_of("claude"))
+    work = installer(home, agent_of("claude"))
     path = work.user_file()
     path.write_text("{}")
     change = work.put_in(path)
@@ -249,7 +249,7 @@ def test_a_simultaneous_uninstall_does_not_fail(home: Home) -> None:
 
 def test_an_install_at_the_same_moment_stays_recorded(home: Home) -> None:
     """Whoever is refused takes back only what it noted itself: uninstall restores the bytes."""
-    one, other = installer(home, cli_of("claude")), installer(home, cli_of("claude"))
+    one, other = installer(home, agent_of("claude")), installer(home, agent_of("claude"))
     path = one.user_file()
     path.write_text('{\n  "hooks": {}\n}\n')
     before = path.read_bytes()
@@ -323,7 +323,7 @@ TRUSTED = {
 def test_what_codex_trusts_is_known_by_its_hash(home: Home) -> None:
     """As Codex 0.169 noted it; a handler that changes is new to Codex, and it asks again."""
     home.env["BELLBOARD_HOME"] = str(home.root / ".local/state/bellboard")
-    work = cli_of("codex").installer(home.root / ".local/state/bellboard", home.env)
+    work = agent_of("codex").installer(home.root / ".local/state/bellboard", home.env)
     path = work.user_file()
     work.apply(work.put_in(path))
     hooks = json.loads(path.read_text())["hooks"]
@@ -357,7 +357,7 @@ def test_what_codex_trusts_is_known_by_its_hash(home: Home) -> None:
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 reads no TOML")
 def test_what_codex_warns_of_at_each_start_is_noticed(home: Home) -> None:
     """Hooks in both of its files: it runs them, so that is no failure."""
-    work = installer(home, cli_of("codex"))
+    work = installer(home, agent_of("codex"))
     config = work.user_file().with_name("config.toml")
     config.parent.mkdir()
     config.write_text('[hooks.state."x:stop:0:0"]\ntrusted_hash = "y"\n')
@@ -382,7 +382,7 @@ def test_hooks_that_are_switched_off_are_noticed(
     home: Home, agent: str, setting: str, name: str
 ) -> None:
     """Also among comments."""
-    work = installer(home, cli_of(agent))
+    work = installer(home, agent_of(agent))
     path = work.user_file()
     path.parent.mkdir()
     path.write_text(f"// mine\n{{{setting} /* for now */}}")
@@ -393,7 +393,7 @@ def test_hooks_that_are_switched_off_are_noticed(
 
 def test_hooks_that_were_switched_off_in_gemini_are_noticed(home: Home) -> None:
     """With its /hooks, which writes a list: of names, and of commands that have none."""
-    work = installer(home, cli_of("gemini"))
+    work = installer(home, agent_of("gemini"))
     path = work.user_file()
     work.apply(work.put_in(path))
     settings = json.loads(path.read_text())
@@ -439,8 +439,8 @@ def test_it_installs_for_the_agents_on_this_machine(home: Home) -> None:
     (home.root / ".codex/hooks.json").write_text("{")
     said = run(home, "hooks", "uninstall", "--yes", code=1)
     assert "bellboard: Codex: " in said
-    assert not installer(home, cli_of("opencode")).user_file().exists()
-    assert not installer(home, cli_of("claude")).user_file().exists()
+    assert not installer(home, agent_of("opencode")).user_file().exists()
+    assert not installer(home, agent_of("claude")).user_file().exists()
     assert "hooks.json: line 1: unexpected end of file" in run(home, "hooks", "check", code=1)
 
 
@@ -511,7 +511,7 @@ def test_one_agent_can_be_named(home: Home) -> None:
     said = run(home, "hooks", "install", "--yes", "--agent", "goose", code=1)
     assert "`bellboard hooks print --agent goose` prints them for you to add" in said
     run(home, "hooks", "install", "--yes", "--agent", "codex")
-    assert not installer(home, cli_of("claude")).user_file().exists()
+    assert not installer(home, agent_of("claude")).user_file().exists()
     said = run(home, "hooks", "install", "--yes", "--agent", "codex", "--project", code=1)
     assert "leave out --project" in said
     other = home.root / "other.json"
@@ -528,18 +528,20 @@ def test_one_agent_can_be_named(home: Home) -> None:
 
 def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
     """Where that was measured: each hook, and how each moment is known."""
-    documented = {cli.key for cli in clis()} - {cli.key for cli in installable()}
+    documented = {cli.key for cli in all_agents()} - {cli.key for cli in installable()}
     chats = {"codecompanion", "avante", "agentic"}
     assert documented == {"cursor", "droid", "goose", "kimi", "amp", "crush", *chats}
-    assert len({cli.name for cli in clis()}) == len(clis())
-    assert {cli.key for cli in clis() if not cli.program} == chats
+    assert len({cli.name for cli in all_agents()}) == len(all_agents())
+    assert {cli.key for cli in all_agents() if not cli.program} == chats
     for cli in installable():
         assert [*cli.abilities] == [*MOMENTS]
         for moment in ("working", "completed"):
             assert ability_mark(moment, cli.abilities[moment]) == "observed"
         sources = ", ".join(ability.source for ability in cli.abilities.values())
         sees_more = any(what in sources for what in ("file", "log", "title", "transcript"))
-        assert sees_more == (type(cli).witness is not Cli.witness), f"{cli.name} reports {sources}"
+        assert sees_more == (type(cli).witness is not Agent.witness), (
+            f"{cli.name} reports {sources}"
+        )
 
 
 def test_doctor_says_what_the_agents_here_report_and_whether_their_hooks_run(home: Home) -> None:
@@ -552,7 +554,7 @@ def test_doctor_says_what_the_agents_here_report_and_whether_their_hooks_run(hom
     assert "hooks install --agent codex" in said
     assert "Codex: asks a question: observed (hooks)" in said
     run(home, "hooks", "install", "--yes", "--agent", "codex")
-    work = installer(home, cli_of("codex"))
+    work = installer(home, agent_of("codex"))
     path = work.user_file()
     path.write_text(path.read_text().replace('"timeout": 3', '"timeout": 30'))
     said = " ".join(run(home, "doctor", code=1).split())
@@ -575,7 +577,7 @@ def test_a_plugin_of_another_version_is_noticed(
 ) -> None:
     """After an update: by the host, by `hooks check` and by the doctor, until it is installed."""
     run(home, "hooks", "install", "--yes", "--agent", "opencode")
-    plugin = installer(home, cli_of("opencode")).user_file()
+    plugin = installer(home, agent_of("opencode")).user_file()
     plugin.write_text(plugin.read_text() + "// as another version wrote it\n")
     host = start("one", server="x")
     host.says(f"~/{plugin.relative_to(home.root)} is from another version")

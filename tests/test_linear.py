@@ -17,7 +17,7 @@ from bellboard.agents.claude.dialog import options_in
 from bellboard.agents.claude.request import request
 from bellboard.agents.codex.request import runs_command
 from bellboard.agents.installing.settings_file import without_comments
-from bellboard.agents.registry import dialect_of
+from bellboard.agents.registry import agent_of
 from bellboard.core.events import Origin
 from bellboard.core.feed import read
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
@@ -93,7 +93,7 @@ ROWS = [
 def test_the_rows_of_a_terminal_are_read_quickly(kind: str, row: str) -> None:
     """The agent controls them."""
     asked = Request("1", "s", "claude", kind, "d", choices=(Choice("allow", "Yes"),))
-    press, rows = dialect_of("claude").press, [row] * 50
+    press, rows = agent_of("claude").press, [row] * 50
     assert seconds(lambda: press(rows, asked, Answer("allow"), About("make"))) < 0.5
     assert seconds(lambda: dialog.fill_form(rows, asked, Answer("fill"))) < 0.5
     assert seconds(lambda: options_in(rows)) < 0.5

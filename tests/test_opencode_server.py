@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from bellboard.agents.agent import OpenRequest, Unanswered, Unclear
 from bellboard.agents.opencode import server
-from bellboard.agents.opencode.agent import OpenCode, OpenCodeDialect
+from bellboard.agents.opencode.agent import OpenCode
 from bellboard.agents.parts import CUT
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
@@ -30,7 +30,7 @@ from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
-OPENCODE, SPEAKS = OpenCode(), OpenCodeDialect()
+OPENCODE, SPEAKS = OpenCode(), OpenCode()
 SESSION = "ses_1"
 PERMISSION = {
     "type": "permission.asked",

@@ -6,13 +6,13 @@ import pytest
 
 from asking import allows, payload
 from bellboard.agents.evidence import from_line
-from bellboard.agents.registry import dialect_of
+from bellboard.agents.registry import agent_of
 from bellboard.core.events import Event, Origin
 from bellboard.core.spared import Spared, spared
 
 pytestmark = pytest.mark.pure
 
-CLAUDE = dialect_of("claude")
+CLAUDE = agent_of("claude")
 
 
 def asks(command: str = "make", name: str = "PermissionRequest", agent: str = "") -> Event:

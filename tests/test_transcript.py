@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents import tailing
-from bellboard.agents.claude.agent import ClaudeDialect
+from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.agents.claude.session_files import begun_in, path_of, transcripts_folder
 from bellboard.agents.claude.transcript import head_of, is_noise
 from bellboard.agents.evidence import from_line
@@ -33,7 +33,7 @@ from bellboard.storage.spool import Spool
 pytestmark = pytest.mark.files
 
 RECORDINGS = Path(__file__).parent / "traces" / "recordings"
-CLAUDE = ClaudeDialect()
+CLAUDE = ClaudeCode()
 SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 

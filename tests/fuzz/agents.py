@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
-from bellboard.agents.registry import dialects
+from bellboard.agents.registry import all_agents
 from fuzz.case import Case, Category
 from fuzz.junk import brief, changed, encoded
 from fuzz.target import MAGIC
@@ -59,7 +59,7 @@ def _payload(random: Random, event: str) -> dict[str, Any]:
 
 def payload(random: Random) -> Case:
     """Put any value into any field of any event of any agent."""
-    dialect = random.choice(dialects())
+    dialect = random.choice(all_agents())
     event = random.choice([*dialect.kinds])
     raw = encoded(random, changed(random, _payload(random, event)))
     name = "".join(c if c.isalnum() else "_" for c in event)

@@ -118,7 +118,7 @@ def sent(to: str) -> Iterator[None]:
         raise Unclear(f"{to}: {error}") from None
 
 
-class Cli(Hooked):
+class Agent(Hooked):
     """A CLI; its dialect is in `dialects.py`."""
 
     abilities: ClassVar[Abilities] = {}  # empty if nothing was measured
@@ -281,7 +281,7 @@ class Press(NamedTuple):
     why: str = ""
 
 
-class Dialect(ABC):
+class Agent(ABC):
     """Decodes what a CLI reports, and encodes the user's answers."""
 
     key: str  # the CLI's name in evidence

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ..core.deadlines import BY_TIME
 from ..core.events import MATE, Event, Origin, Task, line_of
 from ..storage.store import Logged
-from .registry import dialect_of, is_known_agent
+from .registry import agent_of, is_known_agent
 
 #: Parts of paths that reveal nothing; the first two mark a worktree.
 COMMON: Final = frozenset(
@@ -122,7 +122,7 @@ class Names:
 
     def tool(self, e: Event) -> str:
         """Keep the name of a built-in tool; replace those of MCP servers and their tools."""
-        if dialect_of(e.origin.agent).kinds.get(e.name) in ("form", "form answer"):
+        if agent_of(e.origin.agent).kinds.get(e.name) in ("form", "form answer"):
             return self("server", e.tool).replace(" ", "")
         mcp = _MCP.fullmatch(e.tool)
         if mcp is None:

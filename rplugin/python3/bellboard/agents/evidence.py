@@ -27,7 +27,7 @@ from ..core.program_status import parsed as parsed_report
 from ..core.row import row_of
 from ..core.text import ODD, line, whole
 from ..core.untrusted import WRONG_SHAPE, Facts, decode, number_of, object_of, storable, text_of
-from .registry import RUNNERS, VARIABLES, agent_of_program, dialect_of, status_reported
+from .registry import RUNNERS, VARIABLES, agent_of, agent_of_program, status_reported
 
 # Decode where evidence came from: the agent, its process, its terminal, its environment.
 #
@@ -211,7 +211,7 @@ def _raw(fields: Facts, t: float, now: float) -> Event:
     text, origin = fields["raw"], origin_of(fields.get("origin"))
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else b""
     name = text_of(fields, "event")
-    return dialect_of(origin.agent).event(raw, t, now, origin, name=name)
+    return agent_of(origin.agent).event(raw, t, now, origin, name=name)
 
 
 # ---------------------------------------------------------------- decoded events
@@ -247,7 +247,7 @@ def _registry(fields: Facts, t: float, now: float) -> Event:
         return Event("registry gone", "registry gone", t, now, pid=pid)
     sid = usable_id(record["sessionId"])
     source = "discovered" if given.get("discovered") else ""
-    dialect = dialect_of(text_of(given, "agent"))
+    dialect = agent_of(text_of(given, "agent"))
     return dialect.account(record, Event("registry", "", t, now, sid, pid=pid, source=source))
 
 
@@ -282,7 +282,7 @@ def _own_report(fields: Facts, t: float, now: float) -> Event:
 def _transcript(fields: Facts, t: float, now: float) -> Event:
     given = fields["transcript"]
     sid, entry = usable_id(given["session_id"]), given["entry"]
-    return dialect_of(text_of(given, "agent")).entry(sid, entry, t, now)
+    return agent_of(text_of(given, "agent")).entry(sid, entry, t, now)
 
 
 def _live(key: str) -> Callable[[Facts, float, float], Event]:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Final
 
 from ..core.program_status import Report
-from .agent import Cli, Dialect
+from .agent import Agent
 
 #: Names in evidence of plugins with chats inside Neovim, which have one folder.
 CHATS: Final = ("codecompanion", "avante", "agentic")
@@ -63,7 +63,7 @@ def agent_of_program(app: str, command: str) -> str:
 
 def status_reported(agent: str, report: Report) -> str:
     """Return what a program says of itself, in the words of the protocol or as `background`."""
-    return dialect_of(agent).reported(report) if is_known_agent(agent) else report.state
+    return agent_of(agent).reported(report) if is_known_agent(agent) else report.state
 
 
 def module_of(agent: str, name: str) -> ModuleType:
@@ -72,14 +72,14 @@ def module_of(agent: str, name: str) -> ModuleType:
     return import_module(f"{_FOLDERS[agent]}.{name}", __package__)
 
 
-def dialect_of(agent: str) -> Dialect:
+def agent_of(agent: str) -> Agent:
     """Return the dialect of an agent."""
     return _loaded(known_agent(agent))
 
 
-def dialects() -> tuple[Dialect, ...]:
+def all_agents() -> tuple[Agent, ...]:
     """Return all of them, the first one first."""
-    return tuple(map(dialect_of, KEYS))
+    return tuple(map(agent_of, KEYS))
 
 
 def try_again() -> None:
@@ -88,7 +88,7 @@ def try_again() -> None:
 
 
 @cache
-def _loaded(agent: str) -> Dialect:
+def _loaded(agent: str) -> Agent:
     """Load a dialect, and no other: together they take longer than most commands.
 
     Raise ImportError if its file is that of another version, or half written, and not if the system
@@ -98,7 +98,7 @@ def _loaded(agent: str) -> Dialect:
         raise ImportError(_failed[agent])
     try:
         spoken = module_of(agent, "dialect.spoken")
-        found: Dialect = spoken.DIALECTS[agent] if agent in CHATS else spoken.DIALECT
+        found: Agent = spoken.DIALECTS[agent] if agent in CHATS else spoken.DIALECT
     except (MemoryError, OSError):
         raise
     except Exception as e:
@@ -111,23 +111,23 @@ def _loaded(agent: str) -> Dialect:
 WITNESSED: Final = ("claude", "codex", "copilot", "gemini")
 
 
-def cli_of(agent: str) -> Cli:
+def agent_of(agent: str) -> Agent:
     """Return the CLI of an agent."""
     return _loaded_cli(known_agent(agent))
 
 
-def clis() -> tuple[Cli, ...]:
+def all_agents() -> tuple[Agent, ...]:
     """Return all of them, the first one first."""
-    return tuple(map(cli_of, KEYS))
+    return tuple(map(agent_of, KEYS))
 
 
-def installable() -> tuple[Cli, ...]:
+def installable() -> tuple[Agent, ...]:
     """Return those whose hooks bellboard can install."""
-    return tuple(cli for cli in clis() if cli.hooks is not None)
+    return tuple(cli for cli in all_agents() if cli.hooks is not None)
 
 
 @cache
-def _loaded_cli(agent: str) -> Cli:
+def _loaded_cli(agent: str) -> Agent:
     module = module_of(agent, "cli")
-    found: Cli = module.CLIS[agent] if agent in CHATS else module.CLI
+    found: Agent = module.CLIS[agent] if agent in CHATS else module.CLI
     return found

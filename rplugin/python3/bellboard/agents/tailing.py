@@ -22,7 +22,7 @@ from ..core.untrusted import WRONG_SHAPE, Facts, bounded
 from ..core.words import amount
 from ..system import processes
 from ..system.files import decoded, is_folder, is_path, opened
-from .agent import Dialect, Means, Witness, tells
+from .agent import Agent, Means, Witness, tells
 
 TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
 BRIEF: Final = 16 << 10  # bytes to read first, if only the state of the turn matters
@@ -51,7 +51,7 @@ def is_needed(status: str, since: float, now: float, alone: bool = False) -> boo
 class Transcripts:
     """Follows the transcripts of sessions that need it."""
 
-    def __init__(self, dialect: Dialect, span: int = TAIL) -> None:
+    def __init__(self, dialect: Agent, span: int = TAIL) -> None:
         self._dialect, self._span = dialect, span
         self._followed: dict[str, Tail] = {}  # by session
         self._left: dict[str, Tail] = {}
@@ -102,7 +102,7 @@ class Tail:
     """A transcript, and how far it has been read."""
 
     def __init__(
-        self, dialect: Dialect, session_id: str, path: str, since: float, span: int = TAIL
+        self, dialect: Agent, session_id: str, path: str, since: float, span: int = TAIL
     ) -> None:
         self.path = path
         self._spans = span, WIDER * span // TAIL
@@ -221,7 +221,7 @@ def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
     return tail, found
 
 
-def ends_with(dialect: Dialect, path: str) -> list[Facts]:
+def ends_with(dialect: Agent, path: str) -> list[Facts]:
     """Return the last entries of a transcript; none if it cannot be read."""
     try:
         with opened(path) as (fd, status):
@@ -234,7 +234,7 @@ def ends_with(dialect: Dialect, path: str) -> list[Facts]:
     return [entry for entry in entries if entry is not None]
 
 
-def entry_event(dialect: Dialect, session_id: str, entry: Facts, now: float) -> Event | None:
+def entry_event(dialect: Agent, session_id: str, entry: Facts, now: float) -> Event | None:
     """Decode an entry; return None if it shows nothing."""
     try:
         event = dialect.entry(session_id, entry, now, now)
@@ -284,7 +284,7 @@ def known_until(s: Session) -> float:
 class Following:
     """Calls `report` with what is new in the transcripts that are needed."""
 
-    def __init__(self, means: Means, dialect: Dialect) -> None:
+    def __init__(self, means: Means, dialect: Agent) -> None:
         self.transcripts = Transcripts(dialect, BRIEF if means.brief else TAIL)
         self._reach, self._watched = means.reach, means.watched
         self._report, self._clock = means.report, means.clock
@@ -380,7 +380,7 @@ class Following:
 class LogWitness(Witness):
     """Observes a CLI that has hooks and logs: follows each log while its session needs it."""
 
-    def __init__(self, means: Means, dialect: Dialect) -> None:
+    def __init__(self, means: Means, dialect: Agent) -> None:
         self.following = Following(means, dialect)
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .agent import Dialect, Seen
+from .agent import Agent, Seen
 
 LONGEST_TITLE: Final = 300  # characters of a title to read
 ASKS_NOTHING: Final = Seen("")  # that is all it says; neither that it works
@@ -22,7 +22,7 @@ ASKS_NOTHING: Final = Seen("")  # that is all it says; neither that it works
 class Titles:
     """The titles of the terminal of one session."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Agent) -> None:
         self._dialect = dialect
         self._said: Seen | None = None
         self._shows_work = False

@@ -26,7 +26,7 @@ from ..core.session import heard_of, is_hidden, is_listed, markers_of, question_
 from ..core.untrusted import Facts, number_of, text_of
 from .agent import tells
 from .evidence import fields_in, from_line, pid_of
-from .registry import dialect_of
+from .registry import agent_of
 from .titles import Titles
 
 MOST: Final = 1000  # lines to keep of a log whose session is not known yet
@@ -77,7 +77,7 @@ class Recorded:
         pid = pid_of(fields["ppid"] if rows else fields.get("pid"))
         argv = next((row[5:] for row in rows if row[0] == str(pid)), [])
         self._agent = text_of(origin, "agent") or self._agent
-        dialect = dialect_of(self._agent)
+        dialect = agent_of(self._agent)
         if dialect.serves(argv):
             where: Facts = {"shared": True}
         else:
@@ -114,7 +114,7 @@ class Recorded:
     def _sits(self, event: Event, pid: int) -> Iterator[Event]:
         if self._sitting != (event.session_id, pid):
             self._sitting = (event.session_id, pid)
-            self._titles = Titles(dialect_of(self._agent))
+            self._titles = Titles(agent_of(self._agent))
             yield from self._titled(event.t)
 
     def _titled(self, t: float) -> Iterator[Event]:
@@ -123,7 +123,7 @@ class Recorded:
             yield from_line(seen.finding(t, *self._sitting, where="title").line)
 
     def _heard(self, t: float, message: Facts) -> Iterator[Event]:
-        said = dialect_of(self._agent).heard(message) if self._agent else None
+        said = agent_of(self._agent).heard(message) if self._agent else None
         pid = self._ran.get(said.session_id) if said is not None else None
         if said is not None and pid is not None:
             yield from_line(said.seen.finding(t, said.session_id, pid, where="server").line)
@@ -141,7 +141,7 @@ class Recorded:
 
     def _log_of(self, name: str) -> str:
         latest = self._sitting[0] if self._sitting else ""
-        return dialect_of(self._agent).log_of(name, latest) if self._agent else ""
+        return agent_of(self._agent).log_of(name, latest) if self._agent else ""
 
     def _ended(self, t: float, process: Facts) -> Iterator[Event]:
         """Handle the end of the terminal's process: the others lose their terminal."""

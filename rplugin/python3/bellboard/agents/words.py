@@ -17,7 +17,7 @@ from ..core.events import LINES, LONGEST_ID, Event, Origin, is_id, junk
 from ..core.request import Request, shown_digest_of
 from ..core.text import ODD, line, tool_detail
 from ..core.untrusted import Facts, members, text_of
-from .agent import BY_AGENT, Dialect
+from .agent import BY_AGENT, Agent
 
 #: Reads more of a payload into the facts of its event, and may return a more exact kind.
 Reader = Callable[[Facts, Facts], str | None]
@@ -91,7 +91,7 @@ class Words(NamedTuple):
     once: bool = False  # a plugin of ours reports it: nothing twice, and all in order
 
 
-class Worded(Dialect):
+class Worded(Agent):
     """A dialect whose hooks are decoded by a table of words; by default, it shows no requests."""
 
     def __init__(self, key: str, words: Words) -> None:

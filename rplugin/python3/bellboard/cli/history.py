@@ -107,7 +107,7 @@ def explain_session(args: Args) -> None:
 def show_rules(args: Args) -> None:
     from msgspec import to_builtins
 
-    from ..agents.registry import dialect_of
+    from ..agents.registry import agent_of
     from ..core import words
     from ..core.spared import OFTEN, spared
 
@@ -124,7 +124,7 @@ def show_rules(args: Args) -> None:
         return
     user_home = os.environ.get("HOME", "")
     for agent in dict.fromkeys(each.agent for each in found):
-        print(f" To be asked less often, add to {dialect_of(agent).rules}:")
+        print(f" To be asked less often, add to {agent_of(agent).rules}:")
         for each in (x for x in found if x.agent == agent):
             where = ", ".join(words.plain(words.tilde(path, user_home)) for path in each.folders)
             print(f'   "{words.plain(each.rule)}"  asked {each.count} times in {where or "?"}')

@@ -24,7 +24,7 @@ from .home import (
 )
 
 if TYPE_CHECKING:
-    from ..agents.agent import Cli
+    from ..agents.agent import Agent
     from ..agents.installing.hookline import Hooked
     from ..agents.installing.installer import FileChange, Installer
     from ..system.packaged import Version
@@ -199,7 +199,7 @@ def _file(installer: Installer, args: Args) -> Path:
         return installer.user_file()
 
 
-def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
+def _cli(agent: str | None, among: Sequence[Agent] = ()) -> Agent:
     """Return the CLI with that name, by default the first one."""
     from ..agents.registry import installable
 
@@ -212,11 +212,11 @@ def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
     raise Problem(f'unknown agent "{agent}"; choose one of {", ".join(known)}')
 
 
-def _printable() -> list[Cli]:
+def _printable() -> list[Agent]:
     """Return the CLIs that have hooks; chats have none."""
-    from ..agents.registry import clis
+    from ..agents.registry import all_agents
 
-    return [cli for cli in clis() if cli.hooks or cli.reporting(str)]
+    return [cli for cli in all_agents() if cli.hooks or cli.reporting(str)]
 
 
 def _about(cli: Hooked, has_hooks: bool | None) -> dict[str, object]:
@@ -227,7 +227,7 @@ def _about(cli: Hooked, has_hooks: bool | None) -> dict[str, object]:
     return {**known, "shows": cli.without_hooks != NOT_SHOWN}  # without hooks
 
 
-def _installer(cli: Cli) -> Installer:
+def _installer(cli: Agent) -> Installer:
     return cli.installer(here(), os.environ)
 
 

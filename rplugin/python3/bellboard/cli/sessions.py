@@ -77,16 +77,16 @@ def of_machine(sessions: list[Published], name: str | None) -> list[Published]:
 
 def list_ended(args: Args) -> None:
     """List ended sessions whose transcript still exists: a CLI cannot resume without it."""
-    from ..agents.registry import cli_of
+    from ..agents.registry import agent_of
     from ..core.published import ended
 
     with opened() as shared:
         over = ended(shared.board.sessions.values(), directory(args.dir) if args.dir else "")
     there = [
-        {**p, "resume": cli_of(p["agent"]).resume(p["session_id"])}
+        {**p, "resume": agent_of(p["agent"]).resume(p["session_id"])}
         for p in over
         if os.path.isfile(p.get("transcript", ""))  # noqa: PTH113 - never raises
-        or not cli_of(p["agent"]).keeps_transcripts
+        or not agent_of(p["agent"]).keeps_transcripts
     ]
     if args.json:
         from ..core.words import worded_ended

@@ -83,7 +83,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
 
     Return false if something could not be deleted.
     """
-    from ..agents.registry import clis
+    from ..agents.registry import all_agents
     from ..core.text import plain
     from ..storage.state_folder import STATE, is_known, stranger
     from .shell import is_ours, linked
@@ -92,7 +92,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
 
     _check_unused(home)  # while the user was asked, one may have started
     is_kept = home.exists() and bool(stranger(home))  # a folder that we never used
-    names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
+    names = (*STATE, *(cli.keeps for cli in all_agents() if cli.keeps))
     found = () if is_kept else (path for name in names for path in home.glob(name))
     ours = dict.fromkeys(filter(is_known, found))
     ours |= dict.fromkeys(_remembered())

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from .far import MACHINE
 from .request import refusal
-from .row import Row, agent_of, count_in, id_of, row_of, text_in, time_in
+from .row import Row, agent_in, count_in, id_of, row_of, text_in, time_in
 from .session import URGENCY
 from .text import as_json, line, marked
 from .untrusted import LARGEST, list_of, storable, value_of
@@ -417,7 +417,7 @@ def _hello(given: dict[str, Any]) -> Line:
         return FeedProblem(
             f"it speaks protocol {said}, this one {PROTOCOL}: update bellboard {where}"
         )
-    agents = (agent_of(x) for x in list_of(given.get("agents"))[:MOST_AGENTS])
+    agents = (agent_in(x) for x in list_of(given.get("agents"))[:MOST_AGENTS])
     return Hello(
         version=text_in(given, "version", 40),
         machine=id_of(given.get("machine")),

@@ -107,7 +107,7 @@ def row_of(given: object) -> Row | None:
     """Return a row that was sent, cleaned; None if it is not one."""
     if not isinstance(given, dict):
         return None
-    sid, agent = id_of(given.get("session_id")), agent_of(given.get("agent", AGENT))
+    sid, agent = id_of(given.get("session_id")), agent_in(given.get("agent", AGENT))
     if not sid or not agent or len(sid) > LONGEST_SENT:
         return None
     status = given.get("status")
@@ -158,7 +158,7 @@ def id_of(value: object) -> str:
     return value if isinstance(value, str) and _ID.fullmatch(value) else ""
 
 
-def agent_of(value: object) -> str:
+def agent_in(value: object) -> str:
     """Return the name of an agent; "" if it is not valid."""
     return value if isinstance(value, str) and _AGENT.fullmatch(value) else ""
 

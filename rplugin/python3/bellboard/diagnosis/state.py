@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..agents.registry import cli_of, is_known_agent
+from ..agents.registry import agent_of, is_known_agent
 from ..core import words
 from ..core.board import Board
 from ..core.options import Options, options_of
@@ -258,7 +258,7 @@ def _source(p: Published) -> str:
         return f"{source}{also}{_otherwise(report)}"
     if p.get("pane") and not p.get("nvim"):
         return f"{source}; tmux reads no program's own report"
-    can = cli_of(p["agent"]).abilities.get("itself") if is_known_agent(p["agent"]) else None
+    can = agent_of(p["agent"]).abilities.get("itself") if is_known_agent(p["agent"]) else None
     if not p.get("nvim") or can is None or not can.source:
         return source
     return f"{source}; it would say so itself{', ' + can.when if can.when else ''}"

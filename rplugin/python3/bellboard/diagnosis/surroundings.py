@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ..agents.agent import MOMENTS, Cli, ability_words
+from ..agents.agent import MOMENTS, Agent, ability_words
 from ..agents.installing.hook_record import script, stored, unread
 from ..agents.installing.installer import HookState
-from ..agents.registry import clis, installable
+from ..agents.registry import all_agents, installable
 from ..core import words
 from ..system.inotify import usage
 from ..system.packaged import Version, dotted
@@ -23,14 +23,14 @@ SCARCE: Final = 0.9  # share of a system limit in use
 
 def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
     """List what the other CLIs on this machine report."""
-    for cli in clis()[1:]:
+    for cli in all_agents()[1:]:
         if cli.hooks is not None and cli.is_used(environ):
             yield from newer(cli, cli.version(environ))
             for moment, ability in cli.abilities.items():
                 yield info(f"{cli.name}: {MOMENTS[moment]}: {ability_words(moment, ability)}")
 
 
-def newer(cli: Cli, version: Version | None) -> Iterator[Fact]:
+def newer(cli: Agent, version: Version | None) -> Iterator[Fact]:
     """Say so if a version is newer than any that our tests run."""
     if version is not None and cli.tested and version > cli.tested:
         yield info(
@@ -63,7 +63,7 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
         )
 
 
-def _states(cli: Cli, states: Sequence[HookState], environ: Mapping[str, str]) -> Iterator[Fact]:
+def _states(cli: Agent, states: Sequence[HookState], environ: Mapping[str, str]) -> Iterator[Fact]:
     """Check the files of one CLI."""
     first, install = states[0].path, f"{program(environ)} hooks install --agent {cli.key}"
     is_there = cli.is_used(environ)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from ..agents.agent import Press
-from ..agents.registry import dialect_of
+from ..agents.registry import agent_of
 from ..core.request import TERMINAL, Answer, SentAnswer, answer_of, check
 from ..core.session import Run
 from ..core.text import line
@@ -186,7 +186,7 @@ class Answering:
 
 def _reply(asked: Asked, answer: Answer) -> bytes:
     """Return an answer as its agent takes it from a program; empty if it takes none."""
-    return dialect_of(asked.session.agent).reply(asked.payload, answer) if asked.payload else b""
+    return agent_of(asked.session.agent).reply(asked.payload, answer) if asked.payload else b""
 
 
 def _for_hook(asked: Asked, answer: Answer) -> tuple[str, str, bytes, bytes] | None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..agents.agent import About, OnDisk, OpenRequest, Press, Unanswered, Unclear, Unreachable
 from ..agents.evidence import origin_of
 from ..agents.parts import at_end, part
-from ..agents.registry import cli_of, dialect_of, is_known_agent
+from ..agents.registry import agent_of, is_known_agent
 from ..core.events import Origin
 from ..core.request import TERMINAL, Answer, Choice, Part, Request, SentAnswer, Went, digest_of
 from ..core.session import Block, Run, Session, Stated, questions_of
@@ -61,7 +61,7 @@ def completed(asked: Asked, environ: Environ) -> Asked:
     payload = asked.payload
     if not asked.block.request:
         asked, payload = _by_transcript(asked, environ)
-    files = dialect_of(asked.session.agent).on_disk(payload) if payload else ()
+    files = agent_of(asked.session.agent).on_disk(payload) if payload else ()
     request = asked.request
     if len(files) > MOST_FILES and request.complete:
         request = _refused(request, f"it changes more than {MOST_FILES} files")
@@ -87,8 +87,8 @@ def _alone(part: Part) -> Part:
 def _by_transcript(asked: Asked, environ: Environ) -> tuple[Asked, bytes]:
     """Return what the transcript says that the main thread asks, and what a hook would report."""
     s, block, pid = asked.session, asked.block, asked.request.pid
-    dialect, origin = dialect_of(s.agent), Origin(s.agent, pid)
-    payload = b"" if block.agent else cli_of(s.agent).asking(s, environ)
+    dialect, origin = agent_of(s.agent), Origin(s.agent, pid)
+    payload = b"" if block.agent else agent_of(s.agent).asking(s, environ)
     made = dialect.request(payload, "", block.since, origin) if payload else None
     if made is None or made.tool != (block.tool or made.tool) or made.kind != block.asks:
         return asked, b""
@@ -231,7 +231,7 @@ def went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
     known = s.processes.get(pid)
     if known is not None and is_older(known.states, asked.block.since):
         return None  # a slow CLI: its file is older, and does not say yet that it waits
-    return cli_of(s.agent).went_on(pid, s, asked.block.since, environ)
+    return agent_of(s.agent).went_on(pid, s, asked.block.since, environ)
 
 
 def is_older(states: Stated, asked: float) -> bool:
@@ -246,7 +246,7 @@ def winner(asked: Asked, sent: SentAnswer, home: Path) -> str | None:
     """
     if sent.went and sent.went.t < sent.t:
         return TERMINAL
-    cli = cli_of(asked.session.agent)
+    cli = agent_of(asked.session.agent)
     return cli.winner(asked.session, _of_cli(asked, home), asked.block.since, sent)
 
 
@@ -322,7 +322,7 @@ def pressed(screen: Sequence[str], asked: Asked, answer: Answer, near: Sequence[
     A terminal wraps a command, so it does not prove its blanks; of a file it shows no more than a
     relative path.
     """
-    press = dialect_of(asked.session.agent).press
+    press = agent_of(asked.session.agent).press
     key = press(screen, asked.request, answer, asked.about)
     if key.why:
         return Press(why=ANOTHER) if any(typed(screen, each) for each in near) else key
@@ -371,7 +371,7 @@ def _asked_of_record(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
         raise Declined(f"its request cannot be read: {why}{THERE}") from None
     if item is None or item.origin is None:
         raise Declined(f"its request was not kept{THERE}")
-    dialect, given = dialect_of(s.agent), origin_of(item.origin)
+    dialect, given = agent_of(s.agent), origin_of(item.origin)
     origin = _within(located(given, item.t) or given)
     request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
     if request is None:
@@ -419,7 +419,7 @@ def is_served(asked: Asked, home: Path) -> bool:
     """
     try:
         if asked.payload:
-            cli_of(asked.session.agent).find(_of_cli(asked, home))
+            agent_of(asked.session.agent).find(_of_cli(asked, home))
     except Unreachable:
         return False
     except Unanswered as why:
@@ -433,7 +433,7 @@ def serve(asked: Asked, home: Path, reply: bytes) -> None:
     Raise `Unheard` if it may still take it.
     """
     try:
-        cli_of(asked.session.agent).answer(_of_cli(asked, home), reply)
+        agent_of(asked.session.agent).answer(_of_cli(asked, home), reply)
     except Unclear as why:
         raise Unheard(str(why)) from None
     except Unanswered as why:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..agents import evidence
 from ..agents.evidence import origin_of
-from ..agents.registry import dialect_of
+from ..agents.registry import agent_of
 from ..core.events import ASKING, Event, Origin, junk
 from ..core.untrusted import bounded
 from ..storage.event_file import Item
@@ -45,7 +45,7 @@ class Decoder:
         if item.event == "view":
             return of_tmux(item.payload, item.t, clock, origin_of(item.origin))
         origin = self._origin(item.origin, item.t)
-        dialect = dialect_of(origin.agent)
+        dialect = agent_of(origin.agent)
         event = dialect.event(item.payload, item.t, clock, origin, item.truncated, item.event)
         if event.kind in ASKING:
             event = replace(event, request=item.name, pipe=item.pipe)
@@ -81,7 +81,7 @@ def _is_recent(t: float) -> bool:
 
 def _placed(origin: Origin, pid: int) -> Origin:
     """Drop the place of a server: it belongs to whoever happened to start it."""
-    if not dialect_of(origin.agent).serves(argv_of(pid)):
+    if not agent_of(origin.agent).serves(argv_of(pid)):
         return origin
     return Origin(origin.agent, pid, shared=True, env=origin.env)
 

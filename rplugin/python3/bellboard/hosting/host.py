@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from ..agents import registry
-from ..agents.registry import KEYS, dialect_of
+from ..agents.registry import KEYS, agent_of
 from ..core import words
 from ..core.deadlines import NEVER
 from ..core.finding import Finding
@@ -89,7 +89,7 @@ class Loading:
 
     def __init__(self) -> None:
         parts: list[Callable[[], object]] = [partial(import_module, DECODE)]
-        parts += [partial(dialect_of, key) for key in KEYS]
+        parts += [partial(agent_of, key) for key in KEYS]
         self._left = iter(parts)
         self._due = 0.0
 

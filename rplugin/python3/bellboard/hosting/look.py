@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from ..agents.agent import Means, Witness
-from ..agents.registry import KEYS, WITNESSED, cli_of
+from ..agents.registry import KEYS, WITNESSED, agent_of
 from ..core.finding import Finding
 from ..core.published import Looked
 from ..core.session import Session, is_listed, status_of
@@ -142,7 +142,7 @@ class _Look:
         jobs = _Jobs()
         report, environ = self._found.append, self._environ
         means = Means(jobs, Unwatched(), report, time.time, environ, generation, brief=True)
-        for agent in {cli_of(s.agent).key for s in _here(self._sessions.values())}:
+        for agent in {agent_of(s.agent).key for s in _here(self._sessions.values())}:
             self._open(means, agent)
         home = self._environ.get("HOME", "/")
         jobs.do(home, partial(_used, dict(self._environ)), partial(self._open_all, means))
@@ -186,7 +186,7 @@ class _Look:
     def _open(self, means: Means, agent: str) -> None:
         """Begin to observe a CLI, and search for its sessions that nothing reported."""
         if agent in WITNESSED and agent not in self._witnesses:
-            witness = cli_of(agent).witness(means)
+            witness = agent_of(agent).witness(means)
             if witness is not None:
                 self._witnesses[agent] = witness
                 witness.rescan()
@@ -197,7 +197,7 @@ class _Look:
             self._checked.add(s.session_id)
             if report is not None:
                 jobs.do(f"{PROC}/{pid}/environ", report, self._found.append, key=f"process {pid}")
-        if (witness := self._witnesses.get(cli_of(s.agent).key)) is not None:
+        if (witness := self._witnesses.get(agent_of(s.agent).key)) is not None:
             witness.attend(s)
 
     # ------------------------------------------------------------ folding

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..agents.registry import dialect_of
+from ..agents.registry import agent_of
 from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.published import Published, by_urgency, publish
@@ -169,7 +169,7 @@ class Publisher:
         """Publish a session; return None if that fails, which affects no other."""
         try:
             published = worded(self._addresses.shown(publish(s)), had)
-            if s.tty and dialect_of(s.agent).has_titles:
+            if s.tty and agent_of(s.agent).has_titles:
                 published["title_tells"] = True
         except Exception as e:
             self._failing.add(sid)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from ..agents.registry import dialect_of
+from ..agents.registry import agent_of
 from ..core.request import TERMINAL, Choice, Request
 from ..core.session import Block, Run, Session
 from ..core.text import line
@@ -115,7 +115,7 @@ class Showing:
         ways = ["look"] if given.get("contents") is False else ways
         shown = _facts(asked.request, given)
         shown["ways"] = [{"name": name, "words": WORDS[name]} for name in ways]
-        takes = dialect_of(asked.session.agent).takes() if ways[0] == "keys" else ""
+        takes = agent_of(asked.session.agent).takes() if ways[0] == "keys" else ""
         return {"request": {**shown, "way": ways[0], **({"takes": takes} if takes else {})}}
 
     # ------------------------------------------------------------ what is asked
@@ -210,7 +210,7 @@ class Showing:
             for each in asked:
                 rest = [other for other in near if other.block != each.block]
                 if choices := typed(screen, each, rest):
-                    offers = dialect_of(each.session.agent).offers(screen, each.request)
+                    offers = agent_of(each.session.agent).offers(screen, each.request)
                     return _typeable(each, choices, offers)
             if time.monotonic() > until or not self.stands(first):
                 return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ..agents.registry import KEYS, cli_of
+from ..agents.registry import KEYS, agent_of
 
 COMMANDS: Final = {"health": "bellboard doctor", "install": "bellboard hooks install"}
 NEW: Final = ":Bellboard new"
@@ -15,7 +15,7 @@ NEW: Final = ":Bellboard new"
 
 def first_run(environ: Mapping[str, str]) -> str:
     """Return how to get started, with the commands of a shell."""
-    first = cli_of(KEYS[0]).program  # `new` starts it, unless another agent is named
+    first = agent_of(KEYS[0]).program  # `new` starts it, unless another agent is named
     is_there = shutil.which(first, path=environ.get("PATH", "")) is not None
     new = NEW if is_there else f"{NEW} --agent NAME"
     return filled({**COMMANDS, "missing": "" if is_there else first, "new": new})

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from ..agents.agent import Means
-from ..agents.registry import cli_of, clis, is_known_agent
+from ..agents.registry import agent_of, all_agents, is_known_agent
 from ..core.clock import is_recent
 from ..core.deadlines import NEVER, slow_tools
 from ..core.finding import Finding, learned
@@ -205,7 +205,7 @@ class Lookout:
     ) -> None:
         self.watched = Watched(watch)
         means = Means(reach, self.watched, report, clock, environ, generation)
-        found = {cli.key: cli.witness(means) for cli in clis()}
+        found = {cli.key: cli.witness(means) for cli in all_agents()}
         self.witnesses = {key: witness for key, witness in found.items() if witness is not None}
         self.directories = Directories(means, pull_requests)
         self.panes = Panes(generation)
@@ -370,7 +370,7 @@ class Lookout:
                 self._reach.do(path, work, self._report, key=key)
         self._hold(sid, runs)
         if is_known_agent(s.agent):
-            if (witness := self.witnesses.get(cli_of(s.agent).key)) is not None:
+            if (witness := self.witnesses.get(agent_of(s.agent).key)) is not None:
                 witness.attend(s)
             self.screens.attend(s)
         self.titled.attend(s)

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..agents.registry import cli_of
+from ..agents.registry import agent_of
 from ..core.events import Origin
 from ..core.session import Process, Session
 from ..core.text import line
@@ -42,7 +42,7 @@ def objection(s: Session, process: Process, environ: Mapping[str, str]) -> str:
         return f"process {pid} is a different process now"
     if owner_of(pid) != os.geteuid():
         return f"process {pid} belongs to another user"
-    if runs := cli_of(s.agent).session_of(pid, environ):
+    if runs := agent_of(s.agent).session_of(pid, environ):
         return "" if runs == s.session_id else f"process {pid} runs another session"
     if other := _runner(s, pid, environ):
         return f"process {other} runs that session, and process {pid} only claims to"
@@ -55,7 +55,7 @@ def objection(s: Session, process: Process, environ: Mapping[str, str]) -> str:
 
 def _runner(s: Session, pid: int, environ: Mapping[str, str]) -> int:
     """Return another process that says it runs the session, or 0."""
-    says = cli_of(s.agent).session_of
+    says = agent_of(s.agent).session_of
     return next((x for x in s.processes if x != pid and says(x, environ) == s.session_id), 0)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from ..agents.agent import DEPTH, Seen
-from ..agents.registry import dialect_of
+from ..agents.registry import agent_of
 from ..agents.titles import Titles
 from ..core.finding import Finding
 from ..core.rules.steps import is_blind, needs_screen
@@ -86,7 +86,7 @@ class Titled:
 
     def attend(self, s: Session) -> None:
         """Read the titles of a session in a tmux pane of its own, if its CLI has such titles."""
-        sid, dialect = s.session_id, dialect_of(s.agent)
+        sid, dialect = s.session_id, agent_of(s.agent)
         in_tmux = s.tmux.startswith("/") and owns_pane(s)
         if not (dialect.has_titles and in_tmux and s.tty and s.pid):
             self._drop(sid)
@@ -112,7 +112,7 @@ class Titled:
 
         A Neovim in tmux gives the pane a title of its own, so that one is never read.
         """
-        sid, dialect = s.session_id, dialect_of(s.agent)
+        sid, dialect = s.session_id, agent_of(s.agent)
         if dialect.has_titles and sid not in self._terminals:
             seen = self._handed_in.setdefault(sid, Titles(dialect)).take(text)
             if seen is not None:
@@ -252,7 +252,7 @@ class Screens:
 
     def hand_in(self, s: Session, pid: int, rows: Sequence[str]) -> None:
         """Take the terminal contents of a session from its Neovim."""
-        seen = dialect_of(s.agent).on_screen([row[:WIDEST] for row in rows[-DEPTH:]])
+        seen = agent_of(s.agent).on_screen([row[:WIDEST] for row in rows[-DEPTH:]])
         before = self._handed_in.get(s.session_id)
         if seen is not None and before != seen:
             self._handed_in[s.session_id] = seen
@@ -281,7 +281,7 @@ class Screens:
         screen = self._screens.get(sid)
         if screen is None:
             return
-        seen = dialect_of(screen.agent).on_screen(rows)
+        seen = agent_of(screen.agent).on_screen(rows)
         if seen is None or seen == screen.reported:
             screen.pause = min(2 * screen.pause, screen.longest)
             return

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from ...system.files import plugin
-from ..agent import Cli
+from ..agent import Agent
 
 
-class Amp(Cli):
+class Amp(Agent):
     """See `Cli`."""
 
     key = "amp"

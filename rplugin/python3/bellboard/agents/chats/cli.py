@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..agent import Cli
+from ..agent import Agent
 from ..registry import CHATS
 
 
-class Chat(Cli):
+class Chat(Agent):
     """See `Cli`."""
 
     def __init__(self, key: str) -> None:

@@ -12,18 +12,7 @@ from ...core.events import AGENT
 from ...core.program_status import Report
 from ...core.request import Answer, Request, SentAnswer, Went
 from ...core.session import Session
-from ..agent import (
-    Abilities,
-    Ability,
-    About,
-    Cli,
-    Dialect,
-    Means,
-    OpenRequest,
-    Press,
-    Seen,
-    Witness,
-)
+from ..agent import Abilities, Ability, About, Agent, Means, OpenRequest, Press, Seen, Witness
 from ..installing.hookline import HooksFile, below_home
 from .hooks import CONFIG, KINDS, account, hook
 from .reply import reply
@@ -58,7 +47,7 @@ NEWEST: Final[Abilities] = {
 }
 
 
-class ClaudeCode(Cli):
+class ClaudeCode(Agent):
     """See `Cli`."""
 
     key = AGENT
@@ -140,7 +129,7 @@ _WORK: Final = r"\d+ (?:shell|monitor|MCP task)s?"
 _LEFT: Final = re.compile(rf"{_WORK}(?:\W+(?:and )?{_WORK})* still running")
 
 
-class ClaudeDialect(Dialect):
+class ClaudeCode(Agent):
     """See `Dialect`."""
 
     key = AGENT
@@ -182,4 +171,4 @@ class ClaudeDialect(Dialect):
         return TAKES
 
 
-DIALECT: Final = ClaudeDialect()
+DIALECT: Final = ClaudeCode()

@@ -15,7 +15,7 @@ from ...system.deaths import Deaths
 from ...system.files import is_path
 from ...system.processes import PROC
 from ...system.tmux import rows_of
-from ..agent import DEPTH, Dialect, Means
+from ..agent import DEPTH, Agent, Means
 from ..tailing import LogWitness
 from .discovery import GRACE, PATIENCE, Attached, Discovery, FoundProcess, listed_by
 from .screen import read_screen
@@ -221,7 +221,7 @@ SEARCHING: Final = 5.0  # seconds for a search of all processes, which takes mil
 class ClaudeWitness(LogWitness):
     """See `Witness`."""
 
-    def __init__(self, means: Means, dialect: Dialect) -> None:
+    def __init__(self, means: Means, dialect: Agent) -> None:
         super().__init__(means, dialect)
         self._watched, self._report, self._clock = means.watched, means.report, means.clock
         self.folders = ConfigFolders(means)

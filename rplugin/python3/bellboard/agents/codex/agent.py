@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...core.events import Event, Origin
 from ...core.untrusted import Facts, text_of
-from ..agent import Abilities, Ability, Cli, Dialect, Means, OpenRequest, Seen, Witness
+from ..agent import Abilities, Ability, Agent, Means, OpenRequest, Seen, Witness
 from ..installing.hookline import SHOWN_IN_PART, GlobalHooks, HooksFile, below_home
 from .dialect import KEY, KINDS, SERVER, entry, heard, hook, is_noise
 from .request import on_disk, reply, request
@@ -56,7 +56,7 @@ def _remarks(looked: GlobalHooks) -> Iterator[str]:
     return remarks(looked)
 
 
-class Codex(Cli):
+class Codex(Agent):
     """See `Cli`."""
 
     key = KEY
@@ -103,7 +103,7 @@ _SPINS: Final = re.compile("(?:^| )[\u2801-\u28ff](?: |$)")
 _ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
 
 
-class CodexDialect(Dialect):
+class Codex(Agent):
     """See `Dialect`."""
 
     key = KEY
@@ -131,4 +131,4 @@ class CodexDialect(Dialect):
         return SERVER in argv[1:]
 
 
-DIALECT: Final = CodexDialect()
+DIALECT: Final = Codex()

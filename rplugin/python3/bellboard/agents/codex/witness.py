@@ -9,7 +9,7 @@ from typing import Final
 
 from ...core.finding import Finding
 from ...core.session import Session, status_of
-from ..agent import Dialect, Heard, Means
+from ..agent import Agent, Heard, Means
 from ..tailing import LogWitness
 from .clients import ClientTerminals
 from .dialect import AT_WORK, KEY
@@ -23,7 +23,7 @@ SETTLE: Final = 0.2  # seconds from the making of a file to its lock
 class CodexWitness(LogWitness):
     """See `Witness`."""
 
-    def __init__(self, means: Means, dialect: Dialect) -> None:
+    def __init__(self, means: Means, dialect: Agent) -> None:
         super().__init__(means, dialect)
         self._means, self._generation = means, means.generation
         self._home, self._folder = home_in(means.environ), locks_folder(means.environ)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..agent import Abilities, Ability, Cli, Means, Witness
+from ..agent import Abilities, Ability, Agent, Means, Witness
 from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
 from .dialect.hooks import KINDS
 
@@ -34,7 +34,7 @@ EVENTS: Final = tuple(n for n, kind in KINDS.items() if kind != "note" and n != 
 PATIENCE: Final = 30  # seconds that a hook may take
 
 
-class Copilot(Cli):
+class Copilot(Agent):
     """See `Cli`."""
 
     key = "copilot"

@@ -7,13 +7,13 @@ import shlex
 from collections.abc import Callable
 from typing import Final
 
-from ..agent import Cli
+from ..agent import Agent
 from .dialect.spoken import KINDS
 
 PATIENCE: Final = 10  # seconds that a hook may take
 
 
-class Crush(Cli):
+class Crush(Agent):
     """See `Cli`."""
 
     key = "crush"

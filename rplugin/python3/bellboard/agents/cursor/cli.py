@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..agent import SPARED, Cli
+from ..agent import SPARED, Agent
 from .dialect.spoken import KINDS
 
 
-class Cursor(Cli):
+class Cursor(Agent):
     """See `Cli`."""
 
     key = "cursor"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ..agent import NAMED, Abilities, Ability, Cli, Means, Witness
+from ..agent import NAMED, Abilities, Ability, Agent, Means, Witness
 from ..installing.hookline import Environ, GlobalHooks, HooksFile
 from .dialect.hooks import KINDS
 
@@ -58,7 +58,7 @@ def _names(hooks: dict[str, Any], ours: Callable[[str], bool]) -> Iterator[str]:
                 yield handler.get("name") or command
 
 
-class Gemini(Cli):
+class Gemini(Agent):
     """See `Cli`."""
 
     key = "gemini"

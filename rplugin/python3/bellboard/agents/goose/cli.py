@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..agent import SPARED, Cli
+from ..agent import SPARED, Agent
 from .dialect.spoken import KINDS
 
 EVENTS: Final = (*(name for name, kind in KINDS.items() if kind not in SPARED),)
 PATIENCE: Final = 10  # seconds that a hook may take
 
 
-class Goose(Cli):
+class Goose(Agent):
     """See `Cli`."""
 
     key = "goose"

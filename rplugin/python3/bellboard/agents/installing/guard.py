@@ -201,7 +201,7 @@ def check_file(
     before: Checked | None,
 ) -> Checked:
     """Check whether our hooks are in a settings file, unless it is unchanged."""
-    from ..registry import cli_of
+    from ..registry import agent_of
 
     stamp, real = None, path
     with contextlib.suppress(OSError):
@@ -210,7 +210,7 @@ def check_file(
         stamp = status.st_ino, status.st_mtime_ns, status.st_size
     if before is not None and before[:3] == (stamp, hooked.events, real):
         return before
-    cli = cli_of(hooked.agent)
+    cli = agent_of(hooked.agent)
     if cli.key != hooked.agent:  # of a newer version, for an agent that is unknown here
         return Checked(stamp, hooked.events, real, None, False)
     installer = cli.installer(home, environ)

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..agent import SPARED, Cli
+from ..agent import SPARED, Agent
 from .dialect.spoken import KINDS
 
 PATIENCE: Final = 10  # seconds that a hook may take
 
 
-class Kimi(Cli):
+class Kimi(Agent):
     """See `Cli`."""
 
     key = "kimi"

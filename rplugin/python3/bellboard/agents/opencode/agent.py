@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ..agent import Abilities, Ability, Cli, Dialect, OpenRequest
+from ..agent import Abilities, Ability, Agent, OpenRequest
 from ..installing.hookline import HooksFile, below_home
 from .dialect import KEY, KINDS, event, on_disk, reply, request
 
@@ -35,7 +35,7 @@ HEAD = f"""{MARK}: reports what a session does, and takes answers to what it ask
 _config: Final = below_home(".config", "XDG_CONFIG_HOME")
 
 
-class OpenCode(Cli):
+class OpenCode(Agent):
     """See `Cli`."""
 
     key = KEY
@@ -76,7 +76,7 @@ CLI: Final = OpenCode()
 # The dialect of OpenCode, whose parts are each decoded in a file of their own.
 
 
-class OpenCodeDialect(Dialect):
+class OpenCode(Agent):
     """See `Dialect`."""
 
     key = KEY
@@ -88,4 +88,4 @@ class OpenCodeDialect(Dialect):
     reply = staticmethod(reply)
 
 
-DIALECT: Final = OpenCodeDialect()
+DIALECT: Final = OpenCode()

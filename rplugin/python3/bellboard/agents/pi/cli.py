@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...system.files import plugin
-from ..agent import Abilities, Ability, Cli
+from ..agent import Abilities, Ability, Agent
 from ..installing.hookline import HooksFile, below_home
 
 EXTENSION: Final = Ability("extension")
@@ -30,7 +30,7 @@ ABILITIES: Final[Abilities] = {
 MARK = "// bellboard's extension for Pi"
 
 
-class Pi(Cli):
+class Pi(Agent):
     """See `Cli`."""
 
     key = "pi"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ..agent import NAMED, Abilities, Ability, Cli
+from ..agent import NAMED, Abilities, Ability, Agent
 from ..installing.hookline import Environ, GlobalHooks, HooksFile, below_home
 from .dialect.hooks import KINDS
 
@@ -45,7 +45,7 @@ def _obstacles(looked: GlobalHooks) -> Iterator[str]:
         yield "disabled by disableAllHooks"
 
 
-class Qwen(Cli):
+class Qwen(Agent):
     """See `Cli`."""
 
     key = "qwen"

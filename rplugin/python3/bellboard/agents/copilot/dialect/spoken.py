@@ -8,7 +8,7 @@ from ....core.events import Origin
 from ....core.request import Request
 from ....core.text import marked
 from ....core.untrusted import text_of
-from ...agent import Dialect
+from ...agent import Agent
 from ...parts import part, readable, unanswerable
 from .hooks import ASKS, KINDS, hook
 from .log import account, decoded
@@ -16,7 +16,7 @@ from .log import account, decoded
 LOG: Final = "events.jsonl"  # of every session, in a folder of its own
 
 
-class CopilotDialect(Dialect):
+class CopilotDialect(Agent):
     """See `Dialect`."""
 
     key = "copilot"

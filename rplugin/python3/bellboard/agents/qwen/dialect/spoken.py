@@ -15,7 +15,7 @@ from ....core.events import Origin
 from ....core.request import Request
 from ....core.text import marked
 from ....core.untrusted import object_of, storable, text_of
-from ...agent import Dialect, Seen
+from ...agent import Agent, Seen
 from ...parts import Input, part, readable, unanswerable
 from .hooks import KINDS, QUESTIONS, hook
 
@@ -23,7 +23,7 @@ _SIGN: Final = re.compile("([◐◓◑◒✳])\ufe0e? ")
 ASKS: Final = "✳"
 
 
-class QwenDialect(Dialect):
+class QwenDialect(Agent):
     """See `Dialect`."""
 
     key = "qwen"
