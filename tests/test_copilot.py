@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.copilot.opened import LIMIT, Opened, opened_in
+from bellboard.agents.copilot.sessions import LIMIT, Opened, opened_in
 from rig.home import Home
 from test_lookout import Desk, run
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude.agent import CLI
+from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.agents.claude.installer import PLUGIN
 from bellboard.agents.claude.versions import ABILITIES, OLDEST, abilities
 from bellboard.agents.registry import agent_of, all_agents
@@ -256,7 +256,7 @@ def test_a_version_that_is_newer_than_any_tested_one_is_named_once(
     """The newest that runs or is on PATH, as information: nothing is wrong with it."""
 
     def later(by: int) -> str:
-        return dotted((*CLI.tested[:-1], CLI.tested[-1] + by))
+        return dotted((*ClaudeCode.tested[:-1], ClaudeCode.tested[-1] + by))
 
     program = home.bin / "claude"
     program.write_text(f"#!/bin/sh\necho '{later(on_path)} (Claude Code)'\n")

@@ -56,14 +56,14 @@ PURE = (
     *(
         PACKAGE / f"agents/{name}.py"
         for name in (
-            *("agent", "evidence", "parts", "registry", "titles", "traces", "words"),
+            *("agent", "documented", "evidence", "gemini", "parts", "pi", "qwen", "registry"),
+            *("titles", "traces", "words", "installing/settings_file"),
             *("claude/agent", "claude/dialog", "claude/hooks", "claude/reply", "claude/request"),
             *("claude/rules", "claude/screen", "claude/transcript"),
             *("codex/agent", "codex/dialect", "codex/request"),
-            *("opencode/agent", "opencode/dialect", "installing/settings_file"),
+            *("copilot/agent", "opencode/agent", "opencode/dialect"),
         )
     ),
-    *sorted(PACKAGE.glob("agents/*/dialect/*.py")),
 )
 #: What of an agent may look at files, run programs and connect: it imports that when it runs.
 DOORS: Final = frozenset(
@@ -128,15 +128,19 @@ def own(name: str) -> str | None:
     return next((m for m in (inner, inner.rpartition(".")[0]) if m in MODULES), "bellboard")
 
 
+def is_agent(path: Path) -> bool:
+    """Return whether a file has agents in it, with their doors."""
+    return path.parent == PACKAGE / "agents" or path.name == "agent.py"
+
+
 def purely(path: Path) -> Iterator[str]:
     """Return what a file imports besides types, and besides the doors of an agent."""
     nodes = [ast.parse(path.read_text())]
-    is_agent = path.parent.name == "agents" or path.name == "agent.py"
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
-        if isinstance(node, ast.FunctionDef) and is_agent and node.name in DOORS:
+        if isinstance(node, ast.FunctionDef) and is_agent(path) and node.name in DOORS:
             continue
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from named_by(node, path)
@@ -219,7 +223,7 @@ NAMES_THE_CLI = {
     "storage/event_file.py": "the header that hooks/emit writes",
     "witnesses/repository.py": "where that CLI makes the worktrees of its own agents",
 }
-LISTS_OF_CLIS = {"agents/registry.py"}
+LISTS_OF_CLIS = {"agents/registry.py", "agents/documented.py"}
 #: Where code imports that CLI by name, besides the lists of all.  This should shrink as well.
 PLUGS_IT_IN = {"diagnosis/claude_code.py", "diagnosis/__init__.py"}
 THE_CLI = re.compile("claude|anthropic", re.I)
@@ -267,7 +271,8 @@ def test_nothing_outside_its_folder_names_another_cli() -> None:
     outside = {
         where
         for where, keys in named.items()
-        if where not in LISTS_OF_CLIS and any(f"agents/{key}/" not in where for key in keys)
+        if where not in LISTS_OF_CLIS
+        and any(not re.match(f"agents/{key}(/|[.]py)", where) for key in keys)
     }
     # An example in its help; the header that hooks/emit writes.
     assert outside == {"cli/hooks.py", "storage/event_file.py"}
@@ -284,7 +289,7 @@ def test_pure_modules_do_no_io() -> None:
     for name, path in pure.items():
         names = [*purely(path)]
         ours = {target for each in names if (target := own(each))} - {name, HOOKS}
-        outside = outside_of(names) - ({"pathlib"} if path.name == "agent.py" else set())
+        outside = outside_of(names) - ({"pathlib"} if is_agent(path) else set())
         if found := outside | clocks_of(path) | (ours - pure.keys()):
             broken[name] = found
     assert broken == {}

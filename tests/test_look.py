@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bellboard.agents.agent import Agent
+from bellboard.agents import agent as base
 from bellboard.agents.registry import WITNESSED, all_agents
 from bellboard.storage.store import LOOKED, Store
 from bellboard.system.processes import started_of
@@ -378,6 +378,6 @@ def test_the_real_cli_is_seen_by_commands_alone(shell: Shell, claude: Agents) ->
 
 def test_only_clis_that_show_more_than_hooks_are_looked_at() -> None:
     """The others are not even loaded."""
-    assert {cli.key for cli in all_agents() if type(cli).witness is not Agent.witness} == {
+    assert {cli.key for cli in all_agents() if type(cli).witness is not base.Agent.witness} == {
         *WITNESSED
     }

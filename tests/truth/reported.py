@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from bellboard.agents.claude.agent import DIALECT
+from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.core import program_status
 from bellboard.core.program_status import stated
 from truth.account import ANY, AT_REST, Allowed, of_process
@@ -266,7 +266,7 @@ def moments(lines: Sequence[Line], pid: int) -> Iterator[tuple[float, Moment]]:
             report = program_status.parsed(x["osc7501"]["body"])
             records = program_status.taken(records, report, x["t"])
             kind = records[""].kind if "" in records else ""
-            is_left = now.is_left if report.id else DIALECT.reported(report) == "background"
+            is_left = now.is_left if report.id else ClaudeCode().reported(report) == "background"
             said = {"reported": stated(records), "kind": kind, "is_left": is_left}
             after = replace(now, **said, heard=True)
         elif "truth" in x and x.get("pid") == pid:

@@ -22,6 +22,7 @@ from ..core.request import Answer, Request, SentAnswer, Went
 from ..core.session import Session
 from ..core.untrusted import Facts
 from .installing.hookline import Hooked
+from .words import Words, event_of
 
 if TYPE_CHECKING:
     from ..system.packaged import Version
@@ -29,13 +30,118 @@ if TYPE_CHECKING:
     from ..system.watch import Watched
     from .installing.installer import Installer
 
-
-# What bellboard asks of a CLI besides its dialect: to observe it, and to take answers.
-
-
 NAMED: Final[Mapping[str, str]] = {"name": "bellboard"}
 SPARED: Final = frozenset({"activity", "note"})  # kinds of events whose hooks add nothing
+NOTES: Final = frozenset({"note"})  # the kind of those that say nothing
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # cannot be taken for an option
+DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
+
+#: What may happen to a session → the heading of that row for users.
+MOMENTS: Final = {
+    "unprompted": "shows before its first prompt",
+    "working": "works",
+    "permission": "asks for a permission",
+    "question": "asks a question",
+    "granted": "a permission was granted",
+    "denied": "a permission was denied",
+    "completed": "has completed its turn",
+    "interrupted": "was interrupted",
+    "failed": "failed with an error",
+    "ended": "has ended",
+    "itself": "says so itself",
+    "answer": "takes answers from here",
+}
+#: Those that a CLI has or lacks, however it is observed.
+HAD: Final = frozenset({"itself", "answer"})
+
+
+class Ability(NamedTuple):
+    """How a moment is known; without a source, it is not known."""
+
+    source: str
+    inferred: bool = False  # it follows from something else that was observed
+    when: str = ""  # with what limits
+
+
+Abilities = Mapping[str, Ability]  # for each of `MOMENTS`
+
+
+def ability_mark(moment: str, ability: Ability) -> str:
+    """Return how it is known: `observed`, `inferred` or `not known`; of some, `yes` or `no`."""
+    if moment in HAD:
+        return "yes" if ability.source else "no"
+    if not ability.source:
+        return "not known"
+    return "inferred" if ability.inferred else "observed"
+
+
+def ability_words(moment: str, ability: Ability) -> str:
+    """Return how it is known, in full."""
+    source = f" ({ability.source})" if ability.source else ""
+    return f"{ability_mark(moment, ability)}{source}" + (
+        f", {ability.when}" if ability.when else ""
+    )
+
+
+class Seen(NamedTuple):
+    """What a screen, a title or a server shows, in the values of a session file."""
+
+    says: str  # idle, busy or waiting; "": only that it asks nothing
+    asks: str = ""
+    tool: str = ""
+    detail: str = ""
+
+    def finding(
+        self, now: float, sid: str, pid: int, found: bool = False, where: str = "screen"
+    ) -> Finding:
+        """Report what the screen, the title or the server (`where`) of a session means.
+
+        `found`: it may have been shown for a long time already.
+        """
+        facts = {"session_id": sid, "pid": pid, **self._asdict()}
+        return Finding({"t": now, where: facts | ({"found": True} if found else {})}, "")
+
+
+class Heard(NamedTuple):
+    """What the CLI's server says of a session."""
+
+    session_id: str
+    seen: Seen
+
+
+class About(NamedTuple):
+    """What a dialog must ask about: a line, a digest, and folders that paths are relative to."""
+
+    detail: str
+    shown_digest: str = ""
+    folders: Collection[str] = ()
+
+
+class OnDisk(NamedTuple):
+    """A file that a request is about, and what would happen to it."""
+
+    path: str
+    how: str  # read | changed | replaced, by what the request shows
+    holds: str | None = None  # what it must still hold when the CLI reads it after the answer
+    folder: str = ""  # that the path is relative to
+
+
+class Press(NamedTuple):
+    """A key for a dialog, or a text to type into it; or why there is none."""
+
+    key: str = ""  # a digit, or Down, Right, Tab, Enter
+    text: str = ""
+    rows: tuple[str, ...] = ()  # rows that the terminal must still show
+    last: bool = False  # gives the answer
+    why: str = ""
+
+
+def timeouts(
+    words: Words, each: int, *more: str, spared: Collection[str] = SPARED
+) -> Mapping[str, int]:
+    """Return how long the hook of each event may take: those of other kinds, and `more`."""
+    names = (name for name, kind in words.kinds.items() if kind not in spared)
+    return dict.fromkeys((*names, *more), each)
 
 
 class Means(NamedTuple):
@@ -119,8 +225,12 @@ def sent(to: str) -> Iterator[None]:
 
 
 class Agent(Hooked):
-    """A CLI; its dialect is in `dialects.py`."""
+    """A CLI: what it is called, what it reports, and how it takes answers.
 
+    Whatever its doors look at may hang; all else is pure.
+    """
+
+    words: ClassVar[Words]  # kinds of its hook events by name, and where payloads have the rest
     abilities: ClassVar[Abilities] = {}  # empty if nothing was measured
     tested: ClassVar[Version] = ()  # the newest version that our tests run; empty if none does
     variable: ClassVar[str] = ""  # names the folder of its files, where it is not in the home
@@ -130,6 +240,106 @@ class Agent(Hooked):
     #: Event → how long its hook may take, if the settings have the form that most CLIs share.
     timeouts: ClassVar[Mapping[str, int]] = {}
     named: ClassVar[Mapping[str, str]] = {}  # NAMED, if hooks have a name there
+    has_titles: ClassVar[bool] = False  # whether it shows its state in terminal titles
+    rules: ClassVar[str] = ""  # where a project lists what is allowed
+
+    # ------------------------------------------------------------ what it reports
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Return the kinds of its hook events, by name."""
+        return self.words.kinds
+
+    def event(
+        self,
+        payload: bytes,
+        t: float,
+        clock: float,
+        origin: Origin,
+        truncated: bool = False,
+        name: str = "",
+    ) -> Event:
+        """Decode the payload of a hook; return junk, with the reason, if that is impossible.
+
+        `name` is the event that was the argument of the hook; most payloads name it themselves.
+        """
+        return event_of(payload, t, clock, origin, truncated, name, self.words)
+
+    def account(self, record: Facts, about: Event) -> Event:
+        """Return the event, completed with what the CLI's session file says of its session."""
+        raise ValueError("this CLI has no session files")
+
+    def reported(self, report: Report) -> str:
+        """Return what its own report says: the words of the protocol, or `background`."""
+        return report.state
+
+    def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
+        """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is invalid."""
+        return Event("note", "transcript", t, now, session_id)
+
+    def is_noise(self, raw: bytes) -> bool:
+        """Return whether to skip a line of a transcript undecoded."""
+        return False
+
+    def head_of(self, raw: bytes) -> Facts | None:
+        """Return the entry in a line of a transcript of which only the head may be read."""
+        return None
+
+    def log_of(self, name: str, latest: str) -> str:
+        """Return the session of a recorded log that no hook named; `latest`: the newest session."""
+        return ""
+
+    def titled(self, text: str) -> Seen | None:
+        """Read the title that the CLI gave its terminal; return None if that says nothing."""
+        return None
+
+    def at_rest(self, text: str) -> str:
+        """Return how the title would begin if the CLI were at rest; "" if that is not known."""
+        return ""
+
+    def heard(self, message: Facts) -> Heard | None:
+        """Read what the CLI's server tells its clients; return None if that says nothing."""
+        return None
+
+    def serves(self, argv: Sequence[str]) -> bool:
+        """Return whether a process with these arguments is a server of many terminals' sessions."""
+        return False
+
+    def on_screen(self, rows: Sequence[str]) -> Seen | None:
+        """Read what the last rows of a terminal show; return None if that is unknown."""
+        return None
+
+    def request(
+        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+    ) -> Request | None:
+        """Return what the payload of a hook asks, under this name; None if it asks nothing."""
+        return None
+
+    def on_disk(self, payload: bytes) -> tuple[OnDisk, ...]:
+        """Return the files that a request is about."""
+        return ()
+
+    def reply(self, payload: bytes, answer: Answer) -> bytes:
+        """Return an answer that `check` found nothing against, in the form that the CLI takes.
+
+        A hook prints it as one line, or `answer` delivers it.  It is empty if the CLI takes no
+        answer of this kind.
+        """
+        return b""
+
+    def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
+        """Return the next key for the dialog on a screen, which must ask exactly this."""
+        return Press(why="its dialogs are not known; go there to answer")
+
+    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
+        """Return what the dialog on a screen offers beside the choices of its request, in words."""
+        return ()
+
+    def takes(self) -> str:
+        """Return which texts `press` can type, in words; it refuses others."""
+        return ""
+
+    # ------------------------------------------------------------ doors
 
     def reporting(self, line: Callable[[str], str]) -> str:
         """See `Hooked`."""
@@ -195,7 +405,7 @@ class Agent(Hooked):
         raise Unreachable("it has no server that takes answers")
 
     def answer(self, waiting: OpenRequest, reply: bytes) -> None:
-        """Find it and deliver what `Dialect.reply` wrote; return once that was accepted.
+        """Find it and deliver what `reply` wrote; return once that was accepted.
 
         Raise `Unanswered` if it was not: somebody else answered, or something else is asked now.
         Raise `Unclear` if it was sent, and may have been accepted.
@@ -203,234 +413,6 @@ class Agent(Hooked):
         self.find(waiting)
 
 
-# The dialect of a CLI: it decodes what the CLI reports into events.
-#
-# Each CLI has a folder of its own here, and `dialects.py` and `clis.py` list them. Other files
-# that name one are listed in `tests/test_house.py`, each with its reason. A dialect does no
-# I/O, knows no clock, and tolerates any input.
-
-
-DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
-#: How a session starts, as most CLIs say it → kind.
-STARTS: Final = {"resume": "resume", "compact": "compacted"}
-#: What an event of a subagent becomes, because it says nothing about the parent.
-BY_AGENT: Final = {
-    "tool": "agent tool",
-    "question": "agent question",
-    "request": "agent request",
-    "granted": "agent tool end",
-    "tool end": "agent tool end",
-    "batch": "agent batch",
-    "agent start": "agent start",
-    "agent stop": "agent stop",
-    "form": "agent request",
-    "form answer": "agent tool end",
-}
-
-
-class Seen(NamedTuple):
-    """What a screen, a title or a server shows, in the values of a session file."""
-
-    says: str  # idle, busy or waiting; "": only that it asks nothing
-    asks: str = ""
-    tool: str = ""
-    detail: str = ""
-
-    def finding(
-        self, now: float, sid: str, pid: int, found: bool = False, where: str = "screen"
-    ) -> Finding:
-        """Report what the screen, the title or the server (`where`) of a session means.
-
-        `found`: it may have been shown for a long time already.
-        """
-        facts = {"session_id": sid, "pid": pid, **self._asdict()}
-        return Finding({"t": now, where: facts | ({"found": True} if found else {})}, "")
-
-
-class Heard(NamedTuple):
-    """What the CLI's server says of a session."""
-
-    session_id: str
-    seen: Seen
-
-
-class About(NamedTuple):
-    """What a dialog must ask about: a line, a digest, and folders that paths are relative to."""
-
-    detail: str
-    shown_digest: str = ""
-    folders: Collection[str] = ()
-
-
-class OnDisk(NamedTuple):
-    """A file that a request is about, and what would happen to it."""
-
-    path: str
-    how: str  # read | changed | replaced, by what the request shows
-    holds: str | None = None  # what it must still hold when the CLI reads it after the answer
-    folder: str = ""  # that the path is relative to
-
-
-class Press(NamedTuple):
-    """A key for a dialog, or a text to type into it; or why there is none."""
-
-    key: str = ""  # a digit, or Down, Right, Tab, Enter
-    text: str = ""
-    rows: tuple[str, ...] = ()  # rows that the terminal must still show
-    last: bool = False  # gives the answer
-    why: str = ""
-
-
-class Agent(ABC):
-    """Decodes what a CLI reports, and encodes the user's answers."""
-
-    key: str  # the CLI's name in evidence
-    kinds: Mapping[str, str]  # kinds of its hook events, by name
-    has_titles: ClassVar[bool] = False  # whether it shows its state in terminal titles
-    rules: ClassVar[str] = ""  # where a project lists what is allowed
-
-    @abstractmethod
-    def event(
-        self,
-        payload: bytes,
-        t: float,
-        clock: float,
-        origin: Origin,
-        truncated: bool = False,
-        name: str = "",
-    ) -> Event:
-        """Decode the payload of a hook; return junk, with the reason, if that is impossible.
-
-        `name` is the event that was the argument of the hook; most payloads name it themselves.
-        """
-
-    def account(self, record: Facts, about: Event) -> Event:
-        """Return the event, completed with what the CLI's session file says of its session."""
-        raise ValueError("this CLI has no session files")
-
-    def reported(self, report: Report) -> str:
-        """Return what its own report says: the words of the protocol, or `background`."""
-        return report.state
-
-    def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
-        """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is invalid."""
-        return Event("note", "transcript", t, now, session_id)
-
-    def is_noise(self, raw: bytes) -> bool:
-        """Return whether to skip a line of a transcript undecoded."""
-        return False
-
-    def head_of(self, raw: bytes) -> Facts | None:
-        """Return the entry in a line of a transcript of which only the head may be read."""
-        return None
-
-    def log_of(self, name: str, latest: str) -> str:
-        """Return the session of a recorded log that no hook named; `latest`: the newest session."""
-        return ""
-
-    def titled(self, text: str) -> Seen | None:
-        """Read the title that the CLI gave its terminal; return None if that says nothing."""
-        return None
-
-    def at_rest(self, text: str) -> str:
-        """Return how the title would begin if the CLI were at rest; "" if that is not known."""
-        return ""
-
-    def heard(self, message: Facts) -> Heard | None:
-        """Read what the CLI's server tells its clients; return None if that says nothing."""
-        return None
-
-    def serves(self, argv: Sequence[str]) -> bool:
-        """Return whether a process with these arguments is a server of many terminals' sessions."""
-        return False
-
-    def on_screen(self, rows: Sequence[str]) -> Seen | None:
-        """Read what the last rows of a terminal show; return None if that is unknown."""
-        return None
-
-    @abstractmethod
-    def request(
-        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
-    ) -> Request | None:
-        """Return what the payload of a hook asks, under this name; None if it asks nothing."""
-
-    def on_disk(self, payload: bytes) -> tuple[OnDisk, ...]:
-        """Return the files that a request is about."""
-        return ()
-
-    def reply(self, payload: bytes, answer: Answer) -> bytes:
-        """Return an answer that `check` found nothing against, in the form that the CLI takes.
-
-        A hook prints it as one line, or `Cli.answer` delivers it.  It is empty if the CLI takes no
-        answer of this kind.
-        """
-        return b""
-
-    def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
-        """Return the next key for the dialog on a screen, which must ask exactly this."""
-        return Press(why="its dialogs are not known; go there to answer")
-
-    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
-        """Return what the dialog on a screen offers beside the choices of its request, in words."""
-        return ()
-
-    def takes(self) -> str:
-        """Return which texts `press` can type, in words; it refuses others."""
-        return ""
-
-
 def tells(event: Event) -> bool:
     """Return whether an entry shows anything; a note does if it has a fact about the session."""
     return event.kind != "note" or bool(event.title or event.reviewer or event.headless)
-
-
-# What a CLI reports of its sessions, moment by moment, and how that is known.
-#
-# This file does no I/O.
-
-
-#: What may happen to a session → the heading of that row for users.
-MOMENTS: Final = {
-    "unprompted": "shows before its first prompt",
-    "working": "works",
-    "permission": "asks for a permission",
-    "question": "asks a question",
-    "granted": "a permission was granted",
-    "denied": "a permission was denied",
-    "completed": "has completed its turn",
-    "interrupted": "was interrupted",
-    "failed": "failed with an error",
-    "ended": "has ended",
-    "itself": "says so itself",
-    "answer": "takes answers from here",
-}
-#: Those that a CLI has or lacks, however it is observed.
-HAD: Final = frozenset({"itself", "answer"})
-
-
-class Ability(NamedTuple):
-    """How a moment is known; without a source, it is not known."""
-
-    source: str
-    inferred: bool = False  # it follows from something else that was observed
-    when: str = ""  # with what limits
-
-
-Abilities = Mapping[str, Ability]  # for each of `MOMENTS`
-
-
-def ability_mark(moment: str, ability: Ability) -> str:
-    """Return how it is known: `observed`, `inferred` or `not known`; of some, `yes` or `no`."""
-    if moment in HAD:
-        return "yes" if ability.source else "no"
-    if not ability.source:
-        return "not known"
-    return "inferred" if ability.inferred else "observed"
-
-
-def ability_words(moment: str, ability: Ability) -> str:
-    """Return how it is known, in full."""
-    source = f" ({ability.source})" if ability.source else ""
-    return f"{ability_mark(moment, ability)}{source}" + (
-        f", {ability.when}" if ability.when else ""
-    )

@@ -1,29 +1,40 @@
-"""The CLIs that bellboard knows; each is loaded when it is first needed."""
+"""The agents that bellboard knows; each is loaded when it is first needed."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 from importlib import import_module
-from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..core.program_status import Report
-from .agent import Agent
 
-#: Names in evidence of plugins with chats inside Neovim, which have one folder.
+if TYPE_CHECKING:
+    from .agent import Agent
+
+#: Names in evidence of plugins with chats inside Neovim, which share one class.
 CHATS: Final = ("codecompanion", "avante", "agentic")
-#: Names of CLIs in evidence.
-KEYS: Final = (
-    *("claude", "codex", "opencode", "copilot", "qwen", "gemini", "pi", "cursor", "droid"),
-    *("goose", "kimi", "amp", "crush", *CHATS),
-)
-#: Name of a CLI → its package, relative to this one.
-_FOLDERS: Final = {
-    **{key: f".{key}" for key in KEYS},
-    **dict.fromkeys(CHATS, ".chats"),
-    KEYS[0]: ".claude",
+#: Name of an agent in evidence → its module here, and its class in that.
+_AGENTS: Final = {
+    "claude": ("claude.agent", "ClaudeCode"),
+    "codex": ("codex.agent", "Codex"),
+    "opencode": ("opencode.agent", "OpenCode"),
+    "copilot": ("copilot.agent", "Copilot"),
+    "qwen": ("qwen", "Qwen"),
+    "gemini": ("gemini", "Gemini"),
+    "pi": ("pi", "Pi"),
+    "cursor": ("documented", "CursorCli"),
+    "droid": ("documented", "Droid"),
+    "goose": ("documented", "Goose"),
+    "kimi": ("documented", "Kimi"),
+    "amp": ("documented", "Amp"),
+    "crush": ("documented", "Crush"),
+    **dict.fromkeys(CHATS, ("documented", "Chat")),
 }
+#: Their names, the first one first: it is what evidence is of that names none.
+KEYS: Final = tuple(_AGENTS)
+#: Those that show more than hooks.
+WITNESSED: Final = ("claude", "codex", "copilot", "gemini")
 #: The environment variables to read → their neutral names.
 VARIABLES: Final = {
     "CLAUDE_CODE_ENTRYPOINT": "entrypoint",
@@ -35,24 +46,18 @@ VARIABLES: Final = {
     "SSH_CONNECTION": "ssh",
     "TERM_PROGRAM": "terminal",
 }
-
-#: Environment variable with the process that runs the hooks → its CLI.
+#: Environment variable with the process that runs the hooks → its agent.
 RUNNERS: Final = {"COPILOT_LOADER_PID": "copilot"}
-#: What a CLI calls itself in its own report → its name in evidence, if that differs.
+#: What an agent calls itself in its own report → its name in evidence, if that differs.
 APPS: Final = {"claude-code": KEYS[0]}
 _APP: Final = re.compile(r"[A-Za-z0-9_.+-]{1,32}", re.ASCII)
-#: Agent whose dialect could not be loaded → why: thousands of events may need it.
+#: Agent that could not be loaded → why: thousands of events may need it.
 _failed: Final[dict[str, str]] = {}
 
 
 def is_known_agent(agent: str) -> bool:
     """Return whether bellboard knows the agent's own words."""
-    return agent in _FOLDERS
-
-
-def known_agent(agent: str) -> str:
-    """Return the agent; an unknown one is taken for the first."""
-    return agent if is_known_agent(agent) else KEYS[0]
+    return agent in _AGENTS
 
 
 def agent_of_program(app: str, command: str) -> str:
@@ -66,54 +71,9 @@ def status_reported(agent: str, report: Report) -> str:
     return agent_of(agent).reported(report) if is_known_agent(agent) else report.state
 
 
-def module_of(agent: str, name: str) -> ModuleType:
-    """Load a module of an agent's package."""
-    name = "agent" if agent in ("claude", "codex", "opencode") else name
-    return import_module(f"{_FOLDERS[agent]}.{name}", __package__)
-
-
-def agent_of(agent: str) -> Agent:
-    """Return the dialect of an agent."""
-    return _loaded(known_agent(agent))
-
-
-def all_agents() -> tuple[Agent, ...]:
-    """Return all of them, the first one first."""
-    return tuple(map(agent_of, KEYS))
-
-
-def try_again() -> None:
-    """Let what could not be loaded be tried again."""
-    _failed.clear()
-
-
-@cache
-def _loaded(agent: str) -> Agent:
-    """Load a dialect, and no other: together they take longer than most commands.
-
-    Raise ImportError if its file is that of another version, or half written, and not if the system
-    lacks something; then without another try until `try_again`.
-    """
-    if agent in _failed:
-        raise ImportError(_failed[agent])
-    try:
-        spoken = module_of(agent, "dialect.spoken")
-        found: Agent = spoken.DIALECTS[agent] if agent in CHATS else spoken.DIALECT
-    except (MemoryError, OSError):
-        raise
-    except Exception as e:
-        _failed[agent] = f"{_FOLDERS[agent][1:]}: {e}"
-        raise ImportError(_failed[agent]) from e
-    return found
-
-
-#: CLIs that show more than hooks.
-WITNESSED: Final = ("claude", "codex", "copilot", "gemini")
-
-
-def agent_of(agent: str) -> Agent:
-    """Return the CLI of an agent."""
-    return _loaded_cli(known_agent(agent))
+def agent_of(key: str) -> Agent:
+    """Return the agent of that name; an unknown one is taken for the first."""
+    return _loaded(key if is_known_agent(key) else KEYS[0])
 
 
 def all_agents() -> tuple[Agent, ...]:
@@ -123,11 +83,30 @@ def all_agents() -> tuple[Agent, ...]:
 
 def installable() -> tuple[Agent, ...]:
     """Return those whose hooks bellboard can install."""
-    return tuple(cli for cli in all_agents() if cli.hooks is not None)
+    return tuple(agent for agent in all_agents() if agent.hooks is not None)
+
+
+def try_again() -> None:
+    """Let what could not be loaded be tried again."""
+    _failed.clear()
 
 
 @cache
-def _loaded_cli(agent: str) -> Agent:
-    module = module_of(agent, "cli")
-    found: Agent = module.CLIS[agent] if agent in CHATS else module.CLI
+def _loaded(key: str) -> Agent:
+    """Load an agent, and no other: together they take longer than most commands.
+
+    Raise ImportError if its file is that of another version, or half written, and not if the system
+    lacks something; then without another try until `try_again`.
+    """
+    if key in _failed:
+        raise ImportError(_failed[key])
+    module, name = _AGENTS[key]
+    try:
+        made = getattr(import_module(f".{module}", __package__), name)
+        found: Agent = made(key) if key in CHATS else made()
+    except (MemoryError, OSError):
+        raise
+    except Exception as e:
+        _failed[key] = f"{module}: {e}"
+        raise ImportError(_failed[key]) from e
     return found

@@ -51,8 +51,8 @@ def is_needed(status: str, since: float, now: float, alone: bool = False) -> boo
 class Transcripts:
     """Follows the transcripts of sessions that need it."""
 
-    def __init__(self, dialect: Agent, span: int = TAIL) -> None:
-        self._dialect, self._span = dialect, span
+    def __init__(self, agent: Agent, span: int = TAIL) -> None:
+        self._agent, self._span = agent, span
         self._followed: dict[str, Tail] = {}  # by session
         self._left: dict[str, Tail] = {}
 
@@ -73,7 +73,7 @@ class Transcripts:
         """
         tail = self._left.pop(session_id, None)
         if tail is None or tail.path != str(path):
-            tail = Tail(self._dialect, session_id, str(path), since, self._span)
+            tail = Tail(self._agent, session_id, str(path), since, self._span)
         self._followed[session_id] = tail
 
     def leave(self, session_id: str) -> None:
@@ -102,11 +102,11 @@ class Tail:
     """A transcript, and how far it has been read."""
 
     def __init__(
-        self, dialect: Agent, session_id: str, path: str, since: float, span: int = TAIL
+        self, agent: Agent, session_id: str, path: str, since: float, span: int = TAIL
     ) -> None:
         self.path = path
         self._spans = span, WIDER * span // TAIL
-        self._dialect = dialect
+        self._agent = agent
         self._session_id = session_id
         self._since = since  # entries up to here were already reported
         self._identity = (0, 0)
@@ -176,12 +176,12 @@ class Tail:
     def _read(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:
         clock = now
         for offset, raw in self._lines(fd):
-            if (given := self._dialect.head_of(raw)) is None:
-                given = None if (noise := self._dialect.is_noise(raw)) else decoded(raw)
+            if (given := self._agent.head_of(raw)) is None:
+                given = None if (noise := self._agent.is_noise(raw)) else decoded(raw)
                 self._odd += given is None and not noise
             if given is None:
                 continue
-            event = entry_event(self._dialect, self._session_id, given, clock)
+            event = entry_event(self._agent, self._session_id, given, clock)
             if event is not None:
                 clock += APART
                 name = given.get("uuid")
@@ -221,7 +221,7 @@ def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
     return tail, found
 
 
-def ends_with(dialect: Agent, path: str) -> list[Facts]:
+def ends_with(agent: Agent, path: str) -> list[Facts]:
     """Return the last entries of a transcript; none if it cannot be read."""
     try:
         with opened(path) as (fd, status):
@@ -230,14 +230,14 @@ def ends_with(dialect: Agent, path: str) -> list[Facts]:
     except OSError:
         return []
     lines = raw.split(b"\n")[1 if start else 0 :]
-    entries = (decoded(line) for line in lines if line and not dialect.is_noise(line))
+    entries = (decoded(line) for line in lines if line and not agent.is_noise(line))
     return [entry for entry in entries if entry is not None]
 
 
-def entry_event(dialect: Agent, session_id: str, entry: Facts, now: float) -> Event | None:
+def entry_event(agent: Agent, session_id: str, entry: Facts, now: float) -> Event | None:
     """Decode an entry; return None if it shows nothing."""
     try:
-        event = dialect.entry(session_id, entry, now, now)
+        event = agent.entry(session_id, entry, now, now)
     except WRONG_SHAPE:
         return None
     return bounded(event) if tells(event) else None
@@ -284,8 +284,8 @@ def known_until(s: Session) -> float:
 class Following:
     """Calls `report` with what is new in the transcripts that are needed."""
 
-    def __init__(self, means: Means, dialect: Agent) -> None:
-        self.transcripts = Transcripts(dialect, BRIEF if means.brief else TAIL)
+    def __init__(self, means: Means, agent: Agent) -> None:
+        self.transcripts = Transcripts(agent, BRIEF if means.brief else TAIL)
         self._reach, self._watched = means.reach, means.watched
         self._report, self._clock = means.report, means.clock
         self._needing: dict[str, Session] = {}  # sessions whose transcripts are needed
@@ -380,8 +380,8 @@ class Following:
 class LogWitness(Witness):
     """Observes a CLI that has hooks and logs: follows each log while its session needs it."""
 
-    def __init__(self, means: Means, dialect: Agent) -> None:
-        self.following = Following(means, dialect)
+    def __init__(self, means: Means, agent: Agent) -> None:
+        self.following = Following(means, agent)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -407,3 +407,36 @@ class LogWitness(Witness):
 
     def close(self) -> None:
         """Do nothing: watches and timers belong to the host."""
+
+
+class SeatedWitness(LogWitness):
+    """Follows logs, and reports processes that have outlived their terminal."""
+
+    def __init__(self, means: Means, agent: Agent) -> None:
+        super().__init__(means, agent)
+        self._reach, self._report, self._clock = means.reach, means.report, means.clock
+        self._seated: dict[str, set[int]] = {}  # session → its processes, if it has a terminal
+
+    def attend(self, s: Session) -> None:
+        super().attend(s)
+        self._seated[s.session_id] = {*s.processes} if s.tty else set()
+
+    def leave(self, sid: str) -> None:
+        super().leave(sid)
+        self._seated.pop(sid, None)
+
+    def rescan(self) -> None:
+        super().rescan()
+        for pid in {pid for pids in self._seated.values() for pid in pids}:
+            work, then = partial(has_lost_terminal, pid), partial(self._report_lost, pid)
+            self._reach.do(f"{processes.PROC}/{pid}/stat", work, then)
+
+    def _report_lost(self, pid: int, is_lost: bool) -> None:
+        if is_lost:
+            gone = {"pid": pid, "alive": False, "found": True}
+            self._report(Finding({"t": self._clock(), "process": gone}, f"process {pid} tty gone"))
+
+
+def has_lost_terminal(pid: int) -> bool:
+    """Return whether a process goes on although its terminal was closed: nobody can use it."""
+    return processes.is_alive(pid) and not processes.tty_of(pid)

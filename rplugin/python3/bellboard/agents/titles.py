@@ -22,8 +22,8 @@ ASKS_NOTHING: Final = Seen("")  # that is all it says; neither that it works
 class Titles:
     """The titles of the terminal of one session."""
 
-    def __init__(self, dialect: Agent) -> None:
-        self._dialect = dialect
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
         self._said: Seen | None = None
         self._shows_work = False
         self._at_rest = ""  # how its title begins then, as far as known
@@ -35,11 +35,11 @@ class Titles:
     def take(self, text: str) -> Seen | None:
         """Return what a title says, if that is new."""
         text = text[:LONGEST_TITLE].strip()
-        seen = self._dialect.titled(text)
+        seen = self._agent.titled(text)
         if seen is None:
             return None
         if seen.says != "idle":
-            self._at_rest = self._dialect.at_rest(text)
+            self._at_rest = self._agent.at_rest(text)
         elif not text.startswith(self._at_rest):  # of a shell, of the user, or renamed at rest
             if self._said is None or self._said.says != "busy":
                 return None

@@ -14,11 +14,25 @@ from zlib import crc32
 import msgspec
 
 from ..core.events import LINES, LONGEST_ID, Event, Origin, is_id, junk
-from ..core.request import Request, shown_digest_of
+from ..core.request import shown_digest_of
 from ..core.text import ODD, line, tool_detail
 from ..core.untrusted import Facts, members, text_of
-from .agent import BY_AGENT, Agent
 
+#: How a session starts, as most CLIs say it → kind.
+STARTS: Final = {"resume": "resume", "compact": "compacted"}
+#: What an event of a subagent becomes, because it says nothing about the parent.
+BY_AGENT: Final = {
+    "tool": "agent tool",
+    "question": "agent question",
+    "request": "agent request",
+    "granted": "agent tool end",
+    "tool end": "agent tool end",
+    "batch": "agent batch",
+    "agent start": "agent start",
+    "agent stop": "agent stop",
+    "form": "agent request",
+    "form answer": "agent tool end",
+}
 #: Reads more of a payload into the facts of its event, and may return a more exact kind.
 Reader = Callable[[Facts, Facts], str | None]
 #: Field of an event → what most CLIs call it.
@@ -89,29 +103,6 @@ class Words(NamedTuple):
     given: str = "tool_input"  # where it has the input of a tool
     tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
     once: bool = False  # a plugin of ours reports it: nothing twice, and all in order
-
-
-class Worded(Agent):
-    """A dialect whose hooks are decoded by a table of words; by default, it shows no requests."""
-
-    def __init__(self, key: str, words: Words) -> None:
-        self.key, self.kinds, self._words = key, words.kinds, words
-
-    def event(
-        self,
-        payload: bytes,
-        t: float,
-        clock: float,
-        origin: Origin,
-        truncated: bool = False,
-        name: str = "",
-    ) -> Event:
-        return event_of(payload, t, clock, origin, truncated, name, self._words)
-
-    def request(
-        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
-    ) -> Request | None:
-        return None
 
 
 def event_of(

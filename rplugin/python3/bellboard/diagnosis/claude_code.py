@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from ..agents.claude.agent import CLI
+from ..agents.claude.agent import ClaudeCode
 from ..agents.claude.installer import PLUGIN
 from ..agents.claude.session_files import SILENT, config_of, registry_of, versions_of
 from ..agents.claude.versions import abilities, cli_version
@@ -61,7 +61,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[Fact]:
         yield warn(f"{found} does not report its version", f"run {found} --version")
     else:
         yield info("no claude on PATH, so `install` adds only the events that all versions know")
-    yield from newer(CLI, max(filter(None, (at_hand, *versions)), default=None))
+    yield from newer(ClaudeCode(), max(filter(None, (at_hand, *versions)), default=None))
     for version, running in versions.items():
         guessed = " or a little later" if version == SILENT else ""
         yield ok(f"version {dotted(version)}{guessed}: {words.amount(running, 'session')}")

@@ -1,4 +1,7 @@
-"""Claude Code, as the rest of the program observes it."""
+"""Claude Code: each part is decoded in a file of its own.
+
+The parts about screens are loaded when one is read: hooks and files report everything else.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from ...core.request import Answer, Request, SentAnswer, Went
 from ...core.session import Session
 from ..agent import Abilities, Ability, About, Agent, Means, OpenRequest, Press, Seen, Witness
 from ..installing.hookline import HooksFile, below_home
+from ..words import Words
 from .hooks import CONFIG, KINDS, account, hook
 from .reply import reply
 from .request import on_disk, request
@@ -45,10 +49,13 @@ NEWEST: Final[Abilities] = {
     ),
     "answer": Ability("hooks, keys"),
 }
+#: Its own report, once the turn is over and only these still run.
+_WORK: Final = r"\d+ (?:shell|monitor|MCP task)s?"
+_LEFT: Final = re.compile(rf"{_WORK}(?:\W+(?:and )?{_WORK})* still running")
 
 
 class ClaudeCode(Agent):
-    """See `Cli`."""
+    """See `Agent`."""
 
     key = AGENT
     name = "Claude Code"
@@ -62,11 +69,49 @@ class ClaudeCode(Agent):
         "its sessions are known from their files and screens; "
         "hooks add the tool in use, subagents and progress"
     )
+    words = Words(KINDS)
+    rules = f"permissions.allow in {SETTINGS}"
+
+    event = staticmethod(hook)
+    account = staticmethod(account)
+    entry = staticmethod(transcript_event)
+    is_noise = staticmethod(is_noise)
+    head_of = staticmethod(head_of)
+    request = staticmethod(request)
+    on_disk = staticmethod(on_disk)
+    reply = staticmethod(reply)
+
+    def reported(self, report: Report) -> str:
+        is_left = report.state == "working" and _LEFT.fullmatch(report.msg)
+        is_dialog = report.state == "blocked" and not report.kind and report.msg == "dialog open"
+        return "background" if is_left else "dialog" if is_dialog else report.state
+
+    def on_screen(self, rows: Sequence[str]) -> Seen | None:
+        from .screen import read_screen
+
+        return read_screen(rows)
+
+    def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
+        from .dialog import press
+
+        return press(screen, request, answer, about)
+
+    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
+        from .dialog import offers
+
+        return offers(screen, request)
+
+    def takes(self) -> str:
+        from .dialog import TAKES
+
+        return TAKES
+
+    # ------------------------------------------------------------ doors
 
     def witness(self, means: Means) -> Witness:
         from .witness import ClaudeWitness
 
-        return ClaudeWitness(means, DIALECT)
+        return ClaudeWitness(means, self)
 
     def reporting(self, line: Callable[[str], str]) -> str:
         from .installer import handlers
@@ -106,69 +151,11 @@ class ClaudeCode(Agent):
 
         config = s.config_dir or config_of(environ)
         path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it
-        return open_tool(s.session_id, ends_with(DIALECT, path))
+        return open_tool(s.session_id, ends_with(self, path))
 
     def winner(self, s: Session, asked: OpenRequest, since: float, sent: SentAnswer) -> str | None:
         from ..tailing import ends_with
         from .reply import first_in
 
-        entries = ends_with(DIALECT, s.transcript)
+        entries = ends_with(self, s.transcript)
         return first_in(entries, asked.payload, asked.tool_id, since, sent)
-
-
-CLI: Final = ClaudeCode()
-
-
-# The dialect of Claude Code, whose parts are each decoded in a file of their own.
-#
-# The parts about screens are loaded when one is read: hooks and files report everything else.
-
-
-#: Its own report, once the turn is over and only these still run.
-_WORK: Final = r"\d+ (?:shell|monitor|MCP task)s?"
-_LEFT: Final = re.compile(rf"{_WORK}(?:\W+(?:and )?{_WORK})* still running")
-
-
-class ClaudeCode(Agent):
-    """See `Dialect`."""
-
-    key = AGENT
-    kinds = KINDS
-    rules = f"permissions.allow in {SETTINGS}"
-
-    event = staticmethod(hook)
-    account = staticmethod(account)
-    entry = staticmethod(transcript_event)
-    is_noise = staticmethod(is_noise)
-    head_of = staticmethod(head_of)
-    request = staticmethod(request)
-    on_disk = staticmethod(on_disk)
-    reply = staticmethod(reply)
-
-    def reported(self, report: Report) -> str:
-        is_left = report.state == "working" and _LEFT.fullmatch(report.msg)
-        is_dialog = report.state == "blocked" and not report.kind and report.msg == "dialog open"
-        return "background" if is_left else "dialog" if is_dialog else report.state
-
-    def on_screen(self, rows: Sequence[str]) -> Seen | None:
-        from .screen import read_screen
-
-        return read_screen(rows)
-
-    def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
-        from .dialog import press
-
-        return press(screen, request, answer, about)
-
-    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
-        from .dialog import offers
-
-        return offers(screen, request)
-
-    def takes(self) -> str:
-        from .dialog import TAKES
-
-        return TAKES
-
-
-DIALECT: Final = ClaudeCode()

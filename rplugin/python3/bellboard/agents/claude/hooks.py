@@ -22,7 +22,7 @@ from ...core.events import MATE, SPAWNS, Event, Origin, Task, is_id, junk
 from ...core.request import shown_digest_of
 from ...core.text import ODD, line, tool_detail, tool_file, whole
 from ...core.untrusted import LARGEST, MOST, Facts, members, number_of, text_of, value_of
-from ..agent import BY_AGENT, STARTS
+from ..words import BY_AGENT, STARTS
 from .rules import rule_line
 from .transcript import BY_PROGRAM, error_of, member_of
 

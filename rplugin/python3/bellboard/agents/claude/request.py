@@ -366,7 +366,7 @@ def open_tool(session_id: str, entries: Sequence[Facts]) -> bytes:
 
 
 def on_disk(payload: bytes) -> tuple[OnDisk, ...]:
-    """See `Dialect.on_disk`."""
+    """See `Agent.on_disk`."""
     asked = asked_in(payload)
     if asked is None:
         return ()

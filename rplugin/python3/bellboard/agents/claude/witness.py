@@ -221,8 +221,8 @@ SEARCHING: Final = 5.0  # seconds for a search of all processes, which takes mil
 class ClaudeWitness(LogWitness):
     """See `Witness`."""
 
-    def __init__(self, means: Means, dialect: Agent) -> None:
-        super().__init__(means, dialect)
+    def __init__(self, means: Means, agent: Agent) -> None:
+        super().__init__(means, agent)
         self._watched, self._report, self._clock = means.watched, means.report, means.clock
         self.folders = ConfigFolders(means)
         self._discovery = Discovery(means.environ)

@@ -1,4 +1,4 @@
-"""Codex, as the rest of the program observes it."""
+"""Codex: its hooks, logs and titles report it; its shared server takes answers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...core.events import Event, Origin
 from ...core.untrusted import Facts, text_of
 from ..agent import Abilities, Ability, Agent, Means, OpenRequest, Seen, Witness
 from ..installing.hookline import SHOWN_IN_PART, GlobalHooks, HooksFile, below_home
+from ..words import Words
 from .dialect import KEY, KINDS, SERVER, entry, heard, hook, is_noise
 from .request import on_disk, reply, request
 
@@ -56,8 +57,13 @@ def _remarks(looked: GlobalHooks) -> Iterator[str]:
     return remarks(looked)
 
 
+#: Its user chooses what its title has, in which order: the spinner may be anywhere, or missing.
+_SPINS: Final = re.compile("(?:^| )[\u2801-\u28ff](?: |$)")
+_ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
+
+
 class Codex(Agent):
-    """See `Cli`."""
+    """See `Agent`."""
 
     key = KEY
     name = "Codex"
@@ -75,39 +81,7 @@ class Codex(Agent):
         obstacles=_obstacles,
         remarks=_remarks,
     )
-
-    def witness(self, means: Means) -> Witness:
-        from .witness import CodexWitness
-
-        return CodexWitness(means, DIALECT)
-
-    def find(self, waiting: OpenRequest) -> None:
-        from . import server
-
-        server.find(waiting)
-
-    def answer(self, waiting: OpenRequest, reply: bytes) -> None:
-        from . import server
-
-        server.answer(waiting, reply)
-
-
-CLI: Final = Codex()
-
-
-# The dialect of Codex, whose parts are each decoded in a file of their own.
-
-
-#: Its user chooses what its title has, in which order: the spinner may be anywhere, or missing.
-_SPINS: Final = re.compile("(?:^| )[\u2801-\u28ff](?: |$)")
-_ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
-
-
-class Codex(Agent):
-    """See `Dialect`."""
-
-    key = KEY
-    kinds = KINDS
+    words = Words(KINDS)
     has_titles = True
 
     event = staticmethod(hook)
@@ -130,5 +104,19 @@ class Codex(Agent):
     def serves(self, argv: Sequence[str]) -> bool:
         return SERVER in argv[1:]
 
+    # ------------------------------------------------------------ doors
 
-DIALECT: Final = Codex()
+    def witness(self, means: Means) -> Witness:
+        from .witness import CodexWitness
+
+        return CodexWitness(means, self)
+
+    def find(self, waiting: OpenRequest) -> None:
+        from . import server
+
+        server.find(waiting)
+
+    def answer(self, waiting: OpenRequest, reply: bytes) -> None:
+        from . import server
+
+        server.answer(waiting, reply)

@@ -26,7 +26,8 @@ from ...core.untrusted import (
     time_of,
     value_of,
 )
-from ..agent import BY_AGENT, STARTS, Heard, Seen
+from ..agent import Heard, Seen
+from ..words import BY_AGENT, STARTS
 
 # Map the names that Codex uses to neutral ones.
 #

@@ -134,7 +134,7 @@ def _leniently(payload: bytes, truncated: bool) -> _Payload:
 
 
 def on_disk(payload: bytes) -> tuple[OnDisk, ...]:
-    """See `Dialect.on_disk`."""
+    """See `Agent.on_disk`."""
     p = decoded(payload)
     if p is None or p.tool_name != PATCH:
         return ()

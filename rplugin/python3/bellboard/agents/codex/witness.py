@@ -23,8 +23,8 @@ SETTLE: Final = 0.2  # seconds from the making of a file to its lock
 class CodexWitness(LogWitness):
     """See `Witness`."""
 
-    def __init__(self, means: Means, dialect: Agent) -> None:
-        super().__init__(means, dialect)
+    def __init__(self, means: Means, agent: Agent) -> None:
+        super().__init__(means, agent)
         self._means, self._generation = means, means.generation
         self._home, self._folder = home_in(means.environ), locks_folder(means.environ)
         self._sessions: dict[str, Session] = {}

@@ -1,4 +1,4 @@
-"""OpenCode, as the rest of the program observes it."""
+"""OpenCode, as our plugin in it reports it; that or its server takes answers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from ..agent import Abilities, Ability, Agent, OpenRequest
 from ..installing.hookline import HooksFile, below_home
+from ..words import Words
 from .dialect import KEY, KINDS, event, on_disk, reply, request
 
 PLUGIN: Final = Ability("plugin")
@@ -36,7 +37,7 @@ _config: Final = below_home(".config", "XDG_CONFIG_HOME")
 
 
 class OpenCode(Agent):
-    """See `Cli`."""
+    """See `Agent`."""
 
     key = KEY
     name = "OpenCode"
@@ -53,6 +54,14 @@ class OpenCode(Agent):
         mark=MARK,
         note="running sessions load the plugin once they are restarted",
     )
+    words = Words(KINDS)
+
+    on_disk = staticmethod(on_disk)
+    event = staticmethod(event)
+    request = staticmethod(request)
+    reply = staticmethod(reply)
+
+    # ------------------------------------------------------------ doors
 
     def reporting(self, line: Callable[[str], str]) -> str:
         from ...system.files import plugin
@@ -68,24 +77,3 @@ class OpenCode(Agent):
         from . import server
 
         server.answer(waiting, reply)
-
-
-CLI: Final = OpenCode()
-
-
-# The dialect of OpenCode, whose parts are each decoded in a file of their own.
-
-
-class OpenCode(Agent):
-    """See `Dialect`."""
-
-    key = KEY
-    kinds = KINDS
-
-    on_disk = staticmethod(on_disk)
-    event = staticmethod(event)
-    request = staticmethod(request)
-    reply = staticmethod(reply)
-
-
-DIALECT: Final = OpenCode()

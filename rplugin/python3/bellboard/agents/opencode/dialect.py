@@ -337,7 +337,7 @@ def reply(payload: bytes, answer: Answer) -> bytes:
 
 
 def on_disk(payload: bytes) -> tuple[OnDisk, ...]:
-    """See `Dialect.on_disk`.  The `filepath` of a patch is a list of names in the project."""
+    """See `Agent.on_disk`.  The `filepath` of a patch is a list of names in the project."""
     p = _decoded(payload)
     if p is None or ASKS.get(p.type) != PERMISSION or p.properties.permission != "edit":
         return ()

@@ -1,1 +1,0 @@
-"""Translate what our plugin in Amp reports into neutral terms. No I/O in this folder."""

@@ -1,1 +1,0 @@
-"""Translate what GitHub Copilot CLI reports into neutral terms. No I/O in this folder."""

@@ -1,1 +1,0 @@
-"""Crush: its dialect, as its makers document it; nothing here was measured."""

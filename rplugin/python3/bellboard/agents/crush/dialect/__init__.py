@@ -1,1 +1,0 @@
-"""Translate what Crush reports into neutral terms. No I/O in this folder."""

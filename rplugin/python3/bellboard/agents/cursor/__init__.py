@@ -1,1 +1,0 @@
-"""Cursor CLI: its dialect, as its makers document it; nothing here was measured."""

@@ -1,0 +1,369 @@
+"""Agents as documented: what the makers of each say that it reports.  None of it was measured.
+
+Each is a table of what it calls its hook events, and the form in which it reads its hooks.  The
+plugins with chats inside Neovim have the words that `lua/bellboard/evidence/chats.lua` defines.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from typing import Final
+
+from ..core.untrusted import Facts, text_of
+from .agent import Agent, timeouts
+from .words import FIELDS, STARTS, Words, failure, from_key, kind_in
+
+PATIENCE: Final = 10  # seconds that a hook may take
+
+
+class Documented(Agent):
+    """An agent that nobody has seen run here; its comments say what no hook of it reports."""
+
+
+# ---------------------------------------------------------------- Cursor CLI
+#
+# No hook says that it waits for somebody, so it is never blocked.
+
+
+def _first_root(top: Facts, facts: Facts) -> None:
+    roots = top.get("workspace_roots")
+    if isinstance(roots, list) and roots and isinstance(roots[0], str):
+        facts["cwd"] = roots[0]
+
+
+class CursorCli(Documented):
+    """See `Agent`."""
+
+    key = "cursor"
+    name = "Cursor CLI"
+    program = "cursor-agent"
+    words = Words(
+        {
+            "sessionStart": "start",
+            "sessionEnd": "end",
+            "beforeSubmitPrompt": "prompt",
+            "preToolUse": "tool",
+            "postToolUse": "tool end",
+            "postToolUseFailure": "tool end",
+            "beforeShellExecution": "activity",
+            "beforeMCPExecution": "activity",
+            "beforeReadFile": "activity",
+            "afterShellExecution": "activity",
+            "afterMCPExecution": "activity",
+            "afterFileEdit": "activity",
+            "afterAgentThought": "activity",
+            "afterAgentResponse": "activity",
+            "stop": "stop",  # or interrupt, failure: by its status
+            "preCompact": "compacting",
+            "subagentStart": "note",
+            "subagentStop": "note",
+            "beforeTabFileRead": "note",  # of its editor
+            "afterTabFileEdit": "note",
+            "workspaceOpen": "note",
+        },
+        {
+            "sessionStart": _first_root,
+            "beforeSubmitPrompt": _first_root,
+            "stop": kind_in(
+                {"aborted": "interrupt", "error": "failure"}, "status", "error_message"
+            ),
+        },
+        {
+            "session_id": "conversation_id",
+            "prompt_id": "generation_id",
+            "model": "model",
+            "prompt": "prompt",
+            "transcript": "transcript_path",
+            "cwd": "cwd",
+            "source": "reason",
+            "tool": "tool_name",
+            "tool_id": "tool_use_id",
+        },
+    )
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        hooks: dict[str, list[dict[str, object]]] = {
+            name: [{"command": line(name)}] for name in timeouts(self.words, PATIENCE)
+        }
+        hooks["stop"][0]["loop_limit"] = None  # else it is reported five times and then no more
+        return json.dumps({"version": 1, "hooks": hooks}, indent=2, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------- Droid
+#
+# Notifications say that it asks; nothing says that it was interrupted.
+
+#: Type of a notification → what is asked.
+DROID_ASKS: Final = {"permission_prompt": "permission", "elicitation_dialog": "question"}
+PERMISSION: Final = " needs your permission to use "  # in the text of one without a type
+
+
+def _droid_notifies(top: Facts, facts: Facts) -> str | None:
+    kind, message = text_of(top, "notification_type"), text_of(top, "message")
+    facts["source"], facts["detail"] = kind, message
+    if kind == "idle_prompt":
+        return "idle nudge"
+    _, asks, tool = message.partition(PERMISSION)
+    if kind not in DROID_ASKS and (kind or not asks):
+        return None
+    facts["tool"] = tool
+    if DROID_ASKS.get(kind) == "question":
+        facts["asks"] = "question"
+    return "nudge"
+
+
+class Droid(Documented):
+    """See `Agent`."""
+
+    key = "droid"
+    name = "Droid"
+    program = "droid"
+    words = Words(
+        {
+            "SessionStart": "start",  # or resume, compacted: by its source
+            "SessionEnd": "end",
+            "UserPromptSubmit": "prompt",
+            "PreToolUse": "tool",
+            "PostToolUse": "tool end",
+            "Notification": "note",  # or nudge, idle nudge: by its type, or its text
+            "Stop": "stop",
+            "SubagentStop": "note",
+            "PreCompact": "compacting",
+        },
+        {
+            "SessionStart": kind_in(STARTS, "source"),
+            "SessionEnd": from_key("source", "reason"),
+            "Notification": _droid_notifies,
+            "PreCompact": from_key("source", "trigger"),
+        },
+    )
+    timeouts = timeouts(words, PATIENCE, "Notification")
+
+
+# ---------------------------------------------------------------- Goose
+#
+# No hook says that it waits, was interrupted or failed.
+
+
+class Goose(Documented):
+    """See `Agent`."""
+
+    key = "goose"
+    name = "Goose"
+    program = "goose"
+    words = Words(
+        {
+            "SessionStart": "start",
+            "SessionEnd": "end",
+            "UserPromptSubmit": "prompt",
+            "PreToolUse": "tool",
+            "PreToolUseResult": "activity",
+            "PostToolUse": "tool end",
+            "PostToolUseFailure": "tool end",
+            "BeforeReadFile": "activity",
+            "AfterFileEdit": "activity",
+            "BeforeShellExecution": "activity",
+            "AfterShellExecution": "activity",
+            "Stop": "stop",
+        },
+        fields={
+            "session_id": "session_id",
+            "prompt": "message",
+            "message": "last_assistant_message",
+            "cwd": "working_dir",
+            "tool": "tool_name",
+            "tool_id": "tool_call_id",
+        },
+        event="event",
+    )
+    timeouts = timeouts(words, PATIENCE)
+
+
+# ---------------------------------------------------------------- Kimi Code
+#
+# Its hooks report everything (on 2.1.0; older ones know fewer).
+
+
+def _main(top: Facts, facts: Facts) -> None:
+    if facts.get("agent") == "main":  # that is not a subagent
+        del facts["agent"]
+
+
+def _kimi_tool(top: Facts, facts: Facts) -> str | None:
+    _main(top, facts)
+    if facts.get("tool") != "AskUserQuestion":
+        return None
+    facts["asks"] = "question"
+    return "question"
+
+
+KIMI_KINDS: Final = {
+    "SessionStart": "start",  # or resume: by its source
+    "SessionEnd": "end",
+    "SessionHeartbeat": "note",
+    "UserPromptSubmit": "prompt",
+    "UserPromptQueued": "note",
+    "TurnStarted": "activity",
+    "PreToolUse": "tool",
+    "PostToolUse": "tool end",
+    "PostToolUseFailure": "tool end",
+    "PermissionRequest": "request",
+    "PermissionResult": "tool end",  # so that its question ends
+    "Stop": "stop",
+    "StopFailure": "failure",
+    "Interrupt": "interrupt",
+    "SubagentStart": "note",
+    "SubagentStop": "note",
+    "TaskStarted": "note",
+    "PreCompact": "compacting",
+    "PostCompact": "compacted",
+    "Notification": "note",
+}
+
+
+class Kimi(Documented):
+    """See `Agent`."""
+
+    key = "kimi"
+    name = "Kimi Code"
+    program = "kimi"
+    words = Words(
+        KIMI_KINDS,
+        {
+            **dict.fromkeys(KIMI_KINDS, _main),
+            "PreToolUse": _kimi_tool,
+            "SessionStart": kind_in({"resume": "resume"}, "source"),
+            "SessionEnd": from_key("source", "reason"),
+            "StopFailure": failure("error_type", "error_message"),
+            "PreCompact": from_key("source", "trigger"),
+            "PostCompact": from_key("source", "trigger"),
+        },
+        {**FIELDS, "tool_id": "tool_call_id", "title": "session_title"},
+    )
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        return "\n".join(_toml(name, line(name)) for name in timeouts(self.words, PATIENCE))
+
+
+def _toml(event: str, command: str) -> str:
+    # A string of JSON is one of TOML, but for halves of characters, and DEL.
+    quoted = json.dumps(command, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f'[[hooks]]\nevent = "{event}"\ncommand = {quoted}\ntimeout = {PATIENCE}\n'
+
+
+# ---------------------------------------------------------------- Amp
+#
+# Our plugin reports it.  An event of a subagent's thread names that in `agent`, and the thread that
+# started it in `thread`.
+
+#: What a thread does now → kind.
+AMP_STATES: Final = {"awaiting-approval": "request", "error": "failure"}
+_amp_ended = kind_in({"cancelled": "interrupt", "error": "failure"}, "status")
+_amp_does = kind_in(AMP_STATES, "state")
+
+
+def _amp_starts(top: Facts, facts: Facts) -> str | None:
+    return "agent start" if facts.get("agent") else None
+
+
+def _amp_ends(top: Facts, facts: Facts) -> str | None:
+    return "agent stop" if facts.get("agent") else _amp_ended(top, facts)
+
+
+def _amp_changes(top: Facts, facts: Facts) -> str | None:
+    return _amp_does(top, facts) or ("form answer" if text_of(top, "was") in AMP_STATES else None)
+
+
+class Amp(Documented):
+    """See `Agent`."""
+
+    key = "amp"
+    name = "Amp"
+    program = "amp"
+    words = Words(
+        {
+            "session.start": "start",
+            "agent.start": "prompt",
+            "agent.end": "stop",  # or interrupt, failure: by its status
+            "thread.state": "note",  # or request, form answer, failure: by what it was, and is now
+        },
+        {"agent.start": _amp_starts, "agent.end": _amp_ends, "thread.state": _amp_changes},
+        {"session_id": "thread", "agent": "agent", "cwd": "cwd", "prompt": "message"},
+        event="event",
+        once=True,
+    )
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        from ..system.files import plugin
+
+        return plugin("// bellboard's plugin for Amp: reports what a thread does.", "amp.js")
+
+
+# ---------------------------------------------------------------- Crush
+#
+# Newer versions report everything; older ones know PreToolUse only.
+
+
+class Crush(Documented):
+    """See `Agent`."""
+
+    key = "crush"
+    name = "Crush"
+    program = "crush"
+    words = Words(
+        {
+            "SessionStart": "start",
+            "SessionEnd": "end",
+            "TurnStart": "prompt",
+            "PreToolUse": "tool",
+            "PostToolUse": "tool end",
+            "PostToolUseFailure": "tool end",
+            "PermissionRequest": "request",
+            "PermissionResult": "tool end",  # so that its question ends
+            "TurnEnd": "stop",
+            "StopFailure": "failure",
+            "Interrupt": "interrupt",
+            "PreCompact": "compacting",
+            "PostCompact": "compacted",
+        },
+        {"StopFailure": failure("error")},
+        {**FIELDS, "message": "text"},
+        event="event",
+    )
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        # Its own shell is a part of its process: there, $PPID is the parent of Crush.
+        commands = {event: f"sh -c {shlex.quote(line(event))}" for event in self.kinds}
+        hooks = {
+            event: [{"name": "bellboard", "command": command, "timeout": PATIENCE}]
+            for event, command in commands.items()
+        }
+        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------- chats inside Neovim
+
+
+class Chat(Documented):
+    """See `Agent`."""
+
+    words = Words(
+        {
+            "opens": "start",
+            "works": "prompt",
+            "asks": "request",
+            "goes on": "form answer",
+            "fails": "failure",
+            "rests": "rest",
+            "breaks off": "interrupt",
+            "closes": "end",
+        },
+        {"fails": failure("error")},
+        {"session_id": "session_id", "cwd": "cwd", "tool": "tool_name"},
+        event="event",
+    )
+
+    def __init__(self, key: str) -> None:
+        self.key, self.name = key, f"{key}.nvim"

@@ -1,1 +1,0 @@
-"""Translate what Droid reports into neutral terms. No I/O in this folder."""

@@ -1,1 +1,0 @@
-"""Gemini CLI: its dialect, and what its logs, titles and terminals show."""

@@ -1,1 +1,0 @@
-"""Kimi Code: its dialect, as its makers document it; nothing here was measured."""

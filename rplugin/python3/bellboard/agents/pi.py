@@ -1,0 +1,92 @@
+"""Pi, as our extension reports its events.  It asks for no permission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from .agent import Abilities, Ability, Agent
+from .installing.hookline import HooksFile, below_home
+from .words import Words, kind_in
+
+#: Event → kind.
+KINDS: Final[dict[str, str]] = {
+    "session_start": "start",  # or resume, note: by its reason
+    "session_shutdown": "end",  # or note: by its reason
+    "before_agent_start": "prompt",
+    "agent_start": "activity",  # also of an attempt after an error
+    "tool_execution_start": "tool",
+    "tool_execution_end": "tool end",
+    "agent_end": "stop",  # or interrupt, failure: by what its last message says
+    "session_before_compact": "compacting",
+    "session_compact": "compacted",
+}
+FIELDS: Final = {
+    "session_id": "session",
+    "cwd": "cwd",
+    "source": "reason",
+    "prompt": "prompt",
+    "transcript": "file",
+    "message": "text",
+    "tool": "toolName",
+    "tool_id": "toolCallId",
+}
+RELOADED: Final = "reload"  # the extensions, not the session
+ENDS: Final = {"aborted": "interrupt", "error": "failure"}
+WORDS: Final = Words(
+    KINDS,
+    {
+        "session_start": kind_in({RELOADED: "note", "resume": "resume"}, "reason"),
+        "session_shutdown": kind_in({RELOADED: "note"}, "reason"),
+        "agent_end": kind_in(ENDS, "stopReason", "errorMessage"),
+    },
+    FIELDS,
+    event="event",
+    once=True,
+    given="args",
+)
+
+EXTENSION: Final = Ability("extension")
+NOTHING_ASKED: Final = Ability("", when="it never asks for one")
+#: What it reports (measured on 1.6.0).
+ABILITIES: Final[Abilities] = {
+    "unprompted": EXTENSION,
+    "working": EXTENSION,
+    "permission": NOTHING_ASKED,
+    "question": Ability("", when="only other extensions ask questions"),
+    "granted": NOTHING_ASKED,
+    "denied": NOTHING_ASKED,
+    "completed": EXTENSION,
+    "interrupted": EXTENSION,
+    "failed": Ability("extension", when="also between retries"),
+    "ended": Ability("extension, processes"),
+    "itself": Ability("OSC 7501", when="in a Neovim terminal, from 1.1 on"),
+    "answer": Ability(""),
+}
+
+MARK = "// bellboard's extension for Pi"
+
+
+class Pi(Agent):
+    """See `Agent`."""
+
+    key = "pi"
+    name = "Pi"
+    program = "pi"
+    variable = "PI_CODING_AGENT_DIR"
+    words = WORDS
+    tested = (1, 6, 0)
+    abilities = ABILITIES
+    resuming = ("--session",)
+    hooks = HooksFile(
+        folder=below_home(".pi/agent", "PI_CODING_AGENT_DIR"),
+        name="extensions/bellboard.js",
+        own=True,
+        mark=MARK,
+        note="running sessions load the extension with /reload",
+    )
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        from ..system.files import plugin
+
+        return plugin(f"{MARK}: reports what a session does.", "pi.js")

@@ -1,1 +1,0 @@
-"""Pi: its dialect, of what our extension reports."""

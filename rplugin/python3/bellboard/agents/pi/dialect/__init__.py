@@ -1,1 +1,0 @@
-"""Translate what our extension in Pi reports into neutral terms. No I/O in this folder."""

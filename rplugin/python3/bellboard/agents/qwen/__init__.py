@@ -1,1 +1,0 @@
-"""Qwen Code: its dialect, and the files that name its live sessions."""
