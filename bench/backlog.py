@@ -66,7 +66,7 @@ def fold(home: Path) -> None:
     shared = SharedBoard(Spool(home), Store(home))
     while shared.turn(time.time()).more:
         pass
-    folded = shared.store.db.execute("SELECT max(id) FROM events").fetchone()[0]
+    folded = shared.store.database.db.execute("SELECT max(id) FROM events").fetchone()[0]
     print(f"{folded} rows in the log", file=sys.stderr)
 
 

@@ -154,7 +154,7 @@ class Chaos:
     def claims(self) -> list[tuple[str, int, float]]:
         """Return the claims: session, host, time."""
         with opened(self.home.bellboard) as shared:
-            return shared.store.all(
+            return shared.store.database.all(
                 "SELECT session_id, pid, claims.t FROM claims JOIN transitions"
                 " ON transitions.id = transition_id"
             )
@@ -207,7 +207,7 @@ class Chaos:
         """Return ends that nobody claimed although a host with that effect kept running."""
         query = "SELECT t, session_id FROM transitions WHERE after = 'completed' AND live"
         with opened(self.home.bellboard) as shared:
-            rows = shared.store.all(query)
+            rows = shared.store.database.all(query)
         claimed = {sid for sid, _, _ in self.claims()}
         hosts = {pid for serve in self.serves for pid in serve.lives} & self.came.keys()
         left = [(sid, [p for p in hosts if self._was_there(p, t)]) for t, sid in rows]

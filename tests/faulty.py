@@ -134,7 +134,7 @@ def attempt(home: Path, dies_at: int) -> dict[str, Any]:
     if child == 0:
         step = Counted(dies_at, writer)
         store = Store(home)
-        store.db = Connection(store.db, step)  # type: ignore[assignment]
+        store.database.db = Connection(store.database.db, step)  # type: ignore[assignment]
         run(SharedBoard(stepping(spool, step), store, watching=True), LATER)
         os._exit(0)
     os.close(writer)
@@ -156,7 +156,7 @@ def attempt(home: Path, dies_at: int) -> dict[str, Any]:
         "bad": sum(p.name[0].isdigit() for p in bad),
         "statuses": statuses(shared.board),
         "waiting": len(list(spool.new.iterdir())) - 1,  # the last one that `run` puts
-        "applied": [r[0] for r in shared.store.all("SELECT name FROM applied")],
+        "applied": [r[0] for r in shared.store.database.all("SELECT name FROM applied")],
     }
     shared.store.close()
     return result

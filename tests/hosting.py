@@ -232,7 +232,7 @@ def make(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def watched_since(shared: SharedBoard, t: float) -> None:
-    with shared.store.lock():
+    with shared.store.transaction():
         shared.store.set_option("watched_since", t, 1, t)
 
 

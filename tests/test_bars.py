@@ -98,7 +98,7 @@ def test_tmux_keeps_the_status_true_without_a_host(
             eventually(lambda: hosts[-1].pid in spool.hosts.alive(), "a host")
             other = begins(f"two {how}")
             bar.shows(r" \*2 ", 30)
-            with opened(home.bellboard) as shared, shared.store.lock():
+            with opened(home.bellboard) as shared, shared.store.transaction():
                 hosts[-1].send_signal(how)  # not in mid-transaction: it would keep the lock
             os.kill(other, signal.SIGKILL)
             bar.shows(r" \*1 ", 30)

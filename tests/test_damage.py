@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -10,7 +9,6 @@ import shutil
 import sqlite3
 import sys
 import time
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,7 @@ from bellboard.core.routes import ROUTES
 from bellboard.core.session import Session
 from bellboard.core.untrusted import bounded
 from bellboard.hosting.turn import SharedBoard
-from bellboard.storage import database
-from bellboard.storage.rows import LARGEST_CELL
+from bellboard.storage.set_aside import set_database_aside
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Damaged, Editor, Store
 from hosting import Make, RecordedHost, emit, from_files, made, opened, put, put_raw, statuses
@@ -68,7 +65,7 @@ def filled(home: Path, now: float) -> None:
         put(shared.spool, "UserPromptSubmit", f"s{n}", now + n)
         shared.turn(now + n)
     store = shared.store
-    with store.lock():
+    with store.transaction():
         store.set_option("watched_since", now, 1, now)
         store.set_option("mode", "quiet", 1, now)
         store.set_option("config", {"grace": 3.0}, 1, now)
@@ -137,18 +134,23 @@ def test_a_damaged_cell_stops_nothing(
 
 def goes_on(home: Path, clock: Clock) -> None:
     """Check that a host starts, folds, reads and prunes, and that the next one finds no damage."""
-    shared = SharedBoard(Spool(home), Store(home), watching=True)
+    try:
+        store = Store(home)
+    except Damaged as e:
+        assert "impossible numbers" in str(e)
+        assert set_database_aside(home, e.inode)
+        return
+    shared = SharedBoard(Spool(home), store, watching=True)
     name = emit(shared, clock, "UserPromptSubmit", "canary")
     for _ in range(3):
         shared.turn(clock.advance(1))
     assert "working" == statuses(shared.board)["canary"]
     assert {"s0", "s2", "s3"} <= statuses(shared.board).keys()
-    store = shared.store
     assert name in [row.file for row in from_files(store.log())]
     assert "canary" in [change.session_id for change in store.history()]
     store.notices(10), store.editors(), store.standing(0.0), store.changes()
     store.sweep(clock.advance(200), lambda name: False)
-    store.prune(clock())
+    store.pruning.prune(clock())
     emit(shared, clock, "Stop", "canary")
     shared.turn(clock.advance(1))
     with opened(home) as late:
@@ -169,15 +171,6 @@ def set_record(home: Path, sid: str, record: bytes, revision: int = 0) -> None:
     db.close()
 
 
-def aside(home: Path) -> list[tuple[str, str]]:
-    """Return the rows that were set aside: table, name."""
-    db = sqlite3.connect(home / "board.db")
-    try:
-        return db.execute("SELECT source, name FROM damaged ORDER BY id").fetchall()
-    finally:
-        db.close()
-
-
 @pytest.mark.parametrize(
     "record",
     [
@@ -192,10 +185,8 @@ def aside(home: Path) -> list[tuple[str, str]]:
     ],
     ids=range(8),
 )
-def test_an_invalid_record_is_set_aside_and_reported(
-    make: Make, clock: Clock, record: bytes
-) -> None:
-    """With its session and a date; the row is kept for inspection."""
+def test_an_invalid_record_is_deleted_and_reported(make: Make, clock: Clock, record: bytes) -> None:
+    """With its session, for a day; the session is known again with its next event."""
     first = make()
     home = first.spool.home
     filled(home, clock())
@@ -205,68 +196,27 @@ def test_an_invalid_record_is_set_aside_and_reported(
     emit(shared, clock, "Stop", "s2")
     shared.turn(clock())
     assert {"s0": "working", "s2": "completed", "s3": "working"} == statuses(shared.board)
-    note = shared.damaged.notes(clock())["rows"]
-    assert "session s1 could not be read" in note
-    assert time.strftime("%Y-%m-%d", time.localtime(clock())) in note
-    assert [("sessions", "s1")] == aside(home)
-    (row,) = shared.store.all("SELECT row FROM damaged")
-    assert record in msgspec.msgpack.decode(row[0])
+    (lost,) = shared.store.lost_since(clock() - 1)
+    assert lost.startswith("session s1 (")
+    assert [] == shared.store.lost_since(clock() + 1)
     emit(shared, clock, "UserPromptSubmit", "s1", prompt="again")
     shared.turn(clock.advance(1))
     assert "working" == statuses(shared.board)["s1"]
-    later = make()
-    emit(later, clock, "Stop", "s1")
-    later.turn(clock.advance(1))
-    assert "session s1" in later.damaged.notes(clock())["rows"]
-    assert {} == later.damaged.notes(clock() + 2 * 86400)
+    with opened(home) as later:
+        assert statuses(later.board) == statuses(shared.board)
+        assert not later.store.unsound
 
 
-@pytest.mark.parametrize("table", ["options", "sessions"])
-@pytest.mark.parametrize("alive", [True, False])
-def test_a_huge_cell_is_not_read(make: Make, clock: Clock, table: str, alive: bool) -> None:
-    """To read and delete 300 MB blocked a host for 14 seconds; the file is set aside instead."""
-    running = make()
-    home = running.spool.home
-    filled(home, clock())
-    running.turn(clock())
-    if not alive:
-        running.store.close()
-    db = sqlite3.connect(home / "board.db")
-    column = "record" if table == "sessions" else "value"
-    more = ", revision = revision + 1" if table == "sessions" else ""
-    db.execute(f"UPDATE {table} SET {column} = zeroblob({LARGEST_CELL + 1}){more}")
-    db.commit()
-    db.close()
-    shared = running if alive else SharedBoard(running.spool, Store(home), watching=True)
-    emit(shared, clock, "UserPromptSubmit", "canary")
-    tracemalloc.start()
-    try:
-        with pytest.raises(Damaged, match=f"a row of {table} is far too large"):
-            for _ in range(2):  # it is noted, then moved
-                shared.turn(clock.advance(1))
-        assert tracemalloc.get_traced_memory()[1] < LARGEST_CELL
-    finally:
-        tracemalloc.stop()
-        shared.store.close()
-
-
-@pytest.mark.parametrize("alive", [True, False])
-def test_a_file_that_is_far_too_large_is_not_searched(
-    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, alive: bool
-) -> None:
-    """To look up each option beside one of 300 MB blocked a host for six seconds."""
-    monkeypatch.setattr(database, "LARGEST", 4 << 20)
-    running = make()
-    emit(running, clock, "UserPromptSubmit", "s")
-    running.turn(clock())
-    with contextlib.closing(sqlite3.connect(running.store.path)) as db, db:
-        db.execute("INSERT INTO options VALUES ('x', zeroblob(5000000), 1, 1.0)")
-    asked: list[str] = []
-    running.store.db.set_trace_callback(asked.append)
-    with pytest.raises(Damaged, match=r"board\.db is far too large: \d MB"):
-        running.catch_up() if alive else Store(running.spool.home)
-    assert not [query for query in asked if "FROM options" in query or "FROM sessions" in query]
-    running.store.db.set_trace_callback(None)
+def test_health_says_which_rows_are_lost(make: Make) -> None:
+    """However many, in one line."""
+    first = make()
+    filled(first.spool.home, time.time() - 10)
+    for n in range(3):
+        set_record(first.spool.home, f"s{n}", b"\xc1")
+    shared = make()
+    shared.turn(time.time())
+    note = shared.notes["rows"]
+    assert note.startswith("lost from the database, as unreadable: 3: session s0 (")
 
 
 def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> None:
@@ -279,42 +229,6 @@ def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> N
     one.turn(clock.advance(1))
     with opened(one.spool.home) as late:
         assert {"s": "working", "other": "working"} == statuses(late.board)
-    assert [("sessions", "s")] == aside(one.spool.home)
-
-
-@pytest.mark.parametrize("revision", ["no number", -1, 2**63 - 1])
-def test_a_damaged_revision_loses_no_session(make: Make, clock: Clock, revision: object) -> None:
-    """Only its time of writing is unknown: the record itself counts."""
-    first = make()
-    home = first.spool.home
-    filled(home, clock())
-    assert damage(home, "sessions", "revision", revision)
-    shared = make()
-    emit(shared, clock, "UserPromptSubmit", "canary")
-    shared.turn(clock.advance(10))
-    assert {"s1", "canary"} <= statuses(shared.board).keys()
-    with opened(home) as late:
-        assert statuses(late.board) == statuses(shared.board)
-    assert [] == aside(home)
-
-
-def test_a_running_host_takes_the_record_beside_a_damaged_revision(
-    make: Make, clock: Clock
-) -> None:
-    """What another host committed counts, not what this one remembers."""
-    one = make()
-    emit(one, clock, "UserPromptSubmit", "s")
-    one.turn(clock())
-    two = make()
-    emit(two, clock, "Stop", "s")
-    two.turn(clock.advance(1))
-    assert damage(one.spool.home, "sessions", "revision", 1e9 + 0.5, "s")
-    emit(one, clock, "UserPromptSubmit", "other")
-    one.turn(clock.advance(1))
-    assert {"s": "completed", "other": "working"} == statuses(one.board)
-    with opened(one.spool.home) as late:
-        assert statuses(late.board) == statuses(one.board)
-    assert [] == aside(one.spool.home)
 
 
 def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
@@ -327,33 +241,30 @@ def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
     emit(shared, clock, "Stop", "s0")
     shared.turn(clock())
     assert "completed" == statuses(shared.board)["s0"]
-    assert "the ledger" in shared.damaged.notes(clock())["rows"]
+    assert shared.store.lost_since(0.0)[0].startswith("session of all (")
     with opened(home) as late:
         assert clock() == late.board.ledger.clock
 
 
-def test_an_exhausted_row_id_is_not_a_full_disk(make: Make, clock: Clock) -> None:
-    """SQLite has no id after the highest: that row is set aside, and counting continues."""
+@pytest.mark.parametrize("number", [2**63 - 1, 2**60, "x"])
+def test_rows_that_cannot_be_numbered_on_are_a_damaged_file(
+    make: Make, clock: Clock, number: object
+) -> None:
+    """SQLite has no number after the highest, and says that the disk is full."""
     running = make()
     emit(running, clock, "UserPromptSubmit", "s")
     running.turn(clock())
     home = running.spool.home
     db = sqlite3.connect(home / "board.db")
-    for table in ("events", "transitions"):
-        db.execute(f"UPDATE {table} SET id = ? WHERE id = 1", (2**63 - 1,))
-    db.execute("UPDATE sqlite_sequence SET seq = ?", (2**63 - 1,))
+    db.execute("UPDATE sqlite_sequence SET seq = ?", (number,))
     db.commit()
     db.close()
-    emit(running, clock, "Stop", "s")
-    with pytest.raises(sqlite3.OperationalError, match="full"):
-        running.turn(clock.advance(1))
-    running.turn(clock.advance(1))
-    assert {"s": "completed"} == statuses(running.board)
-    assert ["completed"] == [c.transition.after for c in running.store.changes()]
-    late = make()
-    emit(late, clock, "UserPromptSubmit", "s", prompt="more")
-    late.turn(clock.advance(1))
-    assert ["working"] == [c.transition.after for c in running.store.changes()]
+    if number == 2**63 - 1:
+        emit(running, clock, "Stop", "s")
+        with pytest.raises(Damaged, match="impossible numbers"):
+            running.turn(clock.advance(1))
+    with pytest.raises(Damaged, match="impossible numbers"):
+        Store(home)
 
 
 # Events that cannot be written
@@ -481,11 +392,14 @@ def test_every_event_can_be_written(make: Make, clock: Clock) -> None:
     refused = shared.spool.counts()["refused"]
     assert isinstance(refused, dict)
     assert {"not an event"} >= refused.keys()
-    log = shared.store.all("SELECT length(event) FROM events")
+    log = shared.store.database.all("SELECT length(event) FROM events")
     assert len(log) > len(lines) // 2
     assert max(size for (size,) in log) < 20_000
     assert (
-        shared.store.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0][0] < 1e5
+        shared.store.database.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0][
+            0
+        ]
+        < 1e5
     )
     with opened(shared.spool.home) as late:
         assert statuses(late.board) == statuses(shared.board)

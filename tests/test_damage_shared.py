@@ -22,9 +22,9 @@ PAGE = 4096
 def damage(home: Path) -> None:
     """Fill the database with a log, and spoil a page in the middle of it."""
     store = Store(home)
-    with store.lock():
+    with store.transaction():
         row = "INSERT INTO events VALUES (NULL,?,'f','r',1,'w',NULL,NULL,?)"
-        store.db.executemany(row, [(f"s{i}", b"x" * 200) for i in range(4000)])
+        store.database.db.executemany(row, [(f"s{i}", b"x" * 200) for i in range(4000)])
     store.close()
     path = home / "board.db"
     data = bytearray(path.read_bytes())
@@ -45,7 +45,7 @@ def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: P
     neighbour.touch()
     connection.fold(())
     assert connection.shared is not None
-    connection.shared.store.checked = False
+    connection.shared.store.pruning.checked = False
     upkeep = Housekeeping(connection, Attempts())
 
     def rescan() -> None:

@@ -43,7 +43,7 @@ def test_a_newer_program_migrates_it_and_an_older_one_stops(make: Make, clock: C
     old = make()
     work(old, clock)
     new = make(schema=database.SCHEMA + 1, migrations=NEXT)
-    assert database.version_of(new.store.db) == database.SCHEMA + 1
+    assert database.version_of(new.store.database.db) == database.SCHEMA + 1
     new.catch_up()
     assert statuses(new.board) == {"s": "working"}
     emit(old, clock, "Stop")
@@ -88,7 +88,7 @@ def test_a_database_that_may_not_be_written_is_used_again_once_it_may(
     else:
         (ours / name).chmod(0o600)
     again = Store(ours)
-    with again.lock():
+    with again.transaction():
         again.set_option("mode", "all", 1, 1.0)
     for store in (again, kept):
         assert "all" == store.option("mode")
@@ -125,7 +125,7 @@ def test_what_one_host_makes_another_can_open_whatever_the_umask(ours: Path, uma
     for _ in range(2):
         Spool(ours).prepare()
         stores.append(Store(ours))
-        with stores[-1].lock():
+        with stores[-1].transaction():
             stores[-1].set_option("mode", "all", 1, 1.0)
     for store in stores:
         store.close()
@@ -162,7 +162,9 @@ def test_what_others_put_into_the_database_is_damage(
     """
     shared = make()
     work(shared, clock)
-    with contextlib.closing(sqlite3.connect(shared.store.path, isolation_level=None)) as other:
+    with contextlib.closing(
+        sqlite3.connect(shared.store.database.path, isolation_level=None)
+    ) as other:
         for statement in PROGRAMS[program]:
             with contextlib.suppress(sqlite3.Error):
                 other.execute(statement)
@@ -170,7 +172,7 @@ def test_what_others_put_into_the_database_is_damage(
     with pytest.raises(Damaged, match=r"board\.db was altered: "):
         shared.turn(clock())
     with pytest.raises(Damaged, match=r"board\.db was altered: "):
-        Store(shared.store.path.parent)
+        Store(shared.store.database.path.parent)
     assert len(list(shared.spool.new.iterdir())) == 1
 
 
@@ -178,7 +180,7 @@ def test_what_others_put_into_the_database_is_damage(
 def test_an_impossible_schema_version_is_damage(tmp_path: Path, version: int) -> None:
     """A byte has changed; no program is that much newer."""
     store = Store(tmp_path)
-    store.db.execute(f"PRAGMA user_version = {version}")
+    store.database.db.execute(f"PRAGMA user_version = {version}")
     store.close()
     with pytest.raises(Damaged, match="impossible schema version"):
         Store(tmp_path)
@@ -199,7 +201,7 @@ def test_a_damaged_file_is_set_aside_only_if_nobody_else_has_it_open(tmp_path: P
     """Nothing in it is lost, and a file that has replaced it is left alone."""
     made(tmp_path)
     other = Store(tmp_path)
-    other.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log would repair it
+    other.database.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log would repair it
     path = tmp_path / "board.db"
     path.write_bytes(b"no database\n" * 1000)
     with pytest.raises(Damaged) as caught:
@@ -222,22 +224,21 @@ def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
     for n in range(300):
         emit(shared, clock, "UserPromptSubmit", f"s{n}")
     shared.turn(clock())
-    shared.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    size = shared.store.path.stat().st_size
-    with shared.store.path.open("r+b") as file:
+    shared.store.database.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = shared.store.database.path.stat().st_size
+    with shared.store.database.path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xa5" * (size - 4096))
-    other = make()
     with pytest.raises(Damaged):
-        other.catch_up()
+        make().catch_up()
 
 
 def test_undecodable_text_under_the_lock_does_not_mark_the_database_damaged(make: Make) -> None:
     """Only SQLite knows its file: a healthy one is not set aside for a byte in another."""
     store = make().store
-    with pytest.raises(UnicodeDecodeError), store.lock():
+    with pytest.raises(UnicodeDecodeError), store.transaction():
         b"\xff".decode()
-    with pytest.raises(Damaged), store.lock():
+    with pytest.raises(Damaged), store.transaction():
         raise sqlite3.DatabaseError("database disk image is malformed")
 
 
@@ -259,9 +260,9 @@ def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
 
 def test_the_holder_of_the_lock_is_known(make: Make) -> None:
     one, two = make(), make()
-    assert holder_of(two.store.path.parent) is None
-    with one.store.lock():
-        assert holder_of(two.store.path.parent) == os.getpid()
+    assert holder_of(two.store.database.path.parent) is None
+    with one.store.transaction():
+        assert holder_of(two.store.database.path.parent) == os.getpid()
 
 
 def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:
@@ -303,14 +304,14 @@ def test_a_network_file_system_is_known_without_a_table_of_mounts(
 def test_on_a_network_file_system_there_is_no_wal(make: Make, clock: Clock) -> None:
     """Two hosts still work, and readers that are locked out report it."""
     one, two = make(network="nfs"), make(network="nfs")
-    assert one.store.all("PRAGMA journal_mode") == [("delete",)]
+    assert one.store.database.all("PRAGMA journal_mode") == [("delete",)]
     work(one, clock)
     emit(two, clock, "Stop")
     two.turn(clock.advance(1))
     one.turn(clock())
     assert statuses(one.board) == {"s": "completed"}
     assert not list(one.spool.home.glob("*-shm"))
-    with one.store.lock():
+    with one.store.transaction():
         one.store.set_option("x", 1, 1, 1.0)
         with pytest.raises(Busy):
             two.store.claim([(1, "e")], 2, clock())
@@ -328,16 +329,16 @@ def folded(clock: Clock, count: int, sid: str = "s") -> Sequence[tuple[str, Fold
 def test_the_database_and_its_wal_stay_bounded(make: Make, clock: Clock) -> None:
     """After ten times the retained amount, the file is no larger than what is retained."""
     store = make().store
-    store.keep_events, store.keep_transitions = 1000, 1000
+    store.pruning.keep_events, store.pruning.keep_transitions = 1000, 1000
     sizes = []
-    store.db.execute("PRAGMA wal_autocheckpoint = 100")
+    store.database.db.execute("PRAGMA wal_autocheckpoint = 100")
     for _ in range(20):
         for _ in range(5):
-            with store.lock():
+            with store.transaction():
                 store.write(Board(), [], folded(clock, 100), 0.0, clock())
-        sizes.append(store.path.stat().st_size)
-    assert store.all("SELECT count(*) FROM events") == [(1000,)]
-    assert store.all("SELECT count(*) FROM transitions") == [(1000,)]
+        sizes.append(store.database.path.stat().st_size)
+    assert store.database.all("SELECT count(*) FROM events") == [(1000,)]
+    assert store.database.all("SELECT count(*) FROM transitions") == [(1000,)]
     assert sizes[-1] <= 1.2 * sizes[8]
 
 
@@ -347,11 +348,11 @@ def test_what_happens_on_other_machines_displaces_no_history_of_this_one(
 ) -> None:
     """Such as who answered what: a quarter is theirs, and the rest stays."""
     store = make().store
-    store.keep_events, store.keep_transitions = 1000, 1000
+    store.pruning.keep_events, store.pruning.keep_transitions = 1000, 1000
     for sid in ["s"] * 12 + ["dev/claude/s"] * 30:
-        with store.lock():
+        with store.transaction():
             store.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
-    counts = store.all(f"SELECT session_id, count(*) FROM {table} GROUP BY session_id")
+    counts = store.database.all(f"SELECT session_id, count(*) FROM {table} GROUP BY session_id")
     assert {"dev/claude/s": 250, "s": 750} == dict(counts)
 
 
@@ -361,11 +362,11 @@ def test_a_table_is_shortened_faster_than_it_grows(
     """Also if more rows are added between two counts than are deleted in one step."""
     monkeypatch.setattr(pruning, "STEP", 10)
     store = make().store
-    store.keep_transitions = 6400
+    store.pruning.keep_transitions = 6400
     for _ in range(80):
-        with store.lock():
+        with store.transaction():
             store.write(Board(), [], folded(clock, 100), 0.0, clock())
-    ((count,),) = store.all("SELECT count(*) FROM transitions")
+    ((count,),) = store.database.all("SELECT count(*) FROM transitions")
     assert count <= 6400 + 200
 
 
@@ -374,13 +375,15 @@ def test_large_events_of_other_machines_displace_no_events_of_this_one(
 ) -> None:
     """A quarter of the bytes is theirs, and the rest stays."""
     store = make().store
-    store.keep_bytes = 1 << 20
+    store.pruning.keep_bytes = 1 << 20
     sizes = []
     for sid in ["s", *["dev/claude/s"] * 4] * 15:
-        with store.lock():
+        with store.transaction():
             store.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
-        sizes += store.all("SELECT sum(length(event)) FROM events WHERE session_id != 's'")[0]
-    assert [(1500,)] == store.all("SELECT count(*) FROM events WHERE session_id = 's'")
+        sizes += store.database.all(
+            "SELECT sum(length(event)) FROM events WHERE session_id != 's'"
+        )[0]
+    assert [(1500,)] == store.database.all("SELECT count(*) FROM events WHERE session_id = 's'")
     assert (1 << 18) - (1 << 10) <= min(sizes[-5:])
     assert max(sizes[-5:]) <= (1 << 18) + (1 << 16) + (1 << 15)
 
@@ -389,9 +392,9 @@ def test_the_wal_stays_small(make: Make, clock: Clock) -> None:
     """It is checkpointed every CHECKPOINT pages and then starts over."""
     store = make().store
     for _ in range(300):
-        with store.lock():
+        with store.transaction():
             store.write(Board(), [], folded(clock, 100), 0.0, clock())
-    assert Path(f"{store.path}-wal").stat().st_size <= 2 * WAL_LIMIT
+    assert Path(f"{store.database.path}-wal").stat().st_size <= 2 * WAL_LIMIT
 
 
 def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
@@ -400,18 +403,18 @@ def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
     work(one, clock)
     emit(one, clock, "SessionEnd")
     one.turn(clock.advance(1))
-    one.store.prune(clock() + KEEP - 10)
+    one.store.pruning.prune(clock() + KEEP - 10)
     assert len(one.store.history()) == 2
     clock.advance(20)
     emit(one, clock, "UserPromptSubmit", "later")
     one.turn(clock())
-    one.store.prune(clock() + KEEP - 10)
+    one.store.pruning.prune(clock() + KEEP - 10)
     assert [c.session_id for c in one.store.history()] == ["later"]
-    assert one.store.all("SELECT session_id FROM sessions WHERE record IS NOT NULL") == [
+    assert one.store.database.all("SELECT session_id FROM sessions WHERE record IS NOT NULL") == [
         ("",),
         ("later",),
     ]
-    one.store.prune(clock() + 2 * KEEP)
+    one.store.pruning.prune(clock() + 2 * KEEP)
     two.turn(clock())
     emit(two, clock, "Stop", "later")
     two.turn(clock.advance(1))

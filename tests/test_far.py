@@ -220,7 +220,7 @@ def lived(home: Path, *lines: Line) -> list[Change]:
     spool.hosts.announce(1)
     store = Store(home)
     shared = SharedBoard(spool, store, watching=True)
-    with store.lock():
+    with store.transaction():
         store.set_option("watched_since", T, 1, T)
     found: list[Change] = []
     for line in lines:
@@ -268,7 +268,7 @@ def test_however_much_happens_on_other_machines_no_command_here_waits(tmp_path: 
     first: list[tuple[int]] = []
     while len(first) < 2:
         effects.run(store, 1)
-        first = store.all("SELECT transition_id FROM claims ORDER BY t LIMIT 2")
+        first = store.database.all("SELECT transition_id FROM claims ORDER BY t LIMIT 2")
     store.close()
     assert [(1,), (len(sids),)] == first
     eventually(lambda: commands.running == 0, "their end")

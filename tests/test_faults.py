@@ -84,7 +84,7 @@ def test_a_full_disk_loses_nothing(
     names = [put(spool, "UserPromptSubmit", "first")]
     eventually(lambda: host.shown == {"first": "working"})
     filler = home.bellboard / "filler"
-    with opened(home.bellboard) as shared, shared.store.lock():
+    with opened(home.bellboard) as shared, shared.store.transaction():
         names += [put(spool, "UserPromptSubmit", f"s{n}") for n in range(40)]
         with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
             while file.write(b"x" * 4096):
@@ -139,7 +139,7 @@ def test_a_spool_that_is_read_only_counts_nothing_twice(
     spool = Spool(home.bellboard)
     place = home.bellboard / "spool"
     mount("--bind", str(place), at=place)
-    with opened(home.bellboard) as shared, shared.store.lock():
+    with opened(home.bellboard) as shared, shared.store.transaction():
         names = [put(spool, "UserPromptSubmit", f"s{n}") for n in range(5)]
         mount("-o", "remount,bind,ro", at=place, again=True)
     for host in hosts:
@@ -239,7 +239,7 @@ import os, signal, sys
 from pathlib import Path
 from bellboard.storage.store import Store
 store = Store(Path(sys.argv[1]))
-with store.lock():
+with store.transaction():
     print("held", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)
 """
@@ -302,7 +302,7 @@ def test_a_damaged_database_is_replaced_by_the_last_user(
     for host in hosts:
         eventually(lambda host=host: host.shown == {"before": "blocked"})
     with opened(home.bellboard) as shared:
-        shared.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        shared.store.database.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
     after = put(spool, "UserPromptSubmit", "after")
     for host in hosts:

@@ -52,7 +52,9 @@ def test_a_record_stays_small(make: Make, clock: Clock) -> None:
         emit(one, clock, "SubagentStart", agent_id=f"a{n}", agent_type="general")
     while one.turn(clock()).more:
         pass
-    (size,) = one.store.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0]
+    (size,) = one.store.database.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[
+        0
+    ]
     assert size <= LARGEST_RECORD
     two.turn(clock())
     assert one.board.sessions["s"] == two.board.sessions["s"]
@@ -63,14 +65,14 @@ def test_the_log_is_limited_in_bytes_too(make: Make, clock: Clock) -> None:
     """Large events push out more old ones."""
     shared = make()
     store = shared.store
-    store.keep_bytes = 1 << 20
+    store.pruning.keep_bytes = 1 << 20
     for n in range(600):
         emit(shared, clock, "UserPromptSubmit", cwd=f"/{n}" * 1000, transcript_path="/x" * 2000)
         if n % 20 == 0:
             shared.turn(clock())
     shared.turn(clock())
-    (size,) = store.all("SELECT sum(length(event)) FROM events")[0]
-    assert store.keep_bytes / 2 < size < 1.5 * store.keep_bytes
+    (size,) = store.database.all("SELECT sum(length(event)) FROM events")[0]
+    assert store.pruning.keep_bytes / 2 < size < 1.5 * store.pruning.keep_bytes
     newest = from_files(store.log())[-1].event.cwd
     assert newest.startswith("/599")
 
@@ -89,8 +91,8 @@ def test_a_session_that_is_gone_leaves_no_row_for_long(make: Make, clock: Clock)
     assert {"b": "completed"} == statuses(two.board)
     emit(one, clock, "UserPromptSubmit", "b")
     one.turn(clock.advance(GONE + 1))
-    one.store.prune(clock())
-    assert [("",), ("b",)] == one.store.all("SELECT session_id FROM sessions ORDER BY 1")
+    one.store.pruning.prune(clock())
+    assert [("",), ("b",)] == one.store.database.all("SELECT session_id FROM sessions ORDER BY 1")
     asleep._known -= GONE
     asleep.catch_up()
     assert statuses(one.board) == statuses(asleep.board)
@@ -98,30 +100,30 @@ def test_a_session_that_is_gone_leaves_no_row_for_long(make: Make, clock: Clock)
 
 
 def fill(store: Store, t: float) -> None:
-    with store.lock():
+    with store.transaction():
         rows = [(t, "s", "idle", "working", "wake", "x" * 200, 0)] * 20_000
         query = "INSERT INTO transitions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"
-        store.db.executemany(query, rows)
+        store.database.db.executemany(query, rows)
 
 
 def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
     shared = make()
     store = shared.store
     fill(store, clock())
-    store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
-    before = store.path.stat().st_size
+    store.database.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+    before = store.database.path.stat().st_size
     clock.advance(2 * KEEP)
 
     def is_small() -> bool:
-        store.prune(clock())
+        store.pruning.prune(clock())
         shared.sweep(clock())
-        left = store.all("SELECT count(*) FROM transitions")
-        return left == [(0,)] and store.path.stat().st_size < before / 4
+        left = store.database.all("SELECT count(*) FROM transitions")
+        return left == [(0,)] and store.database.path.stat().st_size < before / 4
 
     eventually(is_small, "no old rows, and a file that has shrunk")
     emit(shared, clock, "UserPromptSubmit")
     shared.turn(clock())
-    assert [("ok",)] == store.all("PRAGMA quick_check")
+    assert [("ok",)] == store.database.all("PRAGMA quick_check")
 
 
 def test_a_host_prunes_until_nothing_old_is_left(
@@ -134,7 +136,7 @@ def test_a_host_prunes_until_nothing_old_is_left(
 
     def is_empty() -> bool:
         with opened(home.bellboard) as shared:
-            assert [(0,)] == shared.store.all("SELECT count(*) FROM transitions")
+            assert [(0,)] == shared.store.database.all("SELECT count(*) FROM transitions")
         return True
 
     eventually(is_empty, "no old rows")
@@ -144,19 +146,22 @@ def test_the_file_shrinks_although_a_checkpoint_was_still_running(make: Make, cl
     """The last pages are then only in the log: they are written as soon as it has ended."""
     store = make().store
     fill(store, clock())
-    store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
-    before = store.path.stat().st_size
+    store.database.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+    before = store.database.path.stat().st_size
     over = threading.Event()
-    store._thread = threading.Thread(target=over.wait)
-    store._thread.start()
-    while store.all("SELECT count(*) FROM transitions") != [(0,)] or store._free() > SPARE:
-        store.prune(clock() + 2 * KEEP)
-        store.shrink()
+    store.pruning._thread = threading.Thread(target=over.wait)
+    store.pruning._thread.start()
+    while (
+        store.database.all("SELECT count(*) FROM transitions") != [(0,)]
+        or store.pruning._free() > SPARE
+    ):
+        store.pruning.prune(clock() + 2 * KEEP)
+        store.pruning.shrink()
     over.set()
 
     def is_small() -> bool:
-        store.shrink()
-        return store.path.stat().st_size < before / 4
+        store.pruning.shrink()
+        return store.database.path.stat().st_size < before / 4
 
     eventually(is_small, "a file that shrinks")
 
@@ -168,28 +173,28 @@ def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None
         db.execute("PRAGMA journal_mode = WAL")
         db.executescript(database.MIGRATIONS[1] + "; PRAGMA user_version = 1")
     with contextlib.closing(Store(home)) as store:
-        assert [(0,)] == store.all("PRAGMA auto_vacuum")
+        assert [(0,)] == store.database.all("PRAGMA auto_vacuum")
         fill(store, clock())
-        store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
-        before = store.path.stat().st_size
+        store.database.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        before = store.database.path.stat().st_size
 
         def is_small() -> bool:
             with contextlib.suppress(Busy):  # while it is rewritten
-                store.prune(clock() + 2 * KEEP)
-                store.shrink()
-            return store.path.stat().st_size < before / 4
+                store.pruning.prune(clock() + 2 * KEEP)
+                store.pruning.shrink()
+            return store.database.path.stat().st_size < before / 4
 
         eventually(is_small, "a file that shrinks")
-        assert [(2,)] == store.all("PRAGMA auto_vacuum")
+        assert [(2,)] == store.database.all("PRAGMA auto_vacuum")
 
 
 def test_the_wal_is_checkpointed_outside_the_event_loop(make: Make, clock: Clock) -> None:
     """Long before a COMMIT would have to wait for the disk."""
     shared = make()
-    wal = Path(f"{shared.store.path}-wal")
+    wal = Path(f"{shared.store.database.path}-wal")
     for n in range(1500):
         emit(shared, clock, "UserPromptSubmit" if n % 2 else "Stop", n=n)
         shared.turn(clock.advance(1))
-    frames = shared.store.all("PRAGMA wal_checkpoint")[0][1]
+    frames = shared.store.database.all("PRAGMA wal_checkpoint")[0][1]
     assert frames < 4000
     assert wal.stat().st_size < 4000 * 4200

@@ -216,7 +216,7 @@ def test_a_damaged_database_that_cannot_be_moved_away(
     goes_on(host, "before")
     host.process.send_signal(signal.SIGSTOP)  # it is to find the damage once it can do nothing
     with opened(home.bellboard) as shared:
-        db = shared.store.db
+        db = shared.store.database.db
         version = db.execute("PRAGMA user_version").fetchone()[0]
         db.execute(f"PRAGMA user_version = {version}")  # a commit, so that it reads again
         db.execute("PRAGMA wal_checkpoint(FULL)")

@@ -157,7 +157,7 @@ def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
     """Neither that of our editor nor that of another one, until the clock gets there again."""
     store, later = Store(spool.home), time.time() + 7200
     other = Editor(os.getppid(), "/nowhere/other", "", "", time.time() - 1 if is_ours else later)
-    with store.lock():
+    with store.transaction():
         store.set_editor(other)
 
     async def test() -> None:
@@ -170,7 +170,7 @@ def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
         bell.focus(time.time())
         bell.act(store, Board())
         assert bell.shown()["front"]
-        with store.lock():
+        with store.transaction():
             store.set_editor(other._replace(focused=time.time()))
         bell.act(store, Board())
         assert not bell.shown()["front"]
@@ -247,7 +247,7 @@ def test_an_editor_without_a_screen_is_not_in_front(spool: Spool) -> None:
         bell = Bell(spool.home, ours, {}, os.getpid(), Commands(), Attempts(), lambda *_: None)
 
         def is_front(*others: Editor) -> bool:
-            with store.lock():
+            with store.transaction():
                 store.drop_editor(other.pid)
                 for each in others:
                     store.set_editor(each)
@@ -308,7 +308,7 @@ def test_sessions_answered_or_in_view_send_no_notification(
 def test_quiet_is_quiet_in_every_host(start: Start, spool: Spool, desktop: Desktop) -> None:
     """The mode is shared, and the float stays."""
     noisy, quiet = start("noisy", config=config("noisy")), start("quiet", config=config("quiet"))
-    with opened(spool.home) as shared, shared.store.lock():
+    with opened(spool.home) as shared, shared.store.transaction():
         shared.store.set_option("mode", "quiet", 1, time.time())
     spool.write({"t": time.time(), "tick": {}})
     for host in (noisy, quiet):
@@ -316,7 +316,7 @@ def test_quiet_is_quiet_in_every_host(start: Start, spool: Spool, desktop: Deskt
     begins(spool, "api")
     becomes(spool, "api", "blocked", noisy, quiet)
     eventually(lambda: quiet.last("float") == ["api"], "the float")
-    with opened(spool.home) as shared, shared.store.lock():
+    with opened(spool.home) as shared, shared.store.transaction():
         shared.store.set_option("mode", "normal", 1, time.time())
     spool.write({"t": time.time(), "tick": {}})
     begins(spool, "web")

@@ -53,7 +53,7 @@ def files_of(shared: SharedBoard) -> Counter[str]:
 
 
 def applied(shared: SharedBoard) -> set[str]:
-    return {r[0] for r in shared.store.all("SELECT name FROM applied")}
+    return {r[0] for r in shared.store.database.all("SELECT name FROM applied")}
 
 
 def waiting(shared: SharedBoard) -> list[str]:
@@ -106,8 +106,8 @@ def test_after_a_sleep_of_the_machine_nothing_is_kept_that_left_no_row(
     one, two = make(), make()
     work(one, clock)
     two.turn(clock())
-    with one.store.lock():
-        one.store.db.execute("DELETE FROM sessions WHERE session_id = 's'")
+    with one.store.transaction():
+        one.store.database.db.execute("DELETE FROM sessions WHERE session_id = 's'")
     slept = 3600.0
     assert {"s"} == two.catch_up()
     assert "s" not in two.board.sessions
@@ -177,7 +177,7 @@ def test_a_lock_that_is_held_leaves_the_board_as_it_is(make: Make, clock: Clock)
     one.turn(clock())
     two.turn(clock())
     emit(one, clock, "Stop")
-    with one.store.lock():
+    with one.store.transaction():
         with pytest.raises(Busy):
             two.turn(clock())
         assert statuses(two.board) == {"s": "working"}
@@ -225,7 +225,7 @@ class Overtaken(Store):
 
     def taken(self, name: str) -> None:
         if self.before == name:
-            self.before, self.by = "", sqlite3.connect(self.path, isolation_level=None)
+            self.before, self.by = "", sqlite3.connect(self.database.path, isolation_level=None)
             self.by.execute("BEGIN EXCLUSIVE")
 
     def options(self) -> dict[str, SharedOption]:
@@ -267,7 +267,7 @@ def test_without_a_thread_for_it_the_log_is_copied_later(
     monkeypatch.setattr(pruning, "Thread", NoThread)
     shared = make()
     work(shared, clock)
-    shared.store.commits = 10_000
+    shared.store.database.commits = 10_000
     emit(shared, clock, "Stop")
     assert (False, {"s"}, 0) == shared.turn(clock())
     assert "completed" == statuses(shared.board)["s"]
@@ -430,12 +430,12 @@ def test_an_effect_waits_for_the_lock_without_blocking(make: Make, clock: Clock)
     for effects in both:
         effects.ask(change, None)
         effects.ask(change._replace(id=2, live=False), None)
-    with one.store.lock():
+    with one.store.transaction():
         assert both[1].run(two.store, 2) == PAUSE
     assert both[1].run(two.store, 2) != PAUSE  # but soon, while it may turn out that it cannot run
     assert both[0].run(one.store, 1) == NEVER
     eventually(lambda: list(one.spool.home.glob("out.*")), "what was asked for")
-    assert one.store.all("SELECT transition_id, pid FROM claims") == [(1, 2)]
+    assert one.store.database.all("SELECT transition_id, pid FROM claims") == [(1, 2)]
     for runner in commands:
         eventually(lambda runner=runner: runner.running == 0, "its end")
     assert both[1].run(two.store, 2) == NEVER
@@ -470,7 +470,7 @@ def test_options_are_shared_and_go_back_to_their_defaults(make: Make, clock: Clo
     one.turn(clock())
     two.turn(clock())
     assert one.board.options == two.board.options == first
-    assert one.store.all("SELECT pid FROM options WHERE key = 'config'") == [(41,)]
+    assert one.store.database.all("SELECT pid FROM options WHERE key = 'config'") == [(41,)]
     second = options_of({"dwell": 2}, Options())
     one.spool.write({"t": clock.advance(1), "config": {**settings_of(second), "pid": 42}})
     two.turn(clock())

@@ -165,9 +165,11 @@ def _shared_board(home: Path) -> SharedBoard:
 def share(shared: SharedBoard, key: str, value: object) -> None:
     """Set a shared option, and wake all hosts."""
     store = shared.store
-    if store.readonly:
-        raise Problem(f"cannot write to {store.path}, so nothing was changed; make it writable")
-    with store.lock():
+    if store.database.readonly:
+        raise Problem(
+            f"cannot write to {store.database.path}, so nothing was changed; make it writable"
+        )
+    with store.transaction():
         store.set_option(key, value, os.getpid(), time.time())
     shared.spool.write({"t": time.time(), "tick": {}})
 
@@ -182,8 +184,8 @@ def _catch_up(shared: SharedBoard) -> None:
 
     store, deadline = shared.store, time.monotonic() + PATIENCE
     try:
-        if store.readonly:
-            store.check_version()
+        if store.database.readonly:
+            store.database.check_version()
             store.refresh(shared.board)
         else:
             _fold(shared, deadline)
@@ -195,11 +197,11 @@ def _catch_up(shared: SharedBoard) -> None:
             store.refresh(shared.board)
         except (msgspec.MsgspecError, sqlite3.Error):
             raise Problem(
-                f"{store.path} was written by a newer bellboard and cannot be read; "
+                f"{store.database.path} was written by a newer bellboard and cannot be read; "
                 "update this bellboard"
             ) from None
         warn(
-            f"{store.path} was written by a newer bellboard; "
+            f"{store.database.path} was written by a newer bellboard; "
             "the output may be out of date: update this bellboard"
         )
 

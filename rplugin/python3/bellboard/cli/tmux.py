@@ -151,7 +151,7 @@ def register(tmux: Tmux, wanted: bool) -> None:
     now = time.time()
     with opened() as shared:
         hook_record.keep_script(shared.spool.home)
-        with shared.store.lock():
+        with shared.store.transaction():
             asked = [x for x in shared.store.option(ASKED) or () if os.path.exists(x)]  # noqa: PTH110
             others = [x for x in asked if x != tmux.socket]
             wanting = [*others, tmux.socket] if wanted else others

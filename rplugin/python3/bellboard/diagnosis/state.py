@@ -204,8 +204,8 @@ def database(home: Path) -> Iterator[Fact]:
         yield error(f"{path}: {described(e)}", "make it readable")
         return
     try:
-        with store.plainly():
-            schema = version_of(store.db)
+        with store.database.plainly():
+            schema = version_of(store.database.db)
         if schema > SCHEMA:
             advice = "update bellboard and restart Neovim"
             yield error(f"{path} was written by a newer bellboard (schema {schema})", advice)
@@ -241,7 +241,7 @@ def _listed(home: Path) -> list[Published]:
     except (Damaged, sqlite3.Error):
         return []
     try:
-        with store.plainly():
+        with store.database.plainly():
             store.refresh(board)
     except (Busy, Damaged, sqlite3.Error, msgspec.MsgspecError):
         return []
@@ -280,9 +280,9 @@ def _inside(store: Store, path: Path) -> Iterator[Fact]:
         yield error(f"{path} is damaged: {check}", RESTART)
         return
     size = path.stat().st_size
-    listed = store.all("SELECT count(*) FROM sessions WHERE listed")[0][0]
-    events, last = store.all("SELECT count(*), max(id) FROM events")[0]
-    changes = store.all("SELECT count(*) FROM transitions")[0][0]
+    listed = store.database.all("SELECT count(*) FROM sessions WHERE listed")[0][0]
+    events, last = store.database.all("SELECT count(*), max(id) FROM events")[0]
+    changes = store.database.all("SELECT count(*) FROM transitions")[0][0]
     text = (
         f"schema {SCHEMA}, {size / 1e6:.1f} MB, {words.amount(listed, 'session')}, "
         f"{words.amount(changes, 'status change')}, {events} of {last or 0} events kept"
@@ -320,19 +320,19 @@ def _end(field: str) -> float:
 def _checked(store: Store) -> str:
     """Return SQLite's verdict on the file, or "" if that takes too long."""
     until = time.monotonic() + CHECK
-    store.db.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+    store.database.db.set_progress_handler(lambda: time.monotonic() > until, 10_000)
     try:
-        return str(store.all("PRAGMA quick_check(1)")[0][0])
+        return str(store.database.all("PRAGMA quick_check(1)")[0][0])
     except sqlite3.OperationalError as e:
         if "interrupted" in str(e):
             return ""
         raise
     finally:
-        store.db.set_progress_handler(None, 0)
+        store.database.db.set_progress_handler(None, 0)
 
 
 def _shared(store: Store) -> Iterator[Fact]:
-    rows = store.all("SELECT pid, t FROM options WHERE key = 'config'")
+    rows = store.database.all("SELECT pid, t FROM options WHERE key = 'config'")
     if not rows:
         yield ok("options: all defaults")
         return

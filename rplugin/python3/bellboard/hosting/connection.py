@@ -214,7 +214,7 @@ class Connection:
             return
         if not any(p != self.pid for p in self.spool.hosts.alive()):
             self.notes.settle("damage")  # noted again, or set aside, if it is still there
-            self.shared.store.checked = False
+            self.shared.store.pruning.checked = False
 
     def announce(self, notes: Mapping[str, str] | None = None) -> None:
         """Record that this host is running; with notes, also what is wrong."""
@@ -240,8 +240,10 @@ class Connection:
             raise
         self._seen = None
         self.notes.settle("home")
-        if store.network:
-            self.notes.say("home", f"{self.home} is on {store.network}: slower and less safe")
+        if store.database.network:
+            self.notes.say(
+                "home", f"{self.home} is on {store.database.network}: slower and less safe"
+            )
         self.shared = SharedBoard(self.spool, store, self.board_notes, watching=True)
         self.renewals += 1
         return self.shared
@@ -256,7 +258,7 @@ class Connection:
             self.changed |= shared.restore(self._lost, time.time())
         self.changed |= shared.catch_up()
         store, now, key = shared.store, time.time(), f"{self.pid} {self._arriving}"
-        with store.lock():
+        with store.transaction():
             others = [p for p in self.spool.hosts.alive() if p != self.pid]
             self.announce()
             is_gap = not (others or self._lost or abs(now - self._left) < BACK)
@@ -265,8 +267,8 @@ class Connection:
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")
             if (space := own_space()) != store.option(SPACE):
                 store.set_option(SPACE, space, self.pid, now)
-            is_known = store.inode == self._damaged
-            store.checked = bool(others) and (is_known or not self._closed)
+            is_known = store.database.inode == self._damaged
+            store.pruning.checked = bool(others) and (is_known or not self._closed)
             if not is_known:
                 self.notes.settle("damage")
         wanted = self._config.get("options")
@@ -296,7 +298,7 @@ class Connection:
     def _is_still_ours(self, error: BaseException) -> bool:
         """Return whether the user has neither removed the database nor put another in its place."""
         if isinstance(error, Replaced):
-            return self.shared is not None and self.shared.store.is_log_lost()
+            return self.shared is not None and self.shared.store.database.is_log_lost()
         return isinstance(error, sqlite3.Error)
 
     def _step_back(self) -> None:
@@ -312,7 +314,7 @@ class Connection:
 
     def _check_again(self) -> None:
         """Check whether the database of the newer program is gone."""
-        if self.shared is not None and not self.shared.store.is_replaced():
-            self.shared.store.check_version()
+        if self.shared is not None and not self.shared.store.database.is_replaced():
+            self.shared.store.database.check_version()
         self.close()
         self.is_outdated = False

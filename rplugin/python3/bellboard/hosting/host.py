@@ -168,7 +168,7 @@ class Housekeeping:
         shared = self._connection.shared
         if shared is None or not self._connection.has_arrived:
             return NEVER
-        if shared.store.is_replaced():
+        if shared.store.database.is_replaced():
             self._connection.close()
             return 0.0
         self._connection.check_again()
@@ -178,7 +178,7 @@ class Housekeeping:
                 goes_on = shared.sweep(time.time())
         with self._connection.use() as shared:
             if shared is not None and time.monotonic() >= self._pruned + PRUNE:
-                if shared.store.prune(time.time()):
+                if shared.store.pruning.prune(time.time()):
                     goes_on = True
                 else:
                     self._pruned = time.monotonic()

@@ -51,8 +51,8 @@ def look(shared: SharedBoard, environ: Mapping[str, str], age: float = 0.0) -> L
     """Fold what sessions show now, or share what a look found that began in the last `age`."""
     begun, until = time.time(), time.monotonic() + 2 * PATIENCE
     try:
-        shared.store.check_version()
-        if shared.store.readonly:
+        shared.store.database.check_version()
+        if shared.store.database.readonly:
             return Looked(begun, None)
         with locked(shared.spool.home / "look.lock", 2 * PATIENCE):
             shared.catch_up()
@@ -95,7 +95,7 @@ class _Look:
 
     def run(self) -> Looked:
         """Look, fold what is found, and share the result."""
-        with self._shared_board.store.lock():
+        with self._shared_board.store.transaction():
             if self._shared_board.spool.hosts.is_watching():  # a host has started meanwhile
                 return Looked(self._t, frozenset())
             watch = self._begin()
@@ -108,7 +108,7 @@ class _Look:
         listed = filter(is_listed, self._sessions.values())
         unverified = frozenset(s.session_id for s in listed if self._is_unverified(s, late))
         result = {**watch, "t": self._t, "unverified": sorted(unverified)}
-        with self._shared_board.store.lock():
+        with self._shared_board.store.transaction():
             self._shared_board.store.set_option(LOOKED, result, os.getpid(), time.time())
         return Looked(self._t, unverified)
 
@@ -128,7 +128,7 @@ class _Look:
     def _forget(self) -> None:
         """Forget what was folded, if that is much: hosts do it all the time."""
         store = self._shared_board.store
-        if store.all("SELECT count(*) FROM applied")[0][0] > MOST_NAMES:
+        if store.database.all("SELECT count(*) FROM applied")[0][0] > MOST_NAMES:
             store.sweep(self._t, self._shared_board.spool.is_there)
 
     @property
@@ -287,7 +287,7 @@ def _sees_processes(shared: SharedBoard, looked: float) -> bool:
         return True
     if known and ours != FIRST and (known == FIRST or time.time() < looked + GAP):
         return False
-    with shared.store.lock():
+    with shared.store.transaction():
         shared.store.set_option(SPACE, ours, os.getpid(), time.time())
     return True
 

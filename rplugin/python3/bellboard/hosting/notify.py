@@ -58,7 +58,7 @@ def note(store: Store, which: str, pid: int, why: str, is_so: bool, now: float) 
     known = _noted(store, which)
     if ((pid, why) in known) == is_so:
         return False
-    with store.lock():
+    with store.transaction():
         known = _noted(store, which)
         known.pop((pid, why), None)
         if is_so:
@@ -306,7 +306,7 @@ class Bell:
     def leave(self, store: Store) -> None:
         """Note that our editor is closing."""
         if self._editor is not None:
-            with store.lock():
+            with store.transaction():
                 store.drop_editor(self.pid)
             self._look_away(self._editor)
 
@@ -363,14 +363,14 @@ class Bell:
         news = False
         if not self._is_noted:
             if self._editor is not None:
-                with store.lock():
+                with store.transaction():
                     store.set_editor(self._editor)
                 news = True
             if self.sends and self.channels.via:
                 news |= note(store, SCREENS, self.pid, "desktop", True, time.time())
             self._is_noted = True
         if self._wish:
-            with store.lock():
+            with store.transaction():
                 store.set_option(MODE, self._wish, self.pid, time.time())
             self._wish, news = "", True
         if news:
@@ -395,7 +395,7 @@ class Bell:
                 self._deaths.watch(editor.pid)
                 last = max(last, editor, key=recent)
             else:
-                with store.lock():
+                with store.transaction():
                     store.drop_editor(editor.pid)
                 self._look_away(editor)
         self._front = last.pid == self.pid and last.focused > 0

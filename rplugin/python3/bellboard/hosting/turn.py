@@ -25,7 +25,6 @@ from ..storage.answers import KEPT_BYTES, KEPT_FILES
 from ..storage.database import OF_VALUES
 from ..storage.event_file import OF_THE_SYSTEM, Item
 from ..storage.pruning import GONE
-from ..storage.rows import Unsound
 from ..storage.spool import Spool
 from ..storage.state_folder import Refused
 from ..storage.store import DATABASE, Busy, Draining, Newer, SharedOption, Store
@@ -41,6 +40,8 @@ UNNOTICED: Final = 60.0  # seconds in which a host may miss that: twice its resc
 #: Errors that may be temporary, and are not the fault of an event; any other may be.
 NO_EVENTS: Final = (Busy, Newer, OSError, MemoryError)
 STORED: Final = ("config", "watched_since")  # shared options that are used here
+MOST_NOTED: Final = 5  # unreadable rows that health names
+NOTED: Final = 86400.0  # seconds in which it does
 LINE: Final = "line."  # evidence of hosts: several may report the same under one name
 
 
@@ -73,7 +74,7 @@ class SharedBoard:
         self.store = store
         self.board = Board()
         self.notes = Notes() if notes is None else notes  # what was set aside, left or not kept
-        self.others, self.damaged = Others(), DamagedRows()
+        self.others = Others()
         self.unkept = 0  # open questions whose events are not kept
         self.watching = watching  # True for a host, False for a command that only folds once
         self._waiting = Backlog(spool)
@@ -115,11 +116,11 @@ class SharedBoard:
         """Lock, read, fold, commit; then remove the files."""
         waiting, store = self._waiting, self.store
         waiting.batch = []
-        with store.lock():  # BEGIN IMMEDIATE … COMMIT, or ROLLBACK
+        with store.transaction():  # BEGIN IMMEDIATE … COMMIT, or ROLLBACK
             self.others.check_again(store)
             self._refresh()  # what other hosts have committed
             tx = self._open = Turn(now, dict(self.board.sessions))
-            self.board.dirty |= self.damaged.set_aside(store, now)
+            self.board.dirty |= store.delete_unsound(now)
             may_be_more = self._list(now, arrived)
             self._set_back(tx)
             self._fold_files(tx)
@@ -131,12 +132,12 @@ class SharedBoard:
             store.forget_applied(n for n in self._removed if not n.startswith(LINE))
             store.write(self.board, tx.fresh, tx.log, self._live_since(), now, len(waiting.names))
         self._open, waiting.batch = None, []  # committed: no file is to blame any more
-        store.check_place()
+        store.database.check_place()
         left = self._remove(tx.folded)
         if not waiting.names:
             store.drain.leave()
         if self.watching:
-            store.keep_log_small()
+            store.pruning.keep_log_small()
         more = may_be_more or bool(waiting.names) or self.spool.is_behind
         return Turned(more, self._take_changed(), left)
 
@@ -220,12 +221,11 @@ class SharedBoard:
     def _narrow(self, error: Exception) -> None:
         """Take fewer files after a failure, until the one is known that cannot be written."""
         if isinstance(error, sqlite3.Error) and not isinstance(error, OF_VALUES):
-            self.store.inspected = False  # an exhausted row number looks like a full disk
             raise error
         name = self._waiting.narrow(error)
         if not name:
             return
-        with self.store.lock():  # set it aside, unless another host could write it
+        with self.store.transaction():  # set it aside, unless another host could write it
             self._refresh()
             if not self.store.applied([name]):
                 self._waiting.blame(name, "it cannot be written")
@@ -235,19 +235,19 @@ class SharedBoard:
 
     def catch_up(self) -> set[str]:
         """Read what others committed; return the sessions that may have changed."""
-        self.store.check_place()
-        self.store.check_commits()
+        self.store.database.check_place()
+        self.store.database.check_commits()
         self._refresh()
         return self._take_changed()
 
     def _refresh(self) -> None:
         known, self._known = self._known, clock()
         is_old = self._is_old or self._open is not None  # what was not committed is dropped
-        if not (self.store.is_changed or is_old):
+        if not (self.store.database.is_changed or is_old):
             return
         if self._known > known + GONE / 2:  # asleep: deleted sessions may have left no row
             is_old = self._is_old = True
-        self.store.check_version()
+        self.store.database.check_version()
         board, options = self.board, self._options
         if is_old:  # read everything again
             self._changed |= board.sessions.keys()
@@ -279,10 +279,10 @@ class SharedBoard:
         gone; without its log, it has older ones.
         """
         known = before._open.committed if before._open is not None else before.board.sessions
-        with self.store.lock():
+        with self.store.transaction():
             self._refresh()
             self._is_old = True  # until COMMIT
-            rows = self.store.all("SELECT session_id FROM sessions WHERE record IS NULL")
+            rows = self.store.database.all("SELECT session_id FROM sessions WHERE record IS NULL")
             gone = {row[0] for row in rows}
             for sid, s in known.items():
                 there = self.board.sessions.get(sid)
@@ -338,14 +338,14 @@ class SharedBoard:
 
         Return whether to call this again soon.
         """
-        self.store.check_commits()
-        if not self.store.is_changed:  # otherwise a question may have come that is not known here
+        self.store.database.check_commits()
+        if not self.store.database.is_changed:  # otherwise a question may be new, and not known
             self.spool.questions.drop_all_but(standing := self._requests.standing())
             self.unkept = self.spool.unkept(standing)
         self._note()
         self.store.sweep(now, self.spool.is_there)
-        self.store.shrink()
-        return self.store.check()
+        self.store.pruning.shrink()
+        return self.store.pruning.check()
 
     def try_again(self) -> None:
         """Fold at the next turn what waits for code that could not be loaded, if it can be now."""
@@ -357,7 +357,10 @@ class SharedBoard:
         return self._waiting.refused
 
     def _note(self) -> None:
-        notes = self.damaged.notes(time.time())
+        notes: dict[str, str] = {}
+        if rows := self.store.lost_since(time.time() - NOTED):
+            named = "; ".join(rows[-MOST_NOTED:])
+            notes["rows"] = f"lost from the database, as unreadable: {len(rows)}: {named}"
         if why := self._waiting.unloaded:
             notes["update"] = (
                 f"bellboard was updated: restart this background process; events wait ({why})"
@@ -522,9 +525,9 @@ class Others:
             return
         if self._is_ignored:
             return
-        store.check_commits()
-        if self._progress is None or self._progress[1] != store.commits:
-            self._progress = now, store.commits
+        store.database.check_commits()
+        if self._progress is None or self._progress[1] != store.database.commits:
+            self._progress = now, store.database.commits
         quiet = now - self._progress[0]
         if quiet < STALLED or (quiet < LOST and not _is_suspended(store.drain.holder())):
             raise Draining
@@ -550,36 +553,3 @@ class Others:
 
 def _is_suspended(pid: int | None) -> bool:
     return not pid or stat_of(pid) is None or is_suspended(pid)
-
-
-# Set damaged rows of the database aside, and report them for a day.
-
-
-MOST_NOTED: Final = 5
-NOTED: Final = 86400.0  # seconds in which health reports rows that were set aside
-
-
-class DamagedRows:
-    """The rows that were set aside recently."""
-
-    def __init__(self) -> None:
-        self._rows: list[Unsound] = []
-
-    def set_aside(self, store: Store, now: float) -> set[str]:
-        """Set damaged rows aside, within the lock; return the sessions to write again."""
-        if store.inspect():
-            self._rows = store.set_aside_since(now - NOTED)
-        if store.unsound:
-            self._rows += store.set_unsound_aside(now)
-        mend = set(store.mend)
-        store.mend.clear()
-        return mend
-
-    def notes(self, now: float) -> dict[str, str]:
-        """Return the rows set aside recently, for health."""
-        lately = [row for row in self._rows if row.t > now - NOTED]
-        if not lately:
-            return {}
-        named = "; ".join(str(row) for row in lately[-MOST_NOTED:])
-        more = f" and {len(lately) - MOST_NOTED} before" if len(lately) > MOST_NOTED else ""
-        return {"rows": f"of the database {named}{more}; they are in its table `damaged`"}

@@ -1,8 +1,8 @@
 """The folder answers/: what is asked, who answers it, and the pipes on which hooks wait.
 
-    answers/NAME                the event that asked, while its question is open (`questions.py`)
-    answers/NAME.answer         who answers it (`claims.py`)
-    answers/PID.SERIAL          a pipe on which the hook that asked waits (`pipes.py`)
+    answers/NAME                the event that asked, while its question is open (`Questions`)
+    answers/NAME.answer         who answers it (`Claims`)
+    answers/PID.SERIAL          a pipe on which the hook that asked waits (`Pipes`)
     answers/PID.SERIAL.taken    whose hook has taken that pipe, so that no other waits on it: NAME
     answers/PID.SERIAL.reply    the answer, for a few seconds
 

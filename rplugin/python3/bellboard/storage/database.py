@@ -1,7 +1,7 @@
 """The file board.db: open in many processes, written by one at a time, perhaps damaged or newer.
 
-Who has it open shares `board.lock`: a damaged database is set aside only by a process that holds
-that lock alone.
+Who has it open shares `board.lock`: a damaged file is set aside only by a process that holds that
+lock alone.
 """
 
 from __future__ import annotations
@@ -17,92 +17,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..core.text import line
+from ..core.untrusted import LARGEST
 from ..system.failures import described
 from ..system.locks import Lock
 from ..system.mounts import network_of
 from .set_aside import SUFFIXES, move_away
 
-# Find out what an SQLite error means: trouble around the file, or damage inside it.
-
-
-#: Raised for a value or a statement of ours: not the file's fault.
-OF_VALUES: Final = (
-    sqlite3.DataError,
-    sqlite3.InterfaceError,
-    sqlite3.NotSupportedError,
-    sqlite3.ProgrammingError,
-)
-#: Messages about the disk or the machine: temporary, or for the user to fix.
-OF_THE_DISK: Final = ("full", "disk I/O", "out of memory", "interrupted", "unable to open")
-
-
-def is_busy(error: BaseException) -> bool:
-    said = str(error)
-    return isinstance(error, sqlite3.OperationalError) and ("locked" in said or "busy" in said)
-
-
-def is_unreadable(error: BaseException) -> bool:
-    """Return whether the log may have been cut, so that every process must open it again.
-
-    A failed write, as with a full quota, does not mean that.  (Python 3.10 names no error.)
-    """
-    is_of_disk = isinstance(error, sqlite3.OperationalError) and "disk I/O" in str(error)
-    return is_of_disk and getattr(error, "sqlite_errorname", "") != "SQLITE_IOERR_WRITE"
-
-
-def is_damage(error: BaseException, path: Path) -> bool:
-    """Return whether only damage to the file explains the error.
-
-    SQLite reports some damage as SQLITE_CORRUPT.  A broken table name, or a header that forbids
-    writing, looks like a wrong statement or file mode instead.
-    """
-    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, OF_VALUES):
-        return False
-    if type(error) is sqlite3.DatabaseError:
-        return True
-    said = str(error)
-    if any(words in said for words in OF_THE_DISK):
-        return False
-    return "readonly" not in said or _forbids_writing(path)
-
-
-def odd(path: Path) -> list[Path]:
-    """Return which of the database's files are not regular files."""
-    found = []
-    for suffix in SUFFIXES:
-        with contextlib.suppress(FileNotFoundError):
-            there = Path(f"{path}{suffix}")
-            if not stat.S_ISREG(there.stat().st_mode):
-                found.append(there)
-    return found
-
-
-def closed(path: Path) -> str:
-    """Return which of the database's files we may not write, or "".
-
-    SQLite opens such a file to read it, and goes on when it may be written again.
-    """
-    files = (f"{path}{suffix}" for suffix in SUFFIXES)
-    return next((f for f in files if os.path.lexists(f) and not _may(f)), "")
-
-
-def _may(path: str) -> bool:
-    """Return whether we may read and write a file or folder."""
-    return os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-
-def _forbids_writing(path: Path) -> bool:
-    """Return whether the header says that only a newer SQLite may write: nothing else does so."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(19)[18:] > b"\2"
-    return False
-
-
-# The tables of board.db, and how to migrate an older database.
-
+CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so it should be rare
+WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log to keep on disk
+WAIT_MS: Final = 20  # for the lock: the event loop is blocked meanwhile
+PATIENCE: Final = 1.0  # seconds, for others that open it at the same time and create its tables
 
 SCHEMA: Final = 2
 UNLIKELY: Final = 1000  # no released schema gets that high
+NUMBERED: Final = ("transitions", "events")  # tables whose rows are known by their number
 
 #: Schema → the statements that migrate to it.  A released migration is never changed.
 MIGRATIONS: Final[Mapping[int, str]] = {
@@ -136,6 +64,7 @@ MIGRATIONS: Final[Mapping[int, str]] = {
       focused REAL NOT NULL
     );
     """,
+    # nothing is written to it any more; older programs, which may run beside this one, do
     2: """
     CREATE TABLE IF NOT EXISTS damaged (
       id INTEGER PRIMARY KEY, t REAL NOT NULL, source TEXT NOT NULL, name TEXT NOT NULL,
@@ -143,225 +72,6 @@ MIGRATIONS: Final[Mapping[int, str]] = {
     )
     """,
 }
-
-
-def version_of(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def altered(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> str:
-    """Return what differs from what the migrations made, or "".
-
-    A trigger or a view is a program: it can drop what we write, or never end.
-    """
-    theirs, ours = _objects(db), _made(tuple(migrations[n] for n in range(1, schema + 1)))
-    return ", ".join(sorted({name for _, name, _ in theirs ^ ours}))
-
-
-@functools.cache
-def _made(migrations: tuple[str, ...]) -> frozenset[tuple[str, str, str]]:
-    with contextlib.closing(sqlite3.connect(":memory:")) as db:
-        for migration in migrations:
-            db.executescript(migration)
-        return _objects(db)
-
-
-def _objects(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
-    """Return all but SQLite's own, which no statement can change."""
-    query = "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'"
-    return frozenset(db.execute(query))
-
-
-def migrate(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> None:
-    """Migrate an older database completely or not at all; leave a newer one alone."""
-    if version_of(db) >= schema:
-        return
-    db.execute("BEGIN IMMEDIATE")  # by now, another host may have done it
-    try:
-        made = version_of(db)
-        if made == 0 and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-            raise sqlite3.DatabaseError("it has tables but no schema version")
-        for version in range(made + 1, schema + 1):
-            for statement in migrations[version].split(";"):
-                db.execute(statement)
-            db.execute(f"PRAGMA user_version = {version}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-
-
-# Detect when the files of an open database have been removed, replaced or cut.
-#
-# Commits to such a file are lost: other hosts, and this one after a restart, open what is
-# there.
-
-
-File = tuple[int, int]  # device, inode
-
-#: The first bytes of a log.
-MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
-SALT: Final = 16  # where its salt is
-HEADER: Final = 20  # bytes of the log, with its salt
-RESTARTS: Final = 1 << 20  # of the log between two checks; each comes after hundreds of commits
-PAGE: Final = 512  # bytes; a database has at least one page, which is never smaller
-
-
-class Identity:
-    """The files of an open database; those of SQLite's log are noted once they exist."""
-
-    def __init__(self, path: str, log_limit: int) -> None:
-        self._path = path
-        self._log, self._index = f"{path}-wal", f"{path}-shm"
-        self._known = {path: _file(path)}
-        self._limits = {path: PAGE, self._log: log_limit}  # SQLite never cuts a file to less
-        self._least = dict.fromkeys(self._limits, 0)  # sizes from now on
-        self._salt: int | None = None  # of the log, once it was seen
-        self._descriptor: int | None = None  # of the log
-
-    @property
-    def inode(self) -> int:
-        """Return the inode of the database file."""
-        file = self._known[self._path]
-        return file[1] if file else 0
-
-    def note_logs(self) -> bool:
-        """Remember the log files; return False if SQLite still has earlier ones open."""
-        found = {path: _file(path) for path in (self._log, self._index)}
-        self._known |= found
-        opened = _opened()
-        if opened is not None and not opened >= {*found.values()}:
-            return False
-        with contextlib.suppress(OSError):
-            self._descriptor = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        return True
-
-    def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def is_lost(self) -> bool:
-        """Return whether any of the files is no longer what it was; takes a few microseconds.
-
-        One that was cut is lost, too: only a process that is alone in the database empties its log.
-        """
-        for path, file in self._known.items():
-            try:
-                status = os.stat(path)  # noqa: PTH116
-            except OSError:
-                if file is not None:
-                    return True
-                continue
-            if file is not None and (status.st_dev, status.st_ino) != file:
-                return True
-            if path in self._limits:
-                if status.st_size < self._least[path]:
-                    return True
-                self._note_size(path, status.st_size)
-        return self._is_another()
-
-    def note_commit(self) -> None:
-        """Note that the log has grown."""
-        self._note_size(self._log, _size(self._log))
-
-    def _note_size(self, path: str, size: int) -> None:
-        self._least[path] = max(self._least[path], min(size, self._limits[path]))
-
-    def empty_overwritten_log(self) -> None:
-        """Empty the log if it is no longer valid: what the index says of it would be copied.
-
-        SQLite reports an error instead, when it finds less than the index says.
-        """
-        is_same = self._known.get(self._log) == _file(self._log) is not None
-        if is_same and self._salt is not None and self._head() and self._salt_now() is None:
-            with contextlib.suppress(OSError):
-                os.truncate(self._log, 0)
-
-    def _is_another(self) -> bool:
-        """Return whether the log was overwritten, or started again by a process that found none.
-
-        Each time SQLite starts it from the beginning, it adds one to the salt.
-        """
-        known, now = self._salt, self._salt_now()
-        if known is None:
-            self._salt = now
-            return False
-        if now is None or (now - known) % (1 << 32) > RESTARTS:
-            return True
-        self._salt = now
-        return False
-
-    def _salt_now(self) -> int | None:
-        """Return the salt of the log; None if it is not a valid log."""
-        head = self._head()
-        return int.from_bytes(head[SALT:], "big") if head.startswith(MAGIC) else None
-
-    def _head(self) -> bytes:
-        """Return the header of the log; empty if the log is shorter."""
-        head = os.pread(self._descriptor, HEADER, 0) if self._descriptor is not None else b""
-        return head if len(head) == HEADER else b""
-
-    def is_file_lost(self) -> bool:
-        """Return whether the database file itself was, so that its log belongs to nothing."""
-        return _file(self._path) != self._known[self._path]
-
-    def is_log_readable(self) -> bool:
-        """Return whether the log was removed, and nobody has written another since.
-
-        Only this process and others that have it open can read it then.  But if another log has
-        its place, they index that in the same shared memory, and reading gives the wrong pages.
-        """
-        file = self._known.get(self._log)
-        return file is not None and _file(self._log) != file and _size(self._log) == 0
-
-    def drop_logs(self) -> None:
-        """Remove the log of the lost file: SQLite would apply it to the new one."""
-        for path in (self._log, self._index):
-            file = self._known.get(path)
-            if file is not None and _file(path) == file:
-                with contextlib.suppress(OSError):
-                    os.unlink(path)  # noqa: PTH108
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116
-    except OSError:
-        return 0
-
-
-def _opened() -> set[File | None] | None:
-    """Return the files that this process has open; None if that is not known, without /proc."""
-    files: set[File | None] = set()
-    try:
-        descriptors = os.listdir("/dev/fd")  # noqa: PTH208
-    except OSError:
-        return None
-    for fd in descriptors:
-        with contextlib.suppress(OSError):  # that of this listing
-            status = os.fstat(int(fd))
-            files.add((status.st_dev, status.st_ino))
-    return files
-
-
-def _file(path: str) -> File | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except OSError:  # missing or unreachable
-        return None
-    return status.st_dev, status.st_ino
-
-
-CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so it should be rare
-WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log to keep on disk
-WAIT_MS: Final = 20  # for the lock: the event loop is blocked meanwhile
-LARGEST = 256 << 20  # bytes; all that is kept has at most 150 MB
-PATIENCE: Final = 1.0  # seconds, for others that open it at the same time and create its tables
-
-
-#: SQLITE_CORRUPT, SQLITE_NOTADB, and an SQLite message that is not UTF-8.
-DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
 class Busy(Exception):
@@ -414,36 +124,28 @@ class Database:
         self._seen = -1  # SQLite's counter of commits by others
         self.is_changed = True  # by another connection, since this was cleared
         self.commits = 0  # ours and others', since this was cleared
-        self._identity: Identity | None = None
+        self._files: OpenFiles | None = None
         self._lock = Lock(home / "board.lock")
-        self.drain = Lock(home / "drain.lock")  # who works through a backlog, while others wait
         try:
             if not (readonly or self._lock.share(patience)):
                 raise Busy  # it is being set aside
             with self.plainly():
-                self.db = self._open_readonly() if readonly else self._open_twice()
+                self.db = self._open_readonly() if readonly else self._open()
         except BaseException:
-            self._leave()
+            self._lock.close()
             raise
-
-    def _open_twice(self) -> sqlite3.Connection:
-        """Open it; another process may replace its log at that moment, once."""
-        try:
-            return self._open()
-        except Replaced:
-            return self._open()
 
     def _open(self) -> sqlite3.Connection:
         with contextlib.suppress(FileExistsError):
             made = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             os.fchmod(made, 0o600)  # whatever the umask
             os.close(made)
-        self._identity = Identity(str(self.path), WAL_LIMIT)
-        for there in odd(self.path):
+        self._files = OpenFiles(str(self.path))
+        for there in _odd(self.path):
             if there == self.path:
-                raise Damaged(f"{there} is not a file", self._identity.inode)
+                raise Damaged(f"{there} is not a file", self.inode)
             move_away(there, self.path)
-        if what := closed(self.path):
+        if what := _closed(self.path):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), what)
         db = sqlite3.connect(self.path, timeout=self.patience, isolation_level=None)
         try:
@@ -455,45 +157,18 @@ class Database:
             db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
             self._migrate(db)
-            self._check_room(db)
             self._check_schema(db)
+            self.check_numbers(db)
             db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
-            if not (self._identity.note_logs() or self.network):
-                raise Replaced(f"the log of {self.path} was replaced while it was opened")
+            self._files.note_logs()
         except BaseException:
             db.close()
-            self._identity.close()
             raise
         return db
 
-    def _migrate(self, db: sqlite3.Connection) -> None:
-        if not 0 <= version_of(db) < UNLIKELY:
-            raise Damaged(f"{self.path}: impossible schema version", self.inode)
-        try:
-            migrate(db, self.schema, self._migrations)
-        except sqlite3.OperationalError as e:
-            if is_busy(e):
-                raise
-            raise Unmigrated(f"{self.path} cannot be migrated: {described(e)}") from None
-
-    def _check_room(self, db: sqlite3.Connection) -> None:
-        """Raise Damaged if the file is far too large: finding a cell in it can take seconds."""
-        pages, size = (int(db.execute(f"PRAGMA page_{x}").fetchone()[0]) for x in ("count", "size"))
-        if pages * size > LARGEST:
-            raise Damaged(f"{self.path} is far too large: {pages * size >> 20} MB", self.inode)
-
-    def _check_schema(self, db: sqlite3.Connection) -> None:
-        """Raise Damaged if the tables are not as we made them; those of a newer program may be."""
-        changes = int(db.execute("PRAGMA schema_version").fetchone()[0])
-        if changes == self._checked:
-            return
-        if version_of(db) == self.schema and (what := altered(db, self.schema, self._migrations)):
-            raise Damaged(f"{self.path} was altered: {line(what, 80)}", self.inode)
-        self._checked = changes
-
     def _open_readonly(self) -> sqlite3.Connection:
         """Open it with its log, or without if no memory can be shared (such as on a full disk)."""
-        for there in odd(self.path):  # opening a pipe would hang
+        for there in _odd(self.path):  # opening a pipe would hang
             raise sqlite3.OperationalError(f"{there} is not a file; move it away")
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         db = sqlite3.connect(uri, uri=True, timeout=WAIT_MS / 1000, isolation_level=None)
@@ -506,46 +181,65 @@ class Database:
             db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
         return db
 
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        if not 0 <= version_of(db) < UNLIKELY:
+            raise Damaged(f"{self.path}: impossible schema version", self.inode)
+        try:
+            migrate(db, self.schema, self._migrations)
+        except sqlite3.OperationalError as e:
+            if is_busy(e):
+                raise
+            raise Unmigrated(f"{self.path} cannot be migrated: {described(e)}") from None
+
+    def _check_schema(self, db: sqlite3.Connection) -> None:
+        """Raise Damaged if the tables are not as we made them; those of a newer program may be."""
+        changes = int(db.execute("PRAGMA schema_version").fetchone()[0])
+        if changes == self._checked:
+            return
+        if version_of(db) == self.schema and (what := altered(db, self.schema, self._migrations)):
+            raise Damaged(f"{self.path} was altered: {line(what, 80)}", self.inode)
+        self._checked = changes
+
+    def check_numbers(self, db: sqlite3.Connection) -> None:
+        """Raise Damaged if rows cannot be numbered on: SQLite has no number after the highest."""
+        for table in NUMBERED:
+            last = f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'"
+            for query in (last, f"SELECT max(id) FROM {table}"):
+                for (number,) in db.execute(query):
+                    if type(number) not in (int, type(None)) or not 0 <= (number or 0) < LARGEST:
+                        raise Damaged(f"{self.path}: impossible numbers of {table}", self.inode)
+
     def close(self) -> None:
         """Close it; leave nothing behind of a file that was removed or replaced."""
-        if self._identity is not None and self._identity.is_log_readable():
+        if self._files is not None and self._files.is_log_readable():
             with contextlib.suppress(sqlite3.Error):
                 self.db.execute("PRAGMA wal_checkpoint")
-        if self._identity is not None:  # closing may copy the log into the database
-            self._identity.empty_overwritten_log()
         self.db.close()
-        if self._identity is not None:
-            if self._identity.is_file_lost():
-                self._identity.drop_logs()
-            self._identity.close()
-        self._leave()
+        if self._files is not None and self._files.is_lost():
+            self._files.drop_logs()
+        self._lock.close()
+
+    # ------------------------------------------------------------ is it still the same file
 
     @property
     def inode(self) -> int:
         """Return the inode of the open file."""
-        return self._identity.inode if self._identity is not None else 0
-
-    def _leave(self) -> None:
-        self.drain.close()
-        self._lock.close()
+        return self._files.inode if self._files is not None else 0
 
     def is_replaced(self) -> bool:
         """Return whether the database or its log was removed or replaced."""
-        return self._identity is not None and self._identity.is_lost()
+        return self._files is not None and self._files.is_any_lost()
 
     def is_log_lost(self) -> bool:
         """Return whether only its log was."""
-        return self.is_replaced() and not (self._identity and self._identity.is_file_lost())
-
-    def note_commit(self) -> None:
-        """Note that the log has grown."""
-        if self._identity is not None:
-            self._identity.note_commit()
+        return self.is_replaced() and not (self._files and self._files.is_lost())
 
     def check_place(self) -> None:
         """Raise Replaced if the database was removed or replaced."""
         if self.is_replaced():
             raise Replaced(f"{self.path} was removed or replaced")
+
+    # ------------------------------------------------------------ errors in our words
 
     @contextlib.contextmanager
     def plainly(self) -> Iterator[None]:
@@ -563,30 +257,30 @@ class Database:
         if not isinstance(e, DAMAGE) or isinstance(e, Damaged | Unmigrated):
             return
         self.check_place()
-        if type(e) in DAMAGE or (not self.readonly and is_damage(e, self.path)):
+        if type(e) in DAMAGE or (not self.readonly and _is_damage(e, self.path)):
             raise Damaged(f"{self.path}: {e}", self.inode) from None
 
     def all(self, query: str, *values: object) -> list[Any]:
+        """Return the rows; text that is none is left as bytes."""
         with self.plainly():
             try:
                 return self.db.execute(query, values).fetchall()
             except sqlite3.OperationalError as e:
                 if "decode to UTF-8" not in str(e):
                     raise
-            self.db.text_factory = _odd_text  # from now on: it is slower, but rarely needed
+            self.db.text_factory = _text_or_bytes  # from now on: it is slower, but rarely needed
             return self.db.execute(query, values).fetchall()
 
-    # ------------------------------------------------------------ the lock
+    # ------------------------------------------------------------ transactions
 
-    def lock(self) -> Transaction:
+    def transaction(self) -> Transaction:
         """Hold the write lock; commit at the end, or roll back on an error."""
         return Transaction(self)
 
     def check_version(self) -> None:
-        """Raise Newer if the database belongs to a newer program, Damaged if it is too large."""
+        """Raise Newer if the database belongs to a newer program."""
         if version_of(self.db) > self.schema:
             raise Newer("board.db belongs to a newer bellboard: restart Neovim")
-        self._check_room(self.db)
 
     def check_commits(self) -> None:
         """Check whether another connection has committed; needs no lock."""
@@ -595,27 +289,26 @@ class Database:
             self.is_changed = True
             self.commits += 1
 
-
-def _odd_text(cell: bytes) -> str:
-    """Decode a damaged cell, with invalid bytes as lone surrogates."""
-    return cell.decode("utf-8", "surrogateescape")
+    def check_changes(self) -> None:
+        """Check what others may have made of it since: a newer schema, or another."""
+        self.check_version()
+        self._check_schema(self.db)
 
 
 class Transaction:
-    """A transaction; a class because two generators would take as long as BEGIN."""
+    """BEGIN IMMEDIATE, then COMMIT or ROLLBACK.  As a generator, it would take as long as BEGIN."""
 
     def __init__(self, base: Database) -> None:
-        self.base = base
+        self._base = base
 
     def __enter__(self) -> None:
-        base = self.base
+        base = self._base
         try:
             base.db.execute("BEGIN IMMEDIATE")
             base.check_place()  # others may have opened it with another log
             base.check_commits()
             if base.is_changed:
-                base.check_version()
-                base._check_schema(base.db)
+                base.check_changes()
         except BaseException as e:
             self._roll_back()
             base.complain(e)
@@ -624,20 +317,219 @@ class Transaction:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             try:
-                self.base.db.execute("COMMIT")
-                self.base.commits += 1
-                self.base.note_commit()
+                self._base.db.execute("COMMIT")
+                self._base.commits += 1
                 return
             except BaseException as e:
                 self._roll_back()
-                self.base.complain(e)
+                self._base.complain(e)
                 raise
         self._roll_back()
         if isinstance(error, sqlite3.Error):  # any other may come from what was done meanwhile
-            self.base.complain(error)
+            self._base.complain(error)
+            if "full" in str(error):  # there is no room, or no number is left
+                with contextlib.suppress(sqlite3.OperationalError):
+                    self._base.check_numbers(self._base.db)
 
     def _roll_back(self) -> None:
-        self.base.is_changed = True  # cached state may be wrong now
-        if self.base.db.in_transaction:
+        self._base.is_changed = True  # cached state may be wrong now
+        if self._base.db.in_transaction:
             with contextlib.suppress(sqlite3.Error):  # the original error says more
-                self.base.db.execute("ROLLBACK")
+                self._base.db.execute("ROLLBACK")
+
+
+def _text_or_bytes(cell: bytes) -> str | bytes:
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return cell
+
+
+# The tables.
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def altered(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> str:
+    """Return what differs from what the migrations made, or "".
+
+    A trigger or a view is a program: it can drop what we write, or never end.
+    """
+    theirs, ours = _objects(db), _made(tuple(migrations[n] for n in range(1, schema + 1)))
+    return ", ".join(sorted({name for _, name, _ in theirs ^ ours}))
+
+
+@functools.cache
+def _made(migrations: tuple[str, ...]) -> frozenset[tuple[str, str, str]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        for migration in migrations:
+            db.executescript(migration)
+        return _objects(db)
+
+
+def _objects(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Return all but SQLite's own, which no statement can change."""
+    query = "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'"
+    return frozenset(db.execute(query))
+
+
+def migrate(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> None:
+    """Migrate an older database completely or not at all; leave a newer one alone."""
+    if version_of(db) >= schema:
+        return
+    db.execute("BEGIN IMMEDIATE")  # by now, another host may have done it
+    try:
+        made = version_of(db)
+        if made == 0 and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            raise sqlite3.DatabaseError("it has tables but no schema version")
+        for version in range(made + 1, schema + 1):
+            for statement in migrations[version].split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {version}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+# What an error of SQLite means: trouble around the file, or damage inside it.
+
+#: SQLITE_CORRUPT, SQLITE_NOTADB, and an SQLite message that is not UTF-8.
+DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+#: Raised for a value or a statement of ours: not the file's fault.
+OF_VALUES: Final = (
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.NotSupportedError,
+    sqlite3.ProgrammingError,
+)
+#: Messages about the disk or the machine: temporary, or for the user to fix.
+OF_THE_DISK: Final = ("full", "disk I/O", "out of memory", "interrupted", "unable to open")
+
+
+def is_busy(error: BaseException) -> bool:
+    said = str(error)
+    return isinstance(error, sqlite3.OperationalError) and ("locked" in said or "busy" in said)
+
+
+def is_unreadable(error: BaseException) -> bool:
+    """Return whether the log may have been cut, so that every process must open it again.
+
+    A failed write, as with a full quota, does not mean that.  (Python 3.10 names no error.)
+    """
+    is_of_disk = isinstance(error, sqlite3.OperationalError) and "disk I/O" in str(error)
+    return is_of_disk and getattr(error, "sqlite_errorname", "") != "SQLITE_IOERR_WRITE"
+
+
+def _is_damage(error: BaseException, path: Path) -> bool:
+    """Return whether only damage to the file explains the error.
+
+    SQLite reports some damage as SQLITE_CORRUPT.  A broken table name, or a header that forbids
+    writing, looks like a wrong statement or file mode instead.
+    """
+    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, OF_VALUES):
+        return False
+    if type(error) is sqlite3.DatabaseError:
+        return True
+    said = str(error)
+    if any(words in said for words in OF_THE_DISK):
+        return False
+    return "readonly" not in said or _forbids_writing(path)
+
+
+def _forbids_writing(path: Path) -> bool:
+    """Return whether the header says that only a newer SQLite may write: nothing else does so."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(19)[18:] > b"\2"
+    return False
+
+
+def _odd(path: Path) -> list[Path]:
+    """Return which of the database's files are not regular files."""
+    found = []
+    for suffix in SUFFIXES:
+        with contextlib.suppress(FileNotFoundError):
+            there = Path(f"{path}{suffix}")
+            if not stat.S_ISREG(there.stat().st_mode):
+                found.append(there)
+    return found
+
+
+def _closed(path: Path) -> str:
+    """Return which of the database's files we may not write, or "".
+
+    SQLite opens such a file to read it, and goes on when it may be written again.
+    """
+    files = (f"{path}{suffix}" for suffix in SUFFIXES)
+    return next((f for f in files if os.path.lexists(f) and not _may(f)), "")
+
+
+def _may(path: str) -> bool:
+    """Return whether we may read and write a file or folder."""
+    return os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+# The files of an open database: whether they are still those that have their names.
+
+File = tuple[int, int]  # device, inode
+
+
+class OpenFiles:
+    """The database as it was opened, and the files of SQLite's log once they exist.
+
+    Commits to a file that was removed or replaced are lost: other hosts, and this one after a
+    restart, open what is there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._known = {path: _file(path)}
+
+    @property
+    def inode(self) -> int:
+        file = self._known[self._path]
+        return file[1] if file else 0
+
+    def note_logs(self) -> None:
+        self._known |= {path: _file(path) for path in self._logs}
+
+    def is_any_lost(self) -> bool:
+        """Return whether any file is no longer what it was; takes a few microseconds."""
+        return any(file and _file(path) != file for path, file in self._known.items())
+
+    def is_lost(self) -> bool:
+        """Return whether the database itself was, so that its log belongs to nothing."""
+        return _file(self._path) != self._known[self._path]
+
+    def is_log_readable(self) -> bool:
+        """Return whether the log was removed, and nobody has written another since.
+
+        Only this process and others that have it open can read it then.  But if another log has
+        its place, they index that in the same shared memory, and reading gives the wrong pages.
+        """
+        file, now = self._known.get(log := self._logs[0]), _file(log)
+        with contextlib.suppress(FileNotFoundError):
+            return file is not None and now != file and os.stat(log).st_size == 0  # noqa: PTH116
+        return file is not None
+
+    def drop_logs(self) -> None:
+        """Remove the log of the lost file: SQLite would apply it to the new one."""
+        for path in self._logs:
+            file = self._known.get(path)
+            if file is not None and _file(path) == file:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)  # noqa: PTH108
+
+    @property
+    def _logs(self) -> tuple[str, str]:
+        return f"{self._path}-wal", f"{self._path}-shm"
+
+
+def _file(path: str) -> File | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:  # missing or unreachable
+        return None
+    return status.st_dev, status.st_ino

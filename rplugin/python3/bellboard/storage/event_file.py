@@ -81,7 +81,7 @@ def _read(header: bytes) -> tuple[str, dict[str, object], str]:
 
 # A file of the spool, as it is read: a hook event, or a line of evidence.
 #
-# A hook event begins with a header (`header.py`). Evidence that hosts and users add is one line
+# A hook event begins with a header (see above). Evidence that hosts and users add is one line
 # of JSON as in a trace, `{"t": …, "registry": {…}}`.
 
 

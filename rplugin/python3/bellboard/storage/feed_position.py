@@ -43,7 +43,7 @@ def known_as(store: Store, pid: int, now: float) -> str:
 
 def _renamed(store: Store, pid: int, now: float) -> str:
     database = uuid.uuid4().hex
-    with store.lock():
+    with store.transaction():
         store.set_option(DATABASE, database, pid, now)
     return database
 

@@ -2,7 +2,7 @@
 
     links/machines.json          name → command: `added` by the shell, `nvim` by the last Neovim
     links/MACHINE/lock           held by the host that keeps the link; its process id is inside
-    links/MACHINE/ask/NAME       what is asked of the machine, by any program of ours (`mailbox.py`)
+    links/MACHINE/ask/NAME       what is asked of the machine, by any program of ours (`Mailbox`)
     links/MACHINE/reply/NAME     its reply
     links/MACHINE/fleet          there if the fleet follows it, instead of a link
     links/.fleet/                the same for the fleet itself: who runs its program, and claims

@@ -12,12 +12,11 @@ import random
 import sqlite3
 import threading
 import time
-from typing import Any, Final
+from typing import Final
 
 from ..core.untrusted import LARGEST
 from ..system.threads import Thread
-from .database import Damaged
-from .rows import Rows
+from .database import Damaged, Database
 
 KEEP: Final = 30 * 86400.0  # seconds to keep history and ended sessions
 GONE: Final = 3600.0  # seconds a host may be suspended and still learn that a session is gone
@@ -28,26 +27,24 @@ SLICE: Final = 0.02  # seconds to free pages in one step
 CHECK: Final = "PRAGMA integrity_check(1)"  # 100 MB take about a second
 OFTEN: Final = (250, 400)  # commits between two of our checkpoints; SQLite's come at about 500
 SOME: Final = 16  # commits between two checks of the room on the disk
-NUMBERED: Final = ("transitions", "events")
 ALL: Final = ""  # rows of a table; any condition, even "true", would make counting slow
 FAR: Final = "WHERE instr(session_id, '/') > 0"  # of these, those of other machines: `is_far`
 FAR_PART: Final = 4  # of a limit, one in so many: no session here loses its own to them
 
 
-class Upkeep(Rows):
-    """A database with limits on its size."""
+class Pruning:
+    """The limits of a database, and what is done at intervals to keep it small and sound."""
 
     keep_events = 20_000  # in the log for explain and record
     keep_bytes = 64 << 20  # of these: events are small, but can be made large
     keep_transitions = 200_000  # a month of the busiest user; guards against a runaway loop
 
-    def __init__(self, *given: Any, **how: Any) -> None:
-        super().__init__(*given, **how)
+    def __init__(self, database: Database) -> None:
+        self._database = database
         #: rows since the last count, by table and which of them
         self._added: dict[tuple[str, str], int] = {}
         #: bytes since the last count, by which events; so the first write counts
         self._logged = dict.fromkeys((FAR, ALL), self.keep_bytes)
-        self.inspected = False
         self._due = random.randint(*OFTEN)
         self._looked = 0  # commits when the room on the disk was last checked
         self._thread: threading.Thread | None = None
@@ -67,9 +64,9 @@ class Upkeep(Rows):
             if added < part or not more:
                 continue
             self._added[table, which] = 0
-            ((count,),) = self.all(f"SELECT count(*) FROM {table} {which}")
+            ((count,),) = self._database.all(f"SELECT count(*) FROM {table} {which}")
             if count > share:
-                self.db.execute(
+                self._database.db.execute(
                     f"DELETE FROM {table} WHERE id IN"
                     f" (SELECT id FROM {table} {which} ORDER BY id LIMIT ?)",
                     (min(count - share, STEP + added),),  # more than it grows
@@ -83,35 +80,17 @@ class Upkeep(Rows):
             if self._logged[which] < most // 16 or not more:  # it takes 0.1 s
                 continue
             self._logged[which] = 0
-            rows = self.all(
+            rows = self._database.all(
                 "SELECT id FROM (SELECT id, sum(length(event)) OVER (ORDER BY id DESC) AS bytes"
                 f" FROM events {which}) WHERE bytes > ? LIMIT 1",
                 share,
             )
             if rows:
-                self.db.execute(
+                self._database.db.execute(
                     "DELETE FROM events WHERE id <= ? AND id IN"
                     f" (SELECT id FROM events {which} ORDER BY id LIMIT ?)",
                     (rows[0][0], STEP),
                 )
-
-    def inspect(self) -> bool:
-        """Check once that row numbers can still grow; return whether it checked."""
-        if self.inspected:
-            return False
-        for table in NUMBERED:
-            query = f"SELECT id FROM {table} WHERE id >= {LARGEST} OR id < 0 LIMIT {STEP}"
-            for row in self.all(query):
-                self.suspect(table, row, "its number is out of range")
-        wrong = f"typeof(seq) != 'integer' OR seq >= {LARGEST} OR seq < 0"
-        for (table,) in self.all(f"SELECT name FROM sqlite_sequence WHERE {wrong}"):
-            if table in NUMBERED:
-                highest = f"SELECT coalesce(max(id), 0) FROM {table} WHERE id < {LARGEST}"
-                self.db.execute(
-                    f"UPDATE sqlite_sequence SET seq = ({highest}) WHERE name = ?", (table,)
-                )
-        self.inspected = True
-        return True
 
     # ------------------------------------------------------------ at intervals
 
@@ -120,7 +99,7 @@ class Upkeep(Rows):
         more = False
         old = now - KEEP
         newest = f"(SELECT max(revision) FROM sessions WHERE revision < {LARGEST})"
-        with self.lock():
+        with self._database.transaction():
             for query, *values in (
                 # keep the newest revision: hosts compare theirs with it
                 (
@@ -140,27 +119,27 @@ class Upkeep(Rows):
                     old,
                 ),
             ):
-                more |= self.db.execute(query, values).rowcount >= STEP
+                more |= self._database.db.execute(query, values).rowcount >= STEP
         return more
 
     def shrink(self) -> None:
         """Return free pages to the file system."""
         if self._free() > SPARE:
             self._shrunk = True
-            if self.all("PRAGMA auto_vacuum") != [(2,)]:  # created by an older program
+            if self._database.all("PRAGMA auto_vacuum") != [(2,)]:  # created by an older program
                 self._aside("PRAGMA auto_vacuum = INCREMENTAL", "VACUUM")
                 return
             until = time.monotonic() + SLICE
             # damage found only here affects no event: whoever needs the page finds it too
-            with contextlib.suppress(Damaged), self.lock():
+            with contextlib.suppress(Damaged), self._database.transaction():
                 while (free := self._free()) > SPARE and time.monotonic() < until:
                     step = min(free - SPARE, SPARE)
-                    self.db.execute(f"PRAGMA incremental_vacuum({step})").fetchall()
+                    self._database.db.execute(f"PRAGMA incremental_vacuum({step})").fetchall()
         if self._shrunk:
             self._shrunk = not self._aside("PRAGMA wal_checkpoint")
 
     def _free(self) -> int:
-        return int(self.all("PRAGMA freelist_count")[0][0])
+        return int(self._database.all("PRAGMA freelist_count")[0][0])
 
     def check(self) -> bool:
         """Check the whole file once, in a thread; return whether to call this again soon.
@@ -168,31 +147,31 @@ class Upkeep(Rows):
         Damage in what is rarely read would be found only by whoever needs it.
         """
         if self._damage:
-            raise Damaged(f"{self.path}: {self._damage}", self.inode)
-        if not self.checked and not self.network:  # there, nobody could write meanwhile
+            raise Damaged(f"{self._database.path}: {self._damage}", self._database.inode)
+        if not self.checked and not self._database.network:  # there, nobody could write meanwhile
             self.checked = self._aside(CHECK)
             return True
         return self._thread is not None and self._thread.is_alive()
 
     def keep_log_small(self) -> None:
         """Checkpoint SQLite's log in the background, before a COMMIT has to wait for that."""
-        is_due = self.commits >= self._due
-        if is_due or (self.commits >= self._looked + SOME and self._is_disk_small()):
-            self.commits, self._due = 0, random.randint(*OFTEN)
+        is_due = self._database.commits >= self._due
+        if is_due or (self._database.commits >= self._looked + SOME and self._is_disk_small()):
+            self._database.commits, self._due = 0, random.randint(*OFTEN)
             self._aside("PRAGMA wal_checkpoint")
-        self._looked = min(self._looked, self.commits)
+        self._looked = min(self._looked, self._database.commits)
 
     def _is_disk_small(self) -> bool:
         """Return whether the log could soon fill the disk, with no room left to copy it."""
-        self._looked = self.commits
+        self._looked = self._database.commits
         with contextlib.suppress(OSError):
-            disk, log = os.statvfs(self.path), os.stat(f"{self.path}-wal")  # noqa: PTH116
+            disk, log = os.statvfs(self._database.path), os.stat(f"{self._database.path}-wal")  # noqa: PTH116
             return disk.f_bavail * disk.f_frsize < 2 * log.st_size
         return False
 
     def _aside(self, *statements: str) -> bool:
         """Run statements in a thread, unless one still runs or hangs; return whether it began."""
-        if (self._thread is not None and self._thread.is_alive()) or self.is_replaced():
+        if (self._thread is not None and self._thread.is_alive()) or self._database.is_replaced():
             return False
         self._thread = Thread(target=self._run, args=statements)
         try:
@@ -202,7 +181,7 @@ class Upkeep(Rows):
         return True
 
     def _run(self, *statements: str) -> None:
-        uri = f"{self.path.absolute().as_uri()}?mode=rw"
+        uri = f"{self._database.path.absolute().as_uri()}?mode=rw"
         try:
             db = sqlite3.connect(uri, uri=True, timeout=1.0, isolation_level=None)
             with contextlib.closing(db):

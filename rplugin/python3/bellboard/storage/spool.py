@@ -15,7 +15,7 @@ time, to the nanosecond; names decide between equal times. A NAME has up to 200 
 A-Z a-z 0-9 _ . - and no other meaning. That of a hook is never reused; evidence that several hosts
 may report has the same name from each.
 
-A file is a hook event, or evidence that hosts and users add (`item.py`).
+A file is a hook event, or evidence that hosts and users add (`event_file.py`).
 """
 
 # ruff: noqa: PTH104, PTH108, PTH123

@@ -131,7 +131,7 @@ def _marked(name: str, mode: int) -> str:
 # and link on the way to it, must belong to us or to root, and others must not be able to write
 # there, unless it is sticky like /tmp. Missing folders are created with mode 0700, whatever the
 # umask. No part of it may be a mount that may hang: its files are accessed in the event loop. A
-# folder that holds anything but what is ours is refused, and not changed (`contents.py`).
+# folder that holds anything but what is ours is refused, and not changed.
 
 
 PRIVATE: Final = 0o700
