@@ -31,7 +31,7 @@ from bellboard.core.feed import (
 )
 from bellboard.core.published import publish
 from bellboard.core.row import LONGEST_SENT, Row, row, row_of
-from bellboard.core.session import Agent, Block, Session
+from bellboard.core.session import Block, Session, Subagent
 
 pytestmark = pytest.mark.pure
 
@@ -65,7 +65,7 @@ def session(**more: Any) -> Session:
         "parent": "secret",
         "edited": {"/home/secret/file": 1.0},
         "facts": {"repository": "acme/api", "branch": "main", "remote": "https://secret"},
-        "agents": {"x": Agent("x", "Explore", 2.0, "looks")},
+        "agents": {"x": Subagent("x", "Explore", 2.0, "looks")},
         "blocks": {"b": Block("permission", 4.0, tool="Bash", detail="make", shown=True)},
     }
     return Session(**(known | more))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bellboard.cli.answer import details
 from bellboard.cli.home import Problem
 from bellboard.core.request import Answer, Choice, Field, Option, Part, Question, Request, check
-from bellboard.screen.full import PASTED, Full
+from bellboard.screen.full import PASTED, FullScreen
 from bellboard.screen.picker import Selection as Picker
 from bellboard.screen.prompt import SOON, Prompt
 from bellboard.screen.request import lines_of, page
@@ -181,7 +181,7 @@ PASTE = b"\x1b[200~rm -rf build &&\r\n\tmake 1\r\x1b[201~"
 @pytest.mark.parametrize("size", [1, 2, 5, 99])
 def test_a_paste_is_one_key_however_it_arrives(size: int) -> None:
     """No key in it has a meaning, and the keys around it keep theirs."""
-    screen, data = Full(lambda: None), b"a" + PASTE + b"\x1b[A" + PASTE + b"\r"
+    screen, data = FullScreen(lambda: None), b"a" + PASTE + b"\x1b[A" + PASTE + b"\r"
     parts = [data[n : n + size] for n in range(0, len(data), size)]
     for n, part in enumerate(parts):
         if part.endswith(b"\x1b"):  # `operate` waits for the rest

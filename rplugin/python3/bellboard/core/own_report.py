@@ -23,12 +23,12 @@ from .rules.steps import end, turn_to_work
 from .session import (
     ABSENT,
     FILES,
-    Agent,
     OwnReport,
     Process,
     Session,
     Shell,
     Stated,
+    Subagent,
     is_nameless,
     is_told_otherwise,
     nameless,
@@ -132,7 +132,7 @@ def _name_parts(s: Session, now: str, records: Mapping[str, Record]) -> None:
         )
     else:
         s.shells = ()
-        s.agents = {x: Agent(x, "task", r.since, r.title or r.msg) for x, r in parts}
+        s.agents = {x: Subagent(x, "task", r.since, r.title or r.msg) for x, r in parts}
 
 
 def _heard(records: Mapping[str, Record], e: Event) -> Mapping[str, Record]:

@@ -14,11 +14,11 @@ from .rules.steps import needs_screen
 from .session import (
     ABSENT,
     URGENCY,
-    Agent,
     Block,
     OwnReport,
     Session,
     Shell,
+    Subagent,
     Tool,
     heard_of,
     is_hidden,
@@ -212,7 +212,7 @@ def _agents(s: Session) -> list[dict[str, object]]:
     ]
 
 
-def _task(x: Agent | Shell) -> dict[str, object]:
+def _task(x: Subagent | Shell) -> dict[str, object]:
     return {"id": x.id, "type": x.type, "since": x.since, "description": x.description}
 
 

@@ -74,7 +74,7 @@ class Finished(Struct, frozen=True, omit_defaults=True, gc=False):
     key: int = 0
 
 
-class Agent(Struct, frozen=True, omit_defaults=True, gc=False):
+class Subagent(Struct, frozen=True, omit_defaults=True, gc=False):
     """A running subagent, workflow or monitor."""
 
     id: str
@@ -199,7 +199,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     # what is running
     tools: dict[str, Tool] = {}
     finished: tuple[Finished, ...] = ()  # the newest ones
-    agents: dict[str, Agent] = {}
+    agents: dict[str, Subagent] = {}
     shells: tuple[Shell, ...] = ()
     mates: tuple[str, ...] = ()  # the agents, also those at rest, that are members of its team
     wakeups: int = 0
@@ -222,7 +222,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
 class Crew(Struct, frozen=True, omit_defaults=True, gc=False):
     """What keeps running in a process whose session continues under another id, as after /clear."""
 
-    agents: dict[str, Agent] = {}
+    agents: dict[str, Subagent] = {}
     shells: tuple[Shell, ...] = ()
     tools: dict[str, Tool] = {}
     blocks: dict[str, Block] = {}

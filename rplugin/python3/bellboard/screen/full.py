@@ -43,7 +43,7 @@ _PATIENCE: Final = 0.2  # seconds to let a write finish before the terminal is r
 Handler = Callable[[int, "FrameType | None"], Any] | int | None
 
 
-class Full:
+class FullScreen:
     """Paints pictures, one line of text for each row; `resized` is called when it must paint again.
 
     Use it in the main thread; `paint` may be called in another one.
@@ -61,7 +61,7 @@ class Full:
         self._is_open = False
         self._handlers: dict[int, Handler] = {}
 
-    def __enter__(self) -> Full:
+    def __enter__(self) -> FullScreen:
         for number, handler in (
             (signal.SIGWINCH, lambda *_: self._resized()),
             (signal.SIGTSTP, self._stop),

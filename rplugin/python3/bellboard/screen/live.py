@@ -15,7 +15,7 @@ from ..core.records import Transition
 from ..core.text import cut, width
 from ..core.words import plain
 from ..system.threads import call_in
-from .full import Full
+from .full import FullScreen
 from .history import changes
 from .styled import StyledText
 from .terminal import COLOURS, ENDLESS, console, outages, table, write
@@ -48,7 +48,7 @@ class Live:
         self._top = 0  # the first line that is shown
         self._page = 1
         self._first_run = [StyledText(line) for line in first_run.splitlines()]
-        self.screen = Full(self._renew)
+        self.screen = FullScreen(self._renew)
 
     def begin(self, quit: Callable[[], None]) -> None:
         """Start reading keys; called in the event loop of the host, which `quit` stops."""

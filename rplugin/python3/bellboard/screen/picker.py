@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from ..core import text, words
 from ..core.published import Published
 from . import terminal
-from .full import Full, pasted
+from .full import FullScreen, pasted
 from .styled import StyledText
 
 ESCAPE: Final = 0.05  # seconds to wait for the rest of a key that starts with Esc
@@ -46,7 +46,7 @@ def operate(shown: Operated, every: float | None = None) -> None:
 
     before = {n: signal.signal(n, end) for n in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        with Full(renew, raw=True) as screen:
+        with FullScreen(renew, raw=True) as screen:
             _run(shown, screen, resized, every)
     finally:
         for number, handler in before.items():
@@ -55,7 +55,7 @@ def operate(shown: Operated, every: float | None = None) -> None:
         os.close(wake)
 
 
-def _run(shown: Operated, screen: Full, resized: int, every: float | None) -> None:
+def _run(shown: Operated, screen: FullScreen, resized: int, every: float | None) -> None:
     keys = screen.keys
     while True:
         screen.paint(shown.lines(time.time(), *screen.size()))

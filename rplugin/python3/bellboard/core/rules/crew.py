@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ..events import MATE, Event
 from ..options import Options
-from ..session import Agent, Session
+from ..session import Session, Subagent
 from . import rule
 from .steps import (
     begin_tool,
@@ -26,7 +26,7 @@ def enlist(s: Session, e: Event, o: Options) -> str | None:
     """A subagent started."""
     if has_finished(s, e):
         return "it has ended since"
-    known = s.agents.get(e.agent) or Agent(e.agent, e.agent_type, e.t)
+    known = s.agents.get(e.agent) or Subagent(e.agent, e.agent_type, e.t)
     kind = MATE if e.agent in s.mates else known.type or e.agent_type
     s.agents = {**s.agents, e.agent: replace(known, type=kind)}
     return None

@@ -12,7 +12,6 @@ from ..session import (
     ABSENT,
     AT_WORK,
     NO_WORK,
-    Agent,
     Block,
     Crew,
     Finished,
@@ -20,6 +19,7 @@ from ..session import (
     Session,
     Shell,
     Stated,
+    Subagent,
     Tool,
     is_nested,
     says,
@@ -37,7 +37,7 @@ def of_agents(things: dict[str, Block] | dict[str, Tool]) -> dict[str, Any]:
     return {k: x for k, x in things.items() if x.agent}
 
 
-def survivors(s: Session) -> dict[str, Agent]:
+def survivors(s: Session) -> dict[str, Subagent]:
     """Return the agents that outlive the turn: none that a running tool waits for."""
     waits = any(t.name in SPAWNS and not t.agent for t in s.tools.values())
     return {i: a for i, a in s.agents.items() if a.apart or not waits}
@@ -361,11 +361,11 @@ def needs_screen(s: Session) -> bool:
 
 def roll_call(
     s: Session, listed: tuple[Task, ...], t: float
-) -> tuple[dict[str, Agent], tuple[Shell, ...]]:
+) -> tuple[dict[str, Subagent], tuple[Shell, ...]]:
     """Return the agents and shells that a Stop lists as running."""
     known = {x.id: x for x in s.shells}
     agents = {
-        x.id: replace(s.agents.get(x.id) or Agent(x.id, x.type, t, x.description), apart=True)
+        x.id: replace(s.agents.get(x.id) or Subagent(x.id, x.type, t, x.description), apart=True)
         for x in listed
         if x.type in AT_WORK
     }

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..events import MATE, Event
 from ..options import Options
-from ..session import ABSENT, Agent, Crew, Process, Session, own, says, says_itself
+from ..session import ABSENT, Crew, Process, Session, Subagent, own, says, says_itself
 from ..sources import set_aside
 from . import rule
 from .steps import (
@@ -264,7 +264,7 @@ def leave_to_itself(s: Session, e: Event, began: float) -> None:
     agent = s.agents.get(e.spawned)
     if agent is None and has_ended_since(s, e.spawned, began):
         return
-    agent = agent or Agent(e.spawned, "", e.t)
+    agent = agent or Subagent(e.spawned, "", e.t)
     agent = replace(agent, type=e.agent_type or agent.type, apart=True)
     s.agents = {**s.agents, e.spawned: agent}
     if e.agent_type == MATE:
