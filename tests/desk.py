@@ -19,7 +19,9 @@ from msgspec.structs import replace
 from bellboard.core.events import Event
 from bellboard.core.session import Block, Process, Session
 from bellboard.hosting.answering import Answering
+from bellboard.hosting.asked import Requests
 from bellboard.hosting.beside import Declined
+from bellboard.hosting.errands import Errands
 from bellboard.hosting.keyboard import Terminal
 from bellboard.storage.answers import REPLY, TAKEN
 from bellboard.storage.spool import Spool
@@ -77,7 +79,7 @@ class Desk:
         block = replace(self.s.blocks[":"], **facts)
         self.s = self.session_of(blocks={":": block})
 
-    # ------------------------------------------------------------ see `showing.Desk`
+    # ------------------------------------------------------------ see `Requests` and `Answering`
 
     def session(self, sid: str) -> Session | None:
         return self.s if sid == "s" else None
@@ -89,12 +91,20 @@ class Desk:
         self.told.append(dict(line["answer"]))
         return ""
 
+    @property
+    def requests(self) -> Requests:
+        return Requests(self.spool, self.session, self.answers, self.home.env)
+
+    def answering(self) -> Answering:
+        return Answering(self.requests, self.report, "Neovim 1", lambda run: self.terminal)
+
     # ------------------------------------------------------------ what a person does
 
     def _do(self, what: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        answering = Answering(self, "Neovim 1", self.home.env, lambda run: self.terminal)
+        answering = self.answering()
+        known = {"request": answering.show, "answer": answering.answer}
         try:
-            return asyncio.run(getattr(answering, what)(given))
+            return asyncio.run(known[what](given))
         except Declined as why:
             return {"why": str(why)}
 
@@ -148,18 +158,11 @@ class Hook:
             self._desk.s = self._desk.session_of(blocks={})
 
 
-class Plain:
-    """A desk that knows some sessions."""
-
-    def __init__(self, home: Home, *sessions: Session) -> None:
-        self.spool = Spool(home.bellboard)
-        self.session = {s.session_id: s for s in sessions}.get
-
-    def answers(self, sid: str) -> list[Logged]:
-        return []
-
-    def report(self, line: Mapping[str, Any]) -> str:
-        return ""
+def errands(home: Home, *sessions: Session, environ: Mapping[str, str] | None = None) -> Errands:
+    """Return what carries out the errands of somebody who knows these sessions."""
+    known = {s.session_id: s for s in sessions}.get
+    env = home.env if environ is None else environ
+    return Errands(Requests(Spool(home.bellboard), known, lambda sid: [], env), lambda line: "")
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from bellboard.agents.agent import Press
 from bellboard.core.events import Event
 from bellboard.core.session import Process, Session
-from bellboard.hosting import beside, keyboard, outcome
+from bellboard.hosting import answering, beside, keyboard
 from bellboard.hosting.answering import seconds
+from bellboard.hosting.asked import FIRST, by_whom
 from bellboard.hosting.beside import Declined
-from bellboard.hosting.outcome import FIRST, by_whom
 from bellboard.storage.answers import Claim, Claims
 from bellboard.system.processes import started_of
 from desk import NAME, Desk
@@ -87,8 +87,8 @@ def test_where_all_is_slow_an_agent_gets_more_time(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under load each look takes longer, and so does the agent."""
-    monkeypatch.setattr(outcome, "GLANCE", 0.2)
-    desk.then = partial(rest, outcome.FOLLOWS + 0.5)
+    monkeypatch.setattr(answering, "GLANCE", 0.2)
+    desk.then = partial(rest, answering.FOLLOWS + 0.5)
     desk.waits()
     assert desk.answer()["outcome"] == "taken"
 

@@ -21,7 +21,6 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import Session
 from bellboard.hosting import keyboard
-from bellboard.hosting.answering import Answering
 from bellboard.hosting.beside import Declined
 from bellboard.storage.answers import Claim, Claims
 from bellboard.system.processes import argv_of
@@ -173,11 +172,10 @@ def test_a_name_that_names_nothing_is_refused_and_cut(desk: Desk, field: str, na
     hook = desk.waits()
     digest = desk.request()["request"]["digest"]
     given = {"session_id": "s", "request": "", "choice": "allow", "digest": digest, field: name}
-    answering = Answering(desk, "Neovim 1", desk.home.env)
     with pytest.raises(
         Declined, match=r"already been answered|in the terminal first|no longer exists"
     ):
-        asyncio.run(answering.answer(given))
+        asyncio.run(desk.answering().answer(given))
     assert len(json.dumps(desk.told[-1])) < 2000
     assert hook.said == []
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bellboard.agents.agent import Press
 from bellboard.agents.claude.transcript import REJECTED
 from bellboard.core.session import Block, Process
-from bellboard.hosting import keyboard, outcome
+from bellboard.hosting import answering, keyboard
 from bellboard.hosting.beside import Declined
 from bellboard.hosting.hook_pipes import Waiting
 from bellboard.storage.answers import TAKEN
@@ -99,11 +99,11 @@ def test_where_all_is_slow_it_is_awaited_whose_answer_counted(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the user stopped while it ran is not reported as done because its entry is late."""
-    monkeypatch.setattr(outcome, "GLANCE", 0.2)
+    monkeypatch.setattr(answering, "GLANCE", 0.2)
     desk.waits()
     desk.s = replace(desk.s, transcript=desk.writes(BASH))
     said = {"type": "tool_result", "tool_use_id": BASH["id"], "is_error": True, "content": REJECTED}
-    late = Timer(outcome.SHOWS + 0.3, partial(desk.writes, BASH, said))
+    late = Timer(answering.SHOWS + 0.3, partial(desk.writes, BASH, said))
     desk.then = late.start
     text = desk.answer()["text"]
     late.join()
@@ -114,8 +114,8 @@ def test_however_slow_all_that_follows_is_awaited_for_some_seconds(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else another machine that gave the answer would no longer wait for the outcome."""
-    monkeypatch.setattr(outcome, "GLANCE", 1.0)
-    monkeypatch.setattr(outcome, "LATEST", 8.0)
+    monkeypatch.setattr(answering, "GLANCE", 1.0)
+    monkeypatch.setattr(answering, "LATEST", 8.0)
     desk.goes_on = False
     desk.waits()
     desk.s = replace(desk.s, transcript=desk.writes(BASH))

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from bellboard.core.session import Session
-from bellboard.hosting.errands import Errands
 from bellboard.system import ssh
-from desk import Plain
+from desk import errands
 from rig.machines import Machine, machines
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
@@ -50,8 +49,7 @@ def goto(dev: Machine, where: Pane | str, clients: list[str]) -> dict[str, Any]:
         s.ssh = where
     else:
         s.tmux, s.pane, s.tty = str(where.server.socket), where.id, where.tty
-    errands = Errands(Plain(dev.home, s), "dev", dev.home.env)
-    return asyncio.run(errands.do("goto", {"session_id": "s", "clients": clients}))
+    return asyncio.run(errands(dev.home, s).do("goto", {"session_id": "s", "clients": clients}))
 
 
 def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmux: Server) -> None:

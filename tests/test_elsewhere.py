@@ -15,10 +15,9 @@ import pytest
 from bellboard.core.session import Session
 from bellboard.hosting import other_machine
 from bellboard.hosting.beside import Declined
-from bellboard.hosting.errands import Errands
 from bellboard.hosting.other_machine import Elsewhere
 from bellboard.storage.machines import Mailbox
-from desk import Plain
+from desk import errands
 from keeper import Keeper, Reply
 from rig.home import Home
 from rig.machines import set_followed
@@ -49,8 +48,8 @@ def keeper(home: Home) -> Iterator[Keeper]:
 
 
 def does(home: Home, what: str, **given: Any) -> Reply:
-    errands = Errands(Plain(home, SESSION), "Neovim 1", home.env)
-    return asyncio.run(errands.do(what, {"session_id": SESSION.session_id, **given}))
+    given = {"session_id": SESSION.session_id, **given}
+    return asyncio.run(errands(home, SESSION).do(what, given))
 
 
 def marks(home: Home, **evidence: Any) -> None:

@@ -18,10 +18,9 @@ import psutil
 import pytest
 
 from bellboard.core.session import Process, Session
-from bellboard.hosting.errands import Errands
 from bellboard.system.processes import program_of, started_of
 from bellboard.witnesses.proof import is_agent
-from desk import Plain
+from desk import errands
 from rig.home import Home
 from rig.hung_mount import HungMount
 from rig.waiting import eventually
@@ -53,8 +52,7 @@ def run(home: Home) -> Iterator[Run]:
 
 def errand(home: Home, s: Session, what: str, **told: Any) -> dict[str, Any]:
     """Run an errand, and return its reply."""
-    errands = Errands(Plain(home, s), "Neovim 1", home.env)
-    return asyncio.run(errands.do(what, {"session_id": s.session_id, **told}))
+    return asyncio.run(errands(home, s).do(what, {"session_id": s.session_id, **told}))
 
 
 def session(pid: int, started: str | None = None, **more: Any) -> Session:
@@ -168,8 +166,8 @@ def test_a_folder_that_hangs_is_not_waited_for(
     mount = HungMount(home.project, home.root / "hung")
     try:
         process = run("claude", env=home.env | {"CLAUDE_CONFIG_DIR": str(mount.place)})
-        errands = Errands(Plain(home, session(process.pid)), "Neovim 1", os.environ)
-        assert asyncio.run(errands.do("stop", {"session_id": "s", "pid": process.pid}))["ok"]
+        ours = errands(home, session(process.pid), environ=os.environ)
+        assert asyncio.run(ours.do("stop", {"session_id": "s", "pid": process.pid}))["ok"]
         process = run("claude", env=home.env | {"CLAUDE_CONFIG_DIR": str(mount.place)})
         mount.hang()
         begun = time.monotonic()

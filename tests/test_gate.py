@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.hosting import errands
+from bellboard.hosting import jump
 from bellboard.hosting.addresses import MOST_CHECKS, Addresses
 from bellboard.hosting.tmux_status import ASKED, OPTION, Bars
 from bellboard.storage.event_file import MAGIC
@@ -455,17 +455,17 @@ def test_a_jump_fails_if_something_else_listens_on_neovims_socket(
                 connection.sendall(said)
 
         threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(errands.JumpFailed, match="does not respond"):
-            errands.show_in_neovim(str(tmp_path / "sock"), "s")
+        with pytest.raises(jump.JumpFailed, match="does not respond"):
+            jump.show_in_neovim(str(tmp_path / "sock"), "s")
 
 
 def test_another_users_neovim_is_not_contacted(stranger: Stranger, tcp: sockets.socket) -> None:
     """Neither by path nor by host and port; the message says why."""
     trap = stranger.trap(stranger.folder / "sock")
-    with pytest.raises(errands.JumpFailed, match="belongs to another user"):
-        errands.show_in_neovim(str(trap.path), "s")
-    with pytest.raises(errands.JumpFailed, match="not a local path"):
-        errands.show_in_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
+    with pytest.raises(jump.JumpFailed, match="belongs to another user"):
+        jump.show_in_neovim(str(trap.path), "s")
+    with pytest.raises(jump.JumpFailed, match="not a local path"):
+        jump.show_in_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
     with pytest.raises(BlockingIOError):
         tcp.accept()
     assert stranger.caught == ""

@@ -17,9 +17,8 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.published import publish
 from bellboard.core.session import Session
-from bellboard.hosting.errands import Errands
 from bellboard.system import kitty
-from desk import Plain
+from desk import errands
 from rig.home import Home
 
 BEGIN, END = b"\x1bP@kitty-cmd", b"\x1b\\"
@@ -124,8 +123,8 @@ def test_neovim_asks_its_host_to_show_a_window(serve: Serve, home: Home) -> None
     """What it says is the reason if that fails."""
     path, asked = serve(lambda command: answer([]))
     s = Session("s", tty="/dev/pts/7", kitty=path)
-    errands = Errands(Plain(home, s, Session("t")))
-    said = {sid: asyncio.run(errands.do("show", {"session_id": sid})) for sid in ("s", "t")}
+    ours = errands(home, s, Session("t"), environ=os.environ)
+    said = {sid: asyncio.run(ours.do("show", {"session_id": sid})) for sid in ("s", "t")}
     assert said["s"] == {"ok": False, "why": "no window of kitty has /dev/pts/7"}
     assert said["t"] == {"ok": False, "why": "its terminal cannot be reached from here"}
     assert [x["cmd"] for x in asked] == ["ls"]

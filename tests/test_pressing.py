@@ -16,7 +16,8 @@ from bellboard.agents.claude.request import request
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
 from bellboard.core.session import Block, Session
-from bellboard.hosting.asked import Asked, typed
+from bellboard.hosting.asked import Asked
+from bellboard.hosting.keyboard import typed
 from walks import FOLDER, WALKS
 
 pytestmark = pytest.mark.pure

@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.core.session import Block, Process, Run
-from bellboard.hosting.asked import ALIKE, ANOTHER, Asked
-from bellboard.hosting.showing import Showing
+from bellboard.hosting import answering, asked
+from bellboard.hosting.keyboard import ALIKE, ANOTHER
 from bellboard.system.processes import started_of
 from desk import NAME, Desk
 from test_answering import SCREEN, Typewriter, refused
@@ -59,13 +59,13 @@ def test_one_that_was_looked_at_elsewhere_is_still_itself(
     two: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files that may hang are read in another process, which returns a copy of what it got."""
-    looked = Showing._completed
+    read = asked.beside
 
-    async def copied(self: Showing, asked: Asked) -> Asked:
-        copy: Asked = pickle.loads(pickle.dumps(await looked(self, asked)))
-        return copy
+    async def copied(work: Callable[[], object]) -> object:
+        return pickle.loads(pickle.dumps(await read(work)))
 
-    monkeypatch.setattr(Showing, "_completed", copied)
+    for module in (asked, answering):
+        monkeypatch.setattr(module, "beside", copied)
     two.terminal = Typewriter(two, OTHER)
     assert ways(two.request(request="")) == (SECOND, "keys")
 

@@ -14,7 +14,7 @@ from typing import Final
 from answers.cases import FORM, PLANNING, PLAYED, Case
 from answers.place import Place, place, serving
 from bellboard.core.request import Answer
-from bellboard.hosting.outcome import FOLLOWS
+from bellboard.hosting.answering import FOLLOWS
 from rig import agent, claude_code
 from rig.agent import Agent, spoken
 from rig.api import Request

@@ -192,11 +192,14 @@ class Bellboard:
 
     async def _run(self, number: int, what: str, request: Any) -> None:
         try:
+            from .hosting.asked import Requests
             from .hosting.errands import Errands
 
             if self.host is None or not isinstance(request, Mapping):
                 raise ValueError("the background process is not running, or the request is invalid")
-            reply = await Errands(self.host, f"Neovim {os.getppid()}").do(what, request)
+            host, by = self.host, f"Neovim {os.getppid()}"
+            requests = Requests(host.spool, host.session, host.answers)
+            reply = await Errands(requests, host.report, by).do(what, request)
         except Exception as e:
             from .core.request import refusal
             from .system.failures import described

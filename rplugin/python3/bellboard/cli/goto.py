@@ -79,13 +79,13 @@ def listed_session(called: str) -> Published:
 
 def next_needing(client: str) -> Published:
     from ..core.published import needs_you
-    from ..hosting import errands
+    from ..hosting import jump
 
     tmux = server()
-    shown = client or (errands.asking(tmux, os.environ) if tmux else "")
+    shown = client or (jump.asking(tmux, os.environ) if tmux else "")
     with opened() as shared:
         needing = [p for p in listed(shared) if needs_you(p)]
-    found = errands.after(needing, tmux, shown)
+    found = jump.after(needing, tmux, shown)
     if found is None:
         raise Problem("no session needs you")
     return found
@@ -93,22 +93,22 @@ def next_needing(client: str) -> Published:
 
 def attach(p: Published) -> None:
     """Become a tmux client that shows the session; inside that tmux, jump to it."""
-    from ..hosting import errands
+    from ..hosting import jump
 
     if not has_terminal():
         raise Problem("`bellboard goto --attach` needs a terminal; over ssh: ssh -t")
-    if errands.is_here(p, os.environ):
+    if jump.is_here(p, os.environ):
         show(p, "")
         return
     if p.get("machine"):
         become(asked(p, attach=True)["command"])
     try:
-        command = errands.attach(p)
-    except errands.JumpFailed as e:
+        command = jump.attach(p)
+    except jump.JumpFailed as e:
         raise Problem(str(e)) from None
     seen(p)
     nested = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
-    become(command, nested | {"TERM": errands.terminal_type(os.environ)})
+    become(command, nested | {"TERM": jump.terminal_type(os.environ)})
 
 
 def become(command: list[str], env: Mapping[str, str] = os.environ) -> NoReturn:
@@ -132,7 +132,7 @@ def seen(p: Published) -> None:
 
 def show(p: Published, client: str) -> None:
     """Jump to a session, and mark it as seen."""
-    from ..hosting import errands
+    from ..hosting import jump
 
     where = p
     if p.get("machine"):
@@ -142,8 +142,8 @@ def show(p: Published, client: str) -> None:
             return
         where = {"session_id": p["session_id"], **reply.get("place", {"shown": True})}
     try:
-        advice = "" if where.get("shown") else errands.lead(where, os.environ, client)
-    except errands.JumpFailed as e:
+        advice = "" if where.get("shown") else jump.lead(where, os.environ, client)
+    except jump.JumpFailed as e:
         raise Problem(str(e)) from None
     seen(p)
     if advice and client:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..hosting.beside import Reply
     from ..hosting.turn import SharedBoard
-    from ..storage.spool import Spool
     from ..storage.store import Logged
 
 
@@ -51,26 +50,25 @@ class Runner:
     """Runs errands on the board that this command has opened."""
 
     def __init__(self, shared: SharedBoard, by: str) -> None:
+        from ..hosting.asked import Requests
         from ..hosting.errands import Errands
 
         self._shared_board = shared
-        self._errands = Errands(self, by)
-
-    @property
-    def spool(self) -> Spool:
-        return self._shared_board.spool
+        requests = Requests(shared.spool, self.session, self._answers)
+        self._errands = Errands(requests, self._report, by)
 
     def session(self, sid: str) -> Session | None:
+        """Fold pending events, and return a session, or None if it is not listed."""
         from ..core.session import is_listed
 
         refresh(self._shared_board)
         s = self._shared_board.board.sessions.get(sid)
         return s if s is not None and is_listed(s) else None
 
-    def answers(self, sid: str) -> Sequence[Logged]:
+    def _answers(self, sid: str) -> Sequence[Logged]:
         return self._shared_board.store.answers(session_id=sid)
 
-    def report(self, line: Mapping[str, Any]) -> str:
+    def _report(self, line: Mapping[str, Any]) -> str:
         self._shared_board.spool.write({"t": time.time(), **line})
         return ""
 

@@ -1,4 +1,4 @@
-"""Answer a request: exactly this one, exactly once, and observe the outcome.
+"""Answer a request: exactly this one, exactly once, and observe what follows.
 
 Hosts do this for their editors, and the command line does it by itself.  An answer is bound to a
 session, a process, a request and the digest of all that it asks; each is checked again when the
@@ -14,22 +14,69 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from ..agents.agent import Press
 from ..agents.registry import agent_of
-from ..core.request import TERMINAL, Answer, SentAnswer, answer_of, check
+from ..core.request import (
+    OURS,
+    STOPPED,
+    TERMINAL,
+    Answer,
+    Request,
+    SentAnswer,
+    Went,
+    answer_of,
+    check,
+)
 from ..core.session import Run
 from ..core.text import line
-from ..storage.answers import Claim, Claims
+from ..storage.answers import Claim
 from ..system.failures import described
-from .asked import THERE, Asked, drawn_at, is_served, name_of, pressed, serve, untypeable
+from ..system.reach import sleep
+from .asked import (
+    FIRST,
+    THERE,
+    Asked,
+    Requests,
+    all_completed,
+    digest_in,
+    in_its_terminal,
+    is_served,
+    name_in,
+    name_of,
+    serve,
+    went_on,
+    winner,
+    withheld,
+)
 from .beside import Declined, Given, Reply, Unheard, beside
-from .keyboard import NOWHERE, Terminal, enter
-from .outcome import DID, FIRST, followed
-from .showing import FRESH, Desk, Showing, digest_in
 
+if TYPE_CHECKING:
+    from .keyboard import Terminal
+
+FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
+LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
+FOLLOWS: Final = 2.0  # seconds for the agent to go on
+LOOKS: Final = 25  # checks to make in each second; if they take longer, wait longer
+LATEST: Final = 6.0  # seconds for both, however slow
+SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
+GLANCE: Final = 0.02
+NOWHERE: Final = "its terminal is neither in tmux nor in a Neovim"
+WORDS: Final = {
+    "hook": "by its hook",
+    "server": "by its server",
+    "keys": "by keys in its terminal",
+    "go": "there",
+    "look": "read only",
+}
+#: Whose answer counted, in words; the others are in `FIRST`.
+DID: Final = {OURS: "it took this answer", STOPPED: "you stopped it in the terminal"}
+
+T = TypeVar("T")
 
 
 class Late(Declined):
@@ -37,20 +84,42 @@ class Late(Declined):
 
 
 class Answering:
-    """Shows requests, and answers them."""
+    """Shows requests, and answers them.
+
+    `report` writes evidence, and returns why that is delayed; `by` says who answers.
+    """
 
     def __init__(
         self,
-        desk: Desk,
+        requests: Requests,
+        report: Callable[[Mapping[str, Any]], str],
         by: str,
-        environ: Mapping[str, str],
         terminal: Callable[[Run], Terminal | None] | None = None,
     ) -> None:
-        self._desk, self._by, self._environ = desk, by, environ
-        self._showing = Showing(desk, environ, terminal)
-        self.request = self._showing.request
-        self._claims = Claims(desk.spool.home)
-        self._pipes = desk.spool.pipes
+        self._requests, self._report, self._by = requests, report, by
+        self._claims, self._pipes = requests.claims, requests.spool.pipes
+        self._terminal = terminal or _terminal_of
+
+    async def show(self, given: Given) -> Reply:
+        """Return what a session asks, in full, and the ways in which it can be answered.
+
+        `digest` selects one of several requests.  Without a name, or if `shown` is true, another
+        one is returned if the terminal shows only that.  With `ways` false, do not look for ways:
+        it takes a while to ask a terminal.  With `contents` false, who asks may not answer.
+
+        `takes` of the reply says which texts the best way takes, if it does not take all.
+        """
+        digest = str(given.get("digest") or "")
+        asked = await self._requests.open(given, digest)
+        if given.get("ways") is False:
+            return {"request": _facts(asked.request, given)}
+        is_bound = bool(digest or name_in(given)) and given.get("shown") is not True
+        asked, ways = await self._ways(asked, is_bound)
+        ways = ["look"] if given.get("contents") is False else ways
+        shown = _facts(asked.request, given)
+        shown["ways"] = [{"name": name, "words": WORDS[name]} for name in ways]
+        takes = agent_of(asked.session.agent).takes() if ways[0] == "keys" else ""
+        return {"request": {**shown, "way": ways[0], **({"takes": takes} if takes else {})}}
 
     async def answer(self, given: Given) -> Reply:
         """Give an answer; log it with its outcome, or why it was refused."""
@@ -70,7 +139,7 @@ class Answering:
     async def _answer(self, given: Given, answer: Answer | None, claim: Claim) -> Reply:
         if answer is None:
             raise Declined("this bellboard cannot read that answer; update bellboard on both sides")
-        asked = await self._showing.asked(given)
+        asked = await self._requests.open(given)
         given = {**given, "request": asked.request.id}  # so that it is known which one was answered
         if asked.request.digest != given.get("digest"):
             raise Declined("the request has changed since you read it; read it again")
@@ -80,7 +149,7 @@ class Answering:
         if other := await beside(partial(self._claims.claim, name, claim)):
             raise Declined(f"already answered by {other.by}")
         try:
-            if not self._showing.stands(asked):
+            if not self._requests.stands(asked):
                 raise Declined(FIRST[TERMINAL])
             begun = time.time()
             way = await self._send(given, asked, answer, claim)
@@ -96,12 +165,72 @@ class Answering:
                 with suppress(OSError, Declined):
                     await beside(partial(self._pipes.take_back, *written))
 
+    # ------------------------------------------------------------ the open ways
+
+    async def _ways(self, asked: Asked, is_bound: bool) -> tuple[Asked, list[str]]:
+        """Return the ways that are open for any choice, best first.
+
+        If there is none, return another request that its terminal shows, and that one's ways,
+        unless only this one is wanted.
+        """
+        ways = ["hook"] if self._listens(asked) else []
+        with suppress(Declined):
+            if await beside(partial(is_served, asked, self._requests.spool.home)):
+                ways.append("server")
+        terminal = self._terminal(asked.run)
+        if terminal is not None:
+            from . import keyboard
+
+            with suppress(Declined):
+                near = await beside(partial(in_its_terminal, asked, self._requests.spool))
+                some = [asked]
+                if not (ways or is_bound):
+                    some += await beside(partial(all_completed, near, self._requests.environ))
+                shown = await self._shown(terminal, some, [asked, *near], patient=not ways)
+                if shown is not None:
+                    asked = keyboard.as_well(asked, shown) if ways else shown
+                    ways.append("keys")
+        return asked, [*ways, "go"]
+
+    async def _shown(
+        self, terminal: Terminal, asked: list[Asked], near: list[Asked], patient: bool
+    ) -> Asked | None:
+        """Return the request whose dialog the terminal shows, with the choices that keys can give.
+
+        `near` are all open requests of that terminal.  If `patient`, wait for a dialog that is not
+        drawn yet: its hook runs first.
+        """
+        from . import keyboard
+
+        asked = [each for each in asked if not keyboard.untypeable(each)]
+        if not asked:
+            return None
+        first = asked[0]
+        left = keyboard.drawn_at(first) + FRESH - time.time()
+        fresh = min(FRESH, left)  # the clock may have jumped
+        until = time.monotonic() + (fresh if patient else 0.0)
+        while True:
+            screen = await beside(terminal.rows)
+            for each in asked:
+                rest = [other for other in near if other.block != each.block]
+                if choices := keyboard.typed(screen, each, rest):
+                    offers = agent_of(each.session.agent).offers(screen, each.request)
+                    return keyboard.typeable(each, choices, offers)
+            if time.monotonic() > until or not self._requests.stands(first):
+                return None
+            await sleep(LOOK)
+
+    def _listens(self, asked: Asked) -> bool:
+        """Return whether the hook that reported it waits for an answer."""
+        pipe = asked.block.pipe
+        return bool(pipe and asked.payload) and self._pipes.is_read(pipe)
+
     # ------------------------------------------------------------ what is sent
 
     async def _send(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> str:
         """Send an answer in the best way that takes it; return that way."""
-        home, reply = self._desk.spool.home, _reply(asked, answer)
-        if (written := _for_hook(asked, answer)) and self._showing.listens(asked):
+        home, reply = self._requests.spool.home, _reply(asked, answer)
+        if (written := _for_hook(asked, answer)) and self._listens(asked):
             if why := self._log(given, claim, "hook", pid=asked.run.pid):
                 raise Declined(f"an answer to a hook must be logged first: {why}{THERE}")
             if await beside(partial(self._pipes.send, *written)):
@@ -117,19 +246,21 @@ class Answering:
 
     async def _type(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> None:
         """Type an answer, key by key."""
-        name, terminal = name_of(asked.request), self._showing.terminal(asked.run)
+        name, terminal = name_of(asked.request), self._terminal(asked.run)
         if terminal is None:
             raise Declined(f"{NOWHERE}{THERE}")
-        begun, is_fresh = False, time.time() < drawn_at(asked) + FRESH
-        near = await self._showing.in_its_terminal(asked)
+        from . import keyboard
+
+        begun, is_fresh = False, time.time() < keyboard.drawn_at(asked) + FRESH
+        near = await beside(partial(in_its_terminal, asked, self._requests.spool))
 
         def following(screen: Sequence[str]) -> Press:
-            why = untypeable(asked)
-            return Press(why=why) if why else pressed(screen, asked, answer, near)
+            why = keyboard.untypeable(asked)
+            return Press(why=why) if why else keyboard.pressed(screen, asked, answer, near)
 
         async def is_ours(types: bool) -> bool:
             nonlocal begun
-            stands = self._showing.stands(asked)
+            stands = self._requests.stands(asked)
             if not (stands or begun):
                 raise Declined(FIRST[TERMINAL])
             if types and not begun:
@@ -137,7 +268,7 @@ class Answering:
                 self._log(given, claim, "keys", pid=asked.run.pid)
             return stands and await beside(partial(self._claims.renew, name, claim))
 
-        await enter(terminal, following, is_ours, READY if is_fresh else 0.0)
+        await keyboard.enter(terminal, following, is_ours, READY if is_fresh else 0.0)
 
     # ------------------------------------------------------------ what follows
 
@@ -148,20 +279,39 @@ class Answering:
 
         Raise `Late` if somebody else's counted.
         """
-        begun = time.monotonic()
-        stands = partial(self._showing.stands, asked)
-        home = self._desk.spool.home
-        if (found := await followed(asked, stands, sent, home, self._environ)) is None:
+        patience = Patience(FOLLOWS, begun := time.monotonic())
+        if (looked := await self._goes_on(asked, patience)) is None:
             nothing = f"no reaction within {time.monotonic() - begun:.0f} s"
             self._log(given, claim, way, nothing)
             return {"way": way, "outcome": "nothing", "text": nothing + THERE}
-        took, counted = found
+        took, went = looked
+        counted = await self._whose(asked, sent._replace(went=went), begun)
         if counted in FIRST:
             self._log(given, claim, way, FIRST[counted])
             raise Late(FIRST[counted])
         text = f"{DID.get(counted, 'it went on')} after {seconds(took)}"
         self._log(given, claim, way, text)
         return {"way": way, "outcome": "taken", "text": text}
+
+    async def _goes_on(self, asked: Asked, patience: Patience) -> tuple[float, Went | None] | None:
+        """Return after how many seconds the agent goes on, and how, or None if it does not."""
+        look = partial(went_on, asked, self._requests.environ)
+        while True:
+            took, went = patience.took, await _seen(look)
+            if went or not self._requests.stands(asked):
+                return took, went or await _seen(look)
+            if patience.is_over():
+                return None
+            await sleep(GLANCE)
+
+    async def _whose(self, asked: Asked, sent: SentAnswer, begun: float) -> str:
+        """Return whose answer counted, or "" if the agent does not show it soon."""
+        is_over = sent.went is not None and sent.went.rests
+        look = partial(winner, asked, sent, self._requests.spool.home)
+        patience = Patience(FOLLOWS if is_over else SHOWS, begun)
+        while (counted := await _seen(look)) is None and not patience.is_over():
+            await sleep(GLANCE)
+        return counted or ""
 
     def _log(self, given: Given, claim: Claim, way: str, outcome: str = "", pid: int = 0) -> str:
         """Log an answer before it is sent, its outcome, or why it was refused.
@@ -179,9 +329,22 @@ class Answering:
             **({"pid": pid} if pid else {}),
         }
         try:
-            return self._desk.report({"t": time.time(), "answer": facts})
+            return self._report({"t": time.time(), "answer": facts})
         except (ValueError, OSError) as error:
             return described(error)
+
+
+def _terminal_of(run: Run) -> Terminal | None:
+    from .keyboard import terminal_of  # imported late: few answers are typed
+
+    return terminal_of(run)
+
+
+def _facts(request: Request, given: Given) -> dict[str, Any]:
+    """Return a request as it is shown to whoever asks for it."""
+    seen = withheld(request) if given.get("contents") is False else request
+    facts: dict[str, Any] = msgspec.to_builtins(seen)
+    return facts
 
 
 def _reply(asked: Asked, answer: Answer) -> bytes:
@@ -194,6 +357,33 @@ def _for_hook(asked: Asked, answer: Answer) -> tuple[str, str, bytes, bytes] | N
     block, reply = asked.block, _reply(asked, answer)
     is_line = bool(block.pipe and reply) and b"\n" not in reply
     return (block.pipe, block.request, asked.payload, reply) if is_line else None
+
+
+class Patience:
+    """How long to look: for some seconds; where each look is slow, until LATEST after `begun`."""
+
+    def __init__(self, seconds: float, begun: float) -> None:
+        self._seconds, self._latest = seconds, begun + LATEST
+        self._begun, self._looks = time.monotonic(), 0
+
+    @property
+    def took(self) -> float:
+        return time.monotonic() - self._begun
+
+    def is_over(self) -> bool:
+        """Count a look; return whether it was the last."""
+        self._looks += 1
+        is_quick = self._looks >= LOOKS * self._seconds
+        is_late = time.monotonic() >= self._latest
+        return is_late or (is_quick and self.took >= self._seconds)
+
+
+async def _seen(work: Callable[[], T]) -> T | None:
+    """Read the outcome of an answer; one whose outcome cannot be read was sent all the same."""
+    try:
+        return await beside(work)
+    except (Declined, OSError):
+        return None
 
 
 def seconds(took: float) -> str:

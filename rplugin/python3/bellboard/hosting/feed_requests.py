@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ..core.feed import Ask
 from ..core.notices import CHANNELS
@@ -21,12 +21,13 @@ from ..core.untrusted import LARGEST, number_of
 from ..storage.feed_position import token_of
 from ..storage.store import Store
 from ..system import neovim
+from .answering import NOWHERE
+from .asked import Requests
 from .beside import Declined, Reply, beside
 from .connection import Connection
 from .errands import Errands, replied
-from .keyboard import GONE, NOWHERE, Pane
+from .keyboard import GONE, Pane
 from .notify import is_published
-from .showing import Desk, named
 
 BY: Final = "another machine"
 ERRANDS: Final = ("request", "answer", "stop", "goto")
@@ -44,19 +45,17 @@ SHOWN: Final = "return require('bellboard')._shown(...)"
 EFFECTS: Final = frozenset(f"notice {channel}" for channel in CHANNELS if channel != "float")
 
 
-class Owner(Desk, Protocol):
-    """The host that carries them out."""
+class FeedRequests:
+    """Carries out the requests of readers; `report` writes evidence, see `Answering`."""
 
-    pid: int
-    connection: Connection
-
-
-class Asks:
-    """Carries out requests with a host."""
-
-    def __init__(self, host: Owner, by: str = BY) -> None:
-        self._host = host
-        self._errands = Errands(host, by)
+    def __init__(
+        self,
+        connection: Connection,
+        requests: Requests,
+        report: Callable[[Mapping[str, Any]], str],
+    ) -> None:
+        self._connection, self._requests, self._report = connection, requests, report
+        self._errands = Errands(requests, report, BY)
         self._known: dict[str, Callable[[Ask], Awaitable[Reply]]] = {
             **dict.fromkeys(ERRANDS, self._errand),
             **dict.fromkeys(EVIDENCE, self._evidence),
@@ -88,7 +87,7 @@ class Asks:
                 raise Declined(f"{ask.do} needs “{field}”")
             fields[field] = value
         try:
-            why = self._host.report({what: fields})
+            why = self._report({what: fields})
         except ValueError as error:
             raise Declined(f"{ask.do} failed: {error}") from None
         return {"why": f"{ask.do} is delayed: {why}"} if why else {}
@@ -98,18 +97,18 @@ class Asks:
 
     async def _claim(self, ask: Ask) -> Reply:
         """Grant a notification once, also to this machine's own hosts, and in its fleet."""
-        effect, host, now = ask.fields.get("effect"), self._host, time.time()
+        effect, pid, now = ask.fields.get("effect"), self._connection.pid, time.time()
         token = id_of(ask.fields.get("token"))
         if effect not in EFFECTS:
             raise Declined("claim needs “effect”, such as “notice desktop”")
 
         granted, ours = None, ""
-        with host.connection.use() as shared:
+        with self._connection.use() as shared:
             if shared is not None:
                 number, store = _announced(ask, shared.store), shared.store
-                granted = number and store.grant((number, str(effect)), token, host.pid, now)
+                granted = number and store.grant((number, str(effect)), token, pid, now)
                 if granted and is_published(store):
-                    ours = token_of(store, number, host.pid, now)
+                    ours = token_of(store, number, pid, now)
         if granted is None:
             raise Declined("its database is busy; try again")
         return {"granted": bool(granted) and (not ours or await self._in_fleet(ask, ours))}
@@ -125,7 +124,7 @@ class Asks:
         status = ask.fields.get("status") or published_status(s)
         about = {"effect": ask.fields.get("effect"), "token": token}
         try:
-            reply = await Elsewhere(self._host.spool.home).claim(s, {"status": status, **about})
+            reply = await Elsewhere(self._connection.home).claim(s, {"status": status, **about})
         except Declined:
             return True
         return reply.get("granted") is True
@@ -134,7 +133,7 @@ class Asks:
         return {"now": time.time()}
 
     def _session(self, ask: Ask) -> Session:
-        return named(self._host, {"session_id": ask.session_id})
+        return self._requests.named({"session_id": ask.session_id})
 
 
 def _announced(ask: Ask, store: Store) -> int:

@@ -30,8 +30,9 @@ from ..core.row import Row, row
 from ..storage.feed_position import Position, position
 from ..system.failures import described
 from ..system.programs import Inlet, Outlet
+from .asked import Requests
 from .callbacks import PAUSE
-from .feed_requests import Asks
+from .feed_requests import FeedRequests
 from .notify import FOLLOWERS, note
 
 if TYPE_CHECKING:
@@ -163,7 +164,8 @@ class Feeding:
     def begin(self, host: Host, hello: Hello) -> None:
         """Greet the reader; called in the event loop of the host."""
         self._host, self._loop = host, asyncio.get_running_loop()
-        self._asks = Asks(host)
+        requests = Requests(host.spool, host.session, host.answers)
+        self._requests = FeedRequests(host.connection, requests, host.report)
         self._outlet = Outlet(self._tell, self._drained)
         self._inlet = Inlet(self._ask, LONGEST, self._most, self._came)
         self._timer = self._loop.call_later(BEAT, self._beat)
@@ -273,7 +275,7 @@ class Feeding:
         else:
             number = ask.id
             try:
-                reply = await self._asks.do(ask)
+                reply = await self._requests.do(ask)
             except Exception as e:  # it concerns this request only
                 reply = refusal(described(e))
         self._replies.append(feed.replied(number, reply))

@@ -1,4 +1,8 @@
-"""Keys into a tmux pane or a terminal of Neovim."""
+"""Type an answer into the dialog of a session, key by key, in a tmux pane or a terminal of Neovim.
+
+The dialect reads the screen and says which key is next.  Each key is typed only while the terminal
+still shows the rows that it follows from, and the next one only after the rows have changed.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from ..agents.agent import Press
+from ..agents.registry import agent_of
+from ..core.request import Answer, Choice, Request
 from ..core.session import Run, owns_pane
 from ..system import neovim, tmux
+from ..system.processes import is_in_front
 from ..system.reach import sleep
+from .asked import THERE, Asked
 from .beside import Declined, beside
-
-# Type an answer into the dialog of a session, key by key (its terminal: `terminals.py`).
-#
-# The dialect reads the screen and says which key is next. Each key is typed only while the
-# terminal still shows the rows that it follows from, and the next one only after the rows have
-# changed.
-
 
 TAKES: Final = 5.0  # seconds for the CLI to show what a key did; it takes 0.05, on a busy machine 2
 GLANCE: Final = 0.03
 RESTS: Final = 0.25  # seconds to wait after moving to a row, before Enter; 2.1.330 needs 0.1
 MOST: Final = 100  # keys of one answer
 MEANWHILE: Final = "it was answered meanwhile"
-NOWHERE: Final = "its terminal is neither in tmux nor in a Neovim"
 STUCK: Final = "its dialog ignored the keys; go there to answer"
 
 
@@ -161,3 +163,81 @@ def _shows(screen: Sequence[str], rows: Sequence[str]) -> bool:
     """Return whether rows are on a screen, one below the other."""
     text = "\n".join(["", *(row.rstrip() for row in screen), ""])
     return "\n".join(["", *rows, ""]) in text
+
+
+# ---------------------------------------------------------------- which keys a screen takes
+
+ANOTHER: Final = "its terminal shows another request first; answer that one, or go there"
+ALIKE: Final = f"another request of this session looks the same in its terminal{THERE}"
+UNTYPED: Final = "Not all can be typed: go there. With answers on, a waiting hook takes all."
+
+
+def drawn_at(asked: Asked) -> float:
+    """Return the earliest time at which its dialog can have been drawn.
+
+    That is when it asked, or when the dialog before it was answered.
+    """
+    return max(asked.block.since, asked.run.answered)
+
+
+def untypeable(asked: Asked) -> str:
+    """Return why keys cannot answer it, whatever its terminal shows, or ""."""
+    if asked.block.sent:  # the keys would wait for what is asked next
+        return f"an earlier answer may still take effect{THERE}"
+    if not is_in_front(asked.request.pid):
+        return f"another program is in front of it in its terminal{THERE}"
+    return ""
+
+
+def pressed(screen: Sequence[str], asked: Asked, answer: Answer, near: Sequence[Asked]) -> Press:
+    """Return the next key of an answer; none if the screen may show one of those `near` instead.
+
+    A terminal wraps a command, so it does not prove its blanks; of a file it shows no more than a
+    relative path.
+    """
+    press = agent_of(asked.session.agent).press
+    key = press(screen, asked.request, answer, asked.about)
+    if key.why:
+        return Press(why=ANOTHER) if any(typed(screen, each) for each in near) else key
+
+    def fits(other: Asked) -> bool:
+        if other.block.request and not other.request.complete:  # a screen cannot rule it out
+            return other.request.kind == asked.request.kind
+        return not press(screen, other.request, answer, other.about).why
+
+    return Press(why=ALIKE) if any(map(fits, near)) else key
+
+
+def typed(screen: Sequence[str], asked: Asked, near: Sequence[Asked] = ()) -> tuple[Choice, ...]:
+    """Return the choices that keys can give to what a screen shows, with what each then needs."""
+    request = asked.request
+
+    def takes(choice: Choice) -> bool:
+        return not pressed(screen, asked, _sample(request, choice), near).why
+
+    full = (c if takes(c) else replace(c, needs=c.needs.removesuffix("?")) for c in request.choices)
+    return tuple(filter(takes, full))
+
+
+def _sample(request: Request, choice: Choice) -> Answer:
+    """Return an answer with that choice and no more than it needs."""
+    first: dict[str, list[str] | str] = {}
+    if choice.needs == "answers":
+        first = {q.text: [o.label for o in q.options[:1]] for q in request.questions}
+    return Answer(choice.id, "x" if choice.needs == "message" else "", first)
+
+
+def typeable(asked: Asked, choices: Sequence[Choice], offers: Sequence[str]) -> Asked:
+    """Return a request with only the choices that keys can give, and what else there is."""
+    request, ids = asked.request, {choice.id for choice in choices}
+    lost = [choice for choice in request.choices if choice.note and choice.id not in ids]
+    there = f"Its terminal offers more: {', '.join(f'“{each}”' for each in offers)}"
+    more = [*request.more, *([there] if offers else []), *([UNTYPED] if lost else [])]
+    return asked._replace(request=replace(request, choices=tuple(choices), more=tuple(more)))
+
+
+def as_well(asked: Asked, shown: Asked) -> Asked:
+    """Return a request with what else its terminal offers."""
+    is_same = shown.request.digest == asked.request.digest
+    more = tuple(words for words in shown.request.more if words != UNTYPED)
+    return asked._replace(request=replace(asked.request, more=more)) if is_same else asked
