@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bellboard.cli.wiring import SHOWN, remove, show
+from bellboard.cli.wiring import SHOWN, remove_wiring, show_status
 from bellboard.hosting.tmux_status import OPTION
 from bellboard.system.tmux import Tmux
 from hosting import made, opened
@@ -58,7 +58,7 @@ def test_a_narrow_terminal_keeps_its_windows(
     tmux.open(["sh"], session="one")
     ours = Tmux(str(tmux.socket))
     assert ours.set_option(OPTION, TOLD)
-    assert show(ours, SHOWN) == ""
+    assert show_status(ours, SHOWN) == ""
     outside = Server(home, "outside.sock")
     try:
         inner = ["env", "-u", "TMUX", "tmux", "-u", "-S", str(tmux.socket), "attach"]
@@ -66,7 +66,7 @@ def test_a_narrow_terminal_keeps_its_windows(
         assert " 0:" in line
     finally:
         outside.close()
-    remove(ours)
+    remove_wiring(ours)
     assert OPTION not in tmux.run("show-options", "-g")
 
 

@@ -21,7 +21,7 @@ from bellboard.agents.claude.installer import Settings, handlers, project_file
 from bellboard.agents.claude.versions import CORE, LATER, cli_version, events_of
 from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.installer import SettingsError, backups
-from bellboard.agents.installing.settings_file import group_of
+from bellboard.agents.installing.settings_file import hook_group
 from bellboard.cli.uninstall import REMEMBERED
 from bellboard.storage.hosts import Hosts
 from bellboard.system import files
@@ -292,7 +292,7 @@ def test_the_plugin_has_all_that_every_version_knows() -> None:
     """And the same timeouts; one event more would disable it on an older CLI."""
     plugin = json.loads((ROOT / "hooks/hooks.json").read_text())["hooks"]
     handled = handlers(events_of(None), lambda event: "x")
-    printed = {event: group_of(handler) for event, handler in handled.items()}
+    printed = {event: hook_group(handler) for event, handler in handled.items()}
     assert set(plugin) == set(printed)
     for event, (group,) in plugin.items():
         (theirs,), (ours,) = group.pop("hooks"), printed[event].pop("hooks")

@@ -14,11 +14,11 @@ from bellboard.agents.claude.versions import events_of
 from bellboard.agents.installing import hookline
 from bellboard.agents.installing.settings_file import (
     Before,
-    Entry,
-    Handler,
+    HookHandler,
     JsonText,
     Malformed,
     NotJson,
+    OurHook,
     Ours,
     SharedFile,
     _entries,
@@ -36,7 +36,9 @@ NEWEST = (2, 1, 328)
 SOME = examples(60)
 
 
-def wanted(version: tuple[int, ...] | None = NEWEST, script: str = SCRIPT) -> dict[str, Handler]:
+def wanted(
+    version: tuple[int, ...] | None = NEWEST, script: str = SCRIPT
+) -> dict[str, HookHandler]:
     """Return our handlers for a version."""
     return handlers(events_of(version), lambda event: hookline.hook_line(script, event, HOME))
 
@@ -48,7 +50,7 @@ def ours(command: str) -> bool:
 
 def put_in(
     text: str | None,
-    handlers: dict[str, Handler],
+    handlers: dict[str, HookHandler],
     ours: Ours,
     before: Before,
     comments: bool = False,
@@ -60,7 +62,7 @@ def take_out(text: str, ours: Ours, before: Before | None, comments: bool = Fals
     return SharedFile({}, ours, comments).take_out(text, before)
 
 
-def ours_in(text: str, ours: Ours, comments: bool = False) -> list[Entry]:
+def ours_in(text: str, ours: Ours, comments: bool = False) -> list[OurHook]:
     return _entries(JsonText(text, comments), ours)
 
 
@@ -74,7 +76,7 @@ def loaded(text: str | None) -> Any:
     return json.loads((text or "{}").removeprefix("\ufeff").strip() or "{}")
 
 
-def told(text: str) -> dict[str, Handler]:
+def told(text: str) -> dict[str, HookHandler]:
     """Return our entries, by event."""
     return {entry.event: entry.handler.value for entry in ours_in(text, ours) if entry.whole}
 

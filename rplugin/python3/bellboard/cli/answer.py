@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .arguments import Args, Commands, add, add_session, filled
+from .arguments import Args, Subcommands, add, add_session, filled
 from .home import Problem, opened, print_json, share, verify
 from .runner import Runner, asking, decoded
 
@@ -36,7 +36,7 @@ def choice(word: str) -> str:
     return word
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     made = add(commands, "answer", answer, "print what a session asks, or answer it")
     add_session(made, nargs="?", help="default: the one that is waiting longest")
     made.add_argument(
@@ -82,9 +82,9 @@ def add_to(commands: Commands) -> None:
 
 def answer(args: Args) -> int:
     if args.popup:
-        from .popup import run
+        from .popup import answer_full_screen
 
-        return run(args)
+        return answer_full_screen(args)
     try:
         return give(args)
     except Problem as e:
@@ -113,7 +113,7 @@ def give(args: Args) -> int:
             return report(args, session, shown)
         request = shown["request"]
         if args.choice is None:
-            return show(args, session, request)
+            return show_request(args, session, request)
         digest = args.digest or request["digest"]
         given = {"choice": args.choice, "message": args.message, **details(args, request)}
         if lacks := lacking(given, request):
@@ -141,7 +141,7 @@ def details(args: Args, request: Mapping[str, Any]) -> Reply:
     made: Reply = {"answers": {}, "content": {}}
     questions = {q["text"]: q for q in request.get("questions", ())}
     for given in args.answer:
-        name, text = named(given, "--answer", questions)
+        name, text = split_name(given, "--answer", questions)
         before = made["answers"].get(name, [])
         is_option = text in [o["label"] for o in questions[name].get("options", ())]
         if is_option and isinstance(before, list):
@@ -156,14 +156,14 @@ def details(args: Args, request: Mapping[str, Any]) -> Reply:
     for given in args.field:
         from ..screen.request import value_of
 
-        name, text = named(given, "--field", fields)
+        name, text = split_name(given, "--field", fields)
         made["content"][name] = value_of(fields[name].get("type", "string"), text)
     if args.input is not None:
         made["input"] = args.input
     return made
 
 
-def named(given: str, option: str, known: Mapping[str, object]) -> tuple[str, str]:
+def split_name(given: str, option: str, known: Mapping[str, object]) -> tuple[str, str]:
     """Split NAME=TEXT at the longest NAME that is known; it is optional if only one is."""
     if names := [name for name in known if given.startswith(f"{name}=")]:
         name = max(names, key=len)
@@ -174,7 +174,7 @@ def named(given: str, option: str, known: Mapping[str, object]) -> tuple[str, st
     raise Problem(f"{option} {given}: the session asks {asks}")
 
 
-def show(args: Args, session: Published, request: Reply) -> int:
+def show_request(args: Args, session: Published, request: Reply) -> int:
     """Print a request, its choices and its digest."""
     if args.json:
         print_json({"v": 1, "request": request})

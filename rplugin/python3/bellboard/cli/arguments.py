@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 Args = argparse.Namespace
-Commands = Any  # argparse has no public type for it
-Run = Callable[[Args], "int | None"]
+Subcommands = Any  # argparse has no public type for it
+CommandRun = Callable[[Args], "int | None"]
 
 
 class Help(argparse.HelpFormatter):
@@ -35,7 +35,7 @@ def _columns() -> int:
         return 80
 
 
-def add(commands: Commands, name: str, run: Run, text: str) -> argparse.ArgumentParser:
+def add(commands: Subcommands, name: str, run: CommandRun, text: str) -> argparse.ArgumentParser:
     """Add a command with one line of help."""
     made: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -72,7 +72,7 @@ def add_session(made: argparse.ArgumentParser, **how: Any) -> None:
     made.add_argument("session", metavar="SESSION", type=filled, **{"help": text, **how})
 
 
-def add_verbs(commands: Commands, name: str, text: str) -> Commands:
+def add_verbs(commands: Subcommands, name: str, text: str) -> Subcommands:
     """Add a command that has verbs, and prints its help without one; return its verbs."""
     made = add(commands, name, lambda _: made.print_help(), text)
     return made.add_subparsers(metavar="VERB", title="verbs")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from .arguments import Args, Commands, add
-from .home import around, named, print_json
+from .arguments import Args, Subcommands, add
+from .home import around, named_home, print_json
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     doctor = add(commands, "doctor", examine, "check the installation; fails if anything is wrong")
     doctor.add_argument("--json", action="store_true", help="print JSON")
 
@@ -17,7 +17,7 @@ def examine(args: Args) -> int:
     from ..core.version import VERSION
     from ..diagnosis import diagnose, is_well
 
-    facts = diagnose(named(), os.environ, around())
+    facts = diagnose(named_home(), os.environ, around())
     well = is_well(facts)
     if args.json:
         listed = [fact._asdict() for fact in facts]

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .arguments import Args, Commands, add, add_session, minutes
-from .home import Problem, find, opened
+from .arguments import Args, Subcommands, add, add_session, minutes
+from .home import Problem, find_session, opened
 
 if TYPE_CHECKING:
     from ..core.session import Session
@@ -22,7 +22,7 @@ DAYLONG: Final = 720.0  # minutes; a longer snooze may end on another day
 LONGEST: Final = 525_600.0  # minutes: a year; to mute a session for longer, park it
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     set_ = add(
         commands, "set", set_status, "correct the status of a session, until the next evidence"
     )
@@ -102,7 +102,7 @@ def snooze_session(args: Args) -> None:
 def session_of(called: str) -> Session:
     """Return the session with that id, start of an id, or name."""
     with opened() as shared:
-        return shared.board.sessions[find(shared, called)]
+        return shared.board.sessions[find_session(shared, called)]
 
 
 def say(s: Session, done: str) -> None:
@@ -134,7 +134,7 @@ def elsewhere(shared: SharedBoard, s: Session, evidence: Mapping[str, Any]) -> N
 def submit(called: str, key: str, **facts: Any) -> None:
     """Write evidence about a session, wait until it is folded, and report if it was refused."""
     with opened() as shared:
-        sid = find(shared, called)
+        sid = find_session(shared, called)
         s, t = shared.board.sessions[sid], time.time()
         if s.machine:
             elsewhere(shared, s, {key: facts})

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from .arguments import Args, Commands, WholeHelp, add, add_verbs, filled
+from .arguments import Args, Subcommands, WholeHelp, add, add_verbs, filled
 from .home import Problem, absolute, here, opened, print_json, share
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ roles of --member MEMBER=ROLES, with commas between them:
 The member admin is always there: it creates the streams, with --create."""
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     verbs = add_verbs(commands, "fleet", "share sessions with other machines over a NATS server")
     joining = add(verbs, "join", join, "publish this machine's sessions and follow those of others")
     joining.add_argument("url", metavar="URL", help="tls://HOST:4222")
@@ -64,7 +64,7 @@ def add_to(commands: Commands) -> None:
     joining.add_argument("--read-only", action="store_true", help="publish nothing")
     joining.add_argument("--publish-only", action="store_true", help="follow nobody")
     joining.add_argument("--unencrypted", action="store_true", help="allow nats:// over a network")
-    add(verbs, "leave", leave, "stop publishing and following")
+    add(verbs, "leave", leave_fleet, "stop publishing and following")
     shown = add(verbs, "status", status, "list the machines and report problems")
     shown.add_argument("--json", action="store_true", help="print JSON")
     add(verbs, "run", run, "publish and follow: a background process starts this by itself")
@@ -168,7 +168,7 @@ def _does(j: Joined) -> str:
     return "it publishes its sessions" + (", and follows others" if j.reads else ", follows nobody")
 
 
-def leave(args: Args) -> None:
+def leave_fleet(args: Args) -> None:
     from ..storage.machines import OPTION
 
     if joined() is None:
@@ -263,7 +263,7 @@ def run(args: Args) -> None:
     from ..storage.machines import OPTION
     from ..system.clock import machine_id
     from .hosts import alone, ending, run_host
-    from .hosts import leave as exit
+    from .hosts import leave_at_once as exit
 
     tell, home = alone(), here()
     with ending(tell, lambda: None):

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .arguments import Args, Commands, add, add_session
-from .home import Problem, check_mount, find, has_terminal, icons, listed, opened, paints
+from .arguments import Args, Subcommands, add, add_session
+from .home import Problem, check_mount, find_session, has_terminal, icons, listed, opened, paints
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CLIENT = "use this tmux client (default: the one in use, or the last used)"
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     jump = add(commands, "goto", go_to, "jump to a session, in its tmux pane or Neovim")
     add_session(jump, nargs="?")
     jump.add_argument("--next", action="store_true", help="jump to the next one that needs you")
@@ -37,13 +37,13 @@ def go_to(args: Args) -> None:
     if bool(args.session) == args.next:
         raise Problem("give either a session or --next; run `bellboard list` to see them all")
     if args.attach:
-        attach(next_needing("") if args.next else listed_session(args.session))
+        attach_terminal(next_needing("") if args.next else listed_session(args.session))
         return
     if not args.next:
-        show(listed_session(args.session), args.client)
+        jump_to(listed_session(args.session), args.client)
         return
     with flashing(args.client):
-        show(next_needing(args.client), args.client)
+        jump_to(next_needing(args.client), args.client)
 
 
 def pick_session(args: Args) -> int:
@@ -63,14 +63,14 @@ def pick_session(args: Args) -> int:
         print(chosen["session_id"])
         return 0
     with flashing(args.client):
-        show(chosen, args.client)
+        jump_to(chosen, args.client)
     return 0
 
 
 def listed_session(called: str) -> Published:
     """Return the one listed session with that id, start of an id, or name."""
     with opened() as shared:
-        sid = find(shared, called)
+        sid = find_session(shared, called)
         found = next((p for p in listed(shared) if p["session_id"] == sid), None)
     if found is None:
         raise Problem(f"the session {called} has ended; run `bellboard list --ended`")
@@ -81,7 +81,7 @@ def next_needing(client: str) -> Published:
     from ..core.published import needs_you
     from ..hosting import jump
 
-    tmux = server()
+    tmux = tmux_server()
     shown = client or (jump.asking(tmux, os.environ) if tmux else "")
     with opened() as shared:
         needing = [p for p in listed(shared) if needs_you(p)]
@@ -91,22 +91,22 @@ def next_needing(client: str) -> Published:
     return found
 
 
-def attach(p: Published) -> None:
+def attach_terminal(p: Published) -> None:
     """Become a tmux client that shows the session; inside that tmux, jump to it."""
     from ..hosting import jump
 
     if not has_terminal():
         raise Problem("`bellboard goto --attach` needs a terminal; over ssh: ssh -t")
     if jump.is_here(p, os.environ):
-        show(p, "")
+        jump_to(p, "")
         return
     if p.get("machine"):
-        become(asked(p, attach=True)["command"])
+        become(ask_machine(p, attach=True)["command"])
     try:
         command = jump.attach(p)
     except jump.JumpFailed as e:
         raise Problem(str(e)) from None
-    seen(p)
+    mark_seen(p)
     nested = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
     become(command, nested | {"TERM": jump.terminal_type(os.environ)})
 
@@ -119,7 +119,7 @@ def become(command: list[str], env: Mapping[str, str] = os.environ) -> NoReturn:
         raise Problem(f"cannot run {command[0]}: {e.strerror}") from None
 
 
-def seen(p: Published) -> None:
+def mark_seen(p: Published) -> None:
     """Mark a session as seen, through the spool or on its own machine."""
     with opened() as shared:
         if p.get("machine"):
@@ -130,13 +130,13 @@ def seen(p: Published) -> None:
         shared.spool.write({"t": time.time(), "goto": {"session_id": p["session_id"]}})
 
 
-def show(p: Published, client: str) -> None:
+def jump_to(p: Published, client: str) -> None:
     """Jump to a session, and mark it as seen."""
     from ..hosting import jump
 
     where = p
     if p.get("machine"):
-        reply = asked(p)
+        reply = ask_machine(p)
         if "command" in reply:
             open_terminal(reply["command"], client)
             return
@@ -145,14 +145,14 @@ def show(p: Published, client: str) -> None:
         advice = "" if where.get("shown") else jump.lead(where, os.environ, client)
     except jump.JumpFailed as e:
         raise Problem(str(e)) from None
-    seen(p)
+    mark_seen(p)
     if advice and client:
         flash(advice, client)
     elif advice:
         print(advice)
 
 
-def asked(p: Published, attach: bool = False) -> dict[str, Any]:
+def ask_machine(p: Published, attach: bool = False) -> dict[str, Any]:
     """Ask the session's machine to show it here; return the place, or a command that opens it."""
     from .runner import carry_out
 
@@ -165,7 +165,7 @@ def open_terminal(command: list[str], client: str) -> None:
 
     if not client and has_terminal():
         become(command)
-    tmux = server() if client else None
+    tmux = tmux_server() if client else None
     shown = [c for c in (tmux.clients() or ()) if client in (c.name, c.tty)] if tmux else []
     if not shown or tmux is None:
         raise Problem(f"no terminal here shows it; open one with: {shlex.join(command)}")
@@ -173,7 +173,7 @@ def open_terminal(command: list[str], client: str) -> None:
         raise Problem(tmux.why)
 
 
-def server(socket: str = "") -> Tmux | None:
+def tmux_server(socket: str = "") -> Tmux | None:
     """Return the tmux server at that socket, or the one that we run in."""
     from ..system.tmux import Tmux, socket_in
 
@@ -199,7 +199,7 @@ def flashing(client: str) -> Iterator[None]:
 
 def flash(text: str, client: str) -> None:
     """Show a message in the status line of that client for a moment."""
-    if (tmux := server()) is not None:
+    if (tmux := tmux_server()) is not None:
         tmux.say(client, f"bellboard: {text}")
 
 

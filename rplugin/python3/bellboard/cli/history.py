@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import Args, Commands, add, add_session, filled, minutes
-from .home import Problem, find, opened, print_json, verify, warn
+from .arguments import Args, Subcommands, add, add_session, filled, minutes
+from .home import Problem, find_session, opened, print_json, verify, warn
 
 if TYPE_CHECKING:
     from ..core.board import Board
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST = 1000  # notifications to list
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     history = add(commands, "history", show_history, "list status changes and answers")
     add_session(history, nargs="?", help="only this session")
     history.add_argument(
@@ -57,7 +57,7 @@ def add_to(commands: Commands) -> None:
 def show_history(args: Args) -> None:
     with opened() as shared:
         since = time.time() - args.since * 60 if args.since is not None else 0.0
-        sid = find(shared, args.session) if args.session else ""
+        sid = find_session(shared, args.session) if args.session else ""
         found = shared.store.history(since, sid)
         answers = shared.store.answers(since, sid)
         sent = shared.store.notices(MOST) if args.notices else []
@@ -95,7 +95,7 @@ def show_notices(sent: list[SentNotice], names: dict[str, str], args: Args) -> N
 def explain_session(args: Args) -> None:
     with opened() as shared:
         verify(shared)
-        sid = find(shared, args.session)
+        sid = find_session(shared, args.session)
         log, session = shared.store.log(sid), shared.board.sessions.get(sid)
     from ..screen.history import show_reason, show_story
 
@@ -137,7 +137,7 @@ def record_trace(args: Args) -> None:
         log = shared.store.log()
         since = time.time() - args.minutes * 60
         if args.session:
-            only = {find(shared, args.session)}
+            only = {find_session(shared, args.session)}
         else:
             only = {c.session_id for c in shared.store.history(since)}
             only |= {row.session_id for row in log if row.event.clock >= since} - {""}

@@ -27,12 +27,12 @@ class Problem(Exception):
 
 def here() -> Path:
     """Return the state folder, after checking that its mount responds."""
-    home = named()
+    home = named_home()
     check_mount(home, "set BELLBOARD_HOME to a folder on a local disk")
     return home
 
 
-def named() -> Path:
+def named_home() -> Path:
     """Return the state folder without that check: it may hang."""
     from ..storage.spool import Refused, default_home
 
@@ -314,7 +314,7 @@ SOME: Final = 4  # sessions that it names
 ROOM: Final = 24  # cells for the title of each
 
 
-def find(shared: SharedBoard, called: str) -> str:
+def find_session(shared: SharedBoard, called: str) -> str:
     """Return the id of the one session with that id, start of an id, or name; listed ones first.
 
     `lua/bellboard/action/which.lua` accepts the same.
@@ -380,7 +380,7 @@ def paints() -> bool:
     return sys.stdout.isatty() and term not in ("", *COLOURLESS)
 
 
-def agrees(question: str) -> bool:
+def says_yes(question: str) -> bool:
     """Ask a question; anything but yes means no, also if nothing is typed before CTRL-D."""
     sys.stdout.flush()
     try:

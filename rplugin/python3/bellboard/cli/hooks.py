@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .arguments import Args, Commands, add, add_verbs, filled
+from .arguments import Args, Subcommands, add, add_verbs, filled
 from .home import (
     Problem,
     absolute,
-    agrees,
     around,
     here,
     print_json,
     reason,
     refusals,
+    says_yes,
     warn,
     working,
 )
@@ -39,7 +39,7 @@ class Target(NamedTuple):
     path: Path
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     verbs = add_verbs(commands, "hooks", "manage the hooks in the settings of agents")
     install = add(verbs, "install", install_hooks, "add the hooks, changing nothing else")
     uninstall = add(verbs, "uninstall", uninstall_hooks, "remove the hooks, changing nothing else")
@@ -251,7 +251,7 @@ def _each(targets: list[Target], work: Callable[[Target], None]) -> int:
             if len(targets) == 1:
                 raise
             sys.stdout.flush()
-            warn(f"{target.installer.cli.name}: {said(e)}")
+            warn(f"{target.installer.cli.name}: {in_words(e)}")
             failed = True
     return int(failed)
 
@@ -267,7 +267,7 @@ def do(installer: Installer, change: FileChange, yes: bool, dry_run: bool = Fals
     if dry_run:
         return False
     if not change.is_none:
-        ask(f"Write this to {short(change.path)}?", yes)
+        confirm(f"Write this to {short(change.path)}?", yes)
     with problems(change.path):
         # Even without a change, it restores the script and the record.
         backup = installer.apply(change)
@@ -290,16 +290,16 @@ def problems(path: Path) -> Iterator[None]:
         raise Problem(f"cannot write {path}: {reason(e, path)}; nothing was written") from None
 
 
-def ask(question: str, yes: bool) -> None:
+def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
         raise Problem("nothing was changed: no terminal to ask for confirmation; use --yes")
-    if not agrees(question):
+    if not says_yes(question):
         raise Problem("nothing was changed")
 
 
-def said(e: Exception) -> str:
+def in_words(e: Exception) -> str:
     """Return what went wrong with one file, in words."""
     from ..system.failures import described
 

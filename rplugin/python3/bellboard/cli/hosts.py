@@ -11,7 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .arguments import Args, Commands, add
+from .arguments import Args, Subcommands, add
 from .home import Problem, here, icons, opened, paints, print_json, reason, refusals, verify, warn
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SHELL = re.compile(r"(?:(?<=\s)(?:\|\|?|&&?|;|[0-9]?>>?(?:&[0-9])?|<)(?=\s|$))|;
 NOBODY = -1  # no output whose reader could go away
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     watch = add(commands, "watch", watch_sessions, "show a live list of sessions")
     watch.add_argument("--json", action="store_true", help="print status changes as JSON lines")
     serve = add(commands, "serve", serve_host, "run the background process without an editor")
@@ -98,7 +98,7 @@ def serve_host(args: Args) -> None:
         if not isinstance(config["notices"], dict):
             raise Problem(f"--notices: expected a JSON object, not {args.notices}")
     run_host(NotePrinter().push, config, NOBODY)
-    leave()
+    leave_at_once()
 
 
 def watch_sessions(args: Args) -> None:
@@ -117,7 +117,7 @@ def watch_sessions(args: Args) -> None:
             notes.push(message)
 
         run_host(push, {})
-        leave()
+        leave_at_once()
     elif paints():
         from ..core import words
         from ..screen.first_run import first_run
@@ -131,12 +131,12 @@ def watch_sessions(args: Args) -> None:
         live = Live(first_run(os.environ), worn)
         with live.screen as screen:
             run_host(live.push, {}, begin=lambda host: live.begin(host.stop))
-            leave(screen.close)
+            leave_at_once(screen.close)
     else:
         from ..screen.live import Stream
 
         run_host(Stream().push, {})
-        leave()
+        leave_at_once()
 
 
 class NotePrinter:
@@ -203,7 +203,7 @@ def run_host(
         raise unread[0]
 
 
-def leave(tidy: Callable[[], object] | None = None) -> None:
+def leave_at_once(tidy: Callable[[], object] | None = None) -> None:
     """Exit at once: Python would wait for threads that hang."""
 
     def last() -> None:
@@ -239,7 +239,7 @@ def print_feed(args: Args) -> None:
         run_host(made.push, {}, tell, lambda host: made.begin(host, hello))
         if feeding.why:
             raise Problem(feeding.why)
-    leave(feeding.finish)
+    leave_at_once(feeding.finish)
 
 
 def alone() -> int:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from .arguments import Args, Commands, add, add_verbs
+from .arguments import Args, Subcommands, add, add_verbs
 from .home import Problem, here, opened, print_json, reason, refusals
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ APART: Final = 2.0  # seconds between two clocks that are worth reporting
 START: Final = "start Neovim or `bellboard serve`"
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     verbs = add_verbs(commands, "machine", "follow sessions on other machines")
-    added = add(verbs, "add", add_one, "follow a machine, or change its command")
-    removed = add(verbs, "remove", remove, "stop following a machine")
-    listed = add(verbs, "list", show, "list the followed machines")
+    added = add(verbs, "add", add_machine, "follow a machine, or change its command")
+    removed = add(verbs, "remove", remove_machine, "stop following a machine")
+    listed = add(verbs, "list", show_machines, "list the followed machines")
     tested = add(verbs, "test", try_out, "check the connection to a machine")
     for one in (added, removed, tested):
         one.add_argument("name", metavar="NAME", help="your name for it, such as dev")
@@ -40,7 +40,7 @@ def add_to(commands: Commands) -> None:
     listed.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_one(args: Args) -> None:
+def add_machine(args: Args) -> None:
     from msgspec.structs import replace
 
     from ..storage import machines
@@ -66,7 +66,7 @@ def add_one(args: Args) -> None:
         print(f"next: bellboard machine test {args.name}")
 
 
-def remove(args: Args) -> None:
+def remove_machine(args: Args) -> None:
     from msgspec.structs import replace
 
     def removed(known: Machines) -> Machines:
@@ -81,7 +81,7 @@ def remove(args: Args) -> None:
     print(f"{args.name} is no longer followed")
 
 
-def show(args: Args) -> None:
+def show_machines(args: Args) -> None:
     from ..core import words
     from ..core.text import plain
 

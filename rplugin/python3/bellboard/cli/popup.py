@@ -14,7 +14,7 @@ from ..screen.request import wrapped
 from ..screen.styled import StyledText
 from .arguments import Args
 from .goto import flashing
-from .goto import show as go_there
+from .goto import jump_to as go_there
 from .home import OFTEN, Problem, has_terminal, listed, opened, paints
 from .runner import Runner, asking, decoded, waiting
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 EVERY: Final = 1.0  # seconds between checks that a request is still open
 FOLLOWS: Final = 2.0  # seconds for the next dialog of a session, which is busy in between
-Asks = tuple[str, str, float]  # where, request, since when
+RequestKey = tuple[str, str, float]  # where, request, since when
 
 
-def run(args: Args) -> int:
+def answer_full_screen(args: Args) -> int:
     """Show open requests, longest waiting first, until none is left or the user quits."""
     if not (has_terminal() and paints()):
         raise Problem(
@@ -53,11 +53,11 @@ class Flow:
         self.goes: Published | None = None  # the session to jump to
         self.answered = 0
         self._shared_board, self._runner, self._first = shared, runner, first
-        self._over: set[Asks] = set()  # answered or skipped
+        self._over: set[RequestKey] = set()  # answered or skipped
         self._notes: list[str] = []
         self._done = 0.0  # when the last request left the screen
         self._awaits = False  # a session goes on to its next dialog
-        self._asks: Asks | None = None
+        self._asks: RequestKey | None = None
         self._session: Published = {}
         self._prompt: Prompt | None = None
         self._looked = 0.0  # when its agent was last asked whether it still asks
@@ -190,7 +190,7 @@ class Flow:
         self._notes.append(plain(f"{words.project(session)}: {text}"))
 
 
-def _asks(p: Published) -> Asks:
+def _asks(p: Published) -> RequestKey:
     """Return which request a session asks: its name stays when its session gets another id."""
     name = p.get("request", "")
     where = p.get("machine", "") if name else p["session_id"]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .home import Problem, find, opened, refresh
+from .home import Problem, find_session, opened, refresh
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -27,7 +27,7 @@ def asking(shared: SharedBoard, called: str | None, has_asked: bool = False) -> 
 
     sessions = snapshot(shared.board.sessions.values())
     if called:
-        sid = find(shared, called)
+        sid = find_session(shared, called)
         found = next((p for p in sessions if p["session_id"] == sid), None)
         if found is None or not (has_asked or found["status"] == "blocked"):
             raise Problem(

@@ -6,14 +6,14 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from .arguments import Args, Commands, add, filled
+from .arguments import Args, Subcommands, add, filled
 from .home import OFTEN, Problem, absolute, icons, listed, opened, print_json, shown
 
 if TYPE_CHECKING:
     from ..core.published import Published
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     listing = add(commands, "list", list_sessions, "list sessions, most urgent first")
     listing.add_argument("--json", action="store_true", help="print everything as JSON")
     listing.add_argument("--all", action="store_true", help="include hidden sessions")
@@ -132,9 +132,9 @@ def show_in_tmux() -> int:
     """Set the status in the tmux server that we run in, as a host does, unless one does."""
     from ..core import words
     from ..hosting.tmux_status import OPTION
-    from .goto import server
+    from .goto import tmux_server
 
-    if (tmux := server()) is None:
+    if (tmux := tmux_server()) is None:
         raise Problem("`bellboard status --tmux` runs in tmux")
     with opened() as shared:
         hosts = shared.spool.hosts

@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 
 from ..system import files
-from .arguments import Args, Commands, add
+from .arguments import Args, Subcommands, add
 from .home import OFTEN, Problem, opened, reason, shown
 
 #: Where each shell reads its settings.
 PROFILES = {"bash": "~/.bashrc", "zsh": "~/.zshrc"}
 
 
-def add_to(commands: Commands) -> None:
-    path = add(commands, "path", link, "link this program into ~/.local/bin")
+def add_to(commands: Subcommands) -> None:
+    path = add(commands, "path", link_program, "link this program into ~/.local/bin")
     path.add_argument("--remove", action="store_true", help="remove the link")
     made = add(commands, "completion", print_completion, "print completion for a shell")
     made.usage = f"{made.prog} [-h] SHELL"  # the other form is for the scripts
@@ -26,13 +26,13 @@ def add_to(commands: Commands) -> None:
     made.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
 
 
-def link(args: Args) -> None:
+def link_program(args: Args) -> None:
     place = linked()
     if args.remove:
-        remove(place)
+        remove_link(place)
         return
     program = _program()
-    if os.path.lexists(place) and not is_ours(place):
+    if os.path.lexists(place) and not is_our_link(place):
         raise Problem(f"{place} exists and is not a link to bellboard; remove it first")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -66,17 +66,17 @@ def linked() -> Path:
         raise Problem("the home directory is not known; set HOME") from None
 
 
-def remove(place: Path) -> None:
+def remove_link(place: Path) -> None:
     if not os.path.lexists(place):
         print(f"there is no {place}")
-    elif not is_ours(place):
+    elif not is_our_link(place):
         raise Problem(f"{place} is not a link to bellboard; not removed")
     else:
         place.unlink()
         print(f"removed: {place}")
 
 
-def is_ours(place: Path) -> bool:
+def is_our_link(place: Path) -> bool:
     """Return whether it links to the bellboard of any environment, even a deleted one."""
     return place.is_symlink() and place.readlink().parts[-2:] == ("bin", "bellboard")
 

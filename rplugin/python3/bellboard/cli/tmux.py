@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..core.text import plain
-from .arguments import Args, Commands, add, filled
-from .goto import server
-from .home import Problem, agrees, check_mount, has_terminal, here, icons, opened, warn
+from .arguments import Args, Subcommands, add, filled
+from .goto import tmux_server
+from .home import Problem, check_mount, has_terminal, here, icons, opened, says_yes, warn
 from .hooks import short
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ NOT_SHOWN = """\
                as `bellboard tmux` prints it"""
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     tmux = add(commands, "tmux", wire, "print or apply the tmux configuration")
     how = tmux.add_mutually_exclusive_group()
     how.add_argument("--apply", action="store_true", help="apply it to a running server")
@@ -52,7 +52,7 @@ def wire(args: Args) -> int:
         return 0
     tmux = running(args.socket or "")
     if args.remove:
-        wiring.remove(tmux)
+        wiring.remove_wiring(tmux)
         register(tmux, False)
         if not args.quiet:
             print(f"removed from the tmux server at {tmux.socket}: hooks, keys and the status")
@@ -60,7 +60,7 @@ def wire(args: Args) -> int:
                 print(line)
         return 0
     register(tmux, True)
-    problems = wiring.apply(tmux, made)
+    problems = wiring.apply_wiring(tmux, made)
     is_shown = wiring.shows(tmux)
     if not args.quiet:
         print(f"set up in the tmux server at {tmux.socket}:")
@@ -68,10 +68,10 @@ def wire(args: Args) -> int:
             if not any(problem.startswith(f"prefix {key}: ") for problem in problems):
                 print(f"  prefix {key:6}{text}")
     asks = not (is_shown or args.status or args.quiet) and has_terminal()
-    if asks and agrees("Add the status to the right of the status line?"):
+    if asks and says_yes("Add the status to the right of the status line?"):
         args.status = True
     if args.status and not is_shown:
-        if why := wiring.show(tmux, made.shown):
+        if why := wiring.show_status(tmux, made.shown):
             problems.append(f"status-right: {why}")
         is_shown = not why
     if not args.quiet:
@@ -127,7 +127,7 @@ def running(socket: str) -> Tmux:
     """Return a running server, with the socket path that it reports itself."""
     from ..system.tmux import Tmux, folder_of, sockets
 
-    found = server(socket)
+    found = tmux_server(socket)
     if found is None:
         check_mount(folder_of(os.environ))
         there = [x for x in sockets(os.environ) if Tmux(x).panes()]

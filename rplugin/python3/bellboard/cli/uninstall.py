@@ -8,15 +8,15 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .arguments import Args, Commands, add
+from .arguments import Args, Subcommands, add
 from .home import Problem, around, here, reason, warn
-from .hooks import ask, do, problems, said, short
+from .hooks import confirm, do, in_words, problems, short
 
 #: What Neovim has asked or said once, in its own state folder: lua/bellboard/state/remembered.lua
 REMEMBERED = {"hooks-asked", "build-declined", "statusline-told", "answers"}
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Subcommands) -> None:
     remove = add(commands, "uninstall", uninstall_all, "remove the hooks from all settings files")
     remove.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     remove.add_argument(
@@ -49,7 +49,7 @@ def uninstall_all(args: Args) -> int:
                 change = installer.take_out(path)
             do(installer, change, args.yes)
         except Exception as e:  # still remove the hooks from the other files
-            warn(f"{installer.cli.name}: {said(e)}")
+            warn(f"{installer.cli.name}: {in_words(e)}")
             failed = True
     copies = [copy for _, path in files for copy in backups(path)]
     if failed:
@@ -86,9 +86,9 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     from ..agents.registry import all_agents
     from ..core.text import plain
     from ..storage.state_folder import STATE, is_known, stranger
-    from .shell import is_ours, linked
+    from .shell import is_our_link, linked
     from .tmux import kept, wired
-    from .wiring import remove
+    from .wiring import remove_wiring
 
     _check_unused(home)  # while the user was asked, one may have started
     is_kept = home.exists() and bool(stranger(home))  # a folder that we never used
@@ -97,7 +97,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     ours = dict.fromkeys(filter(is_known, found))
     ours |= dict.fromkeys(_remembered())
     with contextlib.suppress(Problem, OSError):  # no home, or not readable
-        ours |= dict.fromkeys(place for place in [linked()] if is_ours(place))
+        ours |= dict.fromkeys(place for place in [linked()] if is_our_link(place))
     servers = wired()
     left = [*kept()]
     is_empty = home.is_dir() and not any(home.iterdir())
@@ -108,9 +108,9 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
         print(f"- {plain(path)}")
     for tmux in servers:
         print(f"- hooks, keys and status in the tmux server at {tmux.socket}")
-    ask("Delete these?", yes)
+    confirm("Delete these?", yes)
     for tmux in servers:
-        remove(tmux)
+        remove_wiring(tmux)
     stuck = [path for path in (*ours, *copies) if not _delete(path, home)]
     for line in left:
         print(line)

@@ -124,7 +124,7 @@ def _return() -> list[str]:
     return ["if-shell", "-F", f"#{{{BACK}}}", shell, no]
 
 
-def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
+def apply_wiring(tmux: Tmux, wiring: Wiring) -> list[str]:
     """Apply the configuration; return what could not be set."""
     problems = []
     for name in HOOKS:
@@ -159,7 +159,7 @@ def shows(tmux: Tmux) -> bool:
     return any(OPTION in option for option in options if not option.startswith(f"{OPTION} "))
 
 
-def show(tmux: Tmux, shown: str) -> str:
+def show_status(tmux: Tmux, shown: str) -> str:
     """Put the status, as `Wiring.shown`, into the status line; return why that failed, or ""."""
     right = tmux.ask("show-options", "-gv", "status-right")
     length = decimal((tmux.ask("show-options", "-gv", "status-right-length") or "").strip())
@@ -172,7 +172,7 @@ def show(tmux: Tmux, shown: str) -> str:
     return tmux.why if made is None else ""
 
 
-def remove(tmux: Tmux) -> None:
+def remove_wiring(tmux: Tmux) -> None:
     """Remove everything of ours, whichever installation set it."""
     for name in HOOKS:
         for n, command in _hooks(tmux, name).items():

@@ -12,7 +12,7 @@ from ...core.untrusted import object_of
 from ...system.packaged import Version
 from ..installing import hook_record, hookline
 from ..installing.installer import HookState, Installer, SettingsError
-from ..installing.settings_file import MARK, Handler, SharedFile, group_of
+from ..installing.settings_file import MARK, HookHandler, SharedFile, hook_group
 from .session_files import oldest_running
 from .versions import LATER, cli_version, events_of
 
@@ -51,7 +51,7 @@ class Settings(Installer):
     def printed(self, version: Version | None) -> str:
         """Return the settings for `claude --settings`, and install the script that they run."""
         self._prepare()
-        hooks = {e: [group_of(h)] for e, h in self.form(version).handlers.items()}
+        hooks = {e: [hook_group(h)] for e, h in self.form(version).handlers.items()}
         return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
 
     def form(self, version: Version | None, kept: Iterable[str] = ()) -> SharedFile:
@@ -84,11 +84,11 @@ def project_file(folder: Path, local: bool = False) -> Path:
     return folder.absolute() / ".claude" / ("settings.local.json" if local else FILE)
 
 
-def handlers(events: Iterable[str], line: Callable[[str], str]) -> dict[str, Handler]:
+def handlers(events: Iterable[str], line: Callable[[str], str]) -> dict[str, HookHandler]:
     """Return the handler of each event; `line` gives its command."""
     return {event: _handler(event, line(event)) for event in events}
 
 
-def _handler(event: str, command: str) -> Handler:
+def _handler(event: str, command: str) -> HookHandler:
     handler = {"type": "command", "command": command}
     return {**handler, "timeout": TIMEOUTS[event]} if event in TIMEOUTS else handler

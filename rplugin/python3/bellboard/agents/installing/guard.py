@@ -103,7 +103,7 @@ class Guard:
 
     def _keep_script(self) -> None:
         path = str(hook_record.script(self._home))
-        self._reach.do(path, partial(keep_script, self._home), partial(self._note, SCRIPT))
+        self._reach.do(path, partial(script_or_why, self._home), partial(self._note, SCRIPT))
 
     def _settled(self) -> None:
         self._timer = None
@@ -232,7 +232,7 @@ def stored_or_why(home: Path) -> hook_record.HookedFiles | str:
         return hook_record.unread(home, e)
 
 
-def keep_script(home: Path) -> str:
+def script_or_why(home: Path) -> str:
     """Install or update the script that the hooks run; return why that failed, if it did."""
     try:
         hook_record.keep_script(home)

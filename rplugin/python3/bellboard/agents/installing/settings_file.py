@@ -35,7 +35,7 @@ _NAMES: Final = {dict: "an object", list: "a list", str: "a string", int: "a num
 
 Ours = Callable[[str], bool]  # whether a command is ours
 #: The members of a handler that runs one of our commands, as the CLI wants them.
-Handler = Mapping[str, Any]
+HookHandler = Mapping[str, Any]
 #: What was at a place that was empty or missing: None if it did not exist, else the text inside the
 #: empty object or list.  Places are "hooks", "hooks.EVENT", "" for the top object, and "file" for
 #: the whole text if there was no top object.  If a place is not noted, it was not empty, or
@@ -296,7 +296,7 @@ class Found(NamedTuple):
     other: tuple[str, ...] = ()  # they have other limits, as an older version wrote them
 
 
-class Entry(NamedTuple):
+class OurHook(NamedTuple):
     """A handler that runs one of our commands."""
 
     event: str
@@ -308,7 +308,7 @@ class Entry(NamedTuple):
 class SharedFile:
     """A JSON file that lists everybody's hooks; ours are one handler for each event."""
 
-    handlers: Mapping[str, Handler]
+    handlers: Mapping[str, HookHandler]
     ours: Ours
     has_comments: bool = False  # whether the CLI allows them in it
 
@@ -320,7 +320,7 @@ class SharedFile:
         """Return the text with our hooks, and what was there before."""
         text, before = self._without_surplus(text, before)
         there = JsonText(text or "", self.has_comments)
-        groups = {event: [group_of(handler)] for event, handler in self.handlers.items()}
+        groups = {event: [hook_group(handler)] for event, handler in self.handlers.items()}
         made: Before = {"hooks": None, **{f"hooks.{event}": None for event in groups}}
         if there.root is None:
             end = "\n" if there.comments(0, len(there.raw)) and not there.raw.endswith("\n") else ""
@@ -340,7 +340,7 @@ class SharedFile:
                 edits += _renewed(there, present[event], handler)
             elif event in lists:
                 before |= _emptiness(there, lists[event], f"hooks.{event}")
-                edits += there.add(lists[event], [("", group_of(handler))])
+                edits += there.add(lists[event], [("", hook_group(handler))])
             else:
                 missing[event] = groups[event]
         if missing:
@@ -396,7 +396,7 @@ class SharedFile:
         return (_taken_out(there, surplus, before), before) if surplus else (text, before)
 
 
-def group_of(handler: Handler) -> dict[str, Any]:
+def hook_group(handler: HookHandler) -> dict[str, Any]:
     """Return an entry that runs a handler for every occurrence of an event."""
     return {"hooks": [dict(handler)]}
 
@@ -462,17 +462,17 @@ def _groups(there: JsonText) -> Iterator[tuple[JsonPart, JsonPart, JsonPart]]:
                 yield event, group, inner
 
 
-def _entries(there: JsonText, ours: Ours) -> list[Entry]:
+def _entries(there: JsonText, ours: Ours) -> list[OurHook]:
     """Return our entries, in the order of the text."""
     return [
-        Entry(event.key, handler, group.value.get("matcher", "") in ANY)
+        OurHook(event.key, handler, group.value.get("matcher", "") in ANY)
         for event, group, inner in _groups(there)
         for handler in there.parts(inner.start)
         if _is_ours(handler.value, ours)
     ]
 
 
-def _renewed(there: JsonText, handler: JsonPart, wanted: Handler) -> Iterator[Edit]:
+def _renewed(there: JsonText, handler: JsonPart, wanted: HookHandler) -> Iterator[Edit]:
     """Yield the edits that give a handler these members; others stay."""
     members = {part.key: part for part in there.parts(handler.start)}
     for key in wanted.keys() & members.keys():
@@ -482,7 +482,7 @@ def _renewed(there: JsonText, handler: JsonPart, wanted: Handler) -> Iterator[Ed
         yield from there.add(handler, missing)
 
 
-def _taken_out(there: JsonText, gone: list[Entry], before: Before) -> str | None:
+def _taken_out(there: JsonText, gone: list[OurHook], before: Before) -> str | None:
     """Return the text without these entries, and without what only held them."""
     root, hooks = there.root, there.member(there.root, "hooks")
     if not gone or root is None or hooks is None:
