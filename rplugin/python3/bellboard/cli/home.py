@@ -258,7 +258,10 @@ def reason(e: OSError, path: Path) -> str:
 
 def warn(text: str) -> None:
     """Print a warning on standard error, in one line."""
-    from ..core.text import plain
+    try:
+        from ..core.text import plain
+    except ModuleNotFoundError:  # without our packages, only our own words are said
+        plain = str  # type: ignore[assignment]
 
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
         print(f"bellboard: {plain(text)}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import sys
 import time
@@ -77,6 +76,8 @@ def _libc() -> Any:
 
 
 def _hash(*parts: str) -> str:
+    import hashlib
+
     return hashlib.sha256("\0".join(("bellboard", *parts)).encode()).hexdigest()[:DIGITS]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from ..core.text import line
 
@@ -76,8 +77,7 @@ def _path(name: object) -> str:
 # How long to wait before something that failed is tried again.
 
 
-@dataclass(slots=True)
-class Backoff:
+class Backoff(Struct):
     """Pauses between tries: a part of the time for which something fails, with jitter.
 
     So what fails for long is tried rarely, and yet is found well soon, compared with that time.

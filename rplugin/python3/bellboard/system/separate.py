@@ -9,7 +9,6 @@ import os
 import pickle
 import select
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -158,6 +157,8 @@ class Separate:
     """
 
     def __init__(self, descriptors: Collection[int] = (), modules: Collection[str] = ()) -> None:
+        import subprocess
+
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _CODE, json.dumps(sys.path), *modules],

@@ -6,7 +6,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_bellboard_machine_subparsers=(add remove list test)
-_shtab_bellboard_fleet_subparsers=(join leave status setup)
+_shtab_bellboard_fleet_subparsers=(join leave status run setup)
 _shtab_bellboard_hooks_subparsers=(install uninstall check print)
 _shtab_bellboard_subparsers=(list status goto pick stop answer answers history explain rules record replay set label name park snooze forget watch serve feed machine fleet hooks tmux doctor uninstall path completion)
 
@@ -39,6 +39,7 @@ _shtab_bellboard_machine_option_strings=(-h --help)
 _shtab_bellboard_fleet_join_option_strings=(-h --help --creds --team --machine --ca --follow --agent --repository --read-only --publish-only --unencrypted)
 _shtab_bellboard_fleet_leave_option_strings=(-h --help)
 _shtab_bellboard_fleet_status_option_strings=(-h --help --json)
+_shtab_bellboard_fleet_run_option_strings=(-h --help)
 _shtab_bellboard_fleet_setup_option_strings=(-h --help --member --host --team --port --only --create --ca)
 _shtab_bellboard_fleet_option_strings=(-h --help)
 _shtab_bellboard_hooks_install_option_strings=(-h --help --agent --all --user --project --local --settings --yes --dry-run --cli)
@@ -81,7 +82,7 @@ _shtab_bellboard_tmux___socket_COMPGEN=_shtab_compgen_files
 
 _shtab_bellboard_answers_pos_0_choices=(on off)
 _shtab_bellboard_machine_pos_0_choices=(add remove list test)
-_shtab_bellboard_fleet_pos_0_choices=(join leave status setup)
+_shtab_bellboard_fleet_pos_0_choices=(join leave status run setup)
 _shtab_bellboard_hooks_pos_0_choices=(install uninstall check print)
 _shtab_bellboard_completion_pos_0_choices=(bash zsh fish)
 _shtab_bellboard_pos_0_choices=(list status goto pick stop answer answers history explain rules record replay set label name park snooze forget watch serve feed machine fleet hooks tmux doctor uninstall path completion)
@@ -172,6 +173,8 @@ _shtab_bellboard_fleet_leave___help_nargs=0
 _shtab_bellboard_fleet_status__h_nargs=0
 _shtab_bellboard_fleet_status___help_nargs=0
 _shtab_bellboard_fleet_status___json_nargs=0
+_shtab_bellboard_fleet_run__h_nargs=0
+_shtab_bellboard_fleet_run___help_nargs=0
 _shtab_bellboard_fleet_setup__h_nargs=0
 _shtab_bellboard_fleet_setup___help_nargs=0
 _shtab_bellboard_fleet_pos_0_nargs=A...

@@ -50,7 +50,7 @@ function _shtab_bellboard_using
   test "$_shtab_bellboard_cmdpath" = "$argv"
 end
 
-set -g _shtab_bellboard_commands list status goto pick stop answer answers history explain rules record replay set label name park snooze forget watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
+set -g _shtab_bellboard_commands list status goto pick stop answer answers history explain rules record replay set label name park snooze forget watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
 set -g _shtab_bellboard_opts_with_value --agent --answer --back --ca --cli --client --command --create --creds --digest --dir --field --follow --host --machine --member --message --minutes --next --notices --on --only --pick --port --repository --session --settings --since --socket --team --width
 
 complete -c bellboard -e
@@ -180,6 +180,8 @@ complete -c bellboard -n '_shtab_bellboard_using fleet leave' -s h -l help -d 's
 complete -c bellboard -n '_shtab_bellboard_using fleet; and test $_shtab_bellboard_npos -eq 0' -a status -d 'List the machines and report problems.'
 complete -c bellboard -n '_shtab_bellboard_using fleet status' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using fleet status' -l json -d 'print JSON'
+complete -c bellboard -n '_shtab_bellboard_using fleet; and test $_shtab_bellboard_npos -eq 0' -a run -d 'Publish and follow: a background process starts this by itself.'
+complete -c bellboard -n '_shtab_bellboard_using fleet run' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using fleet; and test $_shtab_bellboard_npos -eq 0' -a setup -d 'Write a file with credentials for each member, FOLDER/MEMBER.creds, and print a'
 complete -c bellboard -n '_shtab_bellboard_using fleet setup' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using fleet setup' -l member -x -d 'such as alice=read,answer or dev=publish; repeatable'

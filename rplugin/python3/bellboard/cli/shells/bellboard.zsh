@@ -47,6 +47,7 @@ _shtab_bellboard_fleet_commands() {
   local _commands=(
     join:'Publish this machine'"'"'s sessions and follow those of others.'
     leave:'Stop publishing and following.'
+    run:'Publish and follow: a background process starts this by itself.'
     setup:'Write a file with credentials for each member, FOLDER/MEMBER.creds, and print a'
     status:'List the machines and report problems.'
   )
@@ -170,6 +171,13 @@ _shtab_bellboard_fleet_leave_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bellboard_fleet_leave_defaults_added=0
+
+_shtab_bellboard_fleet_run_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bellboard_fleet_run_defaults_added=0
 
 _shtab_bellboard_fleet_setup_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -562,6 +570,7 @@ _shtab_bellboard_fleet() {
       case $line[1] in
         join) _arguments -C -s $_shtab_bellboard_fleet_join_options ;;
         leave) _arguments -C -s $_shtab_bellboard_fleet_leave_options ;;
+        run) _arguments -C -s $_shtab_bellboard_fleet_run_options ;;
         setup) _arguments -C -s $_shtab_bellboard_fleet_setup_options ;;
         status) _arguments -C -s $_shtab_bellboard_fleet_status_options ;;
       esac
