@@ -362,12 +362,21 @@ def test_a_fleet_program_that_is_killed_loses_nothing(machine: Callable[[str], M
     eventually(lambda: not any("fleet" in about for about in here.notes))
 
 
+def test_no_second_program_takes_part(machine: Callable[[str], Machine]) -> None:
+    """Whoever starts one by hand: what a member asks is done once."""
+    dev = machine("dev")
+    host = dev.host()
+    program_of(host)
+    said = dev.bellboard("fleet", "run", code=1)
+    assert f"process {host.pid} takes part already" in said
+
+
 def program_of(host: RecordedHost) -> psutil.Process:
     """Return the process that takes part in the fleet for a host."""
 
-    def found() -> psutil.Process:
+    def look() -> psutil.Process:
         children = psutil.Process(host.pid).children(recursive=True)
-        (one,) = (p for p in children if p.cmdline()[-2:] == ["fleet", "run"] and p.name() != "sh")
-        return one
+        found = [p for p in children if p.cmdline()[-2:] == ["fleet", "run"] and p.name() != "sh"]
+        return found[0]
 
-    return eventually(found)
+    return eventually(look)

@@ -260,13 +260,17 @@ def run(args: Args) -> None:
     from ..hosting.feed_server import Feeding
     from ..hosting.hello import hello
     from ..storage.feed_position import position
-    from ..storage.machines import OPTION
+    from ..storage.machines import OPTION, OURS, lock_of
     from ..system.clock import machine_id
     from .hosts import alone, ending, run_host
     from .hosts import leave_at_once as exit
 
     tell, home = alone(), here()
     with ending(tell, lambda: None):
+        lock = lock_of(home, OURS)
+        if lock.is_taken() and (pid := lock.holder()) != os.getppid():
+            raise Problem(f"process {pid} takes part already: all requests would be done twice")
+        lock.close()
         with opened() as shared:
             if (settings := shared.store.option(OPTION)) is None:
                 raise Problem("this machine is not in a fleet; see `bellboard fleet join --help`")
