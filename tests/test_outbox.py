@@ -160,8 +160,8 @@ def test_a_waiting_line_is_written_soon(home: Home) -> None:
 
 def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
     """The oldest is dropped, one per key; later everything is reported again."""
-    spool, spilled = made(tmp_path / "home"), []
-    outbox = Outbox(spool, lambda: spilled.append(1), lambda: None)
+    spool = made(tmp_path / "home")
+    outbox = Outbox(spool)
     (spool.home / "spool" / "tmp").rename(spool.home / "away")
     for n in range(MOST + 5):
         assert "No such file" in outbox.put({"t": 1.0 + n, "tick": {}}, f"key {n}")
@@ -170,7 +170,7 @@ def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
     (spool.home / "away").rename(spool.home / "spool" / "tmp")
     eventually(lambda: outbox.send() == 0.0 or not outbox.notes, "all of it")
     assert outbox.notes == {}
-    assert spilled == [1]
+    assert outbox.has_spilled
     times = sorted(path.stat().st_mtime for path in spool.new.iterdir())
     assert times == [1.0 + n for n in range(5, MOST + 5)]
 
@@ -178,7 +178,7 @@ def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
 def test_what_a_user_did_is_kept_before_findings(tmp_path: Path) -> None:
     """Hosts report what they see again; a user does not."""
     spool = made(tmp_path / "home")
-    outbox = Outbox(spool, lambda: None, lambda: None)
+    outbox = Outbox(spool)
     (spool.home / "spool" / "tmp").rename(spool.home / "away")
     outbox.put({"t": 1.0, "park": {"session_id": "s", "parked": True}})
     for n in range(MOST + 5):
@@ -196,7 +196,7 @@ def test_what_a_user_did_is_kept_before_findings(tmp_path: Path) -> None:
 def test_unencodable_text_is_written_as_far_as_possible(tmp_path: Path) -> None:
     """Half a character in a path once lost the whole finding, silently."""
     spool = made(tmp_path / "home")
-    outbox = Outbox(spool, lambda: None, lambda: None)
+    outbox = Outbox(spool)
     assert outbox.put({"t": 1.0, "facts": {"session_id": "s", "cwd": "/x/\udcff"}}) == ""
     (path,) = spool.new.iterdir()
     assert b"/x/\xef\xbf\xbd" in path.read_bytes()
@@ -205,7 +205,7 @@ def test_unencodable_text_is_written_as_far_as_possible(tmp_path: Path) -> None:
 def test_evidence_before_the_home_exists_waits(home: Home) -> None:
     """Until the host runs."""
     spool = Spool(home.bellboard)
-    outbox = Outbox(spool, lambda: None, lambda: None)
+    outbox = Outbox(spool)
     outbox.put({"t": 1.0, "tick": {}})
     spool.prepare()
     eventually(lambda: outbox.send() == 0.0 or not outbox.notes, "it")

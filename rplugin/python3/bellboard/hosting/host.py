@@ -218,7 +218,7 @@ class Host:
         self._renewals = self._arrivals = 0  # of the connection, as last seen
         self.spool = self.connection.spool
         self.loop = Loop(self.attempt, self.spool.obstacle)
-        self.outbox = Outbox(self.spool, self._spilled, self.loop.wake)
+        self.outbox = Outbox(self.spool)
         self.reach = Reach(self.loop.wake, modules=MODULES)
         self.senses = Senses(
             self.spool, self.config, environ, self.reach, self.attempt, self._find, self.loop.wake
@@ -254,7 +254,7 @@ class Host:
         self._rescanned = self._skew = -1e9
         self._jobs: tuple[Job, ...] = (
             ("fold", self._fold),
-            ("write", self.outbox.send),
+            ("write", self._write),
             ("rescan", self._rescan),
             ("read", self.reader.read),
             ("answers", self._wait),
@@ -287,7 +287,10 @@ class Host:
         """
         if self.connection.is_outdated:
             raise ValueError(self.connection.notes["database"])
-        return self.outbox.put({"t": time.time(), **line}, key)
+        why = self.outbox.put({"t": time.time(), **line}, key)
+        if why:
+            self.loop.wake()
+        return why
 
     def session(self, sid: str) -> Session | None:
         """Fold pending events, and return a session, or None if it is not listed."""
@@ -400,12 +403,6 @@ class Host:
         with contextlib.suppress(ValueError):
             self.report(line, key)
 
-    def _spilled(self) -> None:
-        """Report all findings again: some were dropped while nothing could be written."""
-        with self.connection.use() as shared:
-            if shared is not None:
-                self.senses.renew(str(shared.store.option("watched_since")))
-
     def _woken(self, paths: set[str]) -> None:
         """Handle changed paths: events in the spool, or files that the lookout watches."""
         linked = {path for path in paths if self.links.is_about(path)}
@@ -428,6 +425,16 @@ class Host:
             self.arrivals.clear()
         if self.connection.is_outdated:
             self.outbox.clear()
+        return wait
+
+    def _write(self) -> float:
+        """Write evidence that had to wait; report all findings again if some were dropped."""
+        wait = self.outbox.send()
+        if self.outbox.has_spilled:
+            with self.connection.use() as shared:
+                if shared is not None:
+                    self.outbox.has_spilled = False
+                    self.senses.renew(str(shared.store.option("watched_since")))
         return wait
 
     def _look_at_connection(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ..core.deadlines import NEVER
@@ -20,18 +20,15 @@ Line = Mapping[str, Any]
 
 
 class Outbox:
-    """Writes lines to the spool; `send` retries.
+    """Writes lines to the spool; `send` writes those that had to wait.
 
-    Calls `delayed` when a line has to wait, so that somebody calls `send`, and `spilled` when it
-    resumes after dropping some: those with a key first, which are findings and can be reported
-    again; what a user did has none.
+    `has_spilled` is true once it goes on after dropping some: those with a key first, which are
+    findings and can be reported again; what a user did has none.
     """
 
-    def __init__(
-        self, spool: Spool, spilled: Callable[[], None], delayed: Callable[[], None]
-    ) -> None:
+    def __init__(self, spool: Spool) -> None:
         self._spool = spool
-        self._spilled, self._delayed = spilled, delayed
+        self.has_spilled = False
         self._waiting: dict[object, tuple[Line, str | None]] = {}
         self._lost = 0
         self._why = ""
@@ -62,7 +59,6 @@ class Outbox:
                 self._write(line, key)
             except OSError as e:
                 self._failed(e, 0.0)
-                self._delayed()
             else:
                 return ""
         name = object() if key is None else key
@@ -98,7 +94,7 @@ class Outbox:
         self._note()
         if self._lost:
             self._lost = 0
-            self._spilled()
+            self.has_spilled = True
         return 0.0
 
     def clear(self) -> None:
