@@ -20,12 +20,12 @@ from bellboard.core.events import Event
 from bellboard.core.session import Block, Process, Session
 from bellboard.hosting.answering import Answering
 from bellboard.hosting.asked import Requests
-from bellboard.hosting.beside import Declined
 from bellboard.hosting.errands import Errands
 from bellboard.hosting.keyboard import Terminal
 from bellboard.storage.answers import REPLY, TAKEN
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Logged
+from bellboard.system.failures import Declined
 from bellboard.system.processes import started_of
 from rig.home import Home
 from rig.waiting import eventually

@@ -19,11 +19,12 @@ from msgspec.structs import replace
 from bellboard.agents.agent import Press
 from bellboard.core.events import Event
 from bellboard.core.session import Process, Session
-from bellboard.hosting import answering, beside, keyboard
+from bellboard.hosting import answering, keyboard
 from bellboard.hosting.answering import seconds
 from bellboard.hosting.asked import FIRST, by_whom
-from bellboard.hosting.beside import Declined
 from bellboard.storage.answers import Claim, Claims
+from bellboard.system import reach as reaching
+from bellboard.system.failures import Declined
 from bellboard.system.processes import started_of
 from desk import NAME, Desk
 from rig.home import Home
@@ -109,7 +110,7 @@ def test_an_answer_whose_outcome_cannot_be_read_was_sent(
     def hangs() -> None:  # once the answer is sent and its outcome is awaited
         sent = len(looks)
         eventually(lambda: len(looks) > sent)
-        monkeypatch.setattr(beside, "DEADLINE", 0.0)
+        monkeypatch.setattr(reaching, "ERRAND", 0.001)
 
     monkeypatch.setattr(desk, "session", session)
     desk.then = hangs

@@ -21,8 +21,8 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import Session
 from bellboard.hosting import keyboard
-from bellboard.hosting.beside import Declined
 from bellboard.storage.answers import Claim, Claims
+from bellboard.system.failures import Declined
 from bellboard.system.processes import argv_of
 from desk import NAME, SLEEP, Desk
 from rig.fixtures import Editors

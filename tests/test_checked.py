@@ -19,10 +19,10 @@ from bellboard.agents.agent import Press
 from bellboard.agents.claude.transcript import REJECTED
 from bellboard.core.session import Block, Process
 from bellboard.hosting import answering, keyboard
-from bellboard.hosting.beside import Declined
 from bellboard.hosting.hook_pipes import Waiting
 from bellboard.storage.answers import TAKEN
 from bellboard.storage.store import Store
+from bellboard.system.failures import Declined
 from desk import NAME, Desk
 from rig.tmux import Pane, Server
 from rig.waiting import eventually, leniency

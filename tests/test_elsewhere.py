@@ -14,9 +14,9 @@ import pytest
 
 from bellboard.core.session import Session
 from bellboard.hosting import other_machine
-from bellboard.hosting.beside import Declined
 from bellboard.hosting.other_machine import Elsewhere
 from bellboard.storage.machines import Mailbox
+from bellboard.system.failures import Declined
 from desk import errands
 from keeper import Keeper, Reply
 from rig.home import Home

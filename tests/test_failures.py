@@ -11,8 +11,7 @@ import pytest
 
 from bellboard import system
 from bellboard.fleet.nats_wire import Down
-from bellboard.hosting.beside import Declined
-from bellboard.system.failures import described
+from bellboard.system.failures import Declined, described
 
 pytestmark = pytest.mark.pure
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.hosting import beside as errands
-from bellboard.hosting.beside import Declined, beside
 from bellboard.system import reach as reaching
+from bellboard.system.failures import Declined
 from bellboard.system.files import put, read
 from bellboard.system.mounts import Mounts
 from bellboard.system.reach import Hangs, Reach, Rounds, reach, run_alone
@@ -336,14 +335,13 @@ def test_a_file_that_cannot_be_put_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_errands_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errands_that_hang_do_not_pile_up() -> None:
     """Of previews of a folder that never answers, only so many wait; later ones are refused."""
-    monkeypatch.setattr(errands, "DEADLINE", 0.001)
     over, before = threading.Event(), threading.active_count()
 
     async def ask() -> str:
         try:
-            await beside(over.wait)
+            await reach(over.wait, within=0.001)
         except Declined as reason:
             return str(reason)
         return ""
@@ -361,12 +359,12 @@ def test_errands_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
-def test_work_beside_the_loop_leaves_no_file_open(tmp_path: Path) -> None:
+def test_work_without_a_loop_leaves_no_file_open(tmp_path: Path) -> None:
     """A host does it for each preview and answer, and may open only about a thousand files."""
     (tmp_path / "file").touch()
 
     def open_files() -> int:
-        run_alone(beside(lambda: read(tmp_path / "file", 10)))
+        run_alone(reach(lambda: read(tmp_path / "file", 10)))
         return len(list(Path("/proc/self/fd").iterdir()))
 
     before = open_files()

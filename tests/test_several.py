@@ -15,6 +15,7 @@ from bellboard.core.session import Block, Process, Run
 from bellboard.hosting import answering, asked
 from bellboard.hosting.keyboard import ALIKE, ANOTHER
 from bellboard.system.processes import started_of
+from bellboard.system.reach import reach
 from desk import NAME, Desk
 from test_answering import SCREEN, Typewriter, refused
 
@@ -59,13 +60,12 @@ def test_one_that_was_looked_at_elsewhere_is_still_itself(
     two: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files that may hang are read in another process, which returns a copy of what it got."""
-    read = asked.beside
 
     async def copied(work: Callable[[], object]) -> object:
-        return pickle.loads(pickle.dumps(await read(work)))
+        return pickle.loads(pickle.dumps(await reach(work)))
 
     for module in (asked, answering):
-        monkeypatch.setattr(module, "beside", copied)
+        monkeypatch.setattr(module, "reach", copied)
     two.terminal = Typewriter(two, OTHER)
     assert ways(two.request(request="")) == (SECOND, "keys")
 

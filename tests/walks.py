@@ -22,8 +22,8 @@ from bellboard.agents.claude.hooks import hook
 from bellboard.agents.claude.request import request
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
-from bellboard.hosting.beside import Declined
 from bellboard.hosting.keyboard import Pane, enter
+from bellboard.system.failures import Declined
 from rig import agent
 from rig import api as apis
 from rig import home as homes

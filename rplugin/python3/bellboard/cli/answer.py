@@ -14,7 +14,7 @@ from .runner import Runner, asking, decoded
 
 if TYPE_CHECKING:
     from ..core.published import Published
-    from ..hosting.beside import Reply
+    from ..core.request import Reply
 
 
 WORDS = (

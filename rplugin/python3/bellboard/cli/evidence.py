@@ -122,8 +122,8 @@ def elsewhere(shared: SharedBoard, s: Session, evidence: Mapping[str, Any]) -> N
     """Send evidence to the session's own machine."""
     import asyncio
 
-    from ..hosting.beside import Declined
     from ..hosting.other_machine import Elsewhere
+    from ..system.failures import Declined
 
     try:
         asyncio.run(Elsewhere(shared.spool.home).mark(s, evidence))

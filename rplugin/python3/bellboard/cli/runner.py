@@ -11,9 +11,8 @@ from .home import Problem, find_session, opened, refresh
 
 if TYPE_CHECKING:
     from ..core.published import Published
-    from ..core.request import Request
+    from ..core.request import Reply, Request
     from ..core.session import Session
-    from ..hosting.beside import Reply
     from ..hosting.turn import SharedBoard
     from ..storage.store import Logged
 

@@ -348,7 +348,11 @@ CHECK: Final = "; check whether it was done"  # where no reply came
 NOTHING: Final = "nothing"  # followed an answer, as far as is known
 
 
-def refusal(why: str) -> dict[str, Any]:
+Given = Mapping[str, Any]  # what a request to a host is about, and its details
+Reply = dict[str, Any]  # what happened
+
+
+def refusal(why: str) -> Reply:
     """Return the reply to a request that is not carried out."""
     return {"ok": False, "why": why}
 

@@ -25,6 +25,8 @@ from ..core.request import (
     STOPPED,
     TERMINAL,
     Answer,
+    Given,
+    Reply,
     Request,
     SentAnswer,
     Went,
@@ -34,8 +36,8 @@ from ..core.request import (
 from ..core.session import Run
 from ..core.text import line
 from ..storage.answers import Claim
-from ..system.failures import described
-from ..system.reach import sleep
+from ..system.failures import Declined, described
+from ..system.reach import Hangs, reach, sleep
 from .asked import (
     FIRST,
     THERE,
@@ -52,7 +54,6 @@ from .asked import (
     winner,
     withheld,
 )
-from .beside import Declined, Given, Reply, Unheard, beside
 
 if TYPE_CHECKING:
     from .keyboard import Terminal
@@ -146,7 +147,7 @@ class Answering:
         if why := check(asked.request, answer):
             raise Declined(why)
         name = name_of(asked.request)
-        if other := await beside(partial(self._claims.claim, name, claim)):
+        if other := await reach(partial(self._claims.claim, name, claim)):
             raise Declined(f"already answered by {other.by}")
         try:
             if not self._requests.stands(asked):
@@ -158,12 +159,12 @@ class Answering:
             )
         except BaseException:
             with suppress(OSError, Declined):  # then nobody can answer for a few seconds
-                await beside(partial(self._claims.release, name, claim))
+                await reach(partial(self._claims.release, name, claim))
             raise
         finally:
             if written := _for_hook(asked, answer):  # what was not obeyed by now never is
                 with suppress(OSError, Declined):
-                    await beside(partial(self._pipes.take_back, *written))
+                    await reach(partial(self._pipes.take_back, *written))
 
     # ------------------------------------------------------------ the open ways
 
@@ -175,17 +176,17 @@ class Answering:
         """
         ways = ["hook"] if self._listens(asked) else []
         with suppress(Declined):
-            if await beside(partial(is_served, asked, self._requests.spool.home)):
+            if await reach(partial(is_served, asked, self._requests.spool.home)):
                 ways.append("server")
         terminal = self._terminal(asked.run)
         if terminal is not None:
             from . import keyboard
 
             with suppress(Declined):
-                near = await beside(partial(in_its_terminal, asked, self._requests.spool))
+                near = await reach(partial(in_its_terminal, asked, self._requests.spool))
                 some = [asked]
                 if not (ways or is_bound):
-                    some += await beside(partial(all_completed, near, self._requests.environ))
+                    some += await reach(partial(all_completed, near, self._requests.environ))
                 shown = await self._shown(terminal, some, [asked, *near], patient=not ways)
                 if shown is not None:
                     asked = keyboard.as_well(asked, shown) if ways else shown
@@ -210,7 +211,7 @@ class Answering:
         fresh = min(FRESH, left)  # the clock may have jumped
         until = time.monotonic() + (fresh if patient else 0.0)
         while True:
-            screen = await beside(terminal.rows)
+            screen = await reach(terminal.rows)
             for each in asked:
                 rest = [other for other in near if other.block != each.block]
                 if choices := keyboard.typed(screen, each, rest):
@@ -233,13 +234,13 @@ class Answering:
         if (written := _for_hook(asked, answer)) and self._listens(asked):
             if why := self._log(given, claim, "hook", pid=asked.run.pid):
                 raise Declined(f"an answer to a hook must be logged first: {why}{THERE}")
-            if await beside(partial(self._pipes.send, *written)):
+            if await reach(partial(self._pipes.send, *written)):
                 return "hook"
-        served = bool(reply) and await beside(partial(is_served, asked, home))
+        served = bool(reply) and await reach(partial(is_served, asked, home))
         if served:
             self._log(given, claim, "server", pid=asked.run.pid)
-            with suppress(Unheard):  # a slow agent may still take it, as what follows will show
-                await beside(partial(serve, asked, home, reply))
+            with suppress(Hangs):  # a slow agent may still take it, as what follows will show
+                await reach(partial(serve, asked, home, reply))
             return "server"
         await self._type(given, asked, answer, claim)
         return "keys"
@@ -252,7 +253,7 @@ class Answering:
         from . import keyboard
 
         begun, is_fresh = False, time.time() < keyboard.drawn_at(asked) + FRESH
-        near = await beside(partial(in_its_terminal, asked, self._requests.spool))
+        near = await reach(partial(in_its_terminal, asked, self._requests.spool))
 
         def following(screen: Sequence[str]) -> Press:
             why = keyboard.untypeable(asked)
@@ -266,7 +267,7 @@ class Answering:
             if types and not begun:
                 begun = True
                 self._log(given, claim, "keys", pid=asked.run.pid)
-            return stands and await beside(partial(self._claims.renew, name, claim))
+            return stands and await reach(partial(self._claims.renew, name, claim))
 
         await keyboard.enter(terminal, following, is_ours, READY if is_fresh else 0.0)
 
@@ -381,7 +382,7 @@ class Patience:
 async def _seen(work: Callable[[], T]) -> T | None:
     """Read the outcome of an answer; one whose outcome cannot be read was sent all the same."""
     try:
-        return await beside(work)
+        return await reach(work)
     except (Declined, OSError):
         return None
 

@@ -25,6 +25,7 @@ from ..core.events import Event, Origin
 from ..core.request import (
     HOOK,
     TERMINAL,
+    Given,
     Part,
     Request,
     SentAnswer,
@@ -36,11 +37,12 @@ from ..core.text import line, marked
 from ..storage.answers import Claims
 from ..storage.event_file import NAME
 from ..storage.spool import Refused, Spool
+from ..system.failures import Declined
 from ..system.files import read, real, status_of
 from ..system.processes import began_at, is_suspended, started_of
+from ..system.reach import reach
 from ..witnesses.proof import located, objection
 from ..witnesses.repository import main_of
-from .beside import Declined, Given, Unheard, beside
 
 if TYPE_CHECKING:
     from ..storage.store import Logged
@@ -100,7 +102,7 @@ class Requests:
         s, name = self.named(given), name_in(given)
         if (found := standing(s, name)) is None:
             raise Declined(self._over(s, name, digest_in(given)))
-        return await beside(partial(open_request, s, *found, self.spool, self.environ, digest))
+        return await reach(partial(open_request, s, *found, self.spool, self.environ, digest))
 
     def stands(self, asked: Asked) -> bool:
         """Return whether its question is still open."""
@@ -502,12 +504,12 @@ def is_served(asked: Asked, home: Path) -> bool:
 def serve(asked: Asked, home: Path, reply: bytes) -> None:
     """Give an answer to a server or plugin; raise `Declined` if it does not take it.
 
-    Raise `Unheard` if it may still take it.
+    It may still take it later, as what follows will show.
     """
     try:
         agent_of(asked.session.agent).answer(_of_cli(asked, home), reply)
-    except Unclear as why:
-        raise Unheard(str(why)) from None
+    except Unclear:
+        return
     except Unanswered as why:
         raise Declined(str(why)) from None
 

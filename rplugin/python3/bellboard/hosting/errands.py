@@ -15,15 +15,15 @@ from functools import partial
 from typing import Any, Final
 
 from ..core.published import publish
-from ..core.request import refusal
+from ..core.request import Given, Reply, refusal
 from ..core.session import is_far
 from ..core.untrusted import list_of
+from ..system.failures import Declined
 from ..system.processes import is_alive, runs
-from ..system.reach import sleep
+from ..system.reach import reach, sleep
 from ..witnesses.proof import objection
 from .answering import Answering
 from .asked import Requests
-from .beside import Declined, Given, Reply, beside
 
 EXIT_PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
 POLL: Final = 0.05
@@ -69,7 +69,7 @@ class Errands:
         with _hold(process.pid) as send:
             if not is_alive(process.pid):
                 raise Declined(f"process {pid} has already ended")
-            if why := await beside(partial(objection, s, process, self._requests.environ)):
+            if why := await reach(partial(objection, s, process, self._requests.environ)):
                 raise Declined(why)
             try:
                 send(signal.SIGTERM)
@@ -90,7 +90,7 @@ class Errands:
         if not (s.kitty and s.tty):
             raise Declined("its terminal cannot be reached from here")
         try:
-            await beside(partial(kitty.show, s.kitty, s.tty))
+            await reach(partial(kitty.show, s.kitty, s.tty))
         except kitty.KittyFailed as reason:
             raise Declined(str(reason)) from None
         return {}
@@ -105,7 +105,7 @@ class Errands:
         s, clients = self._requests.named(given), list_of(given.get("clients"))
         ends = [end for end in clients[:MOST_CLIENTS] if isinstance(end, str)]
         try:
-            end = await beside(partial(jump.arrive, publish(s), ends))
+            end = await reach(partial(jump.arrive, publish(s), ends))
         except jump.JumpFailed as reason:
             raise Declined(str(reason)) from None
         return {"client": end}

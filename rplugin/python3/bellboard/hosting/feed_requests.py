@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..core.feed import Ask
 from ..core.notices import CHANNELS
-from ..core.request import MOST_ROWS, WIDEST
+from ..core.request import MOST_ROWS, WIDEST, Reply
 from ..core.row import count_in, id_of
 from ..core.session import Session, owns_pane, published_status
 from ..core.text import visible
@@ -21,9 +21,10 @@ from ..core.untrusted import LARGEST, number_of
 from ..storage.feed_position import token_of
 from ..storage.store import Store
 from ..system import neovim
+from ..system.failures import Declined
+from ..system.reach import reach
 from .answering import NOWHERE
 from .asked import Requests
-from .beside import Declined, Reply, beside
 from .connection import Connection
 from .errands import Errands, replied
 from .keyboard import GONE, Pane
@@ -93,7 +94,7 @@ class FeedRequests:
         return {"why": f"{ask.do} is delayed: {why}"} if why else {}
 
     async def _preview(self, ask: Ask) -> Reply:
-        return {"rows": await beside(partial(preview, self._session(ask)))}
+        return {"rows": await reach(partial(preview, self._session(ask)))}
 
     async def _claim(self, ask: Ask) -> Reply:
         """Grant a notification once, also to this machine's own hosts, and in its fleet."""

@@ -18,10 +18,10 @@ from ..agents.registry import agent_of
 from ..core.request import Answer, Choice, Request
 from ..core.session import Run, owns_pane
 from ..system import neovim, tmux
+from ..system.failures import Declined
 from ..system.processes import is_in_front
-from ..system.reach import sleep
+from ..system.reach import reach, sleep
 from .asked import THERE, Asked
-from .beside import Declined, beside
 
 TAKES: Final = 5.0  # seconds for the CLI to show what a key did; it takes 0.05, on a busy machine 2
 GLANCE: Final = 0.03
@@ -56,7 +56,7 @@ async def enter(
     before, until, typed = Press(), time.monotonic() + TAKES, 0
     seen, since = before, time.monotonic()
     while typed < MOST and time.monotonic() < until:
-        press = following(await beside(terminal.rows))
+        press = following(await reach(terminal.rows))
         if press != seen:
             seen, since = press, time.monotonic()
         is_new = time.monotonic() < since + (RESTS if typed else rests)
@@ -65,13 +65,13 @@ async def enter(
         waits = bool(press.why) or press == before or is_new
         if not await ours(not waits):
             raise Declined(MEANWHILE)
-        if waits or not await beside(partial(terminal.type, press)):
+        if waits or not await reach(partial(terminal.type, press)):
             await sleep(GLANCE)  # it is not drawn yet, or is being drawn
             continue
         if press.last:
             return
         before, until, typed = press, time.monotonic() + TAKES, typed + 1
-    raise Declined(following(await beside(terminal.rows)).why or STUCK)
+    raise Declined(following(await reach(terminal.rows)).why or STUCK)
 
 
 # The terminals that keys can be typed into: a pane of tmux, a terminal buffer of a Neovim.

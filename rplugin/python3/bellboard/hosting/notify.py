@@ -21,10 +21,9 @@ from ..storage.feed_position import token_of
 from ..storage.machines import OPTION
 from ..storage.store import Change, Claim, Editor, Store
 from ..system.deaths import Deaths
-from ..system.failures import Backoff
+from ..system.failures import Backoff, Declined
 from ..system.processes import is_alive, runs, started_of
 from ..system.tmux import socket_in
-from .beside import Declined
 from .callbacks import PAUSE, Commands, claimed
 from .channels import Channels
 from .jobs import Attempts

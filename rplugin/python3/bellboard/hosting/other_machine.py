@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Final
 
 from ..core.far import MACHINE
-from ..core.request import CHECK, understood
+from ..core.request import CHECK, Given, Reply, understood
 from ..core.session import Session
 from ..storage import machines
 from ..storage.machines import Mailbox
 from ..system import kitty, remotely, ssh
-from ..system.failures import described
+from ..system.failures import Declined, described
 from ..system.inotify import Inotify, arm
 from ..system.processes import is_alive
-from .beside import Declined, Given, Reply, beside
+from ..system.reach import reach
 
 PATIENCE: Final = 15.0  # seconds for a reply; over a fleet, `fleet/requests.py` waits 14
 TAKEN: Final = 3.0  # seconds until somebody takes a request: a host is starting, or taking over
@@ -85,15 +85,15 @@ class Elsewhere:
         """
         if attach:
             return {"command": self._terminal(s)}
-        own = await beside(ssh.own)
+        own = await reach(ssh.own)
         reply = await self._ask(s, "goto", {"clients": [*own]})
         pid = own.get(str(reply.get("client")))
         if pid is None:
             return {"command": self._terminal(s)}
-        place = await beside(partial(ssh.terminal_at, pid))
+        place = await reach(partial(ssh.terminal_at, pid))
         if place.kitty:
             try:
-                await beside(partial(kitty.show, place.kitty, place.tty))
+                await reach(partial(kitty.show, place.kitty, place.tty))
             except kitty.KittyFailed as why:
                 raise Declined(f"it is shown on {place.tty}, but {why}") from None
             return {"shown": True}

@@ -34,6 +34,10 @@ KINDS: Final = (
 )
 
 
+class Declined(Exception):
+    """What somebody wanted is not done; the text says why."""
+
+
 def described(error: BaseException) -> str:
     """Describe an error in one line; one that nobody expected with where it was raised."""
     return line(_known(error), ROOM) or _unexpected(error)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..core.text import line
-from .failures import Backoff, described
+from .failures import Backoff, Declined, described
 from .files import MayHang, stay_near, touch
 from .mounts import MOUNTS
 from .threads import Thread, call_in
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .separate import Separate
 
 DEADLINE: Final = 1.0  # seconds; reading a file takes 0.2 ms
+ERRAND: Final = 3.0  # seconds of an errand; one takes 1 ms, or 200 ms in another process
 STARTS: Final = 10.0  # more seconds if a process has to be started, under load
 LONG: Final = 0.05  # seconds after which another thread goes on with the rest
 MOST: Final = 24  # threads that do not return; beyond that, everything waits for one of them
@@ -51,24 +52,31 @@ T = TypeVar("T")
 Place = str | Callable[[], str]  # a path, or what returns the current one of work that reads many
 
 
-class Hangs(Exception):
+class Hangs(Declined):
     """The work did not return in time; what it still does is ignored."""
 
-    def __init__(self, why: str, place: str = "") -> None:
-        super().__init__(why)
+    def __init__(self, within: float, place: str = "") -> None:
+        what = f"timed out after {within:g} s: a program or a mount hangs"
+        super().__init__(f"{what}; check your mounts, then try again")
         self.place = place  # where it hangs, if that is known
 
 
-class Full(Hangs):
+class Full(Declined):
     """The work was not begun: too much other work hangs."""
 
+    def __init__(self) -> None:
+        what = "too many requests are waiting for a program or a mount that does not respond"
+        super().__init__(f"{what}; check your mounts, then try again")
 
-async def reach(work: Callable[[], T], path: Place = "", within: float = DEADLINE) -> T:
+
+async def reach(work: Callable[[], T], path: Place = "", within: float = 0.0) -> T:
     """Run work that may hang; return its result, or raise what it raises.
 
     Raise `Hangs` after `within` seconds.  While something hangs at `path`, work there waits for it
-    instead of starting; without a path, it raises `Full` if too much hangs.
+    instead of starting.  Without a path, it is an errand: somebody waits for it.  It may take
+    longer, and raises `Full` if too much hangs.
     """
+    within = within or (DEADLINE if path else ERRAND)
     if _alone.get():
         return _waited(work, within)
     return await reached_from_here().run(work, path, within)  # type: ignore[no-any-return]
@@ -120,7 +128,7 @@ def _waited(work: Callable[[], T], within: float) -> T:
     thread.start()
     thread.join(within)
     if not found:
-        raise Hangs(f"no answer in {within:.0f} s")
+        raise Hangs(within)
     result, error = found[0]
     worker.close()
     if error is not None:
@@ -312,7 +320,7 @@ class Reach:
             self._held.append(job)
             return
         if not job.path and len(self._stuck) >= MOST:
-            raise Full("too much hangs")
+            raise Full
         with self._ready:
             self._waiting.append(job)
             self._ready.notify()
@@ -378,7 +386,7 @@ class Reach:
             self._start()
             for job in list(self._waiting):
                 if not job.path and now > job.since + job.within and not job.future.done():
-                    job.future.set_exception(Full("no thread is free"))
+                    job.future.set_exception(Full())
         if self._done and not self._called:  # a hanging job may have delayed them
             self._deliver()
         if not self.is_at_rest:
@@ -392,8 +400,7 @@ class Reach:
         self._stuck[job] = job.place, time.time()
         self._count_dead()
         if not job.future.done():
-            why = f"no answer in {job.within:g} s"
-            job.future.set_exception(Hangs(why, self._stuck[job][0]))
+            job.future.set_exception(Hangs(job.within, self._stuck[job][0]))
         with self._ready:
             held = [one for one in self._waiting if self._hangs(one.place)]
             for one in held:
