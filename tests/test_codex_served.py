@@ -160,7 +160,7 @@ def test_what_seemed_to_be_left_to_a_program_is_yours_once_that_is_read(
             assert f"{FIRST} waiting" not in heard(desk)
             if since == "hung up":
                 codex.says("hang up")
-                await desk.until(lambda: "closed the connection" in str(desk.lookout.notes))
+                await desk.until(lambda: "closed the connection" in str(desk.notes()))
             await reviewed(desk, "user")
             assert (since == "nothing") == (f"{FIRST} waiting" in heard(desk))
             if since == "nothing":
@@ -202,7 +202,7 @@ def test_a_server_that_cannot_be_heard_yet_is_tried_again(
             with monkeypatch.context() as full:
                 full.setattr(server.Thread, "start", refused)
                 await hook(desk, codex, "UserPromptSubmit")
-                await desk.until(lambda: "can't start new thread" in str(desk.lookout.notes))
+                await desk.until(lambda: "can't start new thread" in str(desk.notes()))
             await desk.rescan()
             await desk.until(lambda: heard(desk))
 
@@ -218,11 +218,11 @@ def test_a_server_is_heard_again_and_let_go(home: Home) -> None:
             await desk.until(lambda: heard(desk))
             await hook(desk, codex, "UserPromptSubmit", SECOND)  # it has been unloaded
             codex.says("hang up")
-            await desk.until(lambda: "closed the connection" in str(desk.lookout.notes), "its note")
+            await desk.until(lambda: "closed the connection" in str(desk.notes()), "its note")
             count = len(heard(desk))
             await desk.rescan()
             await desk.until(lambda: len(heard(desk)) > count, "again")
-            assert "closed the connection" not in str(desk.lookout.notes)
+            assert "closed the connection" not in str(desk.notes())
             for sid in (FIRST, SECOND):
                 await hook(desk, codex, "SessionEnd", sid)
             await desk.until(lambda: listeners() == 0, "let go")
@@ -240,7 +240,7 @@ def test_odd_messages_end_a_conversation_at_most(home: Home, odd: Any) -> None:
             await desk.until(lambda: heard(desk))
             codex.says(odd)
             codex.says(state(FIRST, "active", "waitingOnApproval"))
-            await desk.until(lambda: desk.lookout.notes or desk.statuses() == {FIRST: "blocked"})
+            await desk.until(lambda: desk.notes() or desk.statuses() == {FIRST: "blocked"})
             assert desk.statuses()[FIRST] in ("working", "blocked")
 
     run(home, test)
@@ -254,7 +254,7 @@ def test_codex_without_a_shared_server_is_not_reported(home: Home) -> None:
             codex.path.unlink()
             await hook(desk, codex, "UserPromptSubmit")
             await desk.until(lambda: listeners() == 0)
-            assert desk.lookout.notes == {}
+            assert desk.notes() == {}
 
     run(home, test)
 
@@ -266,7 +266,7 @@ def test_a_mute_server_is_left(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
     async def test(desk: Desk) -> None:
         with fake(home, mute=True) as codex:
             await hook(desk, codex, "UserPromptSubmit")
-            await desk.until(lambda: "does not respond in time" in str(desk.lookout.notes))
+            await desk.until(lambda: "does not respond in time" in str(desk.notes()))
 
     run(home, test)
 

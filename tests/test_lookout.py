@@ -25,9 +25,9 @@ from bellboard.core.board import Board
 from bellboard.core.finding import Finding
 from bellboard.core.session import is_listed, status_of
 from bellboard.system.processes import started_of
-from bellboard.system.reach import Doer, Reach, Rounds, reach
+from bellboard.system.reach import Reach, Rounds, reach
 from bellboard.system.watch import Watch
-from bellboard.witnesses.observer import Lookout
+from bellboard.witnesses.observer import Observer
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.tmux import Server
@@ -48,7 +48,7 @@ class Desk:
         self.woken = 0
         self.reach = Reach().open()
         self.watch = Watch(self._changed)
-        self.lookout = Lookout(self.watch, Doer(), self._told, time.time, home.env, "g1")
+        self.lookout = Observer(self.watch, self._told, time.time, home.env, "g1")
         cli = self.lookout.witnesses["claude"]
         assert isinstance(cli, ClaudeWitness)
         self.cli = cli
@@ -81,12 +81,15 @@ class Desk:
     async def rescan(self) -> None:
         """Check everything."""
         self.lookout.rescan()
+        self.lookout.collect()
         await self.settle()
 
     async def settle(self) -> None:
         """Wait until nothing more is found."""
         self.step()
-        while not self.reach.is_at_rest:
+        rests = 0
+        while rests < 5:  # what was reached is looked at, and more may be
+            rests = rests + 1 if self.reach.is_at_rest else 0
             await asyncio.sleep(0.001)
             self.step()
 
@@ -108,6 +111,11 @@ class Desk:
     def status(self) -> str:
         """Return the status of the only session."""
         return next(iter(self.statuses().values()), "")
+
+    def notes(self) -> dict[str, str]:
+        """Return what is wrong."""
+        self.lookout.collect()
+        return {**self.lookout.notes, **self.reach.notes}
 
     def kinds(self) -> list[str]:
         """Return the kinds of the findings so far."""
@@ -298,6 +306,7 @@ def test_a_transcript_whose_folder_comes_before_it_can_be_watched(
         folded = asyncio.create_task(desk.fold(**prompt))
         await desk.until(lambda: SID in desk.cli.following.transcripts.followed)
         block(1)  # after the look at the folder, and before the watch on the one above
+        await asyncio.sleep(0.01)
         gates[0].set()
         await desk.until(lambda: str(path.parent.parent) in desk.lookout.watched)
         path.parent.mkdir()
@@ -427,13 +436,13 @@ def test_the_number_of_config_directories_is_limited(
             line["origin"] = {"env": {"CLAUDE_CONFIG_DIR": f"{home.root}/config/{n}"}}
             await desk.fold(**line)
         assert MOST_FOLDERS == len(desk.cli.folders.registry.paths())
-        assert "is ignored" in desk.lookout.notes["config directories"]
+        assert "is ignored" in desk.notes()["config directories"]
         for n in range(300):
             end = {"hook_event_name": "SessionEnd", "session_id": f"s{n}", "reason": "other"}
             line["hook"] |= end
             await desk.fold(**line)
         assert 1 == len(desk.cli.folders.registry.paths())
-        assert "config directories" not in desk.lookout.notes
+        assert "config directories" not in desk.notes()
 
     run(home, test)
 

@@ -8,6 +8,7 @@ import os
 import pty
 import signal
 import socket
+import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -24,10 +25,10 @@ from bellboard.core.finding import Finding
 from bellboard.core.published import ended
 from bellboard.core.session import Process, Session
 from bellboard.system import processes
-from bellboard.system.reach import AtOnce
+from bellboard.system.notes import Notes
 from bellboard.witnesses import own_reports
 from bellboard.witnesses.own_reports import OwnReports
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.files
 
@@ -79,24 +80,16 @@ class Shell:
         os.close(self._fd)
 
 
-class Later(AtOnce):
-    """Runs work when a test says so."""
-
-    def __init__(self) -> None:
-        self.jobs: list[SimpleNamespace] = []
-
-    def do(self, path: str, work: Any, then: Any, **more: Any) -> None:
-        self.jobs.append(SimpleNamespace(work=work, then=then))
-
-
 class Heard:
     """Reports of one terminal, and what was found."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.found: list[dict[str, Any]] = []
-        self.reports = OwnReports(AtOnce(), self._told, time.time)
+        self.notes = Notes()
+        self.reports = OwnReports(self._told, time.time, self.notes)
         self.there: list[Session] = []
+        self.loop = asyncio.new_event_loop()
 
     def _told(self, finding: Finding) -> None:
         assert finding.key not in {x["key"] for x in self.found}
@@ -104,9 +97,26 @@ class Heard:
         self.found.append({"t": finding.line["t"], "key": finding.key, **said})
 
     def take(self, *texts: str, dropped: int = 0) -> None:
+        self.until(lambda: True, *texts, dropped=dropped)
+        self.until(lambda: not self.reports.is_asking)
+
+    def until(self, predicate: Callable[[], object], *texts: str, dropped: int = 0) -> None:
+        """Take sequences, and wait in the event loop until something is true."""
         t = time.time()  # of all: many come in one moment
         said = [(t, text) for text in texts]
-        self.reports.hand_in(self.shell.tty, self.shell.pid, said, self.there, dropped)
+
+        async def wait() -> None:
+            if texts or dropped:
+                self.reports.hand_in(self.shell.tty, self.shell.pid, said, self.there, dropped)
+            while not predicate():
+                await asyncio.sleep(0.001)
+
+        self.loop.run_until_complete(asyncio.wait_for(wait(), PATIENCE))
+
+    def close(self) -> None:
+        self.reports.close()
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
 
     @property
     def last(self) -> dict[str, Any]:
@@ -116,9 +126,11 @@ class Heard:
 @pytest.fixture
 def heard() -> Iterator[Heard]:
     shell = Shell()
+    found = Heard(shell)
     try:
-        yield Heard(shell)
+        yield found
     finally:
+        found.close()
         shell.close()
 
 
@@ -139,19 +151,27 @@ def test_a_report_belongs_to_the_process_in_front(heard: Heard) -> None:
     assert str(processes.cwd_of(job)) == heard.last["cwd"]
 
 
-def test_who_is_in_front_is_asked_after_a_report_has_come(heard: Heard) -> None:
+def test_who_is_in_front_is_asked_after_a_report_has_come(
+    heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What comes while that is found out is perhaps of the next program."""
-    later = Later()
-    heard.reports = OwnReports(later, heard._told, time.time)
+    asked, gate, look = threading.Event(), threading.Event(), own_reports.front_of
+
+    def front_of(*given: Any) -> own_reports.Front | None:
+        found = look(*given)
+        asked.set()
+        gate.wait(PATIENCE)
+        return found
+
+    monkeypatch.setattr(own_reports, "front_of", front_of)
     first = heard.shell.start("sleep 1000")
-    heard.take(DONE)
-    found = later.jobs[0].work()
+    heard.until(asked.is_set, DONE)
     os.kill(first, signal.SIGKILL)
     eventually(heard.shell.is_in_front, "the shell in front")
     second = heard.shell.start("sleep 1000")
-    heard.take(WORKING)
-    later.jobs[0].then(found)
-    later.jobs[1].then(later.jobs[1].work())
+    heard.until(lambda: True, WORKING)
+    gate.set()
+    heard.until(lambda: len(heard.found) == 2)
     assert [(first, DONE), (second, WORKING)] == [
         (x["pid"], "7501;" + x["body"]) for x in heard.found
     ]
@@ -225,18 +245,13 @@ def test_text_counts_once_a_second_and_a_state_at_once(
     """Of texts in between, the last one counts."""
     monkeypatch.setattr(own_reports, "TEXT", 0.3)
     heard.shell.start("sleep 1000")
-
-    async def play() -> None:
-        heard.take(*(f"{WORKING}:msg={msg(str(n))}" for n in range(100)))
-        assert 1 == len(heard.found)
-        heard.take(DONE, WORKING)
-        assert 3 == len(heard.found)
-        heard.take(*(f"{WORKING}:progress={n}" for n in range(100)))
-        assert 3 == len(heard.found)
-        while len(heard.found) < 4:
-            await asyncio.sleep(0.01)
-
-    asyncio.run(asyncio.wait_for(play(), 20))
+    heard.take(*(f"{WORKING}:msg={msg(str(n))}" for n in range(100)))
+    assert 1 == len(heard.found)
+    heard.take(DONE, WORKING)
+    assert 3 == len(heard.found)
+    heard.take(*(f"{WORKING}:progress={n}" for n in range(100)))
+    assert 3 == len(heard.found)
+    heard.until(lambda: len(heard.found) == 4)
     assert "state=working:app=make:progress=99" == heard.last["body"]
 
 
@@ -282,7 +297,7 @@ def test_what_is_not_valid_is_counted_and_not_reported(heard: Heard) -> None:
     heard.shell.start("sleep 1000")
     heard.take("7501;state=asleep", "7501;state=done:msg=A", dropped=3)
     assert [] == heard.found
-    (note,) = heard.reports.notes.values()
+    (note,) = heard.notes.values()
     assert note.startswith("5 not used, the last because ")
 
 

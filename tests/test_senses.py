@@ -18,13 +18,12 @@ from bellboard.core.board import Board
 from bellboard.core.finding import Finding
 from bellboard.core.session import Process, Session
 from bellboard.hosting.jobs import Attempts
-from bellboard.hosting.senses import OBSERVE, Senses
+from bellboard.hosting.senses import Senses
 from bellboard.system import tmux
 from bellboard.system.processes import started_of
-from bellboard.system.reach import Doer, Reach
+from bellboard.system.reach import Reach
 from bellboard.system.watch import Watch, Written
 from bellboard.witnesses import terminals
-from bellboard.witnesses.terminals import Screens
 from hosting import made
 from rig.home import Home
 from rig.waiting import GLANCE, PATIENCE
@@ -45,7 +44,7 @@ def test_a_server_that_does_not_respond_blocks_nothing(
         began = time.monotonic()
         desk.lookout.rescan()
         assert time.monotonic() < began + tmux.PATIENCE * 0.9
-        await desk.until(lambda: "does not respond" in str(desk.lookout.notes), "its note")
+        await desk.until(lambda: "does not respond" in str(desk.notes()), "its note")
 
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -69,16 +68,14 @@ def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None
             board.sessions[sid] = Session(sid, turn="idle", processes={process.pid: process})
         senses.note_changed(board.sessions)
         senses.attend(board)
-        assert "session odd: " in attempt.notes[OBSERVE]
-        attempt.forget(OBSERVE, "session odd")
         senses.expect()
         senses.rescan()
         assert {} == attempt.notes
-        assert senses.notes["session odd"]
         until = time.monotonic() + PATIENCE
         while not any("process" in line for line, _ in found):
             assert time.monotonic() < until
             await asyncio.sleep(0.01)
+        assert "process no number: " in reach.notes["unreadable"]
         senses.close()
         reach.close()
 
@@ -86,7 +83,9 @@ def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None
 
 
 @pytest.mark.files
-def test_panes_with_one_name_in_two_servers_are_both_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panes_with_one_name_in_two_servers_are_both_read(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each server has a %0; of work with one key only the newest is run."""
     read: list[str] = []
 
@@ -96,21 +95,14 @@ def test_panes_with_one_name_in_two_servers_are_both_read(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(terminals, "rows_of", rows_of)
 
-    async def test() -> None:
-        screens = Screens(Doer(), lambda _: None, time.time)
+    async def test(desk: Desk) -> None:
         for sid in ("a", "b"):
-            where: dict[str, Any] = {
-                "tty": "/dev/null",
-                "tmux": f"/tmp/{sid}",
-                "pane": "%0",
-                "pid": 1,
-            }
-            screens.attend(Session(sid, agent="codex", turn="idle", **where))
-        while len(read) < 2:
-            await asyncio.sleep(GLANCE)
-        screens.close()
+            where: dict[str, Any] = {"tty": "/dev/null", "tmux": f"/tmp/{sid}", "pane": "%0"}
+            s = Session(sid, agent="codex", turn="idle", pid=1, **where)
+            desk.lookout.attend({sid: s}, [sid])
+        await desk.until(lambda: len(read) == 2)
 
-    asyncio.run(asyncio.wait_for(test(), PATIENCE))
+    run(home, test)
     assert ["/tmp/a", "/tmp/b"] == sorted(read)
 
 
@@ -122,10 +114,14 @@ def test_only_terminals_are_watched() -> None:
     file, folder = tempfile.mkstemp(dir="/dev/shm")
     heard: list[str] = []
 
+    class Ear:
+        def heard(self, tty: str) -> None:
+            heard.append(tty)
+
     async def listen() -> None:
-        written = Written(heard.append)
+        written, ear = Written(), Ear()
         for path in (folder, f"/dev/fd/{file}", "/dev/pts/../shm", tty := os.ttyname(theirs)):
-            written.add(path)
+            written.add(path, ear)
         os.write(file, b"x")
         os.write(theirs, b"x")
         while tty not in heard:

@@ -22,7 +22,7 @@ from ..system import watch as watching
 from ..system.reach import Doer, Reach
 from ..system.watch import Watch
 from ..witnesses import repository
-from ..witnesses.observer import MOST_EARLY, Lookout
+from ..witnesses.observer import MOST_EARLY, Observer
 from ..witnesses.own_reports import Said
 from .jobs import Attempts
 
@@ -46,7 +46,7 @@ class Senses:
         wake: Callable[[], None],
     ) -> None:
         self.watch: Watch | None = None
-        self.lookout: Lookout | None = None
+        self.lookout: Observer | None = None
         self.guard: Guard | None = None
         self._spool, self._config, self._environ = spool, config, environ
         self._reach = reach
@@ -64,7 +64,7 @@ class Senses:
     def open(self, watch: Watch) -> None:
         """Start observing."""
         self.watch = watch
-        self._reach.heed(lambda: self.notes)
+        self._reach.collect = self._collect
         self.expect()
         self.rescan()
 
@@ -143,6 +143,7 @@ class Senses:
     @property
     def notes(self) -> dict[str, str]:
         """Return what is wrong, for health."""
+        self._collect()
         lookout = self.lookout.notes if self.lookout is not None else {}
         return {**lookout, **(self.guard.notes if self.guard is not None else {})}
 
@@ -156,10 +157,14 @@ class Senses:
         """Return the arguments of `install` for that file."""
         return self.guard.repair if self.guard is not None else ""
 
-    def _attend(self, lookout: Lookout, board: Board, sid: str) -> float:
+    def _attend(self, lookout: Observer, board: Board, sid: str) -> float:
         lookout.attend(board.sessions, (sid,))
         self._unattended.discard(sid)
         return NEVER
+
+    def _collect(self) -> None:
+        if self.lookout is not None:
+            self.lookout.collect()
 
     def _do(self, part: str, work: Callable[[], None]) -> None:
         """Run `work` now; if it fails, rescan all of that part after a pause."""
@@ -186,9 +191,8 @@ class Senses:
         if self.lookout is not None:
             self.lookout.rescan()
             return
-        self.lookout = Lookout(
+        self.lookout = Observer(
             self.watch,
-            Doer(),
             self._find,
             time.time,
             environ=self._environ,
@@ -197,7 +201,7 @@ class Senses:
         )
         self._hand_on(self.lookout)
 
-    def _hand_on(self, lookout: Lookout) -> None:
+    def _hand_on(self, lookout: Observer) -> None:
         reported, self._reported = self._reported, []
         for each in reported:
             lookout.take_reports(*each)

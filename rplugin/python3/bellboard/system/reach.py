@@ -16,9 +16,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -27,6 +26,7 @@ from ..core.text import line
 from .failures import Backoff, Declined, described
 from .files import MayHang, stay_near, touch
 from .mounts import MOUNTS
+from .notes import Notes
 from .threads import Thread, call_in
 
 if TYPE_CHECKING:
@@ -139,14 +139,13 @@ def _waited(work: Callable[[], T], within: float) -> T:
 # ------------------------------------------------------------ with one
 
 
-@dataclass(eq=False)
 class _Job:
-    work: Callable[[], Any]
-    path: Place
-    within: float
-    future: asyncio.Future[Any]
-    since: float  # when it was queued, and then when it began
-    is_over: bool = False
+    def __init__(
+        self, work: Callable[[], Any], path: Place, within: float, future: asyncio.Future[Any]
+    ) -> None:
+        self.work, self.path, self.within, self.future = work, path, within, future
+        self.since = time.monotonic()  # when it was queued, and then when it began
+        self.is_over = False
 
     @property
     def place(self) -> str:
@@ -197,7 +196,8 @@ class _Worker:
 class Reach:
     """Runs the work of one event loop.
 
-    `changed` is called when something starts to hang, or responds again.  `modules` are imported
+    `changed` is called when something starts to hang, or responds again, and soon after results
+    have changed what is noted in health.  `modules` are imported
     in a process that runs work, so that its first work takes no longer than the next.
     """
 
@@ -216,10 +216,11 @@ class Reach:
         self._dead: set[str] = set()  # mounts
         self._failed: dict[str, tuple[Backoff, str]] = {}  # key → its pause, what failed
         self.rounds = 0  # coroutines of `Rounds` that run
+        self.notes = Notes()
         self._called = self._closed = False
         self._timer: asyncio.TimerHandle | None = None
-        self._heeded: Callable[[], Mapping[str, str]] | None = None
-        self._heard: Mapping[str, str] = {}
+        self._heard = 0  # changes of notes
+        self.collect: Callable[[], None] = lambda: None  # notes of parts that tell none
         self._news: asyncio.TimerHandle | None = None
 
     def open(self) -> Reach:
@@ -237,7 +238,7 @@ class Reach:
             import asyncio
 
             raise asyncio.CancelledError
-        job = _Job(work, path, within, self.loop.create_future(), time.monotonic())
+        job = _Job(work, path, within, self.loop.create_future())
         self._put(job)
         try:
             return await job.future
@@ -251,9 +252,8 @@ class Reach:
             is_busy = self._waiting or any(not job.is_over for job in self._running)
         return not (is_busy or self._done) and self.rounds <= len(self._held)
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what does not respond and what cannot be read, for health."""
+    def note(self) -> None:
+        """Note in health what does not respond and what cannot be read."""
         notes: dict[str, str] = {}
         if paths := sorted({place for place, _ in self._stuck.values() if place}):
             since = min(t for place, t in self._stuck.values() if place)
@@ -269,15 +269,11 @@ class Reach:
             self._failed = {k: f for k, f in self._failed.items() if f[0].until > since}
             if self._failed:
                 notes["unreadable"] = _some([what for _, what in self._failed.values()])
-        return notes
+        self.notes.replace(notes)
 
     def share(self, descriptor: int) -> None:
         """Keep a descriptor open in every process that runs work."""
         self._shared.add(descriptor)
-
-    def heed(self, notes: Callable[[], Mapping[str, str]]) -> None:
-        """Also call `changed` soon after results have changed these notes."""
-        self._heeded = notes
 
     def ended(self, task: asyncio.Task[None]) -> None:
         """Note the end of a coroutine."""
@@ -296,17 +292,20 @@ class Reach:
 
     # ------------------------------------------------------------ what fails
 
-    def fail(self, key: str, what: str, error: Exception) -> None:
-        """Note that something failed: it is named in health, and let be for a while."""
+    def fail(self, key: str, what: str, error: Exception) -> float:
+        """Note that something failed, which is named in health; return how long to let it be."""
         backoff = self._failed.pop(key, (Backoff(PAUSE, LONGEST_PAUSE), ""))[0]
-        backoff.fail()
+        pause = backoff.fail()
         self._failed[key] = backoff, line(f"{what}: {described(error)}", 300)
+        self.note()
         if backoff.times == 1:
             self._changed()
+        return pause
 
     def succeed(self, key: str) -> None:
         """Note that something works."""
-        self._failed.pop(key, None)
+        if self._failed.pop(key, None) is not None:
+            self.note()
 
     def lets_be(self, key: str) -> bool:
         """Return whether something has just failed."""
@@ -349,8 +348,8 @@ class Reach:
 
     def _deliver(self) -> None:
         self._called = False
-        if self._heeded is not None and self._news is None:
-            self._news = self.loop.call_later(NEWS, self._hear, self._heeded)
+        if self._news is None:
+            self._news = self.loop.call_later(NEWS, self._hear)
         for _ in range(min(len(self._done), AT_A_TIME)):
             job, result, error = self._done.popleft()
             self._running.discard(job)
@@ -366,9 +365,10 @@ class Reach:
             self._called = True
             self.loop.call_soon(self._deliver)
 
-    def _hear(self, heeded: Callable[[], Mapping[str, str]]) -> None:
+    def _hear(self) -> None:
         self._news = None
-        before, self._heard = self._heard, heeded()
+        self.collect()
+        before, self._heard = self._heard, Notes.changes
         if before != self._heard:
             self._changed()
 
@@ -406,6 +406,7 @@ class Reach:
             for one in held:
                 self._waiting.remove(one)
         self._held += held
+        self.note()
         self._changed()
 
     def _returned(self, job: _Job) -> None:
@@ -416,6 +417,7 @@ class Reach:
             self._put(one)
         if self._waiting and self._worker is None:
             self._start()
+        self.note()
         self._changed()
 
     def _count_dead(self) -> None:
@@ -491,8 +493,8 @@ class Rounds:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._again: dict[str, Callable[[], Awaitable[None]]] = {}
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._tasks
+    def __len__(self) -> int:
+        return len(self._tasks)
 
     def run(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run it soon."""

@@ -18,6 +18,7 @@ two backends, and a third for what they cannot watch; from rename to callback (p
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import re
@@ -254,7 +255,7 @@ def arm_directory(path: str, armer: Armer | None, arrivals: bool) -> Armed:
 # Watch each path for as long as somebody needs it.
 
 
-Needer = tuple[str, str]  # the reason, and who asked
+Needer = tuple[str, Any]  # the reason, and who asked
 
 
 class Watched:
@@ -267,16 +268,16 @@ class Watched:
     def __iter__(self) -> Iterator[str]:
         return iter(self._needed)
 
-    def who(self, path: str, what: str) -> list[str]:
+    def who(self, path: str, what: str) -> list[Any]:
         """Return who needs a path for that purpose."""
-        return sorted(whom for kind, whom in self._needed.get(path, ()) if kind == what)
+        return [whom for kind, whom in self._needed.get(path, ()) if kind == what]
 
-    def need(self, path: str, what: str, whom: str) -> None:
+    def need(self, path: str, what: str, whom: Any) -> None:
         """Watch a path for somebody."""
         self._needed.setdefault(path, set()).add((what, whom))
         self._watch.add(path)
 
-    def leave(self, path: str, what: str, whom: str) -> None:
+    def leave(self, path: str, what: str, whom: Any) -> None:
         """Drop a need; stop watching a path that nobody needs."""
         needed = self._needed.get(path)
         if needed is not None:
@@ -298,10 +299,10 @@ class Unwatched(Watched):
     def __init__(self) -> None:
         self._needed = {}
 
-    def need(self, path: str, what: str, whom: str) -> None:
+    def need(self, path: str, what: str, whom: Any) -> None:
         """Do nothing."""
 
-    def leave(self, path: str, what: str, whom: str) -> None:
+    def leave(self, path: str, what: str, whom: Any) -> None:
         """Do nothing."""
 
     def renew(self, path: str) -> None:
@@ -318,24 +319,36 @@ LATER: Final = 2.0  # seconds
 TERMINAL: Final = re.compile(r"/dev/(?:pts/[0-9]+|tty[A-Za-z0-9]+)", re.ASCII)
 
 
-class Written:
-    """Calls `written` in the event loop, once for each added terminal."""
+class Listener(Protocol):
+    """Whoever wants to know of a write to a terminal."""
 
-    def __init__(self, written: Callable[[str], None]) -> None:
-        self._written = written
+    def heard(self, tty: str) -> None: ...
+
+
+class Written:
+    """Tells each listener in the event loop, once, that a terminal was written to."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, set[Listener]] = {}
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._inotify: Inotify | None = None
-        if sys.platform == "linux":
-            try:
-                self._inotify = Inotify(lambda entries: None, self._heard)
-            except (OSError, AttributeError):  # no instances left
-                self._inotify = None
+        self._is_open = False
 
-    def add(self, tty: str) -> None:
-        """Report the next write to a terminal."""
+    def _open(self) -> None:
+        """Begin with the first terminal: most users never need it."""
+        self._is_open = True
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError, AttributeError):  # no instances left
+                self._inotify = Inotify(lambda entries: None, self._heard)
+
+    def add(self, tty: str, listener: Listener) -> None:
+        """Tell it of the next write to a terminal."""
         if not TERMINAL.fullmatch(tty):
             return  # any other path may hang, or lead elsewhere
+        if not self._is_open:
+            self._open()
+        self._listeners.setdefault(tty, set()).add(listener)
         if self._inotify is not None:
             try:
                 self._inotify.add_once(tty)
@@ -346,6 +359,13 @@ class Written:
         if tty not in self._timers:
             self._timers[tty] = self._loop.call_later(LATER, self._heard, tty)
 
+    def leave(self, listener: Listener) -> None:
+        """Tell it nothing any more."""
+        for tty in [tty for tty, there in self._listeners.items() if listener in there]:
+            self._listeners[tty].discard(listener)
+            if not self._listeners[tty]:
+                del self._listeners[tty]
+
     def close(self) -> None:
         """Stop watching."""
         for timer in self._timers.values():
@@ -355,4 +375,5 @@ class Written:
 
     def _heard(self, tty: str) -> None:
         self._timers.pop(tty, None)
-        self._written(tty)
+        for listener in self._listeners.pop(tty, ()):
+            listener.heard(tty)

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from ..agents.agent import Means
+from ..agents.need import CHANGED, DIED, NEED, PATHS, RESCAN, Need
 from ..agents.registry import agent_of, all_agents, is_known_agent
 from ..core.clock import is_recent
 from ..core.deadlines import NEVER, slow_tools
 from ..core.finding import Finding, learned
+from ..core.observing import Want, shows_on_screen, wanted
 from ..core.options import Options
 from ..core.session import Process, Session, is_listed, status_of
 from ..core.text import line
 from ..system import processes
 from ..system.deaths import Deaths
 from ..system.failures import described
+from ..system.notes import Notes
 from ..system.places import place_of
 from ..system.processes import FIRST, own_space
-from ..system.reach import Doer
+from ..system.reach import Doer, Rounds, reach
 from ..system.tmux import DEAF, PANE, Pane, Tmux
-from ..system.watch import Watch, Watched
+from ..system.watch import Watch, Watched, Written
 from .own_reports import OwnReports, Said
-from .repository import Directories
-from .terminals import Screens, Titled
+from .pull_requests import PullRequest, PullRequests
+from .repository import observe_repository
+from .terminals import Sent, observe_screen, observe_titles
 
 # Report what a process shows about its session: its terminal, its children, its end.
 
@@ -95,75 +100,66 @@ def reports(s: Session, clock: Clock, generation: str) -> Iterator[tuple[int, Re
             yield pid, None if process.started else partial(process_seen, clock(), pid, generation)
 
 
+async def observe_process(need: Need, deaths: Deaths) -> None:
+    """Report where and since when a process runs, once for each start time, and its end."""
+    pid = int(need.want.of[0])
+    need.at_end = partial(deaths.leave, pid)
+    reported: set[str] = set()
+    dead: set[str] = set()  # ended before it was watched
+    while True:
+        for s in list(need.sessions.values()):
+            process = s.processes[pid]
+            started = start_of(process)
+            if not (started or processes.is_alive(pid)):
+                continue  # never seen alive from here, such as in a container: proves nothing
+            if pid not in deaths.watched and not processes.runs(pid, started):
+                dead.add(started)
+            deaths.watch(pid, started)
+            if process.started not in reported and not is_another(process, s.hook_at):
+                # Reported once for hooks, which lack the start time, and once with it.
+                reported |= {process.started, processes.started_of(pid)}
+                seen = partial(process_seen, need.means.clock(), pid, need.means.generation)
+                need.report(await reach(seen, f"{processes.PROC}/{pid}/environ"))
+        if DIED in await need.news(CHANGED, DIED):
+            need.report(gone(need.means.clock(), pid, need.ended, need.ended in dead))
+
+
 # Report whether the tmux panes of sessions still exist.
 
 
 EVERY: Final = 10.0  # seconds between two queries of a server
 
 
-class Panes:
-    """Reports which panes of sessions exist; queries a server at most every 10 s."""
-
-    def __init__(self, generation: str = "") -> None:
-        self._generation = generation
-        self._asked: dict[str, float] = {}
-        self._reported: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
-        self.notes: dict[str, str] = {}  # for health: which servers do not respond
-
-    def renew(self, generation: str) -> None:
-        """Report everything again at the next check, and check at once."""
-        if generation != self._generation:
-            self._generation = generation
-            self._reported.clear()
-            self._asked.clear()
-
-    def is_due(self, now: float, socket: str) -> bool:
-        """Return whether the server is due for a query."""
-        asked, pause = self._asked.get(socket, -math.inf), DEAF if self.is_deaf(socket) else EVERY
-        return socket.startswith("/") and not is_recent(asked, now, pause)
-
-    def is_deaf(self, socket: str) -> bool:
-        """Return whether the server did not respond last time."""
-        return f"tmux {socket}" in self.notes
-
-    def take(
-        self,
-        now: float,
-        socket: str,
-        panes: Collection[str],
-        listed: list[Pane] | None,
-        why: str = "",
-    ) -> list[Finding]:
-        """Process a server's answer about these panes, or the reason why there is none."""
-        self._asked[socket] = now
+async def observe_panes(need: Need) -> None:
+    """Report which panes of sessions in a server exist, each time that everything is checked."""
+    [socket] = need.want.of
+    reported: dict[str, str] = {}  # pane → tty; empty: gone
+    topic, asked, every = f"tmux {socket}", -math.inf, EVERY
+    while socket.startswith("/"):
+        await need.news(RESCAN)
+        if is_recent(asked, need.means.clock(), every):
+            continue
+        listed, why = await reach(partial(panes_of, socket), socket, PATIENCE)
+        now = asked = need.means.clock()
         if listed is None:
-            self.notes[f"tmux {socket}"] = why
-            return []
-        self.notes.pop(f"tmux {socket}", None)
+            need.say(topic, why)
+            every = DEAF
+            continue
+        need.settle(topic)
+        every = EVERY
         live = {p.id: p for p in listed if not p.dead}
-        found = []
-        for pane in sorted(panes):
+        used = {s.pane for s in need.sessions.values()}
+        reported = {pane: tty for pane, tty in reported.items() if pane in used}
+        for pane in sorted(used):
             tty = live[pane].tty if pane in live else ""
-            if self._reported.get((socket, pane)) == tty or not PANE.fullmatch(pane):
+            if reported.get(pane) == tty or not PANE.fullmatch(pane):
                 continue
-            before, self._reported[socket, pane] = self._reported.get((socket, pane), ""), tty
+            before, reported[pane] = reported.get(pane, ""), tty
             facts = {"tmux": socket, "pane": pane, "alive": pane in live, "tty": tty}
             # A restarted server numbers its panes from 0 again.
-            once = f"{live[pane].pid if pane in live else before} {self._generation}"
+            once = f"{live[pane].pid if pane in live else before} {need.means.generation}"
             key = f"pane {socket} {pane} {tty or 'gone'} {once}"
-            found.append(Finding({"t": now, "pane": facts}, key))
-        return found
-
-    def keep(self, used: Mapping[str, Collection[str]]) -> None:
-        """Forget panes that no session uses."""
-        self._reported = {
-            (socket, pane): tty
-            for (socket, pane), tty in self._reported.items()
-            if pane in used.get(socket, ())
-        }
-        for socket in self._asked.keys() - used.keys():
-            del self._asked[socket]
-        self.notes = {n: why for n, why in self.notes.items() if n.partition(" ")[2] in used}
+            need.report(Finding({"t": now, "pane": facts}, key))
 
 
 def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
@@ -177,82 +173,90 @@ def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
 # The host passes in the sessions and the changed paths, and gets findings back. Only what is
 # needed is watched: session files always, a transcript while its session is at work, the HEAD
 # of each repository in use, and the exit of each process.
-#
-# Everything that may hang runs in `reach`. Each source (a file, a repository, a server, a
-# process) is a job of its own, so that none blocks the others.
 
 
 LEAD: Final = 1.0  # seconds before a tool is overdue: findings must be folded by then
 PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
-FEW: Final = 5  # sessions to name in health
 MOST_EARLY: Final = 50  # terminals to remember
 
-T = TypeVar("T")
 
-
-class Lookout:
-    """Observes outside the event loop, and calls `report` in it with each finding."""
+class Observer:
+    """Observes what sessions want, each thing once, and calls `report` with each finding."""
 
     def __init__(
         self,
         watch: Watch,
-        reach: Doer,
         report: Callable[[Finding], None],
         clock: Callable[[], float],
         environ: Mapping[str, str],
         generation: str = "",
         pull_requests: bool = False,
     ) -> None:
+        self.notes = Notes()
         self.watched = Watched(watch)
-        means = Means(reach, self.watched, report, clock, environ, generation)
-        found = {cli.key: cli.witness(means) for cli in all_agents()}
-        self.witnesses = {key: witness for key, witness in found.items() if witness is not None}
-        self.directories = Directories(means, pull_requests)
-        self.panes = Panes(generation)
         self.deaths = Deaths(self._died)
-        self._reach, self._report, self._clock = reach, report, clock
-        self._slow, self._deaf = reach.lane("slow", PATIENCE), reach.lane("deaf", PATIENCE)
-        self.screens = Screens(reach.lane("screens", PATIENCE), report, clock)
-        self.own_reports = OwnReports(reach.lane("reports", PATIENCE), report, clock)
-        self.titled = Titled(reach.lane("titles", PATIENCE), report, clock)
-        self._generation = generation
+        self.own_reports = OwnReports(report, clock, self.notes)
+        self._means = Means(Doer(), self.watched, report, clock, environ, generation)
+        found = {cli.key: cli.witness(self._means) for cli in all_agents()}
+        self.witnesses = {key: witness for key, witness in found.items() if witness is not None}
+        self._report, self._clock = report, clock
+        self._written = Written()
+        self._since = clock()  # before that, nobody may have observed
+        self._sent = Sent(report, clock, self._since)
+        more = PullRequest().facts() if pull_requests else {}
+        self._observe: dict[str, Callable[[Need], Coroutine[Any, Any, None]]] = {
+            "process": partial(observe_process, deaths=self.deaths),
+            "panes": observe_panes,
+            "repository": partial(observe_repository, more=more),
+            "screen": observe_screen,
+            "spare screen": observe_screen,
+            "titles": observe_titles,
+            **({"pull request": PullRequests(environ).observe} if pull_requests else {}),
+        }
+        self._needs: dict[Want, Need] = {}
+        self._wants: dict[str, set[Want]] = {}  # by session
         self._sessions: dict[str, Session] = {}  # listed
-        self._runs: dict[str, set[int]] = {}  # session → its processes
-        self._needed: dict[int, set[str]] = {}  # process → its sessions
-        self._seen: dict[int, set[str]] = {}  # process → start times already reported
-        self._dead: set[int] = set()  # processes that exited before they were watched
+        self._collected: set[str] = set()  # topics
+        self._rounds = Rounds()
         self._stirred: dict[str, None] = {}  # sessions whose ports are to be checked
         self._early: dict[str, tuple[int, Sequence[str] | str]] = {}  # session → its terminal
-        self._odd: dict[str, str] = {}  # session → why it could not be attended to
         self._proven: dict[str, set[str]] = {}  # session → tools whose processes were checked
 
     def close(self) -> None:
         """Stop observing."""
+        for need in self._needs.values():
+            need.close()
+        self._rounds.close()
         self.deaths.close()
-        self.screens.close()
-        self.titled.close()
+        self._written.close()
         self.own_reports.close()
         for witness in self.witnesses.values():
             witness.close()
 
     def renew(self, generation: str) -> None:
         """Report everything again, after a time without hosts."""
-        self._generation = generation
+        self._means = self._means._replace(generation=generation)
+        self._since = self._clock()
+        self._sent = Sent(self._report, self._clock, self._since)
         for witness in self.witnesses.values():
             witness.renew(generation)
-        self.panes.renew(generation)
-        self.directories.renew()
-        self.screens.renew()
-        self.titled.renew()
         self.own_reports.renew()
-        self._seen.clear()
+        needs, self._needs = self._needs, {}
+        for need in needs.values():
+            need.close()
+        for sid, wants in self._wants.items():
+            for want in wants:
+                self._join(want, self._sessions[sid])
         self.rescan()
 
     def changed(self, paths: Collection[str]) -> None:
         """Take paths that a watch reported; ignore those that are not ours."""
+        for path in paths:
+            for whole in (path, os.path.dirname(path)):  # noqa: PTH120 - strings, as watched
+                for need in self.watched.who(whole, NEED):
+                    need.stir(PATHS)
         for witness in self.witnesses.values():
             witness.changed(paths)
-        self.directories.changed(paths)
 
     def attend(self, sessions: Mapping[str, Session], changed: Iterable[str]) -> None:
         """Adapt what is observed to the sessions that changed."""
@@ -278,34 +282,39 @@ class Lookout:
         if s is None:
             self._early = {**dict(list(self._early.items())[1 - MOST_EARLY :]), sid: (pid, shown)}
         elif isinstance(shown, str):
-            self.titled.hand_in(s, pid, shown)
+            self._sent.title(s, pid, shown)
         elif is_known_agent(s.agent):
-            self.screens.hand_in(s, pid, shown)
+            self._sent.rows(s, pid, shown)
 
     def take_reports(self, tty: str, job: int, said: Sequence[Said], dropped: int) -> None:
         """Take what programs report of themselves in a terminal of our Neovim."""
         there = [s for s in self._sessions.values() if s.tty == tty]
         self.own_reports.hand_in(tty, job, said, there, dropped)
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what is wrong, for health."""
-        deaths = {"deaths": note} if (note := self.deaths.note) else {}
-        odd = {f"session {line(sid, 40)}": why for sid, why in list(self._odd.items())[:FEW]}
-        found = {k: v for w in self.witnesses.values() for k, v in w.notes.items()}
-        reports = self.own_reports.notes
-        return {**found, **self.panes.notes, **deaths, **odd, **reports}
-
     def rescan(self) -> None:
         """Check everything: no system promises to report every change."""
         for sid, s in list(self._sessions.items()):
-            self._guarded(sid, partial(self._attend, s))
-        self.directories.rescan()
+            try:
+                self._attend(s)
+            except Exception as e:  # of any kind: it concerns this session only
+                self.notes.say(f"session {line(sid, 40)}", described(e))
+            else:
+                self.notes.settle(f"session {line(sid, 40)}")
+        for need in self._needs.values():
+            need.stir(RESCAN)
         at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
         self._stirred |= dict.fromkeys(at_work)
-        self._check_panes()
         for witness in self.witnesses.values():
             witness.rescan()
+
+    def collect(self) -> None:
+        """Note in health what is wrong with parts that tell nobody."""
+        found = {k: v for w in self.witnesses.values() for k, v in w.notes.items()}
+        found |= {"deaths": note} if (note := self.deaths.note) else {}
+        self.notes.settle(*(self._collected - found.keys()))
+        for topic, why in found.items():
+            self.notes.say(topic, why)
+        self._collected = {*found}
 
     def check_ports(self) -> None:
         """Check the ports of sessions that are new or at rest again."""
@@ -313,28 +322,57 @@ class Lookout:
         for sid in stirred:
             s = self._sessions.get(sid)
             if s is not None and s.processes:
-                pids, then = sorted(s.processes), partial(self._listen, sid)
-                path, key = f"{processes.PROC}/{pids[0]}/fd", f"ports of {sid}"
-                self._slow.do(path, partial(processes.listening, pids), then, key=key)
+                self._rounds.run(f"ports of {sid}", partial(self._listen, sid, sorted(s.processes)))
 
     def prove(self, options: Options) -> float:
         """Check which tools run before they count as waiting for approval; return the next time."""
         now, again = self._clock(), NEVER
-        for sid, s in self._sessions.items() if options.approval else ():
-            again = min(again, self._guarded(sid, partial(self._prove, s, options, now)) or NEVER)
+        for s in self._sessions.values() if options.approval else ():
+            again = min(again, self._prove(s, options, now))
         return again
 
     # ------------------------------------------------------------ each session
 
-    def _guarded(self, sid: str, work: Callable[[], T]) -> T | None:
-        """Run `work` for a session; a failure is noted and affects no other session."""
-        try:
-            result = work()
-        except Exception as e:
-            self._odd[sid] = described(e)
-            return None
-        self._odd.pop(sid, None)
-        return result
+    def _attend(self, s: Session) -> None:
+        sid, is_known = s.session_id, is_known_agent(s.agent)
+        wants = {*wanted(s, is_known, agent_of(s.agent).has_titles)}
+        for want in self._wants.get(sid, set()) - wants:
+            self._drop(want, sid)
+        self._wants[sid] = wants
+        for want in wants:
+            self._join(want, s)
+        if not shows_on_screen(s):
+            self._sent.forget_rows(sid)
+        if is_known and (witness := self.witnesses.get(agent_of(s.agent).key)) is not None:
+            witness.attend(s)
+
+    def _leave(self, sid: str) -> None:
+        """Drop a session that has ended."""
+        for want in self._wants.pop(sid, set()):
+            self._drop(want, sid)
+        for witness in self.witnesses.values():
+            witness.leave(sid)
+        self._sent.forget(sid)
+        self._proven.pop(sid, None)
+        self._stirred.pop(sid, None)
+
+    def _join(self, want: Want, s: Session) -> None:
+        """Observe something for a session, also if it is for another one already."""
+        need = self._needs.get(want)
+        if need is None and (observe := self._observe.get(want.kind)) is not None:
+            need = Need(want, self._means, self._since, self._written, self.notes)
+            self._needs[want] = need
+            need.start(observe)
+        if need is not None:
+            need.take(s)
+
+    def _drop(self, want: Want, sid: str) -> None:
+        """Observe something no longer for a session, and not at all if it was the last."""
+        if (need := self._needs.get(want)) is not None:
+            need.leave(sid)
+            if not need.sessions:
+                del self._needs[want]
+                need.close()
 
     def _prove(self, s: Session, options: Options, now: float) -> float:
         again, proven = NEVER, self._proven.setdefault(s.session_id, set())
@@ -346,91 +384,24 @@ class Lookout:
                 continue
             proven.add(slot)
             for pid in s.processes:
-                work, key = partial(at_work, now, pid, since), f"tools of {pid}"
-                self._reach.do(f"{processes.PROC}/{pid}/task", work, self._report, key=key)
+                self._rounds.run(f"tools of {pid}", partial(self._count_children, pid, since))
         return again
 
-    def _attend(self, s: Session) -> None:
-        sid = s.session_id
-        runs = set()
-        for pid, process in s.processes.items():
-            started = start_of(process)
-            if not (started or processes.is_alive(pid)):
-                continue  # never seen alive from here, such as in a container: proves nothing
-            runs.add(pid)
-            if pid not in self.deaths.watched and not processes.runs(pid, started):
-                self._dead.add(pid)
-            self.deaths.watch(pid, started)
-            seen = self._seen.setdefault(pid, set())
-            if process.started not in seen and not is_another(process, s.hook_at):
-                # Reported once for hooks, which lack the start time, and once with it.
-                seen |= {process.started, processes.started_of(pid)}
-                work = partial(process_seen, self._clock(), pid, self._generation)
-                path, key = f"{processes.PROC}/{pid}/environ", f"process {pid} {process.started}"
-                self._reach.do(path, work, self._report, key=key)
-        self._hold(sid, runs)
-        if is_known_agent(s.agent):
-            if (witness := self.witnesses.get(agent_of(s.agent).key)) is not None:
-                witness.attend(s)
-            self.screens.attend(s)
-        self.titled.attend(s)
-        if s.cwd:
-            self.directories.attend(s)
+    async def _count_children(self, pid: int, since: float) -> None:
+        work = partial(at_work, self._clock(), pid, since)
+        self._report(await reach(work, f"{processes.PROC}/{pid}/task"))
 
-    def _leave(self, sid: str) -> None:
-        """Drop a session that has ended."""
-        self._hold(sid, set())
-        for witness in self.witnesses.values():
-            witness.leave(sid)
-        self.directories.leave(sid)
-        self.screens.leave(sid)
-        self.titled.leave(sid)
-        self._proven.pop(sid, None)
-        self._odd.pop(sid, None)
-        self._stirred.pop(sid, None)
-
-    def _hold(self, sid: str, pids: set[int]) -> None:
-        """Set the processes of a session; stop watching those that no session has."""
-        before = self._runs.pop(sid, set())
-        if pids:
-            self._runs[sid] = pids
-        for pid in pids:
-            self._needed.setdefault(pid, set()).add(sid)
-        for pid in before - pids:
-            self._needed[pid].discard(sid)
-            if not self._needed[pid]:
-                del self._needed[pid]
-                self._seen.pop(pid, None)
-                self.deaths.leave(pid)
-
-    # ------------------------------------------------------------ findings
-
-    def _check_panes(self) -> None:
-        by_socket: dict[str, set[str]] = {}
-        for s in self._sessions.values():
-            if s.tmux and s.pane:
-                by_socket.setdefault(s.tmux, set()).add(s.pane)
-        self.panes.keep(by_socket)
-        for socket in by_socket:
-            if self.panes.is_due(self._clock(), socket):
-                work, then = partial(panes_of, socket), partial(self._took_panes, socket)
-                lane = self._deaf if self.panes.is_deaf(socket) else self._slow
-                lane.do(socket, work, then, key=f"panes of {socket}")
-
-    def _took_panes(self, socket: str, answer: tuple[list[Pane] | None, str]) -> None:
-        panes = {s.pane for s in self._sessions.values() if s.tmux == socket and s.pane}
-        for finding in self.panes.take(self._clock(), socket, panes, *answer):
-            self._report(finding)
-
-    def _listen(self, sid: str, ports: list[int]) -> None:
+    async def _listen(self, sid: str, pids: list[int]) -> None:
+        path = f"{processes.PROC}/{pids[0]}/fd"
+        ports = await reach(partial(processes.listening, pids), path, PATIENCE)
         s = self._sessions.get(sid)
         if s is not None and ports != s.facts.get("ports", []):
             self._report(learned(self._clock(), s, {"ports": ports}))
 
     def _died(self, pid: int, started: str) -> None:
-        found = pid in self._dead
-        self._dead.discard(pid)
-        self._report(gone(self._clock(), pid, started, found))
+        if (need := self._needs.get(Want("process", (str(pid),)))) is not None:
+            need.ended = started
+            need.stir(DIED)
         self.own_reports.died(pid)
         for witness in self.witnesses.values():
             witness.died(pid)

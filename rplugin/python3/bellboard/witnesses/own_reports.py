@@ -19,11 +19,13 @@ from ..core.program_status import MOST_RECORDS, Discarded, Report, parsed, withi
 from ..core.session import Session
 from ..core.text import line
 from ..system import processes
+from ..system.notes import Notes
 from ..system.places import place_of
-from ..system.reach import Doer
+from ..system.reach import Rounds, reach
 
 REPORT: Final = "7501;"  # how the sequences begin that are read
 PROMPT: Final = "133;A"
+PATIENCE: Final = 5.0  # seconds to find out who is in front, which takes a millisecond
 TEXT: Final = 1.0  # seconds between two reports of a record that differ only in text or progress
 MOST_WAITING: Final = 1000  # reports of a terminal, while it cannot be found out who is in front
 
@@ -58,16 +60,16 @@ class _Terminal:
     waiting: list[Said] = field(default_factory=list)  # the last of them
     programs: dict[int, _Program] = field(default_factory=dict)  # the newest one last
     refused: int = 0
-    why: str = ""  # the last refusal
 
 
 class OwnReports:
     """Calls `report` with what a program says of itself, when that has changed."""
 
     def __init__(
-        self, reach: Doer, report: Callable[[Finding], None], clock: Callable[[], float]
+        self, report: Callable[[Finding], None], clock: Callable[[], float], notes: Notes
     ) -> None:
-        self._reach, self._report, self._clock = reach, report, clock
+        self._report, self._clock, self._notes = report, clock, notes
+        self._rounds = Rounds()
         self._terminals: dict[str, _Terminal] = {}  # by tty
         self._timer: asyncio.TimerHandle | None = None
         self._count = 0
@@ -83,14 +85,20 @@ class OwnReports:
         if terminal is None or terminal.job != job:
             terminal = self._terminals[tty] = _Terminal(job)
         if dropped:
-            terminal.refused, terminal.why = terminal.refused + dropped, "too long"
+            self._refuse(tty, dropped, "too long")
         terminal.came += len(said)
         terminal.waiting = [*terminal.waiting, *said][-MOST_WAITING:]
         known = {pid: s.session_id for s in there for pid in s.processes}
         served = {pid for s in there for pid, p in s.processes.items() if p.shared}
         work = partial(front_of, job, tuple(known), frozenset(served))
-        then = partial(self._took, tty, known, terminal.came)
-        self._reach.do(f"{processes.PROC}/{job}/stat", work, then, key=f"front of {tty}")
+        came = terminal.came
+
+        async def take() -> None:
+            """Take what has come until now, once it is found out who is in front."""
+            front = await reach(work, f"{processes.PROC}/{job}/stat", PATIENCE)
+            self._took(tty, known, came, front)
+
+        self._rounds.run(f"front of {tty}", take)
 
     def died(self, pid: int) -> None:
         """Note the end of a process."""
@@ -113,20 +121,23 @@ class OwnReports:
 
     def close(self) -> None:
         """Stop reporting."""
+        self._rounds.close()
         if self._timer is not None:
             self._timer.cancel()
 
     @property
-    def notes(self) -> dict[str, str]:
-        """Return what was not understood, for health."""
-        return {
-            f"reports in {line(tty, 40)}": f"{x.refused} not used, the last because {x.why}"
-            for tty, x in self._terminals.items()
-            if x.refused
-        }
+    def is_asking(self) -> bool:
+        """Return whether it is being found out who is in front in a terminal."""
+        return bool(self._rounds)
+
+    def _refuse(self, tty: str, count: int, why: str) -> None:
+        """Note in health what was not understood."""
+        terminal = self._terminals[tty]
+        terminal.refused += count
+        why = f"{terminal.refused} not used, the last because {why}"
+        self._notes.say(f"reports in {line(tty, 40)}", why)
 
     def _took(self, tty: str, known: Mapping[int, str], came: int, front: Front | None) -> None:
-        """Take what had come before it was found out who is in front."""
         terminal = self._terminals.get(tty)
         if terminal is None:
             return
@@ -136,6 +147,7 @@ class OwnReports:
             if not text:
                 self._closed(tty, terminal, t)
                 del self._terminals[tty]
+                self._notes.settle(f"reports in {line(tty, 40)}")
                 return
             if text.startswith(PROMPT):
                 for each in terminal.programs.values():
@@ -172,7 +184,7 @@ class OwnReports:
         try:
             report = parsed(body)
         except Discarded as why:
-            terminal.refused, terminal.why = terminal.refused + 1, str(why)
+            self._refuse(tty, 1, str(why))
             return
         name = report.id
         before = program.last.pop(name, None)

@@ -7,17 +7,20 @@ configuration says.
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from ..agents.need import JOINED, RESCAN, Need
 from ..core.clock import is_recent
+from ..core.finding import learned
 from ..core.text import line
 from ..system.files import decoded
 from ..system.mounts import near
 from ..system.programs import run
-from ..system.reach import Doer
+from ..system.reach import reach
 
 KEPT: Final = 300.0  # seconds that an answer is valid, even an empty one
 MOST: Final = 200  # branches to remember
@@ -46,32 +49,43 @@ class PullRequest(NamedTuple):
 
 
 class PullRequests:
-    """Runs `gh` in the background, and calls `changed(branch)` when an answer has changed."""
+    """Runs `gh`, one at a time, and rarely for the same branch."""
 
-    def __init__(
-        self, changed: Callable[[Branch], None], environ: Mapping[str, str], reach: Doer
-    ) -> None:
-        self._changed, self._reach = changed, reach.lane("gh", PATIENCE + 1)
+    def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = {name: environ[name] for name in PASSED if name in environ}
         self._answers: dict[Branch, tuple[float, PullRequest]] = {}
+        self._one = asyncio.Lock()
 
-    def of(self, branch: Branch, now: float) -> PullRequest:
-        """Return the last answer, and ask again in the background if that is old."""
-        when, known = self._answers.get(branch, (-KEPT, PullRequest()))
-        is_one = branch.remote.startswith("https://") and branch.name
-        if is_one and not is_recent(when, now, KEPT):
-            self._answers[branch] = now, known
-            if len(self._answers) > MOST:
-                del self._answers[next(iter(self._answers))]
-            work, then = partial(ask, branch, self._environ), partial(self._took, branch)
-            self._reach.do("gh", work, then, key=f"gh for {branch}")
-        return known
+    async def observe(self, need: Need) -> None:
+        """Report the pull request of the branch of sessions."""
+        branch = Branch(*need.want.of)
+        told: dict[str, PullRequest] = {}  # by session
+        while True:
+            _, request = self._answers.get(branch, (0.0, PullRequest()))
+            self._report(need, told, request)
+            request = await self._ask(branch, need.means.clock())
+            self._report(need, told, request)
+            await need.news(JOINED, RESCAN)
 
-    def _took(self, branch: Branch, found: PullRequest | None) -> None:
-        when, known = self._answers.get(branch, (0.0, PullRequest()))
-        if found is not None and found != known:
-            self._answers[branch] = when, found
-            self._changed(branch)
+    def _report(self, need: Need, told: dict[str, PullRequest], request: PullRequest) -> None:
+        facts = request.facts()
+        for sid, s in sorted(need.sessions.items()):
+            if told.get(sid) != request and {**s.facts, **facts} != s.facts:
+                need.report(learned(need.means.clock(), s, facts, of=s.cwd))
+            told[sid] = request
+
+    async def _ask(self, branch: Branch, now: float) -> PullRequest:
+        """Return the pull request of a branch as it was lately."""
+        async with self._one:
+            when, known = self._answers.get(branch, (-KEPT, PullRequest()))
+            if not is_recent(when, now, KEPT):
+                self._answers[branch] = now, known
+                found = await reach(partial(ask, branch, self._environ), "gh", PATIENCE + 1)
+                if found is not None:
+                    self._answers[branch] = now, found
+                if len(self._answers) > MOST:
+                    del self._answers[next(iter(self._answers))]
+            return self._answers.get(branch, (now, known))[1]
 
 
 def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
