@@ -6,24 +6,127 @@ It reconnects forever, with a growing pause and jitter; `notes` says what is wro
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from ..core.feed import FeedChange, FeedState, Hello
+from ..core.feed import SILENT_AFTER, FeedChange, FeedState, Hello
 from ..core.request import refusal
 from ..core.row import Row
 from ..system.failures import Backoff, described
 from .followed import Followed
 from .member import Joined, UnusableSetting, credentials
-from .nats_wire import NOBODY, Down, NatsWire, NotPermitted, ServerRefused, together, without_nats
+from .nats_wire import (
+    NOBODY,
+    Down,
+    NatsMessage,
+    NatsWire,
+    NotPermitted,
+    ServerRefused,
+    is_set,
+    together,
+    without_nats,
+)
 from .publisher import AGAIN, RowPublisher, Shelf, Taken
 from .requests import Asking, Do, Incoming, ReplyFields, claim
-from .screens import TeamScreens
 from .streams import ensure, has_older
-from .subjects import Key, Subjects
+from .subjects import Key, Subjects, screen_of
 from .team_reader import Deliver, TeamReader, deliver, watch
+
+# Which members have somebody at a screen: these notify, and machines without one stay silent.
+#
+# A member with a screen says so every few seconds, to those whose sessions it follows. The
+# server stores nothing of this: a machine that hears of no screen for a while, or that one has
+# left, notifies again.
+
+
+SCREEN_BEAT: Final = 10.0  # seconds between two reports of a screen
+MOST_SCREENS: Final = 4096  # screens to remember
+SCREEN_GONE: Final = b"gone"
+SCREEN_GRACE: Final = (
+    3.0  # seconds until that counts: another host of the same machine may take over
+)
+SCREEN_LOOK: Final = 1.0  # seconds between two checks for silent screens
+
+
+class TeamScreens:
+    """The members with a screen, as far as this machine knows; outlives a connection."""
+
+    def __init__(self, machine: str, by: str, changed: Callable[[], object]) -> None:
+        """`changed` is called when `is_followed` has changed."""
+        self.is_ours = False  # whether somebody sits here
+        self.is_followed = False  # whether another screen shows the sessions of this machine
+        self.woken = asyncio.Event()  # set when `is_ours` has changed
+        self._machine, self._by, self._changed = machine, by, changed
+        self._heard: dict[tuple[str, str], float] = {}  # whose sessions it shows, who → when
+        self._listens = 0.0  # until then, some members may not have reported yet
+
+    def show(self, machine: str) -> bool:
+        """Return whether another screen shows the sessions of a machine."""
+        now = time.monotonic()
+        heard = self._heard.items()
+        return now < self._listens or any(
+            of in ("", machine) and now - t < SILENT_AFTER for (of, _), t in heard
+        )
+
+    async def watch(self) -> None:
+        """Notice screens that fall silent, forever, also without a connection."""
+        while True:
+            self._look()
+            await asyncio.sleep(SCREEN_LOOK)
+
+    async def run(self, wire: NatsWire, s: Subjects, member: str, of: Collection[str]) -> None:
+        """Listen to the others, and say that we are here; `of`: what we follow, or `[""]`: all."""
+        self._listens = self._listens or time.monotonic() + SCREEN_BEAT + SCREEN_LOOK
+        filters = {s.all_screens} if "" in of else {*map(s.screens_of, ("", self._machine, *of))}
+        for each in filters:
+            await wire.subscribe(s.seen(each), self._take, MOST_SCREENS, True)
+        ours, is_said = [s.screen(machine, member, self._by) for machine in of], False
+        try:
+            while True:
+                self.woken.clear()
+                if self.is_ours or is_said:
+                    is_said = self.is_ours
+                    await _say(wire, ours, b"" if is_said else SCREEN_GONE)
+                await is_set(self.woken, SCREEN_BEAT)
+        finally:
+            if is_said:
+                with contextlib.suppress(Down):
+                    await _say(wire, ours, SCREEN_GONE)
+
+    async def _take(self, message: NatsMessage) -> None:
+        of, by = screen_of(message.subject)
+        if by == self._by or of is None:
+            return
+        is_known, is_gone, now = (
+            (of, by) in self._heard,
+            message.data == SCREEN_GONE,
+            time.monotonic(),
+        )
+        if is_known or not (is_gone or len(self._heard) >= MOST_SCREENS):
+            self._heard[of, by] = now - (SILENT_AFTER - SCREEN_GRACE) * is_gone
+        self._look()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        self._heard = {who: t for who, t in self._heard.items() if now - t < SILENT_AFTER}
+        was, self.is_followed = self.is_followed, self.show(self._machine)
+        if was != self.is_followed:
+            self._changed()
+
+
+async def _say(wire: NatsWire, subjects: Collection[str], what: bytes) -> None:
+    for subject in subjects:
+        await wire.publish(subject, what)
+
+
+# A machine's part in a fleet: one connection, over which it publishes, follows, asks and
+# replies.
+#
+# It reconnects forever, with a growing pause and jitter; `notes` says what is wrong.
+
 
 SHARE: Final = 30.0  # part of an outage from one try to connect to the next
 SHORTEST: Final = 1.0  # seconds from one try to the next
