@@ -39,7 +39,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bellboard.fleet.publisher.BEAT", 2.0)
     monkeypatch.setattr("bellboard.fleet.service.GRACE", 1.0)
     monkeypatch.setattr("bellboard.fleet.service.LONGEST", 2.0)
-    monkeypatch.setattr("bellboard.fleet.service.BEAT", 1.0)
+    monkeypatch.setattr("bellboard.fleet.service.SCREEN_BEAT", 1.0)
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_machines_without_a_screen_are_silent_while_there_is_one(
 ) -> None:
     """They notify again when it leaves or falls silent."""
     monkeypatch.setattr("bellboard.fleet.service.SILENT_AFTER", 3.0)
-    monkeypatch.setattr("bellboard.fleet.service.GRACE", 0.2)
+    monkeypatch.setattr("bellboard.fleet.service.SCREEN_GRACE", 0.2)
     dev, hub, laptop, other = (
         *(join("dev"), join("hub")),
         *(join("laptop", publishes=False), join("other", follow=("box",))),
@@ -201,7 +201,7 @@ def test_machines_without_a_screen_are_silent_while_there_is_one(
     laptop.service.show_screen(False)
     eventually(lambda: not dev.service.is_followed, "it was left; the other sees only box")
     eventually(lambda: reply().get("granted"), "the hub knows that, too")
-    monkeypatch.setattr("bellboard.fleet.service.BEAT", 600.0)  # it says so once
+    monkeypatch.setattr("bellboard.fleet.service.SCREEN_BEAT", 600.0)  # it says so once
     changes = dev.changes
     laptop.service.show_screen(True)
     eventually(lambda: dev.changes >= changes + 2, "it is back, and then nothing is heard of it")

@@ -375,8 +375,11 @@ def program_of(host: RecordedHost) -> psutil.Process:
     """Return the process that takes part in the fleet for a host."""
 
     def look() -> psutil.Process:
-        children = psutil.Process(host.pid).children(recursive=True)
-        found = [p for p in children if p.cmdline()[-2:] == ["fleet", "run"] and p.name() != "sh"]
-        return found[0]
+        try:
+            children = psutil.Process(host.pid).children(recursive=True)
+            named = [p for p in children if p.cmdline()[-2:] == ["fleet", "run"]]
+            return next(p for p in named if p.name() != "sh")
+        except (psutil.Error, StopIteration):
+            raise LookupError from None  # not yet, or no longer
 
     return eventually(look)

@@ -45,9 +45,7 @@ from .team_reader import Deliver, TeamReader, deliver, watch
 SCREEN_BEAT: Final = 10.0  # seconds between two reports of a screen
 MOST_SCREENS: Final = 4096  # screens to remember
 SCREEN_GONE: Final = b"gone"
-SCREEN_GRACE: Final = (
-    3.0  # seconds until that counts: another host of the same machine may take over
-)
+SCREEN_GRACE: Final = 3.0  # seconds until that counts: the program may only start again
 SCREEN_LOOK: Final = 1.0  # seconds between two checks for silent screens
 
 
@@ -120,12 +118,6 @@ class TeamScreens:
 async def _say(wire: NatsWire, subjects: Collection[str], what: bytes) -> None:
     for subject in subjects:
         await wire.publish(subject, what)
-
-
-# A machine's part in a fleet: one connection, over which it publishes, follows, asks and
-# replies.
-#
-# It reconnects forever, with a growing pause and jitter; `notes` says what is wrong.
 
 
 SHARE: Final = 30.0  # part of an outage from one try to connect to the next
