@@ -19,7 +19,7 @@ from ..core.deadlines import NEVER
 from ..core.finding import Finding
 from ..storage.spool import Spool
 from ..system import watch as watching
-from ..system.reach import Doer, Reach
+from ..system.reach import Reach
 from ..system.watch import Watch
 from ..witnesses import repository
 from ..witnesses.observer import MOST_EARLY, Observer
@@ -213,4 +213,4 @@ class Senses:
             self.guard.check()
             return
         home, reports = self._spool.home, "server" in self._config
-        self.guard = Guard(home, self._environ, self.watch, Doer(), self._wake, reports)
+        self.guard = Guard(home, self._environ, self.watch, self._wake, reports)

@@ -10,14 +10,14 @@ import asyncio
 import contextlib
 import os
 import shlex
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...core import words
 from ...core.events import AGENT
-from ...system.reach import Doer
+from ...system.reach import Rounds, reach
 from ...system.watch import Watch
 from . import hook_record
 from .settings_file import WHOLE
@@ -30,7 +30,7 @@ PATIENCE: Final = 5.0  # seconds, including the wait for the lock
 
 
 class Guard:
-    """Checks the files in worker threads, and calls `changed` in the event loop on any change.
+    """Checks the files outside the event loop, and calls `changed` there on any change.
 
     With `reports`, it claims the right to report missing hooks, which one editor per machine has.
     """
@@ -40,21 +40,23 @@ class Guard:
         home: Path,
         environ: Mapping[str, str],
         watch: Watch,
-        reach: Doer,
         changed: Callable[[], None],
         reports: bool,
     ) -> None:
         self.vanished = ""  # missing hooks that this guard is to report
         self._home, self._environ, self._watch = home, dict(environ), watch
-        self._reach = reach.lane("hooks", PATIENCE)
         self._changed, self._reports = changed, reports
+        self._record = str(hook_record.record(home))
+        self._rounds = Rounds()
         self._loop = asyncio.get_running_loop()
         self._hooked: hook_record.HookedFiles = {}
         self._missing: dict[str, str] = {}  # settings file → what is wrong with it
         self._checked: dict[str, Checked] = {}  # settings file → what was seen of it
         self._watched: set[str] = set()
-        self._notes: dict[str, str] = {}  # task → why it failed
-        self._timer: asyncio.TimerHandle | None = self._loop.call_later(SETTLE, self._begin)
+        self._notes = {SCRIPT: ""}  # task → why it failed, or is still to be done
+        self._said: tuple[dict[str, str], str] = ({}, "")  # what `changed` was called for
+        self._timer: asyncio.TimerHandle | None = None
+        self._check_in(SETTLE)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -68,7 +70,7 @@ class Guard:
             if checked.outdated:
                 where = words.plain(words.tilde(path, self._environ.get("HOME", "")))
                 notes.append(f"{where} is from another version: run `bellboard hooks install`")
-        notes += self._notes.values()
+        notes += filter(None, self._notes.values())
         return {"hooks": "; ".join(notes)} if notes else {}
 
     @property
@@ -76,73 +78,69 @@ class Guard:
         """Return the arguments of `install` for the file that `vanished` is about."""
         return next((self._of(p) for p, why in self._missing.items() if why == self.vanished), "")
 
-    def _of(self, path: str) -> str:
-        return self._checked[path].named if path in self._checked else ""
-
     def changed(self, paths: Collection[str]) -> None:
         """Check again if one of the watched files changed."""
-        if self._timer is None and not self._watched.isdisjoint(paths):
-            self._timer = self._loop.call_later(SETTLE, self._settled)
+        if not self._watched.isdisjoint(paths):
+            self._check_in(SETTLE)
 
     def check(self) -> None:
         """Check what has changed since the last time; cheap if nothing has."""
         if self._timer is None:  # otherwise a check is due soon
-            if SCRIPT in self._notes:
-                self._keep_script()
-            path = str(hook_record.record(self._home))
-            self._reach.do(path, partial(stored_or_why, self._home), self._listed)
+            self._rounds.run(self._record, self._check_all)
 
     def close(self) -> None:
-        """Cancel the next check."""
+        """Stop checking."""
+        self._rounds.close()
         if self._timer is not None:
             self._timer.cancel()
 
-    def _begin(self) -> None:
-        self._keep_script()
-        self._settled()
+    def _of(self, path: str) -> str:
+        return self._checked[path].named if path in self._checked else ""
 
-    def _keep_script(self) -> None:
-        path = str(hook_record.script(self._home))
-        self._reach.do(path, partial(script_or_why, self._home), partial(self._note, SCRIPT))
+    def _check_in(self, seconds: float) -> None:
+        def due() -> None:
+            self._timer = None
+            self.check()
 
-    def _settled(self) -> None:
-        self._timer = None
-        self.check()
+        self._timer = self._timer or self._loop.call_later(seconds, due)
 
-    def _listed(self, hooked_files: hook_record.HookedFiles | str) -> None:
-        self._note(RECORD, hooked_files if isinstance(hooked_files, str) else "")
-        if isinstance(hooked_files, str):
-            return  # what was recorded is guarded on
+    async def _check_all(self) -> None:
+        """Keep the script, and check every file in the record."""
+        if SCRIPT in self._notes:
+            with self._noting(SCRIPT, f"cannot write the hook script to {self._home}"):
+                work = partial(hook_record.keep_script, self._home)
+                await reach(work, str(hook_record.script(self._home)), PATIENCE)
+        hooked_files = self._hooked  # what was recorded is guarded on
+        with self._noting(RECORD, f"cannot read {self._record}"):
+            hooked_files = await reach(
+                partial(hook_record.stored, self._home), self._record, PATIENCE
+            )
+        if RECORD in self._notes:
+            return
         self._hooked = hooked_files
         for known in (self._missing, self._checked):
             for path in known.keys() - hooked_files.keys():
                 del known[path]
                 self._notes.pop(path, None)
         self._attend()
-        for path, hooked in hooked_files.items():
-            work = partial(
-                check_file, self._home, self._environ, path, hooked, self._checked.get(path)
-            )
-            self._reach.do(path, work, partial(self._took, path))
-        self._update(self.notes, self.vanished if self._missing else "")
+        self._tell()
+        for path in hooked_files:
+            self._rounds.run(path, partial(self._check_one, path))
 
-    def _attend(self) -> None:
-        paths = {str(hook_record.record(self._home)), *self._hooked}
-        paths |= {checked.real for checked in self._checked.values()}
-        for path in self._watched - paths:
-            self._watch.remove(path)
-        for path in paths - self._watched:
-            self._watch.add(path)
-        self._watched = paths
-
-    def _took(self, path: str, checked: Checked) -> None:
-        hooked = self._hooked.get(path)
-        if hooked is None:
+    async def _check_one(self, path: str) -> None:
+        """Check a file, and report its hooks if they are missing and nobody has done so."""
+        if (hooked := self._hooked.get(path)) is None:
             return
-        before, self._checked[path] = self.notes, checked
+        before = self._checked.get(path)
+        work = partial(check_file, self._home, self._environ, path, hooked, before)
+        checked = await reach(work, path, PATIENCE)
+        if path not in self._hooked:
+            return
+        self._checked[path] = checked
         self._attend()
-        if checked.gone is None:
-            return  # half written or broken: says nothing about the hooks
+        if checked.gone is None:  # half written or broken: says nothing about the hooks
+            self._tell()
+            return
         if checked.gone:
             every = len(checked.gone) == len(hooked.events)
             what = "hooks" if every else f"{len(checked.gone)} hooks"
@@ -150,35 +148,44 @@ class Guard:
             self._missing[path] = words.plain(f"{what} gone from {where}")
         else:
             self._missing.pop(path, None)
-        self._update(before, self.vanished if self._missing else "")
-        if hooked.reported != bool(checked.gone) and (self._reports or hooked.reported):
-            record, gone = str(hook_record.record(self._home)), bool(checked.gone)
-            work = partial(note_reported, self._home, path, gone)
-            then = partial(self._reported, path, gone)
-            self._reach.do(record, work, then, key=f"report {path}")
-        else:
-            self._note(path, "")  # what could not be recorded need not be any more
-
-    def _reported(self, path: str, gone: bool, result: bool | str) -> None:
-        """Report the missing hooks if this guard was the first to record that."""
-        before = self.notes
-        self._note(path, result if isinstance(result, str) else "")
-        if result is True and path in self._hooked:
+        self._tell()
+        gone, is_first = bool(checked.gone), False
+        with self._noting(path, f"cannot write {self._record}"):
+            if hooked.reported != gone and (self._reports or hooked.reported):
+                noted = partial(note_reported, self._home, path, gone)
+                is_first = await reach(noted, self._record, PATIENCE)
+        if is_first and path in self._hooked:
             self._hooked[path].reported = gone
-        is_news = result is True and gone and path in self._missing
-        self._update(before, self._missing[path] if is_news else self.vanished)
+            if gone and path in self._missing:
+                self.vanished = self._missing[path]
+        self._tell()
 
-    def _note(self, what: str, why: str) -> None:
-        before = self.notes
-        self._notes.pop(what, None)
-        if why:
-            self._notes[what] = why
-            self._timer = self._timer or self._loop.call_later(RETRY, self._settled)
-        self._update(before, self.vanished)
+    def _attend(self) -> None:
+        paths = {self._record, *self._hooked}
+        paths |= {checked.real for checked in self._checked.values()}
+        for path in self._watched - paths:
+            self._watch.remove(path)
+        for path in paths - self._watched:
+            self._watch.add(path)
+        self._watched = paths
 
-    def _update(self, before: Mapping[str, str], vanished: str) -> None:
-        if (before, self.vanished) != (self.notes, vanished):
-            self.vanished = vanished
+    @contextlib.contextmanager
+    def _noting(self, task: str, what: str) -> Iterator[None]:
+        """Note why a task fails, and try again soon."""
+        try:
+            yield
+        except OSError as e:
+            self._notes[task] = f"{what}: {e.strerror or e}"
+            self._check_in(RETRY)
+        else:
+            self._notes.pop(task, None)
+        self._tell()
+
+    def _tell(self) -> None:
+        if not self._missing:
+            self.vanished = ""
+        if (said := (self.notes, self.vanished)) != self._said:
+            self._said = said
             self._changed()
 
 
@@ -224,30 +231,10 @@ def check_file(
     return Checked(stamp, hooked.events, real, known, is_outdated, named)
 
 
-def stored_or_why(home: Path) -> hook_record.HookedFiles | str:
-    """Return where hooks are installed, or why that is not known."""
-    try:
-        return hook_record.stored(home)
-    except OSError as e:
-        return hook_record.unread(home, e)
-
-
-def script_or_why(home: Path) -> str:
-    """Install or update the script that the hooks run; return why that failed, if it did."""
-    try:
-        hook_record.keep_script(home)
-    except OSError as e:
-        return f"cannot write the hook script to {home}: {e.strerror}"
-    return ""
-
-
-def note_reported(home: Path, path: str, reported: bool) -> bool | str:
-    """Record whether missing hooks were reported; return False if it already was, or the error."""
-    try:
-        with hook_record.changing(home) as hooked_files:
-            if path not in hooked_files or hooked_files[path].reported == reported:
-                return False
-            hooked_files[path].reported = reported
-            return True
-    except OSError as e:
-        return f"cannot write {hook_record.record(home)}: {e.strerror or e}"
+def note_reported(home: Path, path: str, reported: bool) -> bool:
+    """Record whether missing hooks were reported; return False if it already was."""
+    with hook_record.changing(home) as hooked_files:
+        if path not in hooked_files or hooked_files[path].reported == reported:
+            return False
+        hooked_files[path].reported = reported
+        return True
