@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from bellboard.core.events import Event
 from bellboard.core.session import Block, Process, Session
 from bellboard.hosting.answering import Answering
-from bellboard.hosting.asked import Requests
+from bellboard.hosting.asked import RequestReader
 from bellboard.hosting.errands import Errands
 from bellboard.hosting.keyboard import Terminal
 from bellboard.storage.answers import REPLY, TAKEN
@@ -92,8 +92,8 @@ class Desk:
         return ""
 
     @property
-    def requests(self) -> Requests:
-        return Requests(self.spool, self.session, self.answers, self.home.env)
+    def requests(self) -> RequestReader:
+        return RequestReader(self.spool, self.session, self.answers, self.home.env)
 
     def answering(self) -> Answering:
         return Answering(self.requests, self.report, "Neovim 1", lambda run: self.terminal)
@@ -162,7 +162,9 @@ def errands(home: Home, *sessions: Session, environ: Mapping[str, str] | None = 
     """Return what carries out the errands of somebody who knows these sessions."""
     known = {s.session_id: s for s in sessions}.get
     env = home.env if environ is None else environ
-    return Errands(Requests(Spool(home.bellboard), known, lambda sid: [], env), lambda line: "")
+    return Errands(
+        RequestReader(Spool(home.bellboard), known, lambda sid: [], env), lambda line: ""
+    )
 
 
 @pytest.fixture

@@ -564,7 +564,7 @@ def test_a_screen_that_proves_nothing_gets_no_key(desk: Desk, screen: str, why: 
 
 
 def test_a_terminal_that_is_gone_is_named(desk: Desk) -> None:
-    pane = keyboard.Pane("/nowhere/tmux", "%1", "/dev/pts/9")
+    pane = keyboard.PaneTerminal("/nowhere/tmux", "%1", "/dev/pts/9")
     with pytest.raises(Declined, match="no server running on /nowhere/tmux"):
         pane.rows()
 

@@ -243,7 +243,7 @@ def cat(tmux: Server) -> Pane:
 
 def typing(tmux: Server, pane: Pane) -> str:
     """Type a 1 into a pane; return why not."""
-    terminal = keyboard.Pane(str(tmux.socket), pane.id, pane.tty)
+    terminal = keyboard.PaneTerminal(str(tmux.socket), pane.id, pane.tty)
     try:
         terminal.rows()
         terminal.type(keyboard.Press("1"))
@@ -272,7 +272,7 @@ def test_a_pane_in_copy_mode_gets_no_keys(tmux: Server, cat: Pane) -> None:
     tmux.run("copy-mode", "-t", cat.id)
     why = "its tmux pane is in copy mode, which would take the keys"
     assert typing(tmux, cat) == f"{why}{THERE}"
-    assert keyboard.Pane(str(tmux.socket), cat.id, cat.tty).read() == ["hello"]
+    assert keyboard.PaneTerminal(str(tmux.socket), cat.id, cat.tty).read() == ["hello"]
     tmux.run("send-keys", "-t", cat.id, "-X", "cancel")
     assert typing(tmux, cat) == ""
 
@@ -315,7 +315,7 @@ return vim.api.nvim_get_chan_info(vim.bo.channel).pty
 def test_a_terminal_that_its_neovim_has_closed_gets_no_key(nvim: Editors) -> None:
     """Closed while its request was being read; what shows there now is not typed into."""
     editor = nvim("0.12", {"float": {"enabled": False}})
-    terminal = keyboard.Buffer(str(editor.socket), editor.lua(OPENED))
+    terminal = keyboard.BufferTerminal(str(editor.socket), editor.lua(OPENED))
     terminal.type(keyboard.Press("1"))
     eventually(lambda: terminal.rows() == ["1"])
     assert not terminal.type(keyboard.Press("2", rows=("another",)))

@@ -19,7 +19,7 @@ from bellboard.agents.agent import Press
 from bellboard.agents.claude.transcript import REJECTED
 from bellboard.core.session import Block, Process
 from bellboard.hosting import answering, keyboard
-from bellboard.hosting.hook_pipes import Waiting
+from bellboard.hosting.hook_pipes import HookPipes
 from bellboard.storage.answers import TAKEN
 from bellboard.storage.store import Store
 from bellboard.system.failures import Declined
@@ -174,7 +174,7 @@ def test_a_key_is_not_typed_again_while_its_rows_are_still_shown() -> None:
 @pytest.mark.tmux
 def test_a_pane_gets_a_key_only_under_the_rows_that_it_follows_from(tmux: Server) -> None:
     pane = tmux.open(["cat"], session="cat")
-    terminal = keyboard.Pane(str(tmux.socket), pane.id, pane.tty)
+    terminal = keyboard.PaneTerminal(str(tmux.socket), pane.id, pane.tty)
     pane.type("What it asks")
     pane.shows("What it asks")
     assert not terminal.type(Press("1", rows=("What it asked before",)))
@@ -197,7 +197,7 @@ def test_a_pane_that_is_not_its_terminal_is_refused(tmux: Server) -> None:
 
 def _refuses(tmux: Server, pane: Pane, tty: str) -> bool:
     try:
-        keyboard.Pane(str(tmux.socket), pane.id, tty).rows()
+        keyboard.PaneTerminal(str(tmux.socket), pane.id, tty).rows()
     except Declined as why:
         return str(why) == f"tmux pane {pane.id} is not its terminal {tty}"
     return False
@@ -218,7 +218,7 @@ def test_the_hook_of_a_subagent_is_sent_away(desk: Desk, thread: str, stays: boo
     """Also one of an older installation, which waits: its dialog may be held back meanwhile."""
     desk.waits()
     desk.s = desk.session_of(blocks={":": replace(desk.s.blocks[":"], agent=thread)})
-    waiting = Waiting(desk.spool)
+    waiting = HookPipes(desk.spool)
     waiting.run(cast("Store", On()), {"s": desk.s})
     assert (desk.folder / "1.1").exists() is stays
     waiting.close()

@@ -14,7 +14,7 @@ import pytest
 
 from bellboard.core.session import Session
 from bellboard.hosting import other_machine
-from bellboard.hosting.other_machine import Elsewhere
+from bellboard.hosting.other_machine import OtherMachines
 from bellboard.storage.machines import Mailbox
 from bellboard.system.failures import Declined
 from desk import errands
@@ -53,7 +53,7 @@ def does(home: Home, what: str, **given: Any) -> Reply:
 
 
 def marks(home: Home, **evidence: Any) -> None:
-    asyncio.run(Elsewhere(home.bellboard).mark(SESSION, {"t": 1.0, **evidence}))
+    asyncio.run(OtherMachines(home.bellboard).mark(SESSION, {"t": 1.0, **evidence}))
 
 
 def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(

@@ -175,7 +175,7 @@ def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(
             rest(2 * SOON)
             return SCREEN.replace("make all", "make").splitlines()
 
-    monkeypatch.setattr(keyboard, "terminal_of", lambda run: Terminal())
+    monkeypatch.setattr(keyboard, "terminal_of_run", lambda run: Terminal())
     with opened(home.bellboard) as shared:
         flow = Flow(shared, Runner(shared, "a popup"), "")
         assert "1  Yes" in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
@@ -227,7 +227,7 @@ def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
             self.screen = SCREEN
 
     terminal = Terminal()
-    monkeypatch.setattr(keyboard, "terminal_of", lambda run: terminal)
+    monkeypatch.setattr(keyboard, "terminal_of_run", lambda run: terminal)
     with opened(home.bellboard) as shared:
         flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
 

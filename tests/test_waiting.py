@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from bellboard.cli import main
 from bellboard.cli.runner import Runner
 from bellboard.core.session import Block, Session
-from bellboard.hosting.hook_pipes import OFFERED, UNHEARD, Waiting
+from bellboard.hosting.hook_pipes import OFFERED, UNHEARD, HookPipes
 from bellboard.storage import state_folder
 from bellboard.storage.event_file import Item
 from bellboard.storage.spool import Spool
@@ -133,7 +133,7 @@ def test_pipes_of_nobody_are_removed_a_few_at_a_time(
     for n in range(1, 4):
         (place.spool.home / f"answers/2147483647.{n}").touch()
     monkeypatch.setattr(state_folder, "SLICE", 0.0)
-    store, waiting = Store(place.spool.home), Waiting(place.spool)
+    store, waiting = Store(place.spool.home), HookPipes(place.spool)
     for left in (2, 1):
         assert waiting.run(store, {}) == 0.0
         assert left == sum(name.startswith("2147483647") for name in place.pipes)
@@ -151,7 +151,7 @@ def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(place: Pl
     old, new = f"{pid}.{10**18}", f"{pid}.{now}"
     for name in (old, new):
         os.mkfifo(place.spool.home / "answers" / name)
-    store, waiting = Store(place.spool.home), Waiting(place.spool)
+    store, waiting = Store(place.spool.home), HookPipes(place.spool)
     for _ in range(2):
         waiting.run(store, {})
         assert old not in place.pipes
@@ -171,7 +171,7 @@ def test_a_hook_is_sent_away_at_once(
     """Once its question is over; or where the CLI would show no dialog while it waits."""
     place.spool.prepare()
     place.turn("on")
-    store, waiting = Store(place.spool.home), Waiting(place.spool)
+    store, waiting = Store(place.spool.home), HookPipes(place.spool)
     waiting.run(store, {})
     hook = place.ask()
     pipe = eventually(lambda: next((name for name, taken in place.pipes.items() if taken), ""))
@@ -194,7 +194,7 @@ def test_a_host_that_cannot_fold_keeps_no_hook_waiting(
     """Nobody would see what it asks; that may pass within a second."""
     place.spool.prepare()
     place.turn("on")
-    store, waiting = Store(place.spool.home), Waiting(place.spool)
+    store, waiting = Store(place.spool.home), HookPipes(place.spool)
     waiting.run(store, {})
     hook = place.ask()
     eventually(lambda: True in place.pipes.values())

@@ -22,7 +22,7 @@ from bellboard.agents.claude.hooks import hook
 from bellboard.agents.claude.request import request
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
-from bellboard.hosting.keyboard import Pane, enter
+from bellboard.hosting.keyboard import PaneTerminal, enter
 from bellboard.system.failures import Declined
 from rig import agent
 from rig import api as apis
@@ -146,7 +146,7 @@ KEPT = {
 class Recorded:
     """A pane whose screens are kept."""
 
-    def __init__(self, pane: Pane) -> None:
+    def __init__(self, pane: PaneTerminal) -> None:
         self._pane = pane
         self.walk: list[str] = []
         self._rows: Sequence[str] = ()
@@ -188,7 +188,7 @@ class Stage:
         def following(rows: Sequence[str]) -> Press:
             return press(rows, asked, answer, about)
 
-        pane = Recorded(Pane(str(self.server.socket), running.pane.id, running.pane.tty))
+        pane = Recorded(PaneTerminal(str(self.server.socket), running.pane.id, running.pane.tty))
         eventually(lambda: not following(pane.rows()).why)
         rest(0.5)  # until it takes keys
         before = len(self.api.requests)

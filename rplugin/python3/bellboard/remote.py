@@ -181,9 +181,9 @@ class Bellboard:
 
     async def _mark(self, s: Any, what: str, line: Mapping[str, Any]) -> None:
         try:
-            from .hosting.other_machine import Elsewhere
+            from .hosting.other_machine import OtherMachines
 
-            await Elsewhere(self.host.spool.home).mark(s, line)
+            await OtherMachines(self.host.spool.home).mark(s, line)
         except Exception as e:  # declined, or an update has replaced a file
             from .system.failures import described  # which the host has loaded
 
@@ -192,13 +192,13 @@ class Bellboard:
 
     async def _run(self, number: int, what: str, request: Any) -> None:
         try:
-            from .hosting.asked import Requests
+            from .hosting.asked import RequestReader
             from .hosting.errands import Errands
 
             if self.host is None or not isinstance(request, Mapping):
                 raise ValueError("the background process is not running, or the request is invalid")
             host, by = self.host, f"Neovim {os.getppid()}"
-            requests = Requests(host.spool, host.session, host.answers)
+            requests = RequestReader(host.spool, host.session, host.answers)
             reply = await Errands(requests, host.report, by).do(what, request)
         except Exception as e:
             from .core.request import refusal

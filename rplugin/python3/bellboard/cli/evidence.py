@@ -122,11 +122,11 @@ def elsewhere(shared: SharedBoard, s: Session, evidence: Mapping[str, Any]) -> N
     """Send evidence to the session's own machine."""
     import asyncio
 
-    from ..hosting.other_machine import Elsewhere
+    from ..hosting.other_machine import OtherMachines
     from ..system.failures import Declined
 
     try:
-        asyncio.run(Elsewhere(shared.spool.home).mark(s, evidence))
+        asyncio.run(OtherMachines(shared.spool.home).mark(s, evidence))
     except Declined as reason:
         raise Problem(f"session {s.session_id}: {reason}") from None
 

@@ -82,7 +82,7 @@ def next_needing(client: str) -> Published:
     from ..hosting import jump
 
     tmux = tmux_server()
-    shown = client or (jump.asking(tmux, os.environ) if tmux else "")
+    shown = client or (jump.asking_client(tmux, os.environ) if tmux else "")
     with opened() as shared:
         needing = [p for p in listed(shared) if needs_you(p)]
     found = jump.after(needing, tmux, shown)
@@ -142,7 +142,7 @@ def jump_to(p: Published, client: str) -> None:
             return
         where = {"session_id": p["session_id"], **reply.get("place", {"shown": True})}
     try:
-        advice = "" if where.get("shown") else jump.lead(where, os.environ, client)
+        advice = "" if where.get("shown") else jump.show_terminal(where, os.environ, client)
     except jump.JumpFailed as e:
         raise Problem(str(e)) from None
     mark_seen(p)

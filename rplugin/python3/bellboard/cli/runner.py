@@ -49,11 +49,11 @@ class Runner:
     """Runs errands on the board that this command has opened."""
 
     def __init__(self, shared: SharedBoard, by: str) -> None:
-        from ..hosting.asked import Requests
+        from ..hosting.asked import RequestReader
         from ..hosting.errands import Errands
 
         self._shared_board = shared
-        requests = Requests(shared.spool, self.session, self._answers)
+        requests = RequestReader(shared.spool, self.session, self._answers)
         self._errands = Errands(requests, self._report, by)
 
     def session(self, sid: str) -> Session | None:

@@ -364,7 +364,7 @@ class Way(Struct, frozen=True):
     words: str
 
 
-class Asked(Request, frozen=True, omit_defaults=True, gc=False):
+class AnswerableRequest(Request, frozen=True, omit_defaults=True, gc=False):
     """A request, with the ways in which it can be answered, best first, and what that one takes."""
 
     ways: tuple[Way, ...] = ()
@@ -375,7 +375,7 @@ class Asked(Request, frozen=True, omit_defaults=True, gc=False):
 class Shown(Struct, frozen=True):
     """The reply to `request`."""
 
-    request: Asked
+    request: AnswerableRequest
 
 
 class Answered(Struct, frozen=True):

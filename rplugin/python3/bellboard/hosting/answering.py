@@ -42,15 +42,15 @@ from .asked import (
     FIRST,
     THERE,
     Asked,
-    Requests,
+    RequestReader,
     all_completed,
+    answer_by_server,
+    claimed_name,
     digest_in,
+    how_it_went_on,
     in_its_terminal,
     is_served,
     name_in,
-    name_of,
-    serve,
-    went_on,
     winner,
     withheld,
 )
@@ -92,7 +92,7 @@ class Answering:
 
     def __init__(
         self,
-        requests: Requests,
+        requests: RequestReader,
         report: Callable[[Mapping[str, Any]], str],
         by: str,
         terminal: Callable[[Run], Terminal | None] | None = None,
@@ -146,7 +146,7 @@ class Answering:
             raise Declined("the request has changed since you read it; read it again")
         if why := check(asked.request, answer):
             raise Declined(why)
-        name = name_of(asked.request)
+        name = claimed_name(asked.request)
         if other := await reach(partial(self._claims.claim, name, claim)):
             raise Declined(f"already answered by {other.by}")
         try:
@@ -240,14 +240,14 @@ class Answering:
         if served:
             self._log(given, claim, "server", pid=asked.run.pid)
             with suppress(Hangs):  # a slow agent may still take it, as what follows will show
-                await reach(partial(serve, asked, home, reply))
+                await reach(partial(answer_by_server, asked, home, reply))
             return "server"
         await self._type(given, asked, answer, claim)
         return "keys"
 
     async def _type(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> None:
         """Type an answer, key by key."""
-        name, terminal = name_of(asked.request), self._terminal(asked.run)
+        name, terminal = claimed_name(asked.request), self._terminal(asked.run)
         if terminal is None:
             raise Declined(f"{NOWHERE}{THERE}")
         from . import keyboard
@@ -296,7 +296,7 @@ class Answering:
 
     async def _goes_on(self, asked: Asked, patience: Patience) -> tuple[float, Went | None] | None:
         """Return after how many seconds the agent goes on, and how, or None if it does not."""
-        look = partial(went_on, asked, self._requests.environ)
+        look = partial(how_it_went_on, asked, self._requests.environ)
         while True:
             took, went = patience.took, await _seen(look)
             if went or not self._requests.stands(asked):
@@ -336,9 +336,9 @@ class Answering:
 
 
 def _terminal_of(run: Run) -> Terminal | None:
-    from .keyboard import terminal_of  # imported late: few answers are typed
+    from .keyboard import terminal_of_run  # imported late: few answers are typed
 
-    return terminal_of(run)
+    return terminal_of_run(run)
 
 
 def _facts(request: Request, given: Given) -> dict[str, Any]:

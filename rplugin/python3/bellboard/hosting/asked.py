@@ -69,7 +69,7 @@ class Asked(NamedTuple):
     about: About
 
 
-class Requests:
+class RequestReader:
     """The requests of the sessions of a board.
 
     `session` folds pending events, and returns a session, or None if it is not listed.  `answers`
@@ -100,14 +100,14 @@ class Requests:
         If another one of its session has `digest`, return that.
         """
         s, name = self.named(given), name_in(given)
-        if (found := standing(s, name)) is None:
+        if (found := open_question(s, name)) is None:
             raise Declined(self._over(s, name, digest_in(given)))
         return await reach(partial(open_request, s, *found, self.spool, self.environ, digest))
 
     def stands(self, asked: Asked) -> bool:
         """Return whether its question is still open."""
         s = self.session(asked.session.session_id)
-        found = standing(s, asked.block.request) if s is not None else None
+        found = open_question(s, asked.block.request) if s is not None else None
         if found is None:
             return False
         now, block = found[1], asked.block
@@ -134,8 +134,10 @@ def open_request(
     asked = completed(asked_of(s, run, block, spool), environ)
     if why := _obstacle(asked, environ):
         raise Declined(why)
-    if went_on(asked, environ) is not None:
-        raise Declined(_claimed(Claims(spool.home), name_of(asked.request), "") or FIRST[TERMINAL])
+    if how_it_went_on(asked, environ) is not None:
+        raise Declined(
+            _claimed(Claims(spool.home), claimed_name(asked.request), "") or FIRST[TERMINAL]
+        )
     if digest in ("", asked.request.digest):
         return asked
     found = (completed(other, environ) for other in others(asked, spool))
@@ -148,7 +150,7 @@ def open_request(
 ELSEWHERE: Final = "In the folder"
 
 
-def standing(s: Session, name: str) -> tuple[Run, Block] | None:
+def open_question(s: Session, name: str) -> tuple[Run, Block] | None:
     """Return the question with that name; without one, the one that has waited longest."""
     found = [(r, b) for r, b in questions_of(s) if (b.request == name if name else b.shown)]
     return min(found, key=lambda each: each[1].since, default=None)
@@ -260,7 +262,7 @@ def _folders(s: Session) -> list[str]:
     return [folder for folder in (s.cwd, s.project_dir) if folder]
 
 
-def name_of(request: Request) -> str:
+def claimed_name(request: Request) -> str:
     """Return the name under which a request is claimed."""
     return request.id or f"seen.{request.digest}"
 
@@ -295,7 +297,7 @@ def _obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
     return f"{why}{THERE}" if why else ""
 
 
-def went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
+def how_it_went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
     """Return how its CLI says that it went on, which comes before any hook. May hang."""
     s, pid = asked.session, asked.request.pid
     known = s.processes.get(pid)
@@ -501,7 +503,7 @@ def is_served(asked: Asked, home: Path) -> bool:
     return bool(asked.payload)
 
 
-def serve(asked: Asked, home: Path, reply: bytes) -> None:
+def answer_by_server(asked: Asked, home: Path, reply: bytes) -> None:
     """Give an answer to a server or plugin; raise `Declined` if it does not take it.
 
     It may still take it later, as what follows will show.

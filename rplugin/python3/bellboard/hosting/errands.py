@@ -23,7 +23,7 @@ from ..system.processes import is_alive, runs
 from ..system.reach import reach, sleep
 from ..witnesses.proof import objection
 from .answering import Answering
-from .asked import Requests
+from .asked import RequestReader
 
 EXIT_PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
 POLL: Final = 0.05
@@ -34,7 +34,7 @@ class Errands:
     """Carries out what is wanted of sessions; for `report` and `by`, see `Answering`."""
 
     def __init__(
-        self, requests: Requests, report: Callable[[Mapping[str, Any]], str], by: str = ""
+        self, requests: RequestReader, report: Callable[[Mapping[str, Any]], str], by: str = ""
     ) -> None:
         self._requests, answering = requests, Answering(requests, report, by)
         self._known: dict[str, Callable[[Given], Awaitable[Reply]]] = {
@@ -47,15 +47,15 @@ class Errands:
 
     async def do(self, what: str, given: Given) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
-        return await replied(self._do(what, given))
+        return await in_reply(self._do(what, given))
 
     async def _do(self, what: str, given: Given) -> Reply:
         sid = str(given.get("session_id"))
         s = self._requests.session(sid) if is_far(sid) else None
         if s is not None and s.machine:
-            from .other_machine import Elsewhere
+            from .other_machine import OtherMachines
 
-            return await Elsewhere(self._requests.spool.home).do(what, s, given)
+            return await OtherMachines(self._requests.spool.home).do(what, s, given)
         if what not in self._known:
             raise Declined(f"unknown request: {what}")
         return await self._known[what](given)
@@ -111,7 +111,7 @@ class Errands:
         return {"client": end}
 
 
-async def replied(errand: Awaitable[Reply]) -> Reply:
+async def in_reply(errand: Awaitable[Reply]) -> Reply:
     """Return the reply of an errand with `ok`, and `why` if it was declined."""
     try:
         return {"ok": True, **await errand}

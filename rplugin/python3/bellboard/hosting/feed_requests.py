@@ -24,10 +24,10 @@ from ..system import neovim
 from ..system.failures import Declined
 from ..system.reach import reach
 from .answering import NOWHERE
-from .asked import Requests
+from .asked import RequestReader
 from .connection import Connection
-from .errands import Errands, replied
-from .keyboard import GONE, Pane
+from .errands import Errands, in_reply
+from .keyboard import GONE, PaneTerminal
 from .notify import is_published
 
 BY: Final = "another machine"
@@ -52,7 +52,7 @@ class FeedRequests:
     def __init__(
         self,
         connection: Connection,
-        requests: Requests,
+        requests: RequestReader,
         report: Callable[[Mapping[str, Any]], str],
     ) -> None:
         self._connection, self._requests, self._report = connection, requests, report
@@ -67,7 +67,7 @@ class FeedRequests:
 
     async def do(self, ask: Ask) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
-        return await replied(self._do(ask))
+        return await in_reply(self._do(ask))
 
     async def _do(self, ask: Ask) -> Reply:
         if ask.do not in self._known:
@@ -119,13 +119,13 @@ class FeedRequests:
 
         If it cannot be asked, nobody else can claim it.
         """
-        from .other_machine import Elsewhere
+        from .other_machine import OtherMachines
 
         s = self._session(ask)
         status = ask.fields.get("status") or published_status(s)
         about = {"effect": ask.fields.get("effect"), "token": token}
         try:
-            reply = await Elsewhere(self._connection.home).claim(s, {"status": status, **about})
+            reply = await OtherMachines(self._connection.home).claim(s, {"status": status, **about})
         except Declined:
             return True
         return reply.get("granted") is True
@@ -151,7 +151,7 @@ def _announced(ask: Ask, store: Store) -> int:
 def preview(s: Session) -> list[str]:
     """Return the rows of its terminal, cleaned; may block, raises `Declined`."""
     if s.tty and s.pane and s.tmux.startswith("/") and owns_pane(s):
-        rows: object = Pane(s.tmux, s.pane, s.tty).read()
+        rows: object = PaneTerminal(s.tmux, s.pane, s.tty).read()
     elif s.tty and s.nvim:
         try:
             rows = neovim.ask(s.nvim, SHOWN, s.tty)

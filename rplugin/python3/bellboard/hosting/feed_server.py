@@ -30,7 +30,7 @@ from ..core.row import Row, row
 from ..storage.feed_position import Position, position
 from ..system.failures import described
 from ..system.programs import Inlet, Outlet
-from .asked import Requests
+from .asked import RequestReader
 from .callbacks import PAUSE
 from .feed_requests import FeedRequests
 from .notify import FOLLOWERS, note
@@ -164,7 +164,7 @@ class Feeding:
     def begin(self, host: Host, hello: Hello) -> None:
         """Greet the reader; called in the event loop of the host."""
         self._host, self._loop = host, asyncio.get_running_loop()
-        requests = Requests(host.spool, host.session, host.answers)
+        requests = RequestReader(host.spool, host.session, host.answers)
         self._requests = FeedRequests(host.connection, requests, host.report)
         self._outlet = Outlet(self._tell, self._drained)
         self._inlet = Inlet(self._ask, LONGEST, self._most, self._came)

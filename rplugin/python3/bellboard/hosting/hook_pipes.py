@@ -29,7 +29,7 @@ AGAIN: Final = 5.0
 NONE: Final[frozenset[str]] = frozenset()
 
 
-class Waiting:
+class HookPipes:
     """Looks after the pipes; `notes` says what is wrong, for health."""
 
     def __init__(self, spool: Spool) -> None:

@@ -30,7 +30,7 @@ from .addresses import Addresses
 from .callbacks import PAUSE, Commands, Effects
 from .connection import Connection
 from .health import Health
-from .hook_pipes import Waiting
+from .hook_pipes import HookPipes
 from .jobs import Attempts, Job, Loop
 from .links import Links
 from .notify import Bell
@@ -240,7 +240,7 @@ class Host:
             self._examine,
         )
         self.upkeep = Housekeeping(self.connection, self.attempt)
-        self.waiting = Waiting(self.spool)
+        self.waiting = HookPipes(self.spool)
         self.links = Links(self.spool, self.config, environ, self.loop.wake, self.loop.call)
         connection, telling = self.connection, (self.commands, self.effects, self.waiting)
         notes = [

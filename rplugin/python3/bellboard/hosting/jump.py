@@ -26,7 +26,7 @@ class JumpFailed(Exception):
     """The jump failed; the text tells the user why."""
 
 
-def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
+def show_terminal(p: Published, environ: Mapping[str, str], client: str = "") -> str:
     """Show a session on the current tmux client or the given one; return a message, if any.
 
     A Neovim shows its terminal buffer; if it runs in a tmux pane itself, that pane is shown too.
@@ -36,7 +36,7 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
         show_in_neovim(nvim, p["session_id"])
     if pane and socket.startswith("/"):
         tmux = Tmux(socket)
-        if not tmux.jump(pane, client or asking(tmux, environ)):
+        if not tmux.jump(pane, client or asking_client(tmux, environ)):
             attach = f"bellboard goto {shlex.quote(p['session_id'])} --attach"
             here = f"; to see it in this terminal: {attach}" if tmux.why == UNSEEN else ""
             raise JumpFailed(f"{tmux.why}{here}")
@@ -122,7 +122,7 @@ def terminal_type(environ: Mapping[str, str]) -> str:
     return named
 
 
-def asking(tmux: Tmux, environ: Mapping[str, str]) -> str:
+def asking_client(tmux: Tmux, environ: Mapping[str, str]) -> str:
     """Return the client of this server that shows our own pane, or ""."""
     ours = socket_in(environ)
     return tmux.client_at(environ.get("TMUX_PANE", "")) if ours == tmux.socket else ""

@@ -87,7 +87,7 @@ TYPE: Final = "local ok, typed = pcall(require('bellboard')._type, ...) return o
 SENT: Final = {"Down": "\x1b[B", "Right": "\x1b[C", "Tab": "\t", "Enter": "\r"}
 
 
-class Pane:
+class PaneTerminal:
     """A pane of tmux."""
 
     def __init__(self, socket: str, pane: str, tty: str) -> None:
@@ -125,7 +125,7 @@ class Pane:
         return True
 
 
-class Buffer:
+class BufferTerminal:
     """A terminal buffer of a Neovim."""
 
     def __init__(self, address: str, tty: str) -> None:
@@ -148,14 +148,14 @@ class Buffer:
             raise Declined(str(why)) from None
 
 
-def terminal_of(run: Run) -> Terminal | None:
+def terminal_of_run(run: Run) -> Terminal | None:
     """Return the terminal that keys can be typed into, if it is known."""
     if not run.tty:
         return None
     if run.nvim and not owns_pane(run):
-        return Buffer(run.nvim, run.tty)
+        return BufferTerminal(run.nvim, run.tty)
     if run.pane and run.tmux.startswith("/"):
-        return Pane(run.tmux, run.pane, run.tty)
+        return PaneTerminal(run.tmux, run.pane, run.tty)
     return None
 
 

@@ -27,7 +27,7 @@ from ..system.tmux import socket_in
 from .callbacks import PAUSE, Commands, claimed
 from .channels import Channels
 from .jobs import Attempts
-from .other_machine import Elsewhere
+from .other_machine import OtherMachines
 
 # Who can notify: machines that follow this one, and hosts here with a desktop.
 #
@@ -106,7 +106,7 @@ class Grants:
     """Asks for grants, and collects what is granted; `replied` is called after each request."""
 
     def __init__(self, home: Path, replied: Callable[[], object]) -> None:
-        self._elsewhere, self._replied = Elsewhere(home), replied
+        self._elsewhere, self._replied = OtherMachines(home), replied
         self._asking: set[asyncio.Task[None]] = set()
         self._unasked: list[Wish] = []
         self._granted: list[Wish] = []

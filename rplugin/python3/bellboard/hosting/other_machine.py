@@ -37,7 +37,7 @@ MARKS: Final = {
 }
 
 
-class Elsewhere:
+class OtherMachines:
     """Sends errands to other machines; `home` is our state folder."""
 
     def __init__(self, home: Path) -> None:
