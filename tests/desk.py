@@ -79,7 +79,7 @@ class Desk:
         block = replace(self.s.blocks[":"], **facts)
         self.s = self.session_of(blocks={":": block})
 
-    # ------------------------------------------------------------ see `Requests` and `Answering`
+    # ----------------------------------------------------- see `RequestReader` and `Answering`
 
     def session(self, sid: str) -> Session | None:
         return self.s if sid == "s" else None

@@ -70,7 +70,7 @@ class Asked(NamedTuple):
 
 
 class RequestReader:
-    """The requests of the sessions of a board.
+    """Reads what the sessions of a board ask.
 
     `session` folds pending events, and returns a session, or None if it is not listed.  `answers`
     returns the answers to one that were logged, with what followed, oldest first.
