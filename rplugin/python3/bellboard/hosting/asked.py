@@ -42,7 +42,6 @@ from ..system.files import read, real, status_of
 from ..system.processes import began_at, is_suspended, started_of
 from ..system.reach import reach
 from ..witnesses.proof import located, objection
-from ..witnesses.repository import main_of
 
 if TYPE_CHECKING:
     from ..storage.store import Logged
@@ -220,7 +219,11 @@ def _asked_of_record(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
 
 def _within(origin: Origin) -> Origin:
     """Return an origin with its repository, in which some settings are written."""
-    main = main_of(origin.env.get("project_dir", ""))
+    if not (folder := origin.env.get("project_dir", "")):
+        return origin
+    from ..witnesses.repository import main_of  # it loads an event loop
+
+    main = main_of(folder)
     return replace(origin, env={**origin.env, "main_dir": main}) if main else origin
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -17,11 +17,13 @@ from ..agents.agent import Press
 from ..agents.registry import agent_of
 from ..core.request import Answer, Choice, Request
 from ..core.session import Run, owns_pane
-from ..system import neovim, tmux
 from ..system.failures import Declined
 from ..system.processes import is_in_front
 from ..system.reach import reach, sleep
 from .asked import THERE, Asked
+
+if TYPE_CHECKING:
+    from ..system import tmux
 
 TAKES: Final = 5.0  # seconds for the CLI to show what a key did; it takes 0.05, on a busy machine 2
 GLANCE: Final = 0.03
@@ -91,7 +93,9 @@ class PaneTerminal:
     """A pane of tmux."""
 
     def __init__(self, socket: str, pane: str, tty: str) -> None:
-        self._tmux, self._pane, self._tty = tmux.Tmux(socket), pane, tty
+        from ..system.tmux import Tmux  # it loads an event loop
+
+        self._tmux, self._pane, self._tty = Tmux(socket), pane, tty
 
     def rows(self) -> Sequence[str]:
         if astray := self._proven().astray:
@@ -142,6 +146,8 @@ class BufferTerminal:
         return self._ask(TYPE, self._tty, list(press.rows), sent) is True
 
     def _ask(self, code: str, *arguments: object) -> object:
+        from ..system import neovim
+
         try:
             return neovim.ask(self._address, code, *arguments)
         except neovim.NeovimFailed as why:
