@@ -510,7 +510,7 @@ HEAVY = {
     *(f"bellboard.cli.{name}" for name in ("answer", "doctor", "fleet", "hooks", "tmux")),
 }
 #: An answer is bound to digests, and its session to what its CLI says; its terminal is not asked.
-NOT_FOR_ANSWERS = {"shutil"}
+NOT_FOR_ANSWERS = {"shutil", "bellboard.hosting.keyboard"}
 FOR_ANSWERS = {"hashlib", "bellboard.cli.answer"}
 
 

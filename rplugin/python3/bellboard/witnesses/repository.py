@@ -8,14 +8,16 @@ import stat
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
-from ..agents.need import JOINED, PATHS, RESCAN, Need
 from ..core.finding import learned
 from ..core.text import line
 from ..system.files import is_file, is_path, read, status_of
 from ..system.reach import reach
+
+if TYPE_CHECKING:
+    from ..agents.need import Need
 
 # Parse git's configuration for remotes, and the addresses of remotes.
 #
@@ -334,6 +336,8 @@ async def observe_repository(need: Need, more: Mapping[str, object]) -> None:
 
     With `more`, which is to be found out of each branch, that is unknown at first.
     """
+    from ..agents.need import JOINED, PATHS, RESCAN  # imported late: an answer needs no event loop
+
     [directory] = need.want.of
     if not is_path(directory):
         return
