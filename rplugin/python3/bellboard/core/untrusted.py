@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -38,6 +39,7 @@ LARGEST: Final = 1 << 53  # every JSON reader can represent smaller numbers
 LONGEST_NUMBER: Final = 15  # digits; such numbers are smaller than that
 Facts = dict[str, Any]
 Made = TypeVar("Made")
+S = TypeVar("S", bound=Struct)
 #: The errors of reading a value of the wrong type.
 WRONG_SHAPE: Final = (
     TypeError,
@@ -118,6 +120,35 @@ def converted(value: object, kind: type[Made]) -> Made | None:
         return None
 
 
+def leniently(kind: type[S], given: object) -> S:
+    """Make a Struct of the values that have the right type; others are as if they were missing.
+
+    What is needed and missing is empty.
+    """
+    known, found = object_of(given), Facts()
+    for field in _fields_of(kind):
+        value = _fitting(known.get(field.encode_name), field.type)
+        if value is None and field.required:
+            value = field.type()
+        if value is not None:
+            found[field.name] = value
+    return kind(**found)
+
+
+_fields_of: Final = lru_cache(msgspec.structs.fields)
+
+
+def _fitting(value: object, kind: Any) -> Any:
+    """Return a value as that type; None if it is of another one."""
+    if value is None:
+        return None
+    if kind is Raw:
+        return Raw(json.dumps(value, separators=(",", ":")).encode())  # also lone surrogates
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return leniently(kind, value)
+    return converted(whole(value) if isinstance(value, str) else value, kind)
+
+
 def encoded(value: object) -> bytes:
     """Encode a value as JSON, without what JSON cannot carry."""
     try:
@@ -193,8 +224,6 @@ LATEST: Final = 1e11  # seconds: three thousand years
 MOST: Final = 100  # values in one collection
 MANY: Final = {"ids": 4000}  # values in collections with these names
 DEEPEST_COLLECTION: Final = 4  # levels of collections
-
-S = TypeVar("S", bound=Struct)
 
 
 def bounded(e: Event) -> Event:

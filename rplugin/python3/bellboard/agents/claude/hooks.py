@@ -6,7 +6,6 @@ kept.  Its session files are decoded here, too.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from msgspec.structs import replace
 from ...core.events import MATE, SPAWNS, Event, Origin, Task, is_id, junk
 from ...core.request import shown_digest_of
 from ...core.text import ODD, line, tool_detail, tool_file, whole
-from ...core.untrusted import LARGEST, MOST, Facts, members, number_of, text_of, value_of
+from ...core.untrusted import LARGEST, MOST, Facts, leniently, members, number_of, text_of, value_of
 from ..words import BY_AGENT, STARTS
 from .rules import rule_line
 from .transcript import BY_PROGRAM, error_of, member_of
@@ -70,12 +69,7 @@ class HookPayload(Struct, gc=False):
     team_name: str | None = None
 
 
-RAW: Final = (
-    *("tool_input", "permission_suggestions", "stop_hook_active"),
-    *("background_tasks", "session_crons"),
-)
 _decode = msgspec.json.Decoder(HookPayload).decode
-_TEXTS = tuple(f for f in HookPayload.__struct_fields__ if f not in {*RAW, "context_tokens"})
 
 
 def hook(
@@ -270,18 +264,7 @@ def _spawned(payload: bytes, truncated: bool) -> Facts:
 
 def _lenient(payload: bytes, truncated: bool) -> HookPayload:
     """Decode unexpected JSON: use the values that have the right type."""
-    top = members(payload, truncated)
-    p = HookPayload("", "")
-    for field in _TEXTS:
-        value = top.get(field)
-        if isinstance(value, str):
-            setattr(p, field, whole(value))
-    for field in RAW:
-        if top.get(field) is not None:
-            setattr(p, field, Raw(json.dumps(top[field]).encode()))
-    tokens = top.get("context_tokens")
-    if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0:
-        p.context_tokens = tokens
+    p = leniently(HookPayload, members(payload, truncated))
     if "\N{REPLACEMENT CHARACTER}" in p.session_id:
         raise ValueError("the session id is not text")
     if not p.hook_event_name:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...core.events import Origin, is_id
 from ...core.request import Choice, Field, Option, Part, Question, Request, are_distinct, digest_of
 from ...core.text import marked
-from ...core.untrusted import Facts, converted, object_of, text_of
+from ...core.untrusted import Facts, converted, leniently, text_of
 from ..agent import OnDisk
 from ..parts import (
     ALLOW,
@@ -58,6 +58,8 @@ class AskingPayload(Struct):
 
 
 asked_in = decoder_of(AskingPayload)
+#: What says how it could be answered: nothing of a payload that cannot be decoded exactly.
+OFFERS: Final = frozenset({"permission_suggestions", "mode", "url", "requested_schema"})
 
 DENY: Final = Choice("deny", "No, and say why", "message?")
 EDIT: Final = Choice("edit", "Yes, but run another command", "input")
@@ -75,7 +77,7 @@ def request(
     """Return what a payload asks; None if it is not the payload of a question."""
     asked = None if truncated else asked_in(payload)
     exact = asked is not None
-    asked = asked or _leniently(payload, truncated)
+    asked = asked or _shown_of(payload, truncated)
     kind = KINDS.get(asked.hook_event_name)
     asks = kind in ("request", "form") or (kind == "tool" and asked.tool_name in QUESTIONS)
     if not asks or not is_id(asked.session_id):
@@ -105,19 +107,10 @@ def request(
     return made if exact else inexact(made, truncated)
 
 
-def _leniently(payload: bytes, truncated: bool) -> AskingPayload:
+def _shown_of(payload: bytes, truncated: bool) -> AskingPayload:
     """Decode what can be shown of a payload that cannot be decoded exactly."""
     top = readable(payload, truncated)
-    return AskingPayload(
-        session_id=text_of(top, "session_id"),
-        hook_event_name=text_of(top, "hook_event_name"),
-        tool_name=text_of(top, "tool_name"),
-        tool_input=object_of(top.get("tool_input")),
-        agent_id=text_of(top, "agent_id"),
-        agent_type=text_of(top, "agent_type"),
-        mcp_server_name=text_of(top, "mcp_server_name"),
-        message=text_of(top, "message"),
-    )
+    return leniently(AskingPayload, {k: value for k, value in top.items() if k not in OFFERS})
 
 
 # ---------------------------------------------------------------- by kind

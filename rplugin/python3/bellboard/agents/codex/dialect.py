@@ -18,7 +18,7 @@ from ...core.request import shown_digest_of
 from ...core.text import ODD, line, tool_detail
 from ...core.untrusted import (
     Facts,
-    encoded,
+    leniently,
     list_of,
     members,
     object_of,
@@ -94,7 +94,6 @@ class CodexPayload(Struct, gc=False):
 
 
 _decode = msgspec.json.Decoder(CodexPayload).decode
-_TEXTS: Final = tuple(f for f in CodexPayload.__struct_fields__ if f != "tool_input")
 
 
 def hook(
@@ -104,10 +103,10 @@ def hook(
     if not (math.isfinite(t) and t > 0):
         return junk("invalid time", clock, clock)
     try:
-        p = _leniently(payload, truncated) if truncated else _decode(payload)
+        p = _lenient(payload, truncated) if truncated else _decode(payload)
     except ODD:
         try:
-            p = _leniently(payload, truncated)
+            p = _lenient(payload, truncated)
         except ODD as e:
             return junk(str(e)[:120], t, clock)
     name = p.hook_event_name[:60]
@@ -155,17 +154,11 @@ def _facts(p: CodexPayload) -> dict[str, Any]:
     return facts
 
 
-def _leniently(payload: bytes, truncated: bool) -> CodexPayload:
+def _lenient(payload: bytes, truncated: bool) -> CodexPayload:
     """Decode unexpected JSON: use the values that have the right type."""
-    top = members(payload, truncated)
-    p = CodexPayload(text_of(top, "session_id"), text_of(top, "hook_event_name"))
+    p = leniently(CodexPayload, members(payload, truncated))
     if not p.hook_event_name:
         raise ValueError("no event name")
-    for name in _TEXTS:
-        if text := text_of(top, name):
-            setattr(p, name, text)
-    if top.get("tool_input") is not None:
-        p.tool_input = Raw(encoded(top["tool_input"]))
     return p
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ...core.events import Origin, is_id
 from ...core.request import Answer, Choice, Part, Request, are_distinct, digest_of
 from ...core.text import marked
-from ...core.untrusted import Facts, converted, object_of, text_of
+from ...core.untrusted import Facts, converted, leniently, text_of
 from ..agent import OnDisk
 from ..parts import (
     ALIKE,
@@ -81,7 +81,7 @@ def request(
 ) -> Request | None:
     """Return what a payload asks; None if it is not the payload of a question."""
     exact = None if truncated else decoded(payload)
-    p = exact or _leniently(payload, truncated)
+    p = exact or leniently(_Payload, readable(payload, truncated))
     questions = p.hook_event_name == "PreToolUse" and p.tool_name == QUESTION
     if not (questions or p.hook_event_name == "PermissionRequest"):
         return None
@@ -118,19 +118,6 @@ def reply(payload: bytes, answer: Answer) -> bytes:
         if said:
             answers[q.id] = {"answers": chosen(said, q.options or ())}
     return msgspec.json.encode({"answers": answers})
-
-
-def _leniently(payload: bytes, truncated: bool) -> _Payload:
-    """Decode what can be shown of a payload that cannot be decoded exactly."""
-    top = readable(payload, truncated)
-    return _Payload(
-        session_id=text_of(top, "session_id"),
-        hook_event_name=text_of(top, "hook_event_name"),
-        tool_name=text_of(top, "tool_name"),
-        tool_input=object_of(top.get("tool_input")),
-        agent_id=text_of(top, "agent_id"),
-        agent_type=text_of(top, "agent_type"),
-    )
 
 
 def on_disk(payload: bytes) -> tuple[OnDisk, ...]:

@@ -15,7 +15,16 @@ from msgspec.structs import replace
 from ...core.events import LONGEST_ID, Event, Origin, is_id, junk
 from ...core.request import Answer, Choice, Part, Request, are_distinct, digest_of
 from ...core.text import ODD, line, marked, marked_line, tool_detail, whole
-from ...core.untrusted import Facts, converted, encoded, list_of, members, object_of, text_of
+from ...core.untrusted import (
+    Facts,
+    converted,
+    encoded,
+    leniently,
+    list_of,
+    members,
+    object_of,
+    text_of,
+)
 from ..agent import OnDisk
 from ..parts import (
     ALLOW,
@@ -271,22 +280,10 @@ def _id(p: _Payload) -> RequestId | None:
     )
 
 
-def _leniently(payload: bytes, truncated: bool) -> _Payload:
+def _lenient(payload: bytes, truncated: bool) -> _Payload:
     """Decode what can be shown of a payload that cannot be decoded exactly."""
     top = readable(payload, truncated)
-    given = properties_of(top, truncated)
-    return _Payload(
-        type=text_of(top, "type"),
-        properties=_Properties(
-            id=text_of(given, "id"),
-            sessionID=text_of(given, "sessionID"),
-            permission=text_of(given, "permission"),
-            patterns=converted(given.get("patterns"), list[str]) or [],
-            metadata=object_of(given.get("metadata")),
-            questions=given.get("questions"),
-        ),
-        parent=text_of(top, "parent"),
-    )
+    return leniently(_Payload, {**top, "properties": properties_of(top, truncated)})
 
 
 def request(
@@ -294,7 +291,7 @@ def request(
 ) -> Request | None:
     """Return what a payload asks; None if it is not the payload of a question."""
     exact = None if truncated else _decoded(payload)
-    p = exact or _leniently(payload, truncated)
+    p = exact or _lenient(payload, truncated)
     wanted = _id(p)
     if wanted is None:
         return None
