@@ -42,6 +42,7 @@ from ..system.files import read, real, status_of
 from ..system.processes import began_at, is_suspended, started_of
 from ..system.reach import reach
 from ..witnesses.proof import located, objection
+from ..witnesses.repository import main_of
 
 if TYPE_CHECKING:
     from ..storage.store import Logged
@@ -134,9 +135,8 @@ def open_request(
     if why := _obstacle(asked, environ):
         raise Declined(why)
     if how_it_went_on(asked, environ) is not None:
-        raise Declined(
-            _claimed(Claims(spool.home), claimed_name(asked.request), "") or FIRST[TERMINAL]
-        )
+        who = _claimed(Claims(spool.home), claimed_name(asked.request), "")
+        raise Declined(who or FIRST[TERMINAL])
     if digest in ("", asked.request.digest):
         return asked
     found = (completed(other, environ) for other in others(asked, spool))
@@ -219,11 +219,7 @@ def _asked_of_record(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
 
 def _within(origin: Origin) -> Origin:
     """Return an origin with its repository, in which some settings are written."""
-    if not (folder := origin.env.get("project_dir", "")):
-        return origin
-    from ..witnesses.repository import main_of  # it loads an event loop
-
-    main = main_of(folder)
+    main = main_of(origin.env.get("project_dir", ""))
     return replace(origin, env={**origin.env, "main_dir": main}) if main else origin
 
 
