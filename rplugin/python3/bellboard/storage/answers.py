@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ..system.files import created
 from ..system.locks import lock_folder
 from .event_file import NAME, OPEN, Item, read_item
 from .state_folder import briefly, is_event, is_pipe, listing
@@ -33,7 +34,6 @@ CLAIM: Final = ".answer"
 TAKEN: Final = ".taken"
 REPLY: Final = ".reply"
 
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -51,15 +51,8 @@ def write(folder: str, name: str, data: bytes) -> None:
     with opened(folder) as inside:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=inside)
-        fd = os.open(name, _CREATE, 0o600, dir_fd=inside)
-        try:
-            while data:
-                data = data[os.write(fd, data) :]
-        except OSError:
-            os.unlink(name, dir_fd=inside)
-            raise
-        finally:
-            os.close(fd)
+        with created(name, data, inside):
+            pass
 
 
 @contextlib.contextmanager
@@ -87,8 +80,6 @@ CLAIM_COUNTS: Final = 3.0  # seconds; a claimant that has sent nothing by then h
 CLAIM_PATIENCE: Final = 1.0  # seconds: others hold the lock for less than a millisecond
 LARGEST_CLAIM: Final = 4096  # bytes of a claim
 
-_CREATE_CLAIM: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
 
 class Claim(Struct, frozen=True):
     """Who answers a request, and how."""
@@ -115,16 +106,8 @@ class Claims:
                 return known[0]
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(file, dir_fd=folder)
-            data = msgspec.json.encode(claim)
-            fd = os.open(file, _CREATE_CLAIM, 0o600, dir_fd=folder)
-            try:
-                if os.write(fd, data) < len(data):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            except OSError:
-                os.unlink(file, dir_fd=folder)  # otherwise it would count as a claim
-                raise
-            finally:
-                os.close(fd)
+            with created(file, msgspec.json.encode(claim), folder):
+                pass  # one that was cut would count as a claim
         return None
 
     def renew(self, name: str, claim: Claim) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from ..system.files import read
+from ..system.files import created, read
 from ..system.locks import Lock
 from .state_folder import briefly, is_damaged, is_refused, listing
 
@@ -29,7 +29,6 @@ from .state_folder import briefly, is_damaged, is_refused, listing
 FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more between two trims
 SLACK = 20
 AT_ONCE = 200  # files to keep of those refused at once, each in 0.1 ms: a flood has thousands
-_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK
 REASON_LIMIT = 64 << 10  # bytes: a long traceback
 
 
@@ -61,7 +60,8 @@ class Aside:
         self._taken[reason] += 1
         with contextlib.suppress(OSError):  # disk full; what matters is that the file is gone
             why = f"{reason}\n{detail}".encode("utf-8", "backslashreplace")
-            _write(f"{aside}.why", why[:REASON_LIMIT])
+            with created(f"{aside}.why", why[:REASON_LIMIT]):
+                pass
         self._due -= 1 + _size(aside) // (BYTES // SLACK)
         return True
 
@@ -71,8 +71,9 @@ class Aside:
             return
         with contextlib.suppress(OSError):  # disk full
             tmp = f"{self._counts}.tmp"
-            _write(tmp, msgspec.json.encode(self.refused()))
-            os.rename(tmp, self._counts)
+            Path(tmp).unlink(missing_ok=True)  # of a process that was killed
+            with created(tmp, msgspec.json.encode(self.refused())):
+                os.rename(tmp, self._counts)
         self._taken.clear()
         if self._due < 0:  # checking all files every time took 1 ms
             self._trim()
@@ -108,12 +109,6 @@ def _size(path: str) -> int:
         return os.lstat(path).st_size
     except FileNotFoundError:
         return 0
-
-
-def _write(path: str, data: bytes) -> None:
-    with open(path, "wb", opener=lambda path, flags: os.open(path, flags | _OPEN, 0o600)) as file:
-        os.fchmod(file.fileno(), 0o600)  # whatever the umask
-        file.write(data)
 
 
 def remove(path: str) -> bool:

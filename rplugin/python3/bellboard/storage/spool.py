@@ -18,7 +18,7 @@ may report has the same name from each.
 A file is a hook event, or evidence that hosts and users add (`event_file.py`).
 """
 
-# ruff: noqa: PTH104, PTH108, PTH123
+# ruff: noqa: PTH104, PTH108
 # Paths are strings here: making 100,000 Paths costs as much as listing the files.
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..system.files import created
 from . import state_folder
 from .answers import FOLDER, Pipes, Questions
 from .event_file import LIMIT, NAME, Item, read_item
@@ -222,20 +223,12 @@ class Spool:
         new = f"{self._new}/{name}"
         if key and os.path.lexists(new):
             return False
-        try:
-            fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(fd, "wb") as file:
-                os.fchmod(fd, 0o600)  # whatever the umask
-                file.write(data)
+        with created(tmp, data):
             t = line.get("t")
             if isinstance(t, (int, float)) and 0 <= t < 1 << 33:
                 os.utime(tmp, ns=(int(t * 1e9),) * 2)
             # Two hosts may both get here: then the second replaces the file with an equal one.
             os.rename(tmp, new)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(tmp)
-            raise
         return True
 
     # ---------------------------------------------------------------- refused files

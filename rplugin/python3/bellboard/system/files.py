@@ -141,13 +141,30 @@ def put(path: Path, data: bytes) -> None:
     """Create or replace a private file of ours, which appears whole; raise OSError otherwise."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.unlink(missing_ok=True)  # of a process that was killed
-    try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
-            file.write(data)
+    with created(new, data):
         new.replace(path)
-    except OSError:  # a full disk, or what is there cannot be replaced
-        new.unlink(missing_ok=True)
+
+
+@contextmanager
+def created(path: str | Path, data: bytes, folder: int | None = None) -> Iterator[int]:
+    """Create a private file with this content, in an open folder if one is given; lend it open.
+
+    It is whole when it is lent, and removed if anything fails until it is given back.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600, dir_fd=folder)
+    try:
+        os.fchmod(descriptor, 0o600)  # whatever the umask
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        yield descriptor
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path, dir_fd=folder)
         raise
+    finally:
+        os.close(descriptor)
 
 
 def decoded(raw: bytes) -> dict[str, object] | None:
@@ -253,20 +270,10 @@ def copy(path: Path, to: Path) -> None:
 
 def _write(made: Path, data: bytes, like: Path) -> None:
     """Create and sync a new file, with the mode and owner of another, or leave none behind."""
-    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.fchmod(descriptor, 0o600)  # whatever the umask
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+    with created(made, data) as descriptor:
         with contextlib.suppress(FileNotFoundError):
             _dress(descriptor, like)
         os.fsync(descriptor)
-    except BaseException:
-        made.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
 
 
 def _dress(descriptor: int, like: Path) -> None:
