@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.agents import evidence
+from bellboard.agents import trace_line
 from bellboard.agents.claude.hooks import hook
-from bellboard.agents.evidence import origin_of
+from bellboard.agents.trace_line import origin_of
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.records import MOST_THERE, SHARE
@@ -93,7 +93,7 @@ def test_junk_changes_nothing_and_is_counted(kind: str) -> None:
 @pytest.mark.parametrize("t", [-1.0, 0.0, float("nan"), float("inf"), float("-inf")])
 def test_an_invalid_time_is_junk(t: float) -> None:
     assert hook(payload(), t, T0).kind == "junk"
-    assert evidence.from_line({"t": t, "hook": GOOD}, T0).kind == "junk"
+    assert trace_line.from_line({"t": t, "hook": GOOD}, T0).kind == "junk"
 
 
 @pytest.mark.parametrize("pid", [0, -1, 1 << 31, 10**30, True, 4711.0, "4711", None])
@@ -193,7 +193,7 @@ def test_a_truncated_payload_counts_up_to_the_cut() -> None:
 )
 def test_numbers_of_any_size_and_kind_do_no_harm(text: str) -> None:
     board = at_work()
-    event = evidence.event_in(text.encode(), T0 + 1)
+    event = trace_line.event_in(text.encode(), T0 + 1)
     msgspec.msgpack.encode(event)
     board.fold(event)
     board.take_dirty()
@@ -218,11 +218,11 @@ def test_no_hook_payload_raises(raw: bytes, t: float) -> None:
 def test_no_line_raises(told: object) -> None:
     board = at_work()
     line = {"t": T0 + 1, **told} if isinstance(told, dict) else told
-    for event in (evidence.from_line(line, T0 + 1), evidence.from_line(told)):
+    for event in (trace_line.from_line(line, T0 + 1), trace_line.from_line(told)):
         assert isinstance(event, Event)
         msgspec.msgpack.encode(event)  # as the log of events does
         board.fold(event)
-    board.fold(evidence.event_in(json.dumps(told).encode(), T0 + 1))
+    board.fold(trace_line.event_in(json.dumps(told).encode(), T0 + 1))
     board.advance(T0 + 1e6)
     board.take_dirty()
 
@@ -232,7 +232,7 @@ def test_whatever_events_a_trace_holds_nothing_raises(events: list[dict[str, Any
     """In any order, with any facts missing."""
     board = at_work()
     for n, told in enumerate(events):
-        board.fold(evidence.from_line({"t": T0 + 3 * n, "decoded": told}))
+        board.fold(trace_line.from_line({"t": T0 + 3 * n, "decoded": told}))
     board.advance(T0 + 1e6)
 
 
@@ -243,7 +243,7 @@ def test_whatever_events_a_trace_holds_nothing_raises(events: list[dict[str, Any
 )
 def test_no_configuration_raises(options: dict[str, Any]) -> None:
     board = at_work()
-    board.fold(evidence.from_line({"t": T0 + 1, "config": options}))
+    board.fold(trace_line.from_line({"t": T0 + 1, "config": options}))
     board.fold(hook(payload(hook_event_name="PermissionRequest", tool_name="Bash"), T0 + 2, T0 + 2))
     board.advance(T0 + 1e6)
 

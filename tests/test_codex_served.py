@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bellboard.agents.codex import server
 from bellboard.agents.codex.agent import Codex
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from rig.home import Home
 from rig.waiting import leniency
 from test_codex_server import ITEM, PAYLOAD, Fake, fake

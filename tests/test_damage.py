@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.records import LEDGER
 from bellboard.core.routes import ROUTES

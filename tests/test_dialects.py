@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents.agent import Agent
-from bellboard.agents.evidence import SCREENS, from_line
 from bellboard.agents.registry import KEYS, agent_of, all_agents
+from bellboard.agents.trace_line import SCREENS, from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.request import Answer

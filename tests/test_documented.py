@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.evidence import from_line
 from bellboard.agents.registry import agent_of
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from playback import Line, play

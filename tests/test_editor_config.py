@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.evidence import READERS
+from bellboard.agents.trace_line import READERS
 from bellboard.core import text
 from bellboard.core.notices import policy_of
 from rig.fixtures import Editors

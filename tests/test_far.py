@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents import evidence
+from bellboard.agents import trace_line
 from bellboard.core.board import Board
 from bellboard.core.events import line_of
 from bellboard.core.notices import Notices, Policy
@@ -46,7 +46,7 @@ def far(t: float, machine: str = "dev", **given: Any) -> Line:
 def board_of(*lines: Line) -> Board:
     board = Board()
     for line in lines:
-        event = evidence.from_line(line)
+        event = trace_line.from_line(line)
         assert event.kind != "junk", event.why
         board.fold(event)
     return board
@@ -94,7 +94,7 @@ def test_after_an_hour_the_sessions_of_a_machine_are_only_counted(status: str) -
     down = {"link": {"machine": "dev", "up": False, "why": "no route"}}
     board = board_of(far(T, row=row(status=status)), {"t": T + 9, **down})
     again = {"link": {"machine": "dev", "up": False, "why": "timed out"}}
-    board.fold(evidence.from_line({"t": T + 3000, **again}))
+    board.fold(trace_line.from_line({"t": T + 3000, **again}))
     changes = [c for f in board.advance(T + 3608) for c in f.changes]
     assert not publish(board.sessions[DEV])["hidden"]
     changes += [c for f in board.advance(T + 3609) for c in f.changes]
@@ -102,10 +102,10 @@ def test_after_an_hour_the_sessions_of_a_machine_are_only_counted(status: str) -
     assert (p["hidden"], p["folded"], p["link_since"]) == (True, True, T + 9)
     assert not needs_you(p)
     for line in ({"t": T + 4000, "restart": {}}, {"t": T + 5000, **down}):
-        changes += [c for f in board.fold(evidence.from_line(line)) for c in f.changes]
+        changes += [c for f in board.fold(trace_line.from_line(line)) for c in f.changes]
         assert publish(board.sessions[DEV])["folded"]
     back = {"t": T + 9000, "link": {"machine": "dev", "up": True}}
-    changes += [c for f in board.fold(evidence.from_line(back)) for c in f.changes]
+    changes += [c for f in board.fold(trace_line.from_line(back)) for c in f.changes]
     p = publish(board.sessions[DEV])
     assert (p["hidden"], p["status"], "folded" in p) == (False, status, False)
     assert changes == []
@@ -126,25 +126,25 @@ def test_a_machine_has_a_plain_name(name: object) -> None:
         {"t": T, "link": {"machine": name, "up": True}},
         {"t": T, "decoded": {"kind": "link up", "machine": name}},
     ):
-        assert evidence.from_line(line).kind == "junk"
+        assert trace_line.from_line(line).kind == "junk"
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize("sid", ["", "../s1", "a/b", "x\n", "x" * 300, 7, None])
 def test_a_session_cannot_name_another_machine(sid: object) -> None:
-    assert evidence.from_line(far(T, row={**row(), "session_id": sid})).kind == "junk"
+    assert trace_line.from_line(far(T, row={**row(), "session_id": sid})).kind == "junk"
     told = {"kind": "far", "machine": "dev", "row": {**row(), "session_id": sid}}
-    assert evidence.from_line({"t": T, "decoded": told}).kind == "junk"
+    assert trace_line.from_line({"t": T, "decoded": told}).kind == "junk"
 
 
 @pytest.mark.pure
 def test_a_decoded_event_gets_its_session_from_its_machine_and_row() -> None:
     """Whatever session it names."""
     told = {"kind": "far", "machine": "dev", "row": row(), "session_id": "s1"}
-    assert evidence.from_line({"t": T, "decoded": told}).session_id == DEV
-    e = evidence.from_line(far(T, row=row(), cursor="d.7", done=True))
-    assert evidence.from_line(line_of(e)) == e
-    odd = evidence.from_line({"t": T, "decoded": {**told, "kind": "prompt"}})
+    assert trace_line.from_line({"t": T, "decoded": told}).session_id == DEV
+    e = trace_line.from_line(far(T, row=row(), cursor="d.7", done=True))
+    assert trace_line.from_line(line_of(e)) == e
+    odd = trace_line.from_line({"t": T, "decoded": {**told, "kind": "prompt"}})
     assert (odd.machine, odd.row) == ("", {})
 
 
@@ -167,7 +167,7 @@ def test_the_cursor_moves_with_the_last_line_of_a_message() -> None:
 @pytest.mark.pure
 def test_every_session_of_a_large_machine_can_be_listed() -> None:
     ids = [f"s{n}" for n in range(2000)]
-    e = bounded(evidence.from_line(far(T, all=ids)))
+    e = bounded(trace_line.from_line(far(T, all=ids)))
     assert e.ids == tuple(ids)
 
 
@@ -177,7 +177,7 @@ def test_however_many_sessions_other_machines_have_those_of_this_one_stay() -> N
     mine = {"session_id": "mine", "hook_event_name": "UserPromptSubmit", "prompt": "x"}
     board = board_of({"t": T - 1, "hook": mine})
     for n in range(MOST_SESSIONS + 100):
-        board.fold(evidence.from_line(far(T, row=row(f"s{n}", updated=T * 2))))
+        board.fold(trace_line.from_line(far(T, row=row(f"s{n}", updated=T * 2))))
     assert board.sessions["mine"].turn == "working"
     assert len(board.sessions) <= MOST_SESSIONS
 
@@ -192,7 +192,7 @@ def test_a_notification_stays_due_when_another_host_compares_the_clocks() -> Non
 
     def take(t: float, status: str, since: float) -> None:
         nonlocal number
-        for folded in board.fold(evidence.from_line(far(t, row=row(status=status, since=since)))):
+        for folded in board.fold(trace_line.from_line(far(t, row=row(status=status, since=since)))):
             notices.see(board.sessions, [folded.session_id], t)
             for change in folded.changes:
                 number += 1

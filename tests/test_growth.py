@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.claude.hooks import hook
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Origin
 from bellboard.core.records import LARGEST_RECORD, MOST_PANES

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.published import publish
 from bellboard.core.session import Session

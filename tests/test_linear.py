@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents import evidence
+from bellboard.agents import trace_line
 from bellboard.agents.agent import About
 from bellboard.agents.claude import dialog
 from bellboard.agents.claude.dialog import options_in
@@ -123,7 +123,7 @@ def test_a_large_request_is_read_quickly(given: str) -> None:
 def test_many_numbers_in_a_trace_and_in_a_feed_are_read_quickly() -> None:
     """As msgspec reads them itself, each takes 8 µs."""
     line = b'{"t": 1, "tick": [' + b"1e300," * 100_000 + b"1]}"
-    assert seconds(lambda: evidence.event_in(line)) < 0.5
+    assert seconds(lambda: trace_line.event_in(line)) < 0.5
     assert seconds(lambda: read(line)) < 0.5
 
 

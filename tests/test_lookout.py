@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude.witness import MOST_FOLDERS, ClaudeWitness
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
-from bellboard.core.finding import Finding
+from bellboard.core.evidence import Evidence
 from bellboard.core.session import is_listed, status_of
 from bellboard.system.processes import started_of
 from bellboard.system.reach import Reach, Rounds, reach
@@ -43,8 +43,8 @@ class Desk:
 
     def __init__(self, home: Home) -> None:
         self.board = Board()
-        self.found: list[tuple[float, Finding]] = []
-        self._waiting: list[Finding] = []
+        self.found: list[tuple[float, Evidence]] = []
+        self._waiting: list[Evidence] = []
         self.woken = 0
         self.reach = Reach().open()
         self.watch = Watch(self._changed)
@@ -57,7 +57,7 @@ class Desk:
         self.woken += 1
         self.lookout.changed(paths)
 
-    def _told(self, finding: Finding) -> None:
+    def _told(self, finding: Evidence) -> None:
         self.found.append((time.monotonic(), finding))
         self._waiting.append(finding)
 
@@ -75,7 +75,7 @@ class Desk:
 
     async def fold(self, **line: Any) -> None:
         """Fold evidence from outside, such as a hook event, and what is found because of it."""
-        self._waiting.append(Finding({"t": time.time(), **line}, ""))
+        self._waiting.append(Evidence({"t": time.time(), **line}, ""))
         await self.settle()
 
     async def rescan(self) -> None:
@@ -201,7 +201,7 @@ def test_a_later_thread_with_the_id_of_its_process_does_not_keep_a_session(home:
             hook("UserPromptSubmit", home, thread.native_id or 0, prompt="go"),
             {"process": {"pid": thread.native_id, "alive": True, "started": "1"}},
         )
-        desk._waiting += [Finding({"t": before, **line}, "") for line in told]
+        desk._waiting += [Evidence({"t": before, **line}, "") for line in told]
         await desk.settle()
         await desk.until(lambda: not desk.statuses(), "its end")
 
@@ -348,7 +348,7 @@ def test_a_change_of_branch_is_noticed(home: Home, process: subprocess.Popen[byt
 
 def held(thing: object, seen: set[int], name: str = "desk") -> dict[str, int]:
     """Return the size of every container in our objects, by its path."""
-    if id(thing) in seen or isinstance(thing, Board | Finding):
+    if id(thing) in seen or isinstance(thing, Board | Evidence):
         return {}
     seen.add(id(thing))
     if isinstance(thing, dict | set | list | deque):

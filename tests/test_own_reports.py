@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from bellboard import remote
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
-from bellboard.core.finding import Finding
+from bellboard.core.evidence import Evidence
 from bellboard.core.published import ended
 from bellboard.core.session import Process, Session
 from bellboard.system import processes
@@ -91,7 +91,7 @@ class Heard:
         self.there: list[Session] = []
         self.loop = asyncio.new_event_loop()
 
-    def _told(self, finding: Finding) -> None:
+    def _told(self, finding: Evidence) -> None:
         assert finding.key not in {x["key"] for x in self.found}
         said: Any = finding.line["osc7501"]
         self.found.append({"t": finding.line["t"], "key": finding.key, **said})

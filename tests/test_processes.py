@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 import pytest
 
 from bellboard.agents.claude.discovery import Discovery, FoundProcess, session_in, starts_session
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.system import clock, deaths, processes
 from bellboard.system.clock import boot_id, machine_id
 from bellboard.system.deaths import Deaths

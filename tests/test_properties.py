@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core import board as board_module
 from bellboard.core import identity, machine
 from bellboard.core.board import Board

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict
 from msgspec.structs import fields as fields_of
 
-from bellboard.agents import evidence, traces
+from bellboard.agents import trace_line, traces
 from bellboard.agents.anonymous import Names, span, trace_of
 from bellboard.core.deadlines import BY_TIME
 from bellboard.core.events import Event, line_of
@@ -406,23 +406,23 @@ def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
         {"t": 1.8e9, "decoded": {"kind": kind, "name": "of another CLI", "session_id": "s"}}
         for kind in ("rest", "granted", "said failure", "said cancel")
     ]
-    told = {e.kind: e for e in map(evidence.event_in, encoded([*POOL, *hostile(), *others]))}
+    told = {e.kind: e for e in map(trace_line.event_in, encoded([*POOL, *hostile(), *others]))}
     assert not told.keys() & BY_TIME
     assert told.keys() | BY_TIME >= TABLE.keys()
     for e in told.values():
-        assert evidence.from_line(line_of(e)) == e
+        assert trace_line.from_line(line_of(e)) == e
 
 
 def test_a_recording_keeps_the_window_of_kitty() -> None:
     """An origin is read alike in evidence and in a decoded event."""
-    e = evidence.from_line({"t": 1.8e9, "process": {"pid": 7, "alive": True, "kitty": "/tmp/k"}})
-    assert "/tmp/k" == e.origin.kitty == evidence.from_line(line_of(e)).origin.kitty
+    e = trace_line.from_line({"t": 1.8e9, "process": {"pid": 7, "alive": True, "kitty": "/tmp/k"}})
+    assert "/tmp/k" == e.origin.kitty == trace_line.from_line(line_of(e)).origin.kitty
 
 
 def test_a_line_cannot_contain_a_deadline() -> None:
     """It would lack the state that its rule needs."""
     for kind in BY_TIME:
-        event = evidence.from_line({"t": 1.8e9, "decoded": {"kind": kind, "session_id": "s"}})
+        event = trace_line.from_line({"t": 1.8e9, "decoded": {"kind": kind, "session_id": "s"}})
         assert (event.kind, event.name) == ("junk", "decoded")
 
 
@@ -436,21 +436,21 @@ def test_a_decoded_event_is_read_no_less_strictly_than_a_hook() -> None:
         "children": -9,
         "origin": {"pid": True, "env": {"PATH": "/bin", "TERM_PROGRAM": "ghostty"}},
     }
-    e = evidence.from_line({"t": 1.8e9, "decoded": told})
+    e = trace_line.from_line({"t": 1.8e9, "decoded": told})
     assert (e.kind, e.name, e.t, e.clock) == ("prompt", "prompt", 1.8e9, 1.8e9)
     assert e.prompt == "ab"
-    assert (e.pid, e.children) == (None, evidence.UNCOUNTED)
+    assert (e.pid, e.children) == (None, trace_line.UNCOUNTED)
     assert (e.origin.pid, e.origin.env) == (None, {"terminal": "ghostty"})
     for wrong in ({"kind": 5}, {}, [], None, {"kind": "prompt", "session_id": 7}, {"t": -1}):
-        assert evidence.from_line({"t": 1.8e9, "decoded": wrong}).kind == "junk"
+        assert trace_line.from_line({"t": 1.8e9, "decoded": wrong}).kind == "junk"
 
 
 def test_other_keys_beside_a_hook_are_ignored() -> None:
     """Recordings of several agents name the event as configured, and what they saw on a screen."""
     payload = {"session_id": "s", "hook_event_name": "Stop"}
     beside = {"agent": "codex", "event": "Stop", "seen": "⏎", "version": 3}
-    e = evidence.from_line({"t": 1.8e9, **beside, "hook": payload})
-    assert e == evidence.from_line({"t": 1.8e9, "hook": payload})
+    e = trace_line.from_line({"t": 1.8e9, **beside, "hook": payload})
+    assert e == trace_line.from_line({"t": 1.8e9, "hook": payload})
     assert e.kind == "stop"
 
 

@@ -17,9 +17,9 @@ import pytest
 from bellboard.agents.agent import Means
 from bellboard.agents.claude.session_files import FIELDS, FileState, Listing, Registry, config_of
 from bellboard.agents.claude.witness import ConfigFolders
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
-from bellboard.core.finding import Finding
+from bellboard.core.evidence import Evidence
 from bellboard.core.published import snapshot
 from bellboard.system.processes import started_of
 from bellboard.system.reach import AtOnce
@@ -73,7 +73,7 @@ def write(home: Home, pid: int, /, **fields: Any) -> Path:
     return path
 
 
-def statuses(findings: list[Finding]) -> list[Any]:
+def statuses(findings: list[Evidence]) -> list[Any]:
     """Return the pid and status of each finding; None for a file that is gone."""
     told = [dict(f.line)["registry"] for f in findings]
     return [(t["pid"], t["record"] and t["record"].get("status")) for t in told]  # type: ignore[index]
@@ -207,7 +207,7 @@ def test_a_file_that_is_being_written_is_read_again_before_it_is_noted(
     """It is written in place, so half of it may be read; what stays so is named."""
     pid = process()
     path = write(home, pid)
-    whole, found = path.read_text(), list[Finding]()
+    whole, found = path.read_text(), list[Evidence]()
 
     def read(folders: ConfigFolders, text: str) -> dict[str, str]:
         path.write_text(text)

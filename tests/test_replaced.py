@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.claude.hooks import hook
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.diagnosis.state import holder_of
 from bellboard.hosting.connection import Connection

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.agents.evidence import from_line
-from bellboard.core.finding import learned
+from bellboard.agents.trace_line import from_line
+from bellboard.core.evidence import learned
 from bellboard.core.session import Session
 from bellboard.system.files import MayHang, stay_near
 from bellboard.system.mounts import Mounts

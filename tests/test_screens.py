@@ -9,7 +9,7 @@ import pytest
 
 from bellboard.agents.agent import Seen
 from bellboard.agents.claude.screen import read_screen
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import markers_of, published_status, question_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bellboard.core.board import Board
-from bellboard.core.finding import Finding
+from bellboard.core.evidence import Evidence
 from bellboard.core.session import Process, Session
 from bellboard.hosting.jobs import Attempts
 from bellboard.hosting.senses import Senses
@@ -57,7 +57,7 @@ def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None
     """It is named; the processes of the others are looked at, also when all are checked again."""
 
     async def test() -> None:
-        attempt, found, reach = Attempts(), deque[Finding](), Reach().open()
+        attempt, found, reach = Attempts(), deque[Evidence](), Reach().open()
         senses = Senses(
             made(home.bellboard), {}, home.env, reach, attempt, found.append, lambda: None
         )

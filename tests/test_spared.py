@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asking import allows, payload
-from bellboard.agents.evidence import from_line
 from bellboard.agents.registry import agent_of
+from bellboard.agents.trace_line import from_line
 from bellboard.core.events import Event, Origin
 from bellboard.core.spared import Spared, spared
 

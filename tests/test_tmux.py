@@ -9,8 +9,8 @@ from collections.abc import Collection
 
 import pytest
 
-from bellboard.agents.evidence import from_line
-from bellboard.core.finding import Finding
+from bellboard.agents.trace_line import from_line
+from bellboard.core.evidence import Evidence
 from bellboard.system import tmux as tmux_module
 from bellboard.system.tmux import Tmux, literal, sockets
 from bellboard.witnesses.observer import Panes, panes_of
@@ -39,7 +39,7 @@ def test_panes_are_listed_with_what_joins_them_to_processes(tmux: Server, ours: 
         assert (pane.pid, pane.tty) == (found[pane.id].pid, found[pane.id].tty)
 
 
-def check(panes: Panes, now: float, socket: str, asked: Collection[str]) -> list[Finding]:
+def check(panes: Panes, now: float, socket: str, asked: Collection[str]) -> list[Evidence]:
     return panes.take(now, socket, asked, *panes_of(socket))
 
 

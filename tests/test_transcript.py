@@ -20,11 +20,11 @@ from bellboard.agents import tailing
 from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.agents.claude.session_files import begun_in, path_of, transcripts_folder
 from bellboard.agents.claude.transcript import head_of, is_noise
-from bellboard.agents.evidence import from_line
 from bellboard.agents.tailing import Transcripts, entry_event, is_needed, known_until
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Event, line_of
-from bellboard.core.finding import Finding
+from bellboard.core.evidence import Evidence
 from bellboard.core.options import Options
 from bellboard.core.rules.turns import go_on
 from bellboard.core.session import Process, Session, Stated
@@ -77,12 +77,12 @@ def write(path: Path, *entries: dict[str, Any] | bytes, mode: str = "ab") -> Non
             )
 
 
-def events(findings: list[Finding]) -> list[Event]:
+def events(findings: list[Evidence]) -> list[Event]:
     """Return the decoded events."""
     return [from_line(f.line) for f in findings]
 
 
-def kinds(findings: list[Finding]) -> list[str]:
+def kinds(findings: list[Evidence]) -> list[str]:
     return [event.kind for event in events(findings)]
 
 
@@ -91,7 +91,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / f"{SID}.jsonl"
 
 
-def added(transcripts: Transcripts, now: float) -> list[Finding]:
+def added(transcripts: Transcripts, now: float) -> list[Evidence]:
     """Return what was added to all that are followed."""
     tails = [transcripts.tail(sid) for sid in transcripts.followed]
     return [found for tail in tails if tail for found in tail.check(now)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.evidence import from_line
+from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import status_of
 

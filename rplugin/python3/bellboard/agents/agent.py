@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ..core.events import Event, Origin
-from ..core.finding import Finding
+from ..core.evidence import Evidence
 from ..core.program_status import Report
 from ..core.request import Answer, Request, SentAnswer, Went
 from ..core.session import Session
@@ -93,13 +93,13 @@ class Seen(NamedTuple):
 
     def finding(
         self, now: float, sid: str, pid: int, found: bool = False, where: str = "screen"
-    ) -> Finding:
+    ) -> Evidence:
         """Report what the screen, the title or the server (`where`) of a session means.
 
         `found`: it may have been shown for a long time already.
         """
         facts = {"session_id": sid, "pid": pid, **self._asdict()}
-        return Finding({"t": now, where: facts | ({"found": True} if found else {})}, "")
+        return Evidence({"t": now, where: facts | ({"found": True} if found else {})}, "")
 
 
 class Heard(NamedTuple):
@@ -149,7 +149,7 @@ class Means(NamedTuple):
 
     reach: Doer
     watched: Watched
-    report: Callable[[Finding], None]
+    report: Callable[[Evidence], None]
     clock: Callable[[], float]
     environ: Mapping[str, str]
     generation: str = ""

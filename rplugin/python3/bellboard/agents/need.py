@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from ..core.finding import Finding
+from ..core.evidence import Evidence
 from ..core.observing import Want
 from ..core.session import Session
 from ..system.notes import Notes
@@ -107,7 +107,7 @@ class Need:
         news, self._news = self._news, set()
         return news
 
-    def report(self, finding: Finding) -> None:
+    def report(self, finding: Evidence) -> None:
         """Report what was found."""
         self.means.report(finding)
 

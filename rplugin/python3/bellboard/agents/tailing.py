@@ -15,7 +15,7 @@ from typing import Final
 from zlib import crc32
 
 from ..core.events import Event, line_of
-from ..core.finding import Finding
+from ..core.evidence import Evidence
 from ..core.rules.steps import is_alone
 from ..core.session import Session, status_of
 from ..core.untrusted import WRONG_SHAPE, Facts, bounded
@@ -124,7 +124,7 @@ class Tail:
         long = f"{amount(self._long, 'line')} of more than {LINE >> 20} MB" if self._long else ""
         return ", ".join(filter(None, (self._unread, odd, long)))
 
-    def check(self, now: float) -> list[Finding]:
+    def check(self, now: float) -> list[Evidence]:
         """Return what was added since the last call; never raises."""
         self.has_folder = True
         try:
@@ -158,9 +158,9 @@ class Tail:
         before = self._before
         return os.pread(fd, len(before), self._offset - len(before)) == before
 
-    def _from_tail(self, fd: int, size: int, now: float) -> list[tuple[Finding, Event]]:
+    def _from_tail(self, fd: int, size: int, now: float) -> list[tuple[Evidence, Event]]:
         """Read the end of the file; return only the few entries that matter."""
-        found: list[tuple[Finding, Event]] = []
+        found: list[tuple[Evidence, Event]] = []
         for span in self._spans:
             # One byte earlier, so that a line that starts exactly there counts as whole.
             self._offset, self._before = max(0, size - span - 1), b""
@@ -170,10 +170,10 @@ class Tail:
                 break
         return self._gist(found)
 
-    def _gist(self, found: Sequence[tuple[Finding, Event]]) -> list[tuple[Finding, Event]]:
+    def _gist(self, found: Sequence[tuple[Evidence, Event]]) -> list[tuple[Evidence, Event]]:
         return [found[n] for n in gist([event for _, event in found], self._since)]
 
-    def _read(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:
+    def _read(self, fd: int, now: float) -> Iterator[tuple[Evidence, Event]]:
         clock = now
         for offset, raw in self._lines(fd):
             if (given := self._agent.head_of(raw)) is None:
@@ -189,7 +189,7 @@ class Tail:
                     # A file that was truncated and rewritten has other lines at the same offsets.
                     name = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
                 key = f"transcript {self._session_id} {name[:200]}"
-                yield Finding(line_of(event), key), event
+                yield Evidence(line_of(event), key), event
 
     def _lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
         """Yield complete lines and advance the offset; an incomplete last line waits."""
@@ -215,7 +215,7 @@ class Tail:
                 self._skips, rest = True, b""
 
 
-def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
+def read_on(tail: Tail, now: float) -> tuple[Tail, list[Evidence]]:
     """Read what was added, perhaps in another process; return the updated tail and the findings."""
     found = tail.check(now)
     return tail, found
@@ -353,7 +353,7 @@ class Following:
             work, key = partial(read_on, tail, self._clock()), f"{tail.path} of {sid}"
             self._reach.do(tail.path, work, partial(self._took, sid, tail), key=key)
 
-    def _took(self, sid: str, tail: Tail, result: tuple[Tail, list[Finding]]) -> None:
+    def _took(self, sid: str, tail: Tail, result: tuple[Tail, list[Evidence]]) -> None:
         as_read, found = result
         if as_read is not tail:  # it was read in another process
             tail.become(as_read)
@@ -434,7 +434,7 @@ class SeatedWitness(LogWitness):
     def _report_lost(self, pid: int, is_lost: bool) -> None:
         if is_lost:
             gone = {"pid": pid, "alive": False, "found": True}
-            self._report(Finding({"t": self._clock(), "process": gone}, f"process {pid} tty gone"))
+            self._report(Evidence({"t": self._clock(), "process": gone}, f"process {pid} tty gone"))
 
 
 def has_lost_terminal(pid: int) -> bool:

@@ -25,9 +25,9 @@ from ..core.records import Folded, Transition
 from ..core.session import heard_of, is_hidden, is_listed, markers_of, question_of, status_of
 from ..core.untrusted import Facts, number_of, text_of
 from .agent import tells
-from .evidence import fields_in, from_line, pid_of
 from .registry import agent_of
 from .titles import Titles
+from .trace_line import fields_in, from_line, pid_of
 
 MOST: Final = 1000  # lines to keep of a log whose session is not known yet
 

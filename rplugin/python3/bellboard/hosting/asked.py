@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from ..agents.agent import About, OnDisk, OpenRequest, Unanswered, Unclear, Unreachable
-from ..agents.evidence import origin_of
 from ..agents.parts import at_end, part
 from ..agents.registry import agent_of, is_known_agent
+from ..agents.trace_line import origin_of
 from ..core.events import Event, Origin
 from ..core.request import (
     HOOK,

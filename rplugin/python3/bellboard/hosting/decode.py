@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..agents import evidence
-from ..agents.evidence import origin_of
+from ..agents import trace_line
 from ..agents.registry import agent_of
+from ..agents.trace_line import origin_of
 from ..core.events import ASKING, Event, Origin, junk
 from ..core.untrusted import bounded
 from ..storage.event_file import Item
@@ -40,7 +40,7 @@ class Decoder:
 
     def _decoded(self, item: Item, clock: float) -> list[Event]:
         if item.kind == "line":
-            event = evidence.event_in(item.payload, clock)
+            event = trace_line.event_in(item.payload, clock)
             return [event if event.clock == clock else replace(event, clock=clock)]
         if item.event == "view":
             return of_tmux(item.payload, item.t, clock, origin_of(item.origin))

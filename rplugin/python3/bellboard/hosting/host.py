@@ -16,7 +16,7 @@ from ..agents import registry
 from ..agents.registry import KEYS, agent_of
 from ..core import words
 from ..core.deadlines import NEVER
-from ..core.finding import Finding
+from ..core.evidence import Evidence
 from ..core.session import Session, is_listed
 from ..core.words import amount
 from ..storage.spool import Spool
@@ -396,7 +396,7 @@ class Host:
         self.connection.changed |= self.addresses.outdated()
         self.loop.round()
 
-    def _find(self, finding: Finding) -> None:
+    def _find(self, finding: Evidence) -> None:
         self._tell_others(finding.line, finding.key)
 
     def _tell_others(self, line: Mapping[str, Any], key: str | None) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from ..agents.agent import Means, Witness
 from ..agents.registry import KEYS, WITNESSED, agent_of
-from ..core.finding import Finding
+from ..core.evidence import Evidence
 from ..core.published import Looked
 from ..core.session import Session, is_listed, status_of
 from ..core.untrusted import list_of, number_of, text_of
@@ -87,7 +87,7 @@ class _Look:
         self._shared_board, self._environ, self._until = shared, environ, until
         self._t = time.time()
         self._is_over = False
-        self._found: list[Finding] = []
+        self._found: list[Evidence] = []
         self._checked: set[str] = set()  # sessions whose process is known
         self._failed: set[str] = set()  # sessions that could not be looked at
         self._witnesses: dict[str, Witness] = {}

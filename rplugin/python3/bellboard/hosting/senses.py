@@ -16,7 +16,7 @@ from ..agents import tailing
 from ..agents.installing.guard import Guard
 from ..core.board import Board
 from ..core.deadlines import NEVER
-from ..core.finding import Finding
+from ..core.evidence import Evidence
 from ..storage.spool import Spool
 from ..system import watch as watching
 from ..system.reach import Reach
@@ -42,7 +42,7 @@ class Senses:
         environ: Mapping[str, str],
         reach: Reach,
         attempt: Attempts,
-        find: Callable[[Finding], None],
+        find: Callable[[Evidence], None],
         wake: Callable[[], None],
     ) -> None:
         self.watch: Watch | None = None

@@ -13,7 +13,7 @@ from ..agents.need import CHANGED, DIED, NEED, PATHS, RESCAN, Need
 from ..agents.registry import agent_of, all_agents, is_known_agent
 from ..core.clock import is_recent
 from ..core.deadlines import NEVER, slow_tools
-from ..core.finding import Finding, learned
+from ..core.evidence import Evidence, learned
 from ..core.observing import Want, shows_on_screen, wanted
 from ..core.options import Options
 from ..core.session import Process, Session, is_listed, status_of
@@ -36,17 +36,17 @@ from .terminals import Sent, observe_screen, observe_titles
 
 
 Clock = Callable[[], float]
-Report = Callable[[], Finding]
+Report = Callable[[], Evidence]
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
-def gone(now: float, pid: int, started: str = "", found: bool = False) -> Finding:
+def gone(now: float, pid: int, started: str = "", found: bool = False) -> Evidence:
     """Report that a process is gone; `found`: nobody saw it exit, so the time is unknown."""
     facts = {"pid": pid, "alive": False, "started": started} | ({"found": True} if found else {})
-    return Finding({"t": now, "process": facts}, f"process gone {pid} {started}")
+    return Evidence({"t": now, "process": facts}, f"process gone {pid} {started}")
 
 
-def process_seen(now: float, pid: int, generation: str = "") -> Finding:
+def process_seen(now: float, pid: int, generation: str = "") -> Evidence:
     """Report where and since when a process runs, or that it is gone.
 
     Its environment says where its terminal may be, as it does for the hooks that it starts.
@@ -56,7 +56,7 @@ def process_seen(now: float, pid: int, generation: str = "") -> Finding:
         return gone(now, pid, started, found=True)
     known = {"pid": pid, "alive": True, **({"started": started} if started else {})}
     known |= place_of(pid)
-    return Finding({"t": now, "process": known}, f"process {known} {generation}")
+    return Evidence({"t": now, "process": known}, f"process {known} {generation}")
 
 
 def is_another(process: Process, heard: float) -> bool:
@@ -70,14 +70,14 @@ def is_another(process: Process, heard: float) -> bool:
     return began is not None and began > heard + CLOCK
 
 
-def at_work(now: float, pid: int, since: float) -> Finding:
+def at_work(now: float, pid: int, since: float) -> Evidence:
     """Report how many children started since then: a running tool has one.
 
     Older ones prove nothing: an MCP server is a child for as long as the agent runs.
     """
     began = [processes.began_at(child) or 0.0 for child in processes.children_of(pid)]
     facts = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}
-    return Finding({"t": now, "process": facts}, f"process {facts} {since}")
+    return Evidence({"t": now, "process": facts}, f"process {facts} {since}")
 
 
 def start_of(process: Process) -> str:
@@ -159,7 +159,7 @@ async def observe_panes(need: Need) -> None:
             # A restarted server numbers its panes from 0 again.
             once = f"{live[pane].pid if pane in live else before} {need.means.generation}"
             key = f"pane {socket} {pane} {tty or 'gone'} {once}"
-            need.report(Finding({"t": now, "pane": facts}, key))
+            need.report(Evidence({"t": now, "pane": facts}, key))
 
 
 def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
@@ -186,7 +186,7 @@ class Observer:
     def __init__(
         self,
         watch: Watch,
-        report: Callable[[Finding], None],
+        report: Callable[[Evidence], None],
         clock: Callable[[], float],
         environ: Mapping[str, str],
         generation: str = "",

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ..agents.registry import agent_of_program, status_reported
-from ..core.finding import Finding
+from ..core.evidence import Evidence
 from ..core.own_report import LAST_WORDS
 from ..core.program_status import MOST_RECORDS, Discarded, Report, parsed, within
 from ..core.session import Session
@@ -66,7 +66,7 @@ class OwnReports:
     """Calls `report` with what a program says of itself, when that has changed."""
 
     def __init__(
-        self, report: Callable[[Finding], None], clock: Callable[[], float], notes: Notes
+        self, report: Callable[[Evidence], None], clock: Callable[[], float], notes: Notes
     ) -> None:
         self._report, self._clock, self._notes = report, clock, notes
         self._rounds = Rounds()
@@ -232,7 +232,7 @@ class OwnReports:
     def _closed(self, tty: str, terminal: _Terminal, t: float) -> None:
         """Report the end of a terminal, which is also that of what others have said there."""
         said = {"pid": terminal.job, "tty": tty, "ends": "exit"}
-        self._report(Finding({"t": t, "osc7501": said}, f"end of {tty} {terminal.job} {t}"))
+        self._report(Evidence({"t": t, "osc7501": said}, f"end of {tty} {terminal.job} {t}"))
 
     def _tell(
         self, tty: str, program: _Program, t: float, body: str, name: str, ends: str = ""
@@ -244,7 +244,7 @@ class OwnReports:
         self._count += 1
         key = f"own report {front.pid} {front.started} {name} {t} {self._count}"
         facts |= {k: v for k, v in more.items() if v}
-        self._report(Finding({"t": t, "osc7501": {**facts, **said}}, key))
+        self._report(Evidence({"t": t, "osc7501": {**facts, **said}}, key))
 
 
 def _says(program: _Program, report: Report) -> str:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ..agents.need import JOINED, RESCAN, Need
 from ..core.clock import is_recent
-from ..core.finding import learned
+from ..core.evidence import learned
 from ..core.text import line
 from ..system.files import decoded
 from ..system.mounts import near

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
-from ..core.finding import learned
+from ..core.evidence import learned
 from ..core.text import line
 from ..system.files import is_file, is_path, read, status_of
 from ..system.reach import reach

@@ -16,7 +16,7 @@ from ..agents.agent import DEPTH, Seen
 from ..agents.need import CHANGED, JOINED, WRITTEN, Need
 from ..agents.registry import agent_of
 from ..agents.titles import Titles
-from ..core.finding import Finding
+from ..core.evidence import Evidence
 from ..core.rules.steps import is_blind
 from ..core.session import Session, owns_pane, status_of
 from ..system.reach import reach
@@ -109,7 +109,7 @@ class Sent:
     """What the Neovims of sessions send of their terminals: reports what is new."""
 
     def __init__(
-        self, report: Callable[[Finding], None], clock: Callable[[], float], since: float
+        self, report: Callable[[Evidence], None], clock: Callable[[], float], since: float
     ) -> None:
         self._report, self._clock, self._since = report, clock, since
         self._rows: dict[str, Seen] = {}  # by session

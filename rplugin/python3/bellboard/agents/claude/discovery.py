@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from ...core.clock import is_recent
-from ...core.finding import Finding
+from ...core.evidence import Evidence
 from ...core.session import nameless
 from ...core.text import ODD
 from ...core.untrusted import decimal, list_of
@@ -61,12 +61,12 @@ class FoundProcess(NamedTuple):
     tmux: str = ""  # the socket and the pane in its environment
     pane: str = ""
 
-    def finding(self, now: float, generation: str = "") -> Finding:
+    def finding(self, now: float, generation: str = "") -> Evidence:
         """Return evidence like a session file without a status; a hook later names the session."""
         sid = self.session_id or nameless(self.pid, self.started)
         record = {"pid": self.pid, "sessionId": sid, "cwd": self.cwd, "procStart": self.started}
         line = {"t": now, "registry": {"pid": self.pid, "record": record, "discovered": True}}
-        return Finding(line, f"discovered {record} {generation}")
+        return Evidence(line, f"discovered {record} {generation}")
 
 
 class Attached(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...core.events import is_id
-from ...core.finding import Finding
+from ...core.evidence import Evidence
 from ...core.request import Went
 from ...core.text import LONGEST_PATH, whole
 from ...core.untrusted import decimal, number_of
@@ -161,7 +161,7 @@ class Registry:
             self._generation = generation
             self._reported.clear()
 
-    def check(self, now: float, path: str | Path | None = None) -> list[Finding]:
+    def check(self, now: float, path: str | Path | None = None) -> list[Evidence]:
         """Return what changed, everywhere or at one path; never raises."""
         if path is None:
             return [f for directory in self._directories for f in self._all(now, directory)]
@@ -192,7 +192,7 @@ class Registry:
             del self.notes[path]
         return list(dict.fromkeys(pids))
 
-    def take(self, now: float, directory: Path, pid: int, state: FileState) -> list[Finding]:
+    def take(self, now: float, directory: Path, pid: int, state: FileState) -> list[Evidence]:
         """Process what `state_of` found; return what is new."""
         if directory not in self._directories:
             return []
@@ -212,7 +212,7 @@ class Registry:
         # writing.
         was = known.record.get(CHANGED) if known is not None else None
         since = record.get("updatedAt", "") if record.get(CHANGED) == was else ""
-        found.append(Finding(line, f"registry {_value(record)} {since} {self._generation}"))
+        found.append(Evidence(line, f"registry {_value(record)} {since} {self._generation}"))
         return found
 
     def remove(self, config_dir: str | Path) -> None:
@@ -228,11 +228,11 @@ class Registry:
             ]:
                 del self.notes[path]
 
-    def _all(self, now: float, directory: Path) -> list[Finding]:
+    def _all(self, now: float, directory: Path) -> list[Evidence]:
         pids = self.listed(directory, list_files(directory))
         return [f for pid in pids for f in self._one(now, directory, pid)]
 
-    def _one(self, now: float, directory: Path, pid: int) -> list[Finding]:
+    def _one(self, now: float, directory: Path, pid: int) -> list[Evidence]:
         return self.take(now, directory, pid, file_state(directory, pid))
 
     def _note(self, path: str, why: str) -> None:
@@ -241,13 +241,13 @@ class Registry:
         else:
             self.notes.pop(path, None)
 
-    def _gone(self, now: float, directory: Path, pid: int) -> list[Finding]:
+    def _gone(self, now: float, directory: Path, pid: int) -> list[Evidence]:
         known = self._reported.get(pid)
         if known is None or known.directory != directory:
             return []
         del self._reported[pid]
         line = {"t": now, "registry": {"pid": _pid_in(known.record), "record": None}}
-        return [Finding(line, f"registry gone {_value(known.record)} {self._generation}")]
+        return [Evidence(line, f"registry gone {_value(known.record)} {self._generation}")]
 
 
 def list_files(directory: Path) -> Listing:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ...core.finding import Finding
+from ...core.evidence import Evidence
 from ...core.session import Session, is_nameless, nameless
 from ...system import processes
 from ...system.deaths import Deaths
@@ -379,7 +379,7 @@ class ClaudeWitness(LogWitness):
     def _place(self, s: Session, place: Mapping[str, str], how: str) -> None:
         where = {"session_id": s.session_id, "pid": next(iter(s.processes)), **place}
         key = f"client {s.session_id} {how} {self._generation}"
-        self._report(Finding({"t": self._clock(), "client": where}, key))
+        self._report(Evidence({"t": self._clock(), "client": where}, key))
 
 
 def _named(jobs: list[Session], named: str) -> Session | None:

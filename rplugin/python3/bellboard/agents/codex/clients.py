@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from ...core.finding import Finding
+from ...core.evidence import Evidence
 from ...core.session import Session, status_of
 from ...system import processes, ssh
 from ...system.deaths import Deaths
@@ -200,4 +200,4 @@ class ClientTerminals:
         self._report(line, f"{s.session_id} left {s.tty} {s.hook_at} {reason}")
 
     def _report(self, line: Mapping[str, object], key: str) -> None:
-        self._means.report(Finding({"t": self._means.clock(), **line}, f"codex {key}"))
+        self._means.report(Evidence({"t": self._means.clock(), **line}, f"codex {key}"))

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from ...core.finding import Finding
+from ...core.evidence import Evidence
 from ...core.session import Session, status_of
 from ..agent import Agent, Heard, Means
 from ..tailing import LogWitness
@@ -93,7 +93,7 @@ class CodexWitness(LogWitness):
 
     def _report(self, thread: OpenThread, line: dict[str, object]) -> None:
         key = f"codex {thread.id} {thread.pid} {self._generation}"
-        self._means.report(Finding({"t": self._means.clock(), **line}, key))
+        self._means.report(Evidence({"t": self._means.clock(), **line}, key))
 
 
 def _turned(thread: OpenThread) -> dict[str, object]:
@@ -193,4 +193,4 @@ class ServedSessions:
             return
         line = said.seen.finding(t, s.session_id, pid, where="server").line
         key = f"codex {s.session_id} {said.seen.says} {said.seen.asks} {at or now}"
-        self._means.report(Finding(line, key))
+        self._means.report(Evidence(line, key))

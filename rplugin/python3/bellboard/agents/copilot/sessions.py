@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ...core.finding import Finding
+from ...core.evidence import Evidence
 from ...core.rules.steps import is_alone
 from ...core.session import Session
 from ...core.untrusted import object_of, time_of
@@ -170,4 +170,4 @@ class CopilotWitness(LogWitness):
     def _report(self, opened: Opened, record: dict[str, object], key: str) -> None:
         given = {"pid": opened.pid, "agent": self._key, "discovered": True}
         line = {"t": self._means.clock(), "registry": {**given, "record": record}}
-        self._means.report(Finding(line, f"copilot {key}"))
+        self._means.report(Evidence(line, f"copilot {key}"))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .session import Session
 
 
-class Finding(NamedTuple):
+class Evidence(NamedTuple):
     """A trace line, and a key that is the same for every host that finds it.
 
     A line with a key that was folded lately is not folded again: the key of a value that may come
@@ -19,8 +19,8 @@ class Finding(NamedTuple):
     key: str
 
 
-def learned(now: float, s: Session, facts: Mapping[str, object], of: str = "") -> Finding:
+def learned(now: float, s: Session, facts: Mapping[str, object], of: str = "") -> Evidence:
     """Report facts about a session; `of`: the directory that they are about."""
     given = {"session_id": s.session_id, **facts}
     line = {"t": now, "facts": given} | ({"cwd": of} if of else {})
-    return Finding(line, f"facts {given} {of} after {s.learned}")
+    return Evidence(line, f"facts {given} {of} after {s.learned}")
