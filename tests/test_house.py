@@ -56,8 +56,8 @@ PURE = (
     *(
         PACKAGE / f"agents/{name}.py"
         for name in (
-            *("agent", "documented", "evidence", "gemini", "parts", "pi", "qwen", "registry"),
-            *("titles", "traces", "words", "installing/settings_file"),
+            *("agent", "documented", "gemini", "parts", "pi", "qwen", "registry"),
+            *("titles", "trace_line", "traces", "words", "installing/settings_file"),
             *("claude/agent", "claude/dialog", "claude/hooks", "claude/reply", "claude/request"),
             *("claude/rules", "claude/screen", "claude/transcript"),
             *("codex/agent", "codex/dialect", "codex/request"),
