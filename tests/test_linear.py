@@ -16,7 +16,7 @@ from bellboard.agents.claude import dialog
 from bellboard.agents.claude.dialog import options_in
 from bellboard.agents.claude.request import request
 from bellboard.agents.codex.request import runs_command
-from bellboard.agents.installing.settings_file import without_comments
+from bellboard.agents.installing.settings_file import SharedFile, without_comments
 from bellboard.agents.registry import agent_of
 from bellboard.core.events import Origin
 from bellboard.core.feed import read
@@ -73,6 +73,18 @@ def test_hidden_characters_are_found_in_linear_time(
 @pytest.mark.parametrize("unit", ["/*x", "/* x */", '"', "//", "/*x*/\n"])
 def test_comments_are_removed_in_linear_time(unit: str) -> None:
     assert is_linear(lambda text: without_comments(text), unit, 1 << 17)
+
+
+@pytest.mark.parametrize("ours", ["x", "y"])
+def test_many_hooks_of_ours_are_removed_in_linear_time(ours: str) -> None:
+    """A file may hold anything, such as those of every version."""
+    form = SharedFile({"Stop": {"command": "x"}}, lambda command: command == ours)
+    unit = '{"hooks":[{"command":"x"},{"command":"y"}]},{"hooks":[{"command":"x"}]},'
+
+    def work(text: str) -> None:
+        form.put_in(f'{{"hooks":{{"Stop":[{text[: text.rfind("},") + 1]}]}}}}', {})
+
+    assert is_linear(work, unit, 1 << 18)
 
 
 @pytest.mark.parametrize("unit", [' \\\\\\\\\\\\\\\\"', " \\\\\\\\\\\\\\\\\\'", "\\", '\\"'])

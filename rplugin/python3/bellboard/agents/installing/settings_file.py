@@ -99,6 +99,7 @@ class JsonText:
     def __init__(self, raw: str, comments: bool = False) -> None:
         self.raw = raw
         self.plain, self._comments = without_comments(raw) if comments else (raw, [])
+        self._remarks = {to for at, to in self._comments if raw.startswith("//", at)}
         self.root = self._read()  # None if the text is blank
         self._layout()
 
@@ -136,15 +137,16 @@ class JsonText:
 
     def edited(self, edits: Iterable[Edit]) -> str:
         """Return the text after edits that do not overlap."""
-        text = self.raw
-        for edit in sorted(edits, reverse=True):
-            text = text[: edit.start] + edit.text + text[edit.end :]
-        return text
+        pieces, at = [], 0
+        for edit in sorted(edits):
+            pieces += [self.raw[at : edit.start], edit.text]
+            at = edit.end
+        return "".join([*pieces, self.raw[at:]])
 
     def add(self, to: JsonPart, items: list[tuple[str, Any]]) -> list[Edit]:
         """Return the edits that append items; their keys matter only in an object."""
         there = self.parts(to.start)
-        ink = len(self.raw[: to.end - 1].rstrip(" \t\r\n"))  # the end of what is in it
+        ink = self._ink(to.end - 1)  # the end of what is in it
         if there:
             last = there[-1]
             begin = there[-2].end if len(there) > 1 else to.start + 1
@@ -170,14 +172,14 @@ class JsonText:
 
     def cut(self, there: list[JsonPart], gone: Collection[JsonPart]) -> Iterator[Edit]:
         """Yield the edits that remove some parts of an object or list, each with one comma."""
-        kept = [part.begin for part in there if part not in gone]
-        last = kept[-1] if kept else -1
+        begins = {part.begin for part in gone}
+        last = max((part.begin for part in there if part.begin not in begins), default=-1)
         for n, part in enumerate(there):
-            if part not in gone:
+            if part.begin not in begins:
                 continue
-            start = len(self.raw[: part.begin].rstrip(" \t\r\n"))
-            if any(to == start and self.raw.startswith("//", at) for at, to in self._comments):
-                start = start if _LINE_END.match(self.raw, part.end) else part.begin
+            start = self._ink(part.begin)
+            if start in self._remarks and not _LINE_END.match(self.raw, part.end):
+                start = part.begin  # what follows would become part of the remark
             yield Edit(start, part.end, "")
             if part.begin < last:
                 comma = self.plain.index(",", part.end)
@@ -213,6 +215,12 @@ class JsonText:
         """Return the indentation of the line at a position."""
         line = _LINE.split(self.raw[:at])[-1].removeprefix(MARK)
         return line[: len(line) - len(line.lstrip(" \t"))]
+
+    def _ink(self, at: int) -> int:
+        """Return the position behind the last character before a position that is no blank."""
+        while at and self.raw[at - 1] in " \t\r\n":
+            at -= 1
+        return at
 
     def _skip(self, at: int) -> int:
         found = _SPACE.match(self.plain, at)
