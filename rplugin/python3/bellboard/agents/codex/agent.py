@@ -12,8 +12,7 @@ from ...core.events import Event, Origin
 from ...core.untrusted import Facts, text_of
 from ..agent import Abilities, Ability, Agent, Means, OpenRequest, Seen, Witness
 from ..installing.hookline import SHOWN_IN_PART, GlobalHooks, HooksFile, below_home
-from ..words import Words
-from .dialect import KEY, KINDS, SERVER, entry, heard, hook, is_noise
+from .dialect import KEY, KINDS, SERVER, WORDS, entry, heard, is_noise
 from .request import on_disk, reply, request
 
 HOOKS: Final = Ability("hooks")
@@ -81,10 +80,9 @@ class Codex(Agent):
         obstacles=_obstacles,
         remarks=_remarks,
     )
-    words = Words(KINDS)
+    words = WORDS
     has_titles = True
 
-    event = staticmethod(hook)
     entry = staticmethod(entry)
     is_noise = staticmethod(is_noise)
     heard = staticmethod(heard)

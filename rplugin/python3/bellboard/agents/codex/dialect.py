@@ -6,36 +6,23 @@ kept.  This file does no I/O, knows no clock, and tolerates any input.
 
 from __future__ import annotations
 
-import math
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
-import msgspec
-from msgspec import Raw, Struct
-
-from ...core.events import Event, Origin, is_id, junk
-from ...core.request import shown_digest_of
-from ...core.text import ODD, line, tool_detail
+from ...core.events import Event
+from ...core.text import line
 from ...core.untrusted import (
     Facts,
-    leniently,
     list_of,
-    members,
     object_of,
     text_of,
     time_of,
-    value_of,
 )
 from ..agent import Heard, Seen
-from ..words import BY_AGENT, STARTS
+from ..words import STARTS, Words, from_key, kind_in
 
-# Map the names that Codex uses to neutral ones.
-#
-# The kinds are the rows of the table in `machine.py`.
-
-
-#: Hook → kind.
 KEY: Final = "codex"  # its name in evidence
+#: Hook → kind, a row of the table in `machine.py`.
 KINDS: Final[dict[str, str]] = {
     "SessionStart": "start",  # or resume, compacted: by its source
     "SessionEnd": "end",
@@ -66,103 +53,41 @@ NO_TERMINAL: Final = frozenset({"app-server", "exec", "mcp-server"})
 SERVER: Final = "app-server"  # the argument of a process that runs the threads of many terminals
 
 
-# Decode the hook events of Codex.
-#
-# Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short
-# line is kept.
+# ---------------------------------------------------------------- hook events
 
 
-class CodexPayload(Struct, gc=False):
-    """The fields of a hook's payload that are read."""
-
-    session_id: str
-    hook_event_name: str
-    tool_name: str | None = None
-    tool_use_id: str | None = None
-    tool_input: Raw = Raw(b"")
-    agent_id: str | None = None
-    agent_type: str | None = None
-    cwd: str | None = None
-    transcript_path: str | None = None
-    permission_mode: str | None = None
-    model: str | None = None
-    source: str | None = None
-    reason: str | None = None
-    trigger: str | None = None
-    prompt: str | None = None
-    last_assistant_message: str | None = None
+def _tool(top: Facts, facts: Facts) -> None:
+    facts["asks"] = QUESTIONS.get(facts.get("tool", ""), "")
+    # The input of a request has more than the input of its tool.
+    if command := text_of(object_of(top.get("tool_input")), "command"):
+        facts["tool_key"] = crc32(command.encode("utf-8", "replace"))
 
 
-_decode = msgspec.json.Decoder(CodexPayload).decode
+def _before(top: Facts, facts: Facts) -> str | None:
+    _tool(top, facts)
+    return "question" if facts["asks"] else None
 
 
-def hook(
-    payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False, name: str = ""
-) -> Event:
-    """Decode a hook's payload; return junk, with the reason, if it cannot be decoded."""
-    if not (math.isfinite(t) and t > 0):
-        return junk("invalid time", clock, clock)
-    try:
-        p = _lenient(payload, truncated) if truncated else _decode(payload)
-    except ODD:
-        try:
-            p = _lenient(payload, truncated)
-        except ODD as e:
-            return junk(str(e)[:120], t, clock)
-    name = p.hook_event_name[:60]
-    if not is_id(p.session_id):
-        return junk("no usable session id", t, clock, name or "junk")
-    kind = KINDS.get(name)
-    if kind is None:
-        return Event("unknown", name, t, clock, p.session_id, origin)
-    facts = _facts(p)
-    if p.tool_name in QUESTIONS and kind == "tool":
-        kind = "question"
-    elif kind == "start":
-        kind = STARTS.get(facts["source"], kind)
-    elif kind == "request":
-        facts["shown_digest"] = shown_digest_of(p.tool_input)
-        facts["asks"] = "permission"
-    if p.agent_id:
-        kind = BY_AGENT.get(kind, "note")
-    key = crc32((name + p.tool_use_id).encode()) if p.tool_use_id else crc32(payload)
-    return Event(kind, name, t, clock, p.session_id, origin, key or 1, **facts)
+def _request(top: Facts, facts: Facts) -> None:
+    _tool(top, facts)
+    facts["asks"] = "permission"
 
 
-def _facts(p: CodexPayload) -> dict[str, Any]:
-    tool = p.tool_name or ""
-    facts: dict[str, Any] = {
-        "agent": p.agent_id or "",
-        "agent_type": p.agent_type or "",
-        "cwd": p.cwd or "",
-        "transcript": "" if p.agent_id else p.transcript_path or "",  # that is the subagent's
-        "mode": p.permission_mode or "",
-        "model": p.model or "",
-        "source": p.source or p.reason or p.trigger or "",
-        "prompt": line(p.prompt or ""),
-        "message": line(p.last_assistant_message or ""),
-        "tool": tool,
-        "tool_id": p.tool_use_id or "",
-    }
-    if tool:
-        given = object_of(value_of(p.tool_input) if p.tool_input else None)
-        command = text_of(given, "command")
-        # The input of a request has more than the input of its tool.
-        facts["tool_key"] = crc32(command.encode("utf-8", "replace") if command else p.tool_input)
-        facts["detail"] = tool_detail(tool, p.tool_input)
-        facts["asks"] = QUESTIONS.get(tool, "")
-    return facts
+WORDS: Final = Words(
+    KINDS,
+    {
+        "SessionStart": kind_in(STARTS, "source"),
+        "SessionEnd": from_key("source", "reason"),
+        "PreToolUse": _before,
+        "PermissionRequest": _request,
+        "PostToolUse": _tool,
+        "PreCompact": from_key("source", "trigger"),
+        "PostCompact": from_key("source", "trigger"),
+    },
+)
 
 
-def _lenient(payload: bytes, truncated: bool) -> CodexPayload:
-    """Decode unexpected JSON: use the values that have the right type."""
-    p = leniently(CodexPayload, members(payload, truncated))
-    if not p.hook_event_name:
-        raise ValueError("no event name")
-    return p
-
-
-# Decode the lines that Codex appends to the log of a thread.
+# ---------------------------------------------------------------- lines of a log
 #
 # Only they show that a turn failed, and who decides on approvals. A line may hold whole prompts
 # and files; only what shows the state of the turn is kept.
@@ -206,7 +131,7 @@ def entry(session_id: str, entry: Facts, t: float, now: float) -> Event:
     return Event(kind, f"transcript {name[:60]}", at, now, session_id, **facts)
 
 
-# Decode what Codex's server says of the state of a thread.
+# ---------------------------------------------------------------- what its server says
 #
 # It reports to every client when a thread begins to work, to wait, or to rest, but not whether
 # a turn that ended was completed, was interrupted or failed.
