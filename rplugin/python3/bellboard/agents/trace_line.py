@@ -247,8 +247,8 @@ def _registry(fields: Facts, t: float, now: float) -> Event:
         return Event("registry gone", "registry gone", t, now, pid=pid)
     sid = usable_id(record["sessionId"])
     source = "discovered" if given.get("discovered") else ""
-    dialect = agent_of(text_of(given, "agent"))
-    return dialect.account(record, Event("registry", "", t, now, sid, pid=pid, source=source))
+    agent = agent_of(text_of(given, "agent"))
+    return agent.account(record, Event("registry", "", t, now, sid, pid=pid, source=source))
 
 
 def _own_report(fields: Facts, t: float, now: float) -> Event:

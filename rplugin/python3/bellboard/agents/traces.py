@@ -2,7 +2,7 @@
 
 A recording is made from outside, while a CLI is driven in a terminal.  Its lines name a log, a
 title or a process, but not the session, so this remembers which session is in the terminal.  They
-are decoded by the same dialects as for a host.  Lines of an ordinary trace pass through.
+are decoded by the same agents as for a host.  Lines of an ordinary trace pass through.
 
     event, hook, origin, pid, ppid   a hook and the process that ran it; a plugin is inside it
     file, line                       a line that was appended to the CLI's log
@@ -77,8 +77,8 @@ class Recorded:
         pid = pid_of(fields["ppid"] if rows else fields.get("pid"))
         argv = next((row[5:] for row in rows if row[0] == str(pid)), [])
         self._agent = text_of(origin, "agent") or self._agent
-        dialect = agent_of(self._agent)
-        if dialect.serves(argv):
+        agent = agent_of(self._agent)
+        if agent.serves(argv):
             where: Facts = {"shared": True}
         else:
             socket = text_of(env, "TMUX").rsplit(",", 2)[0]

@@ -47,7 +47,7 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     pane: str | None = None
     nvim: str | None = None
     kitty: str | None = None  # the socket of its remote control
-    env: dict[str, str] = {}  # with neutral names: see `VARIABLES` in `dialects.py`
+    env: dict[str, str] = {}  # with neutral names: see `VARIABLES` in `registry.py`
 
 
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):

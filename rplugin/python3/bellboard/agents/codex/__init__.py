@@ -1,1 +1,1 @@
-"""Codex: its dialect, and its server, which takes answers."""
+"""Codex: what it reports, and its shared server, which takes answers."""

@@ -1,1 +1,1 @@
-"""GitHub Copilot CLI: its dialect, its logs, and the files that name its live sessions."""
+"""GitHub Copilot CLI: its hooks, its logs, and the files that name its live sessions."""

@@ -1,1 +1,1 @@
-"""OpenCode: its dialect; our plugin in it, and its server, which take answers."""
+"""OpenCode: what our plugin in it reports; that or its server takes answers."""
