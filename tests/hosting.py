@@ -232,8 +232,8 @@ def make(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def watched_since(shared: SharedBoard, t: float) -> None:
-    with shared.store.transaction():
-        shared.store.set_option("watched_since", t, 1, t)
+    with shared.store.transaction() as tx:
+        tx.set_option("watched_since", t, 1, t)
 
 
 def emit(shared: SharedBoard, clock: Clock, event: str, session: str = "s", **fields: Any) -> str:

@@ -24,7 +24,7 @@ from bellboard.core.untrusted import bounded
 from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.set_aside import set_database_aside
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Damaged, Editor, Store
+from bellboard.storage.store import Damaged, Editor, Store, Transaction
 from hosting import Make, RecordedHost, emit, from_files, made, opened, put, put_raw, statuses
 from rig.clock import Clock
 from rig.home import Home
@@ -65,11 +65,11 @@ def filled(home: Path, now: float) -> None:
         put(shared.spool, "UserPromptSubmit", f"s{n}", now + n)
         shared.turn(now + n)
     store = shared.store
-    with store.transaction():
-        store.set_option("watched_since", now, 1, now)
-        store.set_option("mode", "quiet", 1, now)
-        store.set_option("config", {"grace": 3.0}, 1, now)
-        store.set_editor(Editor(os.getpid(), "/srv/nvim", "", "", now))
+    with store.transaction() as tx:
+        tx.set_option("watched_since", now, 1, now)
+        tx.set_option("mode", "quiet", 1, now)
+        tx.set_option("config", {"grace": 3.0}, 1, now)
+        tx.set_editor(Editor(os.getpid(), "/srv/nvim", "", "", now))
     store.claim([(1, "notice bell"), (2, "completed: x")], 1, now)
     store.close()
 
@@ -270,8 +270,8 @@ def test_rows_that_cannot_be_numbered_on_are_a_damaged_file(
 # Events that cannot be written
 
 
-class Picky(Store):
-    """A database that cannot store one session, for an unexpected reason."""
+class Picky(Transaction):
+    """A transaction that cannot store one session, for an unexpected reason."""
 
     def write(self, board: Board, names: Any, folded: Any, *given: Any) -> None:
         super().write(board, names, folded, *given)
@@ -281,12 +281,11 @@ class Picky(Store):
 
 @pytest.mark.parametrize("count", [1, 2, 37, 1100])
 def test_an_unwritable_event_is_found_and_the_rest_is_stored(
-    make: Make, clock: Clock, count: int
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """Each event of a batch counts once, except the one set aside with its reason."""
     shared = make()
-    shared.store.close()
-    shared.store = Picky(shared.spool.home)
+    monkeypatch.setattr("bellboard.storage.store.Transaction", Picky)
     names = [emit(shared, clock, "UserPromptSubmit", f"s{n}") for n in range(count)]
     emit(shared, clock, "UserPromptSubmit", "poison")
     names += [emit(shared, clock, "Stop", f"s{n}") for n in range(3)]
@@ -319,16 +318,17 @@ def test_an_event_that_fails_is_set_aside_and_the_rest_is_folded(
     assert {"it cannot be folded": 1} == shared.spool.counts()["refused"]
 
 
-def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:
+def test_a_read_only_database_blames_no_event(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failure unrelated to any file is reported, and no file is lost."""
 
-    class Refusing(Store):
+    class Refusing(Transaction):
         def write(self, *given: Any) -> None:
             raise OverflowError("nothing at all")
 
     shared = make()
-    shared.store.close()
-    shared.store = Refusing(shared.spool.home)
+    monkeypatch.setattr("bellboard.storage.store.Transaction", Refusing)
     names = {emit(shared, clock, "UserPromptSubmit", f"s{n}") for n in range(5)}
     failed = 0
     for _ in range(20):
@@ -338,8 +338,7 @@ def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:
             failed += 1
     assert failed > 10
     assert names == {path.name for path in shared.spool.new.iterdir()}
-    shared.store.close()
-    shared.store = Store(shared.spool.home)
+    monkeypatch.undo()
     while shared.turn(clock.advance(1)).more:
         pass
     assert names == {row.file for row in from_files(shared.store.log())}

@@ -88,8 +88,8 @@ def test_a_database_that_may_not_be_written_is_used_again_once_it_may(
     else:
         (ours / name).chmod(0o600)
     again = Store(ours)
-    with again.transaction():
-        again.set_option("mode", "all", 1, 1.0)
+    with again.transaction() as tx:
+        tx.set_option("mode", "all", 1, 1.0)
     for store in (again, kept):
         assert "all" == store.option("mode")
         store.close()
@@ -125,8 +125,8 @@ def test_what_one_host_makes_another_can_open_whatever_the_umask(ours: Path, uma
     for _ in range(2):
         Spool(ours).prepare()
         stores.append(Store(ours))
-        with stores[-1].transaction():
-            stores[-1].set_option("mode", "all", 1, 1.0)
+        with stores[-1].transaction() as tx:
+            tx.set_option("mode", "all", 1, 1.0)
     for store in stores:
         store.close()
     assert {0o600} == {p.stat().st_mode & 0o777 for p in ours.iterdir() if p.is_file()}
@@ -311,8 +311,8 @@ def test_on_a_network_file_system_there_is_no_wal(make: Make, clock: Clock) -> N
     one.turn(clock())
     assert statuses(one.board) == {"s": "completed"}
     assert not list(one.spool.home.glob("*-shm"))
-    with one.store.transaction():
-        one.store.set_option("x", 1, 1, 1.0)
+    with one.store.transaction() as tx:
+        tx.set_option("x", 1, 1, 1.0)
         with pytest.raises(Busy):
             two.store.claim([(1, "e")], 2, clock())
 
@@ -334,8 +334,8 @@ def test_the_database_and_its_wal_stay_bounded(make: Make, clock: Clock) -> None
     store.database.db.execute("PRAGMA wal_autocheckpoint = 100")
     for _ in range(20):
         for _ in range(5):
-            with store.transaction():
-                store.write(Board(), [], folded(clock, 100), 0.0, clock())
+            with store.transaction() as tx:
+                tx.write(Board(), [], folded(clock, 100), 0.0, clock())
         sizes.append(store.database.path.stat().st_size)
     assert store.database.all("SELECT count(*) FROM events") == [(1000,)]
     assert store.database.all("SELECT count(*) FROM transitions") == [(1000,)]
@@ -350,8 +350,8 @@ def test_what_happens_on_other_machines_displaces_no_history_of_this_one(
     store = make().store
     store.pruning.keep_events, store.pruning.keep_transitions = 1000, 1000
     for sid in ["s"] * 12 + ["dev/claude/s"] * 30:
-        with store.transaction():
-            store.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
+        with store.transaction() as tx:
+            tx.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
     counts = store.database.all(f"SELECT session_id, count(*) FROM {table} GROUP BY session_id")
     assert {"dev/claude/s": 250, "s": 750} == dict(counts)
 
@@ -364,8 +364,8 @@ def test_a_table_is_shortened_faster_than_it_grows(
     store = make().store
     store.pruning.keep_transitions = 6400
     for _ in range(80):
-        with store.transaction():
-            store.write(Board(), [], folded(clock, 100), 0.0, clock())
+        with store.transaction() as tx:
+            tx.write(Board(), [], folded(clock, 100), 0.0, clock())
     ((count,),) = store.database.all("SELECT count(*) FROM transitions")
     assert count <= 6400 + 200
 
@@ -378,8 +378,8 @@ def test_large_events_of_other_machines_displace_no_events_of_this_one(
     store.pruning.keep_bytes = 1 << 20
     sizes = []
     for sid in ["s", *["dev/claude/s"] * 4] * 15:
-        with store.transaction():
-            store.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
+        with store.transaction() as tx:
+            tx.write(Board(), [], folded(clock, 100, sid), 0.0, clock())
         sizes += store.database.all(
             "SELECT sum(length(event)) FROM events WHERE session_id != 's'"
         )[0]
@@ -392,8 +392,8 @@ def test_the_wal_stays_small(make: Make, clock: Clock) -> None:
     """It is checkpointed every CHECKPOINT pages and then starts over."""
     store = make().store
     for _ in range(300):
-        with store.transaction():
-            store.write(Board(), [], folded(clock, 100), 0.0, clock())
+        with store.transaction() as tx:
+            tx.write(Board(), [], folded(clock, 100), 0.0, clock())
     assert Path(f"{store.database.path}-wal").stat().st_size <= 2 * WAL_LIMIT
 
 

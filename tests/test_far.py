@@ -220,8 +220,8 @@ def lived(home: Path, *lines: Line) -> list[Change]:
     spool.hosts.announce(1)
     store = Store(home)
     shared = SharedBoard(spool, store, watching=True)
-    with store.transaction():
-        store.set_option("watched_since", T, 1, T)
+    with store.transaction() as tx:
+        tx.set_option("watched_since", T, 1, T)
     found: list[Change] = []
     for line in lines:
         spool.write(line)

@@ -428,8 +428,8 @@ def test_the_status_is_not_given_to_a_stranger(
     trap = stranger.trap(stranger.folder / "sock")
     tmux.open(["sleep", "60"])
     store = Store(home.bellboard)
-    with store.transaction():
-        store.set_option(ASKED, [str(trap.path), str(tmux.socket)], 1, 1.0)
+    with store.transaction() as tx:
+        tx.set_option(ASKED, [str(trap.path), str(tmux.socket)], 1, 1.0)
     store.close()
     named(spool, "s")
     start()

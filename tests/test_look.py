@@ -297,8 +297,8 @@ def test_a_command_in_a_sandbox_takes_nobody_for_dead(shell: Shell, agents: Star
     """As in the statusline of an agent that runs there: pids of the others mean nothing."""
     agents().works()
     shell.bellboard("list")
-    with closing(Store(shell.home.bellboard)) as store, store.transaction():
-        store.set_option(LOOKED, {}, 0, 0.0)  # long ago
+    with closing(Store(shell.home.bellboard)) as store, store.transaction() as tx:
+        tx.set_option(LOOKED, {}, 0, 0.0)  # long ago
     argv = [*unshared("--pid"), "--fork", "--kill-child", "--mount-proc", *shell.argv, "status"]
     inside = subprocess.run(argv, env=shell.env, capture_output=True, text=True, timeout=60)
     assert inside.stdout.startswith("*1  stale "), inside

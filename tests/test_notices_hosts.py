@@ -157,8 +157,8 @@ def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
     """Neither that of our editor nor that of another one, until the clock gets there again."""
     store, later = Store(spool.home), time.time() + 7200
     other = Editor(os.getppid(), "/nowhere/other", "", "", time.time() - 1 if is_ours else later)
-    with store.transaction():
-        store.set_editor(other)
+    with store.transaction() as tx:
+        tx.set_editor(other)
 
     async def test() -> None:
         ours = {"server": "/nowhere/ours", "notices": {}}
@@ -170,8 +170,8 @@ def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
         bell.focus(time.time())
         bell.act(store, Board())
         assert bell.shown()["front"]
-        with store.transaction():
-            store.set_editor(other._replace(focused=time.time()))
+        with store.transaction() as tx:
+            tx.set_editor(other._replace(focused=time.time()))
         bell.act(store, Board())
         assert not bell.shown()["front"]
         bell.close()
@@ -247,10 +247,10 @@ def test_an_editor_without_a_screen_is_not_in_front(spool: Spool) -> None:
         bell = Bell(spool.home, ours, {}, os.getpid(), Commands(), Attempts(), lambda *_: None)
 
         def is_front(*others: Editor) -> bool:
-            with store.transaction():
-                store.drop_editor(other.pid)
+            with store.transaction() as tx:
+                tx.drop_editor(other.pid)
                 for each in others:
-                    store.set_editor(each)
+                    tx.set_editor(each)
             bell.act(store, Board())
             return bool(bell.shown()["front"])
 
@@ -308,16 +308,16 @@ def test_sessions_answered_or_in_view_send_no_notification(
 def test_quiet_is_quiet_in_every_host(start: Start, spool: Spool, desktop: Desktop) -> None:
     """The mode is shared, and the float stays."""
     noisy, quiet = start("noisy", config=config("noisy")), start("quiet", config=config("quiet"))
-    with opened(spool.home) as shared, shared.store.transaction():
-        shared.store.set_option("mode", "quiet", 1, time.time())
+    with opened(spool.home) as shared, shared.store.transaction() as tx:
+        tx.set_option("mode", "quiet", 1, time.time())
     spool.write({"t": time.time(), "tick": {}})
     for host in (noisy, quiet):
         eventually(lambda host=host: host.last("mode") == "quiet", "the mode")
     begins(spool, "api")
     becomes(spool, "api", "blocked", noisy, quiet)
     eventually(lambda: quiet.last("float") == ["api"], "the float")
-    with opened(spool.home) as shared, shared.store.transaction():
-        shared.store.set_option("mode", "normal", 1, time.time())
+    with opened(spool.home) as shared, shared.store.transaction() as tx:
+        tx.set_option("mode", "normal", 1, time.time())
     spool.write({"t": time.time(), "tick": {}})
     begins(spool, "web")
     for host in (noisy, quiet):

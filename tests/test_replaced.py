@@ -275,16 +275,16 @@ def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:
     """Those that are set in the new one by then count; its id is another."""
     shared = make()
     options = {"answers": True, "mode": "quiet", "bars": ["/tmp/tmux"], DATABASE: "old"}
-    with shared.store.transaction():
+    with shared.store.transaction() as tx:
         for key, value in options.items():
-            shared.store.set_option(key, value, 1, clock())
+            tx.set_option(key, value, 1, clock())
     work(shared, clock)
     since = shared.store.option("watched_since")
     shared.store.close()
     removed_with_its_log(shared.store.database.path)
     other = make()
-    with other.store.transaction():
-        other.store.set_option("mode", "all", 1, clock())
+    with other.store.transaction() as tx:
+        tx.set_option("mode", "all", 1, clock())
     other.restore(shared, clock())
     options |= {"mode": "all", "watched_since": since}
     del options[DATABASE]
@@ -297,8 +297,8 @@ def test_settings_of_a_lost_log_outlast_older_ones(make: Make, clock: Clock) -> 
     path, contents = shared.store.database.path, b""
     for answers in (True, False):
         contents = path.read_bytes()
-        with shared.store.transaction():
-            shared.store.set_option("answers", answers, 1, clock.advance(1))
+        with shared.store.transaction() as tx:
+            tx.set_option("answers", answers, 1, clock.advance(1))
         shared.catch_up()
         shared.store.database.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
     shared.store.close()
@@ -483,8 +483,8 @@ def test_opening_has_a_deadline(home: Home, suspended: subprocess.Popen[str]) ->
 def test_the_holder_is_known_without_a_wal_too(make: Make) -> None:
     """In rollback mode, as on network file systems, another byte is locked."""
     one = make(network="nfs")
-    with one.store.transaction():
-        one.store.set_option("x", 1, 1, 1.0)
+    with one.store.transaction() as tx:
+        tx.set_option("x", 1, 1, 1.0)
         assert os.getpid() == holder_of(one.store.database.path.parent)
     assert holder_of(one.store.database.path.parent) is None
 
@@ -499,8 +499,8 @@ def test_a_database_of_the_first_version_is_migrated(tmp_path: Path, clock: Cloc
     folded = board.fold(from_line({"t": clock(), "goto": {"session_id": "s"}}))
     prompt = b'{"session_id": "s", "hook_event_name": "UserPromptSubmit"}'
     folded += board.fold(hook(prompt, clock(), clock()))
-    with contextlib.closing(Store(home, schema=1)) as old, old.transaction():
-        old.write(board, ["name"], [("name", f) for f in folded], 0.0, clock())
+    with contextlib.closing(Store(home, schema=1)) as old, old.transaction() as tx:
+        tx.write(board, ["name"], [("name", f) for f in folded], 0.0, clock())
     with opened(home) as new:
         assert board.sessions.keys() == new.board.sessions.keys()
         assert len(folded) == len(new.store.log())

@@ -27,7 +27,7 @@ from bellboard.hosting.turn import SharedBoard
 from bellboard.storage import pruning
 from bellboard.storage.event_file import Item
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Busy, Change, SharedOption, Store
+from bellboard.storage.store import Busy, Change, SharedOption, Store, Transaction
 from hosting import (
     Dying,
     Make,
@@ -190,9 +190,14 @@ class Full(Store):
 
     full = False
 
+    def transaction(self) -> Transaction:
+        return FullTransaction(self)
+
+
+class FullTransaction(Transaction):
     def write(self, *given: Any) -> None:
         super().write(*given)
-        if self.full:
+        if self._store.full:  # type: ignore[attr-defined]
             raise sqlite3.OperationalError("database or disk is full")
 
 

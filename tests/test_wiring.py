@@ -442,11 +442,8 @@ def test_the_status_is_shown_while_it_is_true(tmux: Server, room: Room) -> None:
     a.shows(r"\[\*1\]")
     room.agent(pane, "api", "PermissionRequest", tool_name="Bash", tool_input={"command": "make"})
     a.shows(r"\[!1 api: make\]")
-    with (
-        opened(room.home.bellboard) as shared,
-        shared.store.transaction(),
-    ):  # as a Neovim tells its host
-        shared.store.set_option(ICONS, {"blocked": "▲"}, 0, time.time())
+    with opened(room.home.bellboard) as shared, shared.store.transaction() as tx:  # as a Neovim
+        tx.set_option(ICONS, {"blocked": "▲"}, 0, time.time())
     a.shows(r"\[▲1 api: make\]")
     assert room.bellboard("status") == "▲1 api: make\n"
     room.agent(pane, "api", "SessionEnd", reason="exit")

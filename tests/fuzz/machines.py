@@ -86,8 +86,8 @@ def fleet(random: Random) -> Case:
 
     def join(target: Target, joined: Joined | None) -> None:
         store = Store(target.board)
-        with store.transaction():
-            store.set_option(machines.OPTION, msgspec.to_builtins(joined), 1, time.time())
+        with store.transaction() as tx:
+            tx.set_option(machines.OPTION, msgspec.to_builtins(joined), 1, time.time())
         store.close()
         target.hook("UserPromptSubmit", "wakes it")
 

@@ -169,8 +169,8 @@ def share(shared: SharedBoard, key: str, value: object) -> None:
         raise Problem(
             f"cannot write to {store.database.path}, so nothing was changed; make it writable"
         )
-    with store.transaction():
-        store.set_option(key, value, os.getpid(), time.time())
+    with store.transaction() as tx:
+        tx.set_option(key, value, os.getpid(), time.time())
     shared.spool.write({"t": time.time(), "tick": {}})
 
 

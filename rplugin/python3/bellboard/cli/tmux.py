@@ -151,11 +151,11 @@ def register(tmux: Tmux, wanted: bool) -> None:
     now = time.time()
     with opened() as shared:
         hook_record.keep_script(shared.spool.home)
-        with shared.store.transaction():
+        with shared.store.transaction() as tx:
             asked = [x for x in shared.store.option(ASKED) or () if os.path.exists(x)]  # noqa: PTH110
             others = [x for x in asked if x != tmux.socket]
             wanting = [*others, tmux.socket] if wanted else others
-            shared.store.set_option(ASKED, wanting, os.getpid(), now)
+            tx.set_option(ASKED, wanting, os.getpid(), now)
         for client in tmux.clients() or ():
             where = {"tmux": tmux.socket, "pane": client.pane} if client.focused else {}
             how = ("focus" if client.focused else "away") if wanted else "gone"

@@ -258,15 +258,15 @@ class Connection:
             self.changed |= shared.restore(self._lost, time.time())
         self.changed |= shared.catch_up()
         store, now, key = shared.store, time.time(), f"{self.pid} {self._arriving}"
-        with store.transaction():
+        with store.transaction() as tx:
             others = [p for p in self.spool.hosts.alive() if p != self.pid]
             self.announce()
             is_gap = not (others or self._lost or abs(now - self._left) < BACK)
             if is_gap or store.option("watched_since") is None:
-                store.set_option("watched_since", now, self.pid, now)
+                tx.set_option("watched_since", now, self.pid, now)
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")
             if (space := own_space()) != store.option(SPACE):
-                store.set_option(SPACE, space, self.pid, now)
+                tx.set_option(SPACE, space, self.pid, now)
             is_known = store.database.inode == self._damaged
             store.pruning.checked = bool(others) and (is_known or not self._closed)
             if not is_known:

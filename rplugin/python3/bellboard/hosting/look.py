@@ -108,8 +108,8 @@ class _Look:
         listed = filter(is_listed, self._sessions.values())
         unverified = frozenset(s.session_id for s in listed if self._is_unverified(s, late))
         result = {**watch, "t": self._t, "unverified": sorted(unverified)}
-        with self._shared_board.store.transaction():
-            self._shared_board.store.set_option(LOOKED, result, os.getpid(), time.time())
+        with self._shared_board.store.transaction() as tx:
+            tx.set_option(LOOKED, result, os.getpid(), time.time())
         return Looked(self._t, unverified)
 
     def _begin(self) -> dict[str, Any]:
@@ -287,8 +287,8 @@ def _sees_processes(shared: SharedBoard, looked: float) -> bool:
         return True
     if known and ours != FIRST and (known == FIRST or time.time() < looked + GAP):
         return False
-    with shared.store.transaction():
-        shared.store.set_option(SPACE, ours, os.getpid(), time.time())
+    with shared.store.transaction() as tx:
+        tx.set_option(SPACE, ours, os.getpid(), time.time())
     return True
 
 

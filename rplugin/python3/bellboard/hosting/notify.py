@@ -57,13 +57,13 @@ def note(store: Store, which: str, pid: int, why: str, is_so: bool, now: float) 
     known = _noted(store, which)
     if ((pid, why) in known) == is_so:
         return False
-    with store.transaction():
+    with store.transaction() as tx:
         known = _noted(store, which)
         known.pop((pid, why), None)
         if is_so:
             known[pid, why] = started_of(pid)
         value = {f"{p} {w}": started for (p, w), started in known.items()}
-        store.set_option(which, value, pid, now)
+        tx.set_option(which, value, pid, now)
     return True
 
 
@@ -305,8 +305,8 @@ class Bell:
     def leave(self, store: Store) -> None:
         """Note that our editor is closing."""
         if self._editor is not None:
-            with store.transaction():
-                store.drop_editor(self.pid)
+            with store.transaction() as tx:
+                tx.drop_editor(self.pid)
             self._look_away(self._editor)
 
     def close(self) -> None:
@@ -362,15 +362,15 @@ class Bell:
         news = False
         if not self._is_noted:
             if self._editor is not None:
-                with store.transaction():
-                    store.set_editor(self._editor)
+                with store.transaction() as tx:
+                    tx.set_editor(self._editor)
                 news = True
             if self.sends and self.channels.via:
                 news |= note(store, SCREENS, self.pid, "desktop", True, time.time())
             self._is_noted = True
         if self._wish:
-            with store.transaction():
-                store.set_option(MODE, self._wish, self.pid, time.time())
+            with store.transaction() as tx:
+                tx.set_option(MODE, self._wish, self.pid, time.time())
             self._wish, news = "", True
         if news:
             self._wake()
@@ -394,8 +394,8 @@ class Bell:
                 self._deaths.watch(editor.pid)
                 last = max(last, editor, key=recent)
             else:
-                with store.transaction():
-                    store.drop_editor(editor.pid)
+                with store.transaction() as tx:
+                    tx.drop_editor(editor.pid)
                 self._look_away(editor)
         self._front = last.pid == self.pid and last.focused > 0
 

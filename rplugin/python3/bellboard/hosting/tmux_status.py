@@ -99,6 +99,6 @@ def _wanted(config: dict[str, Any], store: Store) -> tuple[object, object]:
     """Share the icons that our editor chose; return which servers want a status, and its icons."""
     chosen = config.pop("icons", None)
     if chosen is not None and chosen != store.option(ICONS):
-        with store.transaction():
-            store.set_option(ICONS, chosen, os.getpid(), time.time())
+        with store.transaction() as tx:
+            tx.set_option(ICONS, chosen, os.getpid(), time.time())
     return store.option(ASKED), store.option(ICONS)

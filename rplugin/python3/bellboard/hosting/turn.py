@@ -27,7 +27,7 @@ from ..storage.event_file import OF_THE_SYSTEM, Item
 from ..storage.pruning import GONE
 from ..storage.spool import Spool
 from ..storage.state_folder import Refused
-from ..storage.store import DATABASE, Busy, Draining, Newer, SharedOption, Store
+from ..storage.store import DATABASE, Busy, Draining, Newer, SharedOption, Store, Transaction
 from ..system.clock import clock
 from ..system.notes import Notes
 from ..system.processes import is_suspended, stat_of
@@ -56,8 +56,9 @@ class Turned(NamedTuple):
 class Turn:
     """What is true only until COMMIT; if that fails, it is dropped, and the database read again."""
 
-    def __init__(self, now: float, committed: dict[str, Session]) -> None:
+    def __init__(self, now: float, committed: dict[str, Session], tables: Transaction) -> None:
         self.now = now
+        self.tables = tables  # to write to
         self.committed = committed  # the sessions, as they are in the database
         self.log: list[tuple[str, Folded]] = []  # what was folded, each with its file
         self.fresh: list[str] = []  # files whose events were folded
@@ -116,11 +117,11 @@ class SharedBoard:
         """Lock, read, fold, commit; then remove the files."""
         waiting, store = self._waiting, self.store
         waiting.batch = []
-        with store.transaction():  # BEGIN IMMEDIATE … COMMIT, or ROLLBACK
+        with store.transaction() as tables:  # BEGIN IMMEDIATE … COMMIT, or ROLLBACK
             self.others.check_again(store)
             self._refresh()  # what other hosts have committed
-            tx = self._open = Turn(now, dict(self.board.sessions))
-            self.board.dirty |= store.delete_unsound(now)
+            tx = self._open = Turn(now, dict(self.board.sessions), tables)
+            self.board.dirty |= tables.delete_unsound(now)
             may_be_more = self._list(now, arrived)
             self._set_back(tx)
             self._fold_files(tx)
@@ -129,8 +130,8 @@ class SharedBoard:
             self.spool.finish()
             self._changed |= self.board.dirty
             # hooks' names are never reused; those of evidence may be, and are kept for a while
-            store.forget_applied(n for n in self._removed if not n.startswith(LINE))
-            store.write(self.board, tx.fresh, tx.log, self._live_since(), now, len(waiting.names))
+            tables.forget_applied(n for n in self._removed if not n.startswith(LINE))
+            tables.write(self.board, tx.fresh, tx.log, self._live_since(), now, len(waiting.names))
         self._open, waiting.batch = None, []  # committed: no file is to blame any more
         store.database.check_place()
         left = self._remove(tx.folded)
@@ -279,7 +280,7 @@ class SharedBoard:
         gone; without its log, it has older ones.
         """
         known = before._open.committed if before._open is not None else before.board.sessions
-        with self.store.transaction():
+        with self.store.transaction() as tables:
             self._refresh()
             self._is_old = True  # until COMMIT
             rows = self.store.database.all("SELECT session_id FROM sessions WHERE record IS NULL")
@@ -289,12 +290,12 @@ class SharedBoard:
                 if sid not in gone if there is None else there.last < s.last:
                     self.board.keep(s)
             self._changed |= self.board.dirty
-            self.store.go_on_after(before.store)
-            self.store.write(self.board, (), (), 0.0, now)
+            tables.go_on_after(before.store)
+            tables.write(self.board, (), (), 0.0, now)
             for key, (value, t) in before._shared.items():
                 found = self._shared.get(key)
                 if key != DATABASE and (found is None or found.t < t <= now):
-                    self.store.set_option(key, value, os.getpid(), min(t, now))
+                    tables.set_option(key, value, os.getpid(), min(t, now))
         self._is_old = False
         self._follow()  # their revision is our own: no later refresh reports their questions
         return self._take_changed()
@@ -314,7 +315,7 @@ class SharedBoard:
         t = min(now, max(now - UNNOTICED, self._waiting.oldest(otherwise=now)))
         if self._watched_since is not None and self._watched_since > t:
             self._watched_since = t
-            self.store.set_option("watched_since", t, os.getpid(), now)
+            tx.tables.set_option("watched_since", t, os.getpid(), now)
         tx.log += [(f"clock {now:.6f}", f) for f in self.board.fold(Event("clock", "clock", t, t))]
 
     def _live_since(self) -> float:
@@ -329,7 +330,7 @@ class SharedBoard:
         if configs:
             self._options = settings_of(self.board.options)
             pid = configs[-1].settings.get("pid")
-            self.store.set_option("config", self._options, pid if type(pid) is int else 0, tx.now)
+            tx.tables.set_option("config", self._options, pid if type(pid) is int else 0, tx.now)
 
     # ------------------------------------------------------------ from time to time
 

@@ -273,9 +273,9 @@ class Database:
 
     # ------------------------------------------------------------ transactions
 
-    def transaction(self) -> Transaction:
+    def lock(self) -> WriteLock:
         """Hold the write lock; commit at the end, or roll back on an error."""
-        return Transaction(self)
+        return WriteLock(self)
 
     def check_version(self) -> None:
         """Raise Newer if the database belongs to a newer program."""
@@ -295,7 +295,7 @@ class Database:
         self._check_schema(self.db)
 
 
-class Transaction:
+class WriteLock:
     """BEGIN IMMEDIATE, then COMMIT or ROLLBACK.  As a generator, it would take as long as BEGIN."""
 
     def __init__(self, base: Database) -> None:

@@ -43,8 +43,8 @@ def known_as(store: Store, pid: int, now: float) -> str:
 
 def _renamed(store: Store, pid: int, now: float) -> str:
     database = uuid.uuid4().hex
-    with store.transaction():
-        store.set_option(DATABASE, database, pid, now)
+    with store.transaction() as tx:
+        tx.set_option(DATABASE, database, pid, now)
     return database
 
 

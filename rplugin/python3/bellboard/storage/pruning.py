@@ -99,7 +99,7 @@ class Pruning:
         more = False
         old = now - KEEP
         newest = f"(SELECT max(revision) FROM sessions WHERE revision < {LARGEST})"
-        with self._database.transaction():
+        with self._database.lock():
             for query, *values in (
                 # keep the newest revision: hosts compare theirs with it
                 (
@@ -131,7 +131,7 @@ class Pruning:
                 return
             until = time.monotonic() + SLICE
             # damage found only here affects no event: whoever needs the page finds it too
-            with contextlib.suppress(Damaged), self._database.transaction():
+            with contextlib.suppress(Damaged), self._database.lock():
                 while (free := self._free()) > SPARE and time.monotonic() < until:
                     step = min(free - SPARE, SPARE)
                     self._database.db.execute(f"PRAGMA incremental_vacuum({step})").fetchall()

@@ -57,7 +57,6 @@ from .database import (
     Draining,
     Newer,
     Replaced,
-    Transaction,
 )
 from .pruning import KEEP, Pruning
 
@@ -72,6 +71,7 @@ __all__ = [
     "Newer",
     "Replaced",
     "Store",
+    "Transaction",
 ]
 
 #: Kinds of events with the time since which something is true, maybe before it was noticed.
@@ -226,7 +226,19 @@ class Store:
 
     def transaction(self) -> Transaction:
         """Hold the write lock; commit at the end, or roll back on an error."""
-        return self.database.transaction()
+        return Transaction(self)
+
+    def committed(self, tx: Transaction) -> None:
+        """Take over what a transaction has made true."""
+        self.revision = max(self.revision, tx.revision)
+        if self._applied is not None:
+            self._applied.difference_update(tx.forgotten)
+            self._applied.update(tx.names)
+        for row, lost in tx.deleted.items():
+            self.unsound.pop(row, None)
+            self._lost.append(lost)
+        if tx.last is not None and not self._goes_on:
+            self.transition, self._goes_on = tx.last, True
 
     # ------------------------------------------------------------ sessions
 
@@ -258,48 +270,6 @@ class Store:
                 self._suspect("sessions", sid, e)
         return loaded
 
-    def write(
-        self,
-        board: Board,
-        names: Iterable[str],
-        folded: Sequence[tuple[str, Folded]],
-        live_since: float,
-        now: float,
-        behind: int = 0,
-    ) -> None:
-        """Write the results of folding these files; call this within a transaction.
-
-        Skip the event log if the `behind` files still pending would push these events out of it.
-        """
-        db, pruning = self.database.db, self.pruning
-        rows = [(n, now) for n in names]
-        db.executemany("INSERT INTO applied VALUES (?, ?)", rows)
-        if self._applied is not None:
-            self._applied.update(n for n, _ in rows)
-        if folded and behind < pruning.keep_events:
-            log = [_row(file, f) for file, f in folded]
-            db.executemany("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", log)
-            far = [row for row in log if is_far(row[0])]
-            pruning.limit("events", pruning.keep_events, len(log), len(far))
-            pruning.limit_bytes(*(sum(len(row[-1]) for row in rows) for rows in (log, far)))
-        if folded:
-            board.dirty.add(LEDGER)  # the next host must fold with the same clock
-        changes = [
-            (*astuple(c), _is_live(f.event, c, live_since)) for _, f in folded for c in f.changes
-        ]
-        if changes:
-            db.executemany("INSERT INTO transitions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", changes)
-            far = [row for row in changes if is_far(row[1])]
-            pruning.limit("transitions", pruning.keep_transitions, len(changes), len(far))
-        dirty = board.take_dirty()
-        if dirty:
-            query = f"SELECT max(revision) FROM sessions WHERE revision < {LARGEST}"
-            self.revision = max(self.revision, int(db.execute(query).fetchone()[0] or 0)) + 1
-            db.executemany(
-                "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)",
-                [(sid, self.revision, *_index(board, sid), body) for sid, body in dirty],
-            )
-
     # ------------------------------------------------------------ names
 
     def applied(self, names: Sequence[str]) -> set[str]:
@@ -323,36 +293,18 @@ class Store:
         if self._applied is None:
             self._applied = {r[0] for r in self.database.all("SELECT name FROM applied")}
 
-    def forget_applied(self, names: Iterable[str]) -> None:
-        """Forget names whose files are gone; call this within a transaction."""
-        names = list(names)
-        self.database.db.executemany("DELETE FROM applied WHERE name = ?", [(n,) for n in names])
-        if self._applied is not None:
-            self._applied.difference_update(names)
-
     def sweep(self, now: float, is_there: Callable[[str], bool]) -> None:
         """Forget the names that dead hosts left, and those kept against duplicates."""
         old = now - TWICE
         query = "SELECT 1 FROM applied WHERE t NOT BETWEEN ? AND ? LIMIT 1"
         if self.database.all(query, old, now + TWICE):
-            with self.transaction():
+            with self.transaction() as tx:
                 rows = self.database.all("SELECT name, t FROM applied")
                 named: list[tuple[str, float]] = self._sound("applied", rows, _NAME)
                 gone = [n for n, t in named if not old < t < now + TWICE and not is_there(n)]
-                self.forget_applied(gone)
+                tx.forget_applied(gone)
 
     # ------------------------------------------------------------ rows that do not decode
-
-    def delete_unsound(self, now: float) -> set[str]:
-        """Delete the rows in `unsound`, in a transaction; return the sessions to write again."""
-        for (table, name), why in self.unsound.items():
-            if table in _KEYS:  # others go after a month
-                where = f"CAST({_KEYS[table]} AS BLOB) IS CAST(? AS BLOB)"  # it may be anything
-                self.database.db.execute(f"DELETE FROM {table} WHERE {where}", (name,))
-            what = "session" if table == "sessions" else f"row of {table}"
-            self._lost.append((now, f"{what} {line(str(name), 80) or 'of all'} ({why})"))
-        rows, self.unsound = self.unsound, {}
-        return {name for table, name in rows if table == "sessions" and isinstance(name, str)}
 
     def lost_since(self, t: float) -> list[str]:
         """Return which rows did not decode and were deleted since then, and why."""
@@ -398,23 +350,6 @@ class Store:
         rows = self.database.all(f"SELECT max(id) FROM transitions WHERE id < {LARGEST}")
         newest = rows[0][0] or 0
         self.transition = newest if seen is None else min(newest, max(0, seen))
-
-    def go_on_after(self, before: Store) -> None:
-        """Go on where another database ended, within a transaction: hosts know them by number.
-
-        What other hosts have written since is read as new: once, though hosts try an arrival again.
-        """
-        last = before.transition
-        if not self._goes_on:
-            self.transition, self._goes_on = last, True
-        self.database.db.execute(
-            "INSERT INTO sqlite_sequence SELECT 'transitions', 0"
-            " WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'transitions')"
-        )
-        self.database.db.execute(
-            "UPDATE sqlite_sequence SET seq = ? WHERE name = 'transitions' AND seq < ?",
-            (last + UNREAD, last),
-        )
 
     def since(self, last: int, most: int) -> list[Change] | None:
         """Return the published transitions after that one; None if any is gone, or for too many."""
@@ -474,22 +409,18 @@ class Store:
 
     def claim(self, wanted: Sequence[Claim], pid: int, now: float) -> list[Claim]:
         """Claim effects; return those that this host got.  Each is granted once per machine."""
-        with self.transaction():
-            return [each for each in wanted if self._insert(each, pid, now)]
+        with self.transaction() as tx:
+            return [each for each in wanted if tx.claim(each, pid, now)]
 
     def grant(self, claim: Claim, to: str, pid: int, now: float) -> bool:
         """Claim an effect for somebody; return whether it is theirs, also if they ask again."""
         transition, effect = claim
         own = transition, f"granted to {to}: {effect}"
-        with self.transaction():
-            if self._insert(claim, pid, now):
-                return not to or self._insert(own, pid, now)
+        with self.transaction() as tx:
+            if tx.claim(claim, pid, now):
+                return not to or tx.claim(own, pid, now)
             where = "transition_id = ? AND effect = ?"
             return bool(self.database.all(f"SELECT 1 FROM claims WHERE {where}", *own))
-
-    def _insert(self, claim: Claim, pid: int, now: float) -> bool:
-        query = "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?)"
-        return self.database.db.execute(query, (*claim, pid, now)).rowcount == 1
 
     def notices(self, most: int) -> list[SentNotice]:
         """Return the newest notifications of all hosts, oldest first."""
@@ -511,14 +442,6 @@ class Store:
         )
         return self._sound("editors", rows, Editor)
 
-    def set_editor(self, editor: Editor) -> None:
-        """Record an editor; call this within a transaction."""
-        self.database.db.execute("INSERT OR REPLACE INTO editors VALUES (?, ?, ?, ?, ?)", editor)
-
-    def drop_editor(self, pid: int) -> None:
-        """Remove an editor; call this within a transaction."""
-        self.database.db.execute("DELETE FROM editors WHERE pid = ?", (pid,))
-
     # ------------------------------------------------------------ options
 
     def option(self, key: str) -> Any:
@@ -535,10 +458,124 @@ class Store:
     def _options(self, rows: Rows) -> list[tuple[str, SharedOption]]:
         return self._made("options", self._sound("options", rows, _OPTION), _option)
 
+
+class Transaction:
+    """What is written to the tables: all of it, or nothing.
+
+    What is true only within it is an attribute, which the store takes over after COMMIT; a rollback
+    drops it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.names: set[str] = set()  # applied
+        self.forgotten: set[str] = set()  # names that are no longer
+        self.revision = 0  # of what it wrote
+        self.last: int | None = None  # the transition of another database after which this goes on
+        self.deleted: dict[tuple[str, Any], tuple[float, str]] = {}  # unsound rows: when, which
+        self._store, self._db = store, store.database.db
+        self._lock = store.database.lock()
+
+    def __enter__(self) -> Transaction:
+        self._lock.__enter__()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._lock.__exit__(kind, error, trace)
+        if error is None:
+            self._store.committed(self)
+
+    def write(
+        self,
+        board: Board,
+        names: Iterable[str],
+        folded: Sequence[tuple[str, Folded]],
+        live_since: float,
+        now: float,
+        behind: int = 0,
+    ) -> None:
+        """Write the results of folding these files.
+
+        Skip the event log if the `behind` files still pending would push these events out of it.
+        """
+        db, pruning = self._db, self._store.pruning
+        rows = [(n, now) for n in names]
+        db.executemany("INSERT INTO applied VALUES (?, ?)", rows)
+        self.names.update(n for n, _ in rows)
+        if folded and behind < pruning.keep_events:
+            log = [_row(file, f) for file, f in folded]
+            db.executemany("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", log)
+            far = [row for row in log if is_far(row[0])]
+            pruning.limit("events", pruning.keep_events, len(log), len(far))
+            pruning.limit_bytes(*(sum(len(row[-1]) for row in rows) for rows in (log, far)))
+        if folded:
+            board.dirty.add(LEDGER)  # the next host must fold with the same clock
+        changes = [
+            (*astuple(c), _is_live(f.event, c, live_since)) for _, f in folded for c in f.changes
+        ]
+        if changes:
+            db.executemany("INSERT INTO transitions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", changes)
+            far = [row for row in changes if is_far(row[1])]
+            pruning.limit("transitions", pruning.keep_transitions, len(changes), len(far))
+        dirty = board.take_dirty()
+        if dirty:
+            query = f"SELECT max(revision) FROM sessions WHERE revision < {LARGEST}"
+            known = max(self._store.revision, self.revision)
+            self.revision = max(known, int(db.execute(query).fetchone()[0] or 0)) + 1
+            db.executemany(
+                "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)",
+                [(sid, self.revision, *_index(board, sid), body) for sid, body in dirty],
+            )
+
+    def forget_applied(self, names: Iterable[str]) -> None:
+        """Forget names whose files are gone."""
+        names = list(names)
+        self._db.executemany("DELETE FROM applied WHERE name = ?", [(n,) for n in names])
+        self.forgotten.update(names)
+
+    def delete_unsound(self, now: float) -> set[str]:
+        """Delete the rows in `unsound`; return the sessions to write again."""
+        for (table, name), why in self._store.unsound.items():
+            if table in _KEYS:  # others go after a month
+                where = f"CAST({_KEYS[table]} AS BLOB) IS CAST(? AS BLOB)"  # it may be anything
+                self._db.execute(f"DELETE FROM {table} WHERE {where}", (name,))
+            what = "session" if table == "sessions" else f"row of {table}"
+            lost = f"{what} {line(str(name), 80) or 'of all'} ({why})"
+            self.deleted[table, name] = (now, lost)
+        return {name for table, name in self.deleted if table == "sessions" and type(name) is str}
+
+    def go_on_after(self, before: Store) -> None:
+        """Go on where another database ended: hosts know them by number.
+
+        What other hosts have written since is read as new: once, though hosts try an arrival again.
+        """
+        last = before.transition
+        self.last = last
+        self._db.execute(
+            "INSERT INTO sqlite_sequence SELECT 'transitions', 0"
+            " WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'transitions')"
+        )
+        self._db.execute(
+            "UPDATE sqlite_sequence SET seq = ? WHERE name = 'transitions' AND seq < ?",
+            (last + UNREAD, last),
+        )
+
+    def claim(self, claim: Claim, pid: int, now: float) -> bool:
+        """Claim an effect; return whether nobody had claimed it."""
+        query = "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?)"
+        return self._db.execute(query, (*claim, pid, now)).rowcount == 1
+
+    def set_editor(self, editor: Editor) -> None:
+        """Record an editor."""
+        self._db.execute("INSERT OR REPLACE INTO editors VALUES (?, ?, ?, ?, ?)", editor)
+
+    def drop_editor(self, pid: int) -> None:
+        """Remove an editor."""
+        self._db.execute("DELETE FROM editors WHERE pid = ?", (pid,))
+
     def set_option(self, key: str, value: object, pid: int, now: float) -> None:
-        """Set a shared option, within a transaction; `pid` is the process that sets it."""
-        self.database.is_changed = True  # for those who cache options
-        self.database.db.execute(
+        """Set a shared option; `pid` is the process that sets it."""
+        self._store.database.is_changed = True  # for those who cache options
+        self._db.execute(
             "INSERT OR REPLACE INTO options VALUES (?, ?, ?, ?)", (key, _encode(value), pid, now)
         )
 
