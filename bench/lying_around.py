@@ -103,12 +103,16 @@ async def live(home: Path, seconds: float) -> dict[str, float]:
     used["wake-ups/s"] = (after.ru_nvcsw - before.ru_nvcsw) / seconds
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     used["core at rest, %"] = cpu / seconds * 100
-    transcripts = host.senses.lookout.witnesses["claude"].following.transcripts
-    assert transcripts.followed == {}
+    needs = host.senses.lookout.needs
+
+    def followed() -> int:
+        return sum(want.kind == "claude log" for want in needs)
+
+    assert followed() == 0
     began = time.perf_counter()
     host.report(emitted(home, 0, "UserPromptSubmit", time.time()))
-    used["one goes to work, ms"] = await until(lambda: transcripts.followed)
-    assert len(transcripts.followed) == 1
+    used["one goes to work, ms"] = await until(followed)
+    assert followed() == 1
     host.stop()
     await running
     return used

@@ -68,7 +68,7 @@ PURE = (
 #: What of an agent may look at files, run programs and connect: it imports that when it runs.
 DOORS: Final = frozenset(
     (
-        *("witness", "installer", "reporting", "version", "session_of", "went_on", "asking"),
+        *("observing", "installer", "reporting", "version", "session_of", "went_on", "asking"),
         *("winner", "find", "answer", "_obstacles", "_remarks"),
     )
 )

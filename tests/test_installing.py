@@ -539,7 +539,7 @@ def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
             assert ability_mark(moment, cli.abilities[moment]) == "observed"
         sources = ", ".join(ability.source for ability in cli.abilities.values())
         sees_more = any(what in sources for what in ("file", "log", "title", "transcript"))
-        assert sees_more == (type(cli).witness is not Agent.witness), (
+        assert sees_more == (type(cli).observing is not Agent.observing), (
             f"{cli.name} reports {sources}"
         )
 

@@ -378,6 +378,6 @@ def test_the_real_cli_is_seen_by_commands_alone(shell: Shell, claude: Agents) ->
 
 def test_only_clis_that_show_more_than_hooks_are_looked_at() -> None:
     """The others are not even loaded."""
-    assert {cli.key for cli in all_agents() if type(cli).witness is not base.Agent.witness} == {
+    assert {cli.key for cli in all_agents() if type(cli).observing is not base.Agent.observing} == {
         *WITNESSED
     }

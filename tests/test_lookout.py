@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude.witness import MOST_FOLDERS, ClaudeWitness
+from bellboard.agents.claude.witness import FOLDER, MOST_FOLDERS
 from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.evidence import Evidence
@@ -49,9 +49,6 @@ class Desk:
         self.reach = Reach().open()
         self.watch = Watch(self._changed)
         self.lookout = Observer(self.watch, self._told, time.time, home.env, "g1")
-        cli = self.lookout.witnesses["claude"]
-        assert isinstance(cli, ClaudeWitness)
-        self.cli = cli
 
     def _changed(self, paths: set[str]) -> None:
         self.woken += 1
@@ -81,7 +78,6 @@ class Desk:
     async def rescan(self) -> None:
         """Check everything."""
         self.lookout.rescan()
-        self.lookout.collect()
         await self.settle()
 
     async def settle(self) -> None:
@@ -89,7 +85,8 @@ class Desk:
         self.step()
         rests = 0
         while rests < 5:  # what was reached is looked at, and more may be
-            rests = rests + 1 if self.reach.is_at_rest else 0
+            is_at_rest = self.reach.is_at_rest and self.lookout.is_at_rest
+            rests = rests + 1 if is_at_rest else 0
             await asyncio.sleep(0.001)
             self.step()
 
@@ -112,9 +109,19 @@ class Desk:
         """Return the status of the only session."""
         return next(iter(self.statuses().values()), "")
 
+    def followed(self) -> dict[str, str]:
+        """Return the log of each session that is followed, if it is known where that is."""
+        logs = (need for want, need in self.lookout.needs.items() if want.kind.endswith(" log"))
+        paths = ((need.want.of[0], p) for need in logs for p in need.watched)
+        return {sid: path for sid, path in paths if path.endswith(".jsonl")}
+
+    def folders(self) -> int:
+        """Return how many config directories are followed."""
+        needs = self.lookout.needs.items()
+        return sum(want.kind == FOLDER and bool(need.watched) for want, need in needs)
+
     def notes(self) -> dict[str, str]:
         """Return what is wrong."""
-        self.lookout.collect()
         return {**self.lookout.notes, **self.reach.notes}
 
     def kinds(self) -> list[str]:
@@ -224,9 +231,9 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
         await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {} == desk.cli.following.transcripts.followed
+        assert {} == desk.followed()
         await desk.fold(**hook("UserPromptSubmit", home, process.pid, prompt="go"))
-        assert {SID: str(path)} == desk.cli.following.transcripts.followed
+        assert {SID: str(path)} == desk.followed()
         assert "Its own" == desk.board.sessions[SID].title
         with path.open("a") as file:
             file.write('{"type":"custom-title","customTitle":"Mine"}\n')
@@ -234,7 +241,7 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
         await desk.fold(**hook("Stop", home, process.pid))
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {} == desk.cli.following.transcripts.followed
+        assert {} == desk.followed()
         woken = desk.woken
         with path.open("a") as file:
             file.write("{}\n")
@@ -255,7 +262,7 @@ def test_a_transcript_is_read_by_the_witness_of_its_own_cli(
         prompt["origin"]["agent"] = "qwen"
         await desk.fold(**prompt)
         assert {SID: "working"} == {k: status_of(s) for k, s in desk.board.sessions.items()}
-        assert {} == desk.cli.following.transcripts.followed
+        assert {} == desk.followed()
 
     run(home, test)
 
@@ -274,7 +281,7 @@ def test_a_transcript_whose_folder_comes_later(
         await desk.until(lambda: desk.status() == "idle")
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {SID: str(path)} == desk.cli.following.transcripts.followed
+        assert {SID: str(path)} == desk.followed()
         path.parent.mkdir(parents=True)
         await asyncio.sleep(0.05)
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
@@ -290,7 +297,7 @@ def test_a_transcript_whose_folder_comes_before_it_can_be_watched(
     home: Home, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, time passes between the look at the folder and the watch on it."""
-    monkeypatch.setattr("bellboard.system.reach.LONG", PATIENCE)  # one thread does it all
+    monkeypatch.setattr("bellboard.system.reach.LONG", 0.5)  # one thread does it all
     path = home.claude / "projects" / "first" / f"{SID}.jsonl"
     path.parent.parent.mkdir(parents=True, exist_ok=True)
     prompt = hook("UserPromptSubmit", home, process.pid, prompt="go")
@@ -304,7 +311,7 @@ def test_a_transcript_whose_folder_comes_before_it_can_be_watched(
 
         block(0)
         folded = asyncio.create_task(desk.fold(**prompt))
-        await desk.until(lambda: SID in desk.cli.following.transcripts.followed)
+        await desk.until(lambda: SID in desk.followed())
         block(1)  # after the look at the folder, and before the watch on the one above
         await asyncio.sleep(0.01)
         gates[0].set()
@@ -336,7 +343,7 @@ def test_a_change_of_branch_is_noticed(home: Home, process: subprocess.Popen[byt
         starts.append(str(home.claude / "daemon/attach-journal"))
         starts.append(str(home.root / ".codex/thread-writer-locks"))
         starts.append(str(home.root / ".copilot/open-sessions-state.json"))
-        assert [str(home.claude / "sessions"), *starts] == list(desk.lookout.watched)
+        assert {str(home.claude / "sessions"), *starts} == {*desk.lookout.watched}
         assert set() == desk.lookout.deaths.watched
         await desk.fold(**hook("SessionStart", home, process.pid, source="resume"))
         assert {process.pid} == desk.lookout.deaths.watched
@@ -435,13 +442,13 @@ def test_the_number_of_config_directories_is_limited(
             line["hook"] |= {"session_id": f"s{n}"}
             line["origin"] = {"env": {"CLAUDE_CONFIG_DIR": f"{home.root}/config/{n}"}}
             await desk.fold(**line)
-        assert MOST_FOLDERS == len(desk.cli.folders.registry.paths())
+        assert MOST_FOLDERS == desk.folders()
         assert "is ignored" in desk.notes()["config directories"]
         for n in range(300):
             end = {"hook_event_name": "SessionEnd", "session_id": f"s{n}", "reason": "other"}
             line["hook"] |= end
             await desk.fold(**line)
-        assert 1 == len(desk.cli.folders.registry.paths())
+        assert 1 == desk.folders()
         assert "config directories" not in desk.notes()
 
     run(home, test)
@@ -475,9 +482,7 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
         agent.submit("play:perm please")
         await desk.until(lambda: desk.status() == "blocked", "it asks")
         assert agent.registry()["status"] == "waiting"
-        assert {sid: str(next((home.claude / "projects").rglob("*.jsonl")))} == (
-            desk.cli.following.transcripts.followed
-        )
+        assert {sid: str(next((home.claude / "projects").rglob("*.jsonl")))} == (desk.followed())
         # The dialog ignores keys for a moment.
         await asyncio.get_running_loop().run_in_executor(None, agent.answer, "Enter")
         await desk.until(lambda: desk.status() == "completed", "it is done")

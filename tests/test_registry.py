@@ -14,16 +14,18 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.agent import Means
 from bellboard.agents.claude.session_files import FIELDS, FileState, Listing, Registry, config_of
-from bellboard.agents.claude.witness import ConfigFolders
+from bellboard.agents.claude.witness import FOLDER, ConfigFolder
+from bellboard.agents.need import Means, Need
 from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.evidence import Evidence
+from bellboard.core.observing import Want
 from bellboard.core.published import snapshot
+from bellboard.system.notes import Notes
 from bellboard.system.processes import started_of
-from bellboard.system.reach import AtOnce
-from bellboard.system.watch import Watch, Watched
+from bellboard.system.reach import Reach
+from bellboard.system.watch import Watch, Watched, Written
 from rig.home import Home
 from rig.waiting import PATIENCE
 
@@ -209,25 +211,36 @@ def test_a_file_that_is_being_written_is_read_again_before_it_is_noted(
     path = write(home, pid)
     whole, found = path.read_text(), list[Evidence]()
 
-    def read(folders: ConfigFolders, text: str) -> dict[str, str]:
-        path.write_text(text)
-        folders.read(path.parent, pid)
-        return folders.notes
-
     async def look() -> None:
+        reach, notes = Reach().open(), Notes()
         watch = Watch(lambda paths: None)
-        means = Means(AtOnce(), Watched(watch), found.append, time.time, {})
-        folders = ConfigFolders(means)
-        folders.need(str(home.claude), "")
-        assert {} == read(folders, whole[:100])
-        assert {} == read(folders, whole.replace("idle", "busy"))
-        assert {} == read(folders, whole[:90])
+        means = Means(Watched(watch), found.append, time.time, {})
+        need = Need(Want(FOLDER, (str(home.claude),)), means, Written(), notes, lambda *_: None)
+        registry, timers = Registry([]), (f"odd {path}", f"claude agents in {home.claude}")
+        need.start(lambda need: ConfigFolder(need, registry, {}, lambda: None).observe())
+
+        async def read(text: str) -> dict[str, str]:
+            path.write_text(text)
+            need.take_path(str(path))
+            await asyncio.sleep(0)
+            while not reach.is_at_rest and len(need.rounds) > sum(x in need.rounds for x in timers):
+                await asyncio.sleep(0.001)
+            return {**notes}
+
+        while not need.is_at_rest:
+            await asyncio.sleep(0.001)
+        found.clear()
+        registry.renew("again")
+        assert {} == await read(whole)
+        assert {} == await read(whole[:100])
+        assert {} == await read(whole.replace("idle", "busy"))
+        assert {} == await read(whole[:90])
         until = time.monotonic() + PATIENCE
-        while not folders.notes and time.monotonic() < until:
+        while not notes and time.monotonic() < until:
             await asyncio.sleep(0.05)
-        assert {str(path): "cannot be parsed"} == folders.notes
-        assert {} == read(folders, whole)
-        folders.close()
+        assert {str(path): "cannot be parsed"} == notes
+        assert {} == await read(whole)
+        need.close()
         watch.close()
 
     asyncio.run(look())

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket as sockets_of
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 
 import pytest
 
+from bellboard.agents.need import RESCAN, Means, Need
 from bellboard.agents.trace_line import from_line
 from bellboard.core.evidence import Evidence
+from bellboard.core.observing import Want
+from bellboard.core.session import Session
 from bellboard.system import tmux as tmux_module
+from bellboard.system.notes import Notes
 from bellboard.system.tmux import Tmux, literal, sockets
-from bellboard.witnesses.observer import Panes, panes_of
+from bellboard.system.watch import Unwatched, Written
+from bellboard.witnesses.observer import observe_panes
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually, leniency
@@ -39,18 +45,75 @@ def test_panes_are_listed_with_what_joins_them_to_processes(tmux: Server, ours: 
         assert (pane.pid, pane.tty) == (found[pane.id].pid, found[pane.id].tty)
 
 
-def check(panes: Panes, now: float, socket: str, asked: Collection[str]) -> list[Evidence]:
-    return panes.take(now, socket, asked, *panes_of(socket))
+class Panes:
+    """Observes the panes of sessions in a server."""
+
+    def __init__(self, socket: str, generation: str = "g1") -> None:
+        self._socket, self._now, self._found = socket, 0.0, list[Evidence]()
+        self._means = Means(
+            Unwatched(), self._found.append, lambda: self._now, {}, generation, since=0.0
+        )
+        self.notes = Notes()
+        self._loop = asyncio.new_event_loop()
+        self._need: Need | None = None
+
+    def check(self, now: float, asked: Collection[str]) -> list[Evidence]:
+        """Return what is found when everything is checked."""
+        self._now = now
+        self._found.clear()
+        self._loop.run_until_complete(asyncio.wait_for(self._check(asked), PATIENCE))
+        return [*self._found]
+
+    async def _check(self, asked: Collection[str]) -> None:
+        want = Want("panes", (self._socket,))
+        need = self._need or Need(want, self._means, Written(), self.notes, lambda *_: None)
+        for pane in need.sessions.keys() - set(asked):
+            need.leave(pane)
+        for pane in asked:
+            need.take(pane, Session(pane, tmux=self._socket, pane=pane))
+        if self._need is None:
+            self._need = need
+            need.start(observe_panes)
+            await asyncio.sleep(0)
+        need.stir(RESCAN)
+        await asyncio.sleep(0)
+        while not need.is_at_rest:
+            await asyncio.sleep(0.001)
+
+    def close(self) -> None:
+        async def close() -> None:
+            if self._need is not None:
+                self._need.close()
+            await asyncio.sleep(0)
+
+        self._loop.run_until_complete(close())
+        self._loop.close()
 
 
-def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
+@pytest.fixture
+def panes() -> Iterator[Callable[..., Panes]]:
+    """Return what makes one, and close it afterwards."""
+    made: list[Panes] = []
+
+    def make(*given: str) -> Panes:
+        made.append(Panes(*given))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_dead_and_closed_panes_are_reported(
+    tmux: Server, ours: Tmux, panes: Callable[..., Panes]
+) -> None:
     """Each once, with the tty it had; asked for at most every 10 s."""
     keep, ends, closes = (tmux.open(["sh"]) for _ in range(3))
     socket = str(tmux.socket)
-    panes = Panes("g1")
+    ours_of = panes(socket)
     asked = {keep.id, ends.id, closes.id}
     ttys = {p.id: p.tty for p in (keep, ends, closes)}
-    found = check(panes, 100.0, socket, asked)
+    found = ours_of.check(100.0, asked)
     told = [dict(line)["pane"] for line, _ in found]
     assert [
         {"tmux": socket, "pane": p, "alive": True, "tty": ttys[p]} for p in sorted(asked)
@@ -59,58 +122,58 @@ def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
     ends.type("exit\n")
     eventually(lambda: ends.dead)
     tmux.run("kill-pane", "-t", closes.id)
-    assert not panes.is_due(109.0, socket)
-    assert panes.is_due(111.0, socket)
-    gone = check(panes, 111.0, socket, asked)
+    assert [] == ours_of.check(109.0, asked)
+    gone = ours_of.check(111.0, asked)
     events = [from_line(line) for line, _ in gone]
     assert {("pane gone", ends.id), ("pane gone", closes.id)} == {
         (e.kind, e.origin.pane) for e in events
     }
-    assert [] == check(panes, 122.0, socket, asked)
-    assert not panes.is_due(125.0, socket)
-    assert panes.is_due(85.0, socket)  # the clock was set back
-    other = Panes("g1")
-    assert {found[0].key} == {f.key for f in check(other, 1.0, socket, {keep.id})}
-    panes.renew("g2")
-    again = check(panes, 123.0, socket, {keep.id})
-    assert found[0].key != again[0].key
+    assert [] == ours_of.check(122.0, asked)
+    tmux.run("kill-pane", "-t", keep.id)
+    assert [] == ours_of.check(125.0, {keep.id})
+    assert 1 == len(ours_of.check(85.0, {keep.id}))  # the clock was set back
+    other = tmux.open(["sh"])
+    first, again, later = (panes(socket, g).check(1.0, {other.id}) for g in ("g1", "g1", "g2"))
+    assert first[0].key == again[0].key != later[0].key
 
 
-def test_when_the_server_is_gone_so_are_its_panes(tmux: Server, ours: Tmux, home: Home) -> None:
+def test_when_the_server_is_gone_so_are_its_panes(
+    tmux: Server, ours: Tmux, home: Home, panes: Callable[..., Panes]
+) -> None:
     """A socket that is left over, or never existed, holds no panes."""
     pane = tmux.open(["sh"])
-    panes = Panes()
-    assert ["pane"] == [
-        from_line(f.line).kind for f in check(panes, 1.0, str(tmux.socket), {pane.id})
-    ]
+    there = panes(str(tmux.socket))
+    assert ["pane"] == [from_line(f.line).kind for f in there.check(1.0, {pane.id})]
     tmux.run("kill-server")
     eventually(lambda: ours.panes() == [])
-    gone = check(panes, 20.0, str(tmux.socket), {pane.id})
-    assert ["pane gone"] == [from_line(f.line).kind for f in gone]
+    assert ["pane gone"] == [from_line(f.line).kind for f in there.check(20.0, {pane.id})]
     assert [] == Tmux(str(home.root / "never")).panes()
     assert [] == Tmux(str(home.root / "never")).clients()
-    assert not panes.is_due(40.0, "relative")
+    assert [] == panes("relative").check(40.0, {pane.id})
 
 
 def test_a_server_that_does_not_respond_is_left_alone(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch, panes: Callable[..., Panes]
 ) -> None:
     """It must neither stop the host nor end the sessions in it."""
     monkeypatch.setattr(tmux_module, "PATIENCE", 0.2)
     path = str(home.root / "deaf")
+    there = panes(path)
     with sockets_of.socket(sockets_of.AF_UNIX) as deaf:
         deaf.bind(path)
         deaf.listen()
-        panes = Panes()
         begin = time.monotonic()
-        assert [] == check(panes, 1.0, path, {"%1"})
+        assert [] == there.check(1.0, {"%1"})
         assert time.monotonic() - begin < 10.0 * leniency(1.0)
-        assert not panes.is_due(20.0, path)
-        assert panes.is_due(22.0, path)
+        assert "does not respond" in there.notes[f"tmux {path}"]
         assert Tmux(path).panes() is None
         tmux = Tmux(path)
         assert not tmux.jump("%1")
         assert "does not respond" in tmux.why
+    assert [] == there.check(20.0, {"%1"})
+    assert there.notes
+    assert 1 == len(there.check(22.0, {"%1"}))
+    assert not there.notes
 
 
 def test_without_tmux_nothing_is_raised(monkeypatch: pytest.MonkeyPatch, home: Home) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,9 +25,8 @@ from .words import Words, event_of
 
 if TYPE_CHECKING:
     from ..system.packaged import Version
-    from ..system.reach import Doer
-    from ..system.watch import Watched
     from .installing.installer import Installer
+    from .need import Observing
 
 NAMED: Final[Mapping[str, str]] = {"name": "bellboard"}
 SPARED: Final = frozenset({"activity", "note"})  # kinds of events whose hooks add nothing
@@ -142,55 +140,6 @@ def timeouts(
     """Return how long the hook of each event may take: those of other kinds, and `more`."""
     names = (name for name, kind in words.kinds.items() if kind not in spared)
     return dict.fromkeys((*names, *more), each)
-
-
-class Means(NamedTuple):
-    """What a witness observes with, and where it reports."""
-
-    reach: Doer
-    watched: Watched
-    report: Callable[[Evidence], None]
-    clock: Callable[[], float]
-    environ: Mapping[str, str]
-    generation: str = ""
-    brief: bool = False  # only once: what shows the state now is enough
-
-
-class Witness(ABC):
-    """Observes what a CLI shows of its sessions besides its hooks."""
-
-    @property
-    @abstractmethod
-    def notes(self) -> dict[str, str]:
-        """Return what is wrong, for health."""
-
-    @abstractmethod
-    def attend(self, s: Session) -> None:
-        """Adapt what is observed to a session that changed."""
-
-    @abstractmethod
-    def leave(self, sid: str) -> None:
-        """Drop a session that has ended."""
-
-    @abstractmethod
-    def died(self, pid: int) -> None:
-        """Take the end of a process."""
-
-    @abstractmethod
-    def changed(self, paths: Collection[str]) -> None:
-        """Take paths that a watch reported; ignore those that are not its own."""
-
-    @abstractmethod
-    def rescan(self) -> None:
-        """Check everything, and search for sessions that nothing has reported."""
-
-    @abstractmethod
-    def renew(self, generation: str) -> None:
-        """Report everything again at the next rescan."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Stop observing."""
 
 
 class OpenRequest(NamedTuple):
@@ -357,8 +306,11 @@ class Agent(Hooked):
         found = near(self.program, environ.get("PATH", ""))
         return version_at(found, self.program) if found else None
 
-    def witness(self, means: Means) -> Witness | None:
-        """Start observing, if there is more than hooks; needs a running event loop."""
+    def observing(self, environ: Mapping[str, str], brief: bool) -> Observing | None:
+        """Return what observes its sessions, if there is more than hooks.
+
+        `brief`: only once, and what shows the state now is enough.
+        """
         return None
 
     def installer(self, home: Path, environ: Mapping[str, str]) -> Installer:

@@ -11,17 +11,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..core.events import Event, Origin
+from ..core.observing import Want
 from ..core.request import Request
+from ..core.session import Session
 from ..core.text import line, marked
 from ..core.untrusted import Facts, object_of, storable, text_of, time_of
-from .agent import NAMED, NOTES, Abilities, Ability, Agent, Means, Seen, Witness, timeouts
+from .agent import NAMED, NOTES, Abilities, Ability, Agent, Seen, timeouts
 from .installing.hookline import Environ, GlobalHooks, HooksFile
 from .parts import Input, part, readable, unanswerable
 from .words import FIELDS, Reader, Words, from_key, kind_in, typed_prompt
 
+if TYPE_CHECKING:
+    from .need import Observing
+
+TERMINAL: Final = "gemini terminal"  # to observe: a process may outlive it
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
     "SessionStart": "start",  # or resume: by its source
@@ -151,10 +157,19 @@ class Gemini(Agent):
     named = NAMED
     hooks = HooksFile(folder=_folder, name="settings.json", comments=True, obstacles=_obstacles)
 
-    def witness(self, means: Means) -> Witness:
-        from .tailing import SeatedWitness
+    def observing(self, environ: Environ, brief: bool) -> Observing:
+        from .need import Observing
+        from .tailing import Logs, observe_terminal
 
-        return SeatedWitness(means, self)
+        logs = Logs(self, brief)
+
+        def wanted(s: Session, now: float) -> Iterator[Want]:
+            yield from logs.wanted(s, now)
+            for pid in s.processes if s.tty else ():
+                yield Want(TERMINAL, (str(pid),))
+
+        observe = {logs.kind: logs.observe, TERMINAL: observe_terminal}
+        return Observing(observe, wanted, forget=logs.forget)
 
     def is_noise(self, raw: bytes) -> bool:
         """Return whether a line says nothing about the end of a turn."""

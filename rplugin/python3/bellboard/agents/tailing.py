@@ -8,7 +8,8 @@ what was added.  Lines longer than `LINE` are skipped and never held in memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,13 +17,16 @@ from zlib import crc32
 
 from ..core.events import Event, line_of
 from ..core.evidence import Evidence
+from ..core.observing import Want
 from ..core.rules.steps import is_alone
 from ..core.session import Session, status_of
 from ..core.untrusted import WRONG_SHAPE, Facts, bounded
 from ..core.words import amount
 from ..system import processes
 from ..system.files import decoded, is_folder, is_path, opened
-from .agent import Agent, Means, Witness, tells
+from ..system.reach import reach
+from .agent import Agent, tells
+from .need import CHANGED, PATHS, RESCAN, Need, Observing
 
 TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
 BRIEF: Final = 16 << 10  # bytes to read first, if only the state of the turn matters
@@ -46,56 +50,6 @@ def is_needed(status: str, since: float, now: float, alone: bool = False) -> boo
     `alone`: neither hooks nor the registry report what it does.
     """
     return alone or status in NEEDED or now < since + LINGER
-
-
-class Transcripts:
-    """Follows the transcripts of sessions that need it."""
-
-    def __init__(self, agent: Agent, span: int = TAIL) -> None:
-        self._agent, self._span = agent, span
-        self._followed: dict[str, Tail] = {}  # by session
-        self._left: dict[str, Tail] = {}
-
-    @property
-    def followed(self) -> dict[str, str]:
-        """Return the path of each followed transcript, by session."""
-        return {sid: tail.path for sid, tail in self._followed.items()}
-
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what cannot be read in each followed transcript, for health."""
-        return {t.path: note for t in self._followed.values() if (note := t.note)}
-
-    def follow(self, session_id: str, path: str | Path, since: float = 0.0) -> None:
-        """Follow a transcript from where it was left, or from its end; none may be followed now.
-
-        `since`: the newest evidence of the session; older entries only give facts.
-        """
-        tail = self._left.pop(session_id, None)
-        if tail is None or tail.path != str(path):
-            tail = Tail(self._agent, session_id, str(path), since, self._span)
-        self._followed[session_id] = tail
-
-    def leave(self, session_id: str) -> None:
-        """Stop following a transcript, but remember the offset."""
-        tail = self._followed.pop(session_id, None)
-        if tail is not None:
-            self._left[session_id] = tail
-            while len(self._left) > KEPT:
-                del self._left[next(iter(self._left))]
-
-    def forget(self, session_id: str) -> None:
-        """Drop a session that has ended."""
-        self.leave(session_id)
-        self._left.pop(session_id, None)
-
-    def tail(self, session_id: str) -> Tail | None:
-        """Return the tail of a followed session."""
-        return self._followed.get(session_id)
-
-    def has(self, session_id: str, tail: Tail) -> bool:
-        """Return whether a tail still belongs to a session, followed or not."""
-        return tail in (self._followed.get(session_id), self._left.get(session_id))
 
 
 class Tail:
@@ -261,11 +215,7 @@ def gist(events: Sequence[Event], since: float) -> Iterator[int]:
     yield from sorted({*last.values(), *deciding[-LATEST:], *attempts[-TRIED:]})
 
 
-# Find, watch and read the transcripts of sessions that are at work.
-
-
-WATCHES = "transcript"
-AWAITS = "its folder"
+# Find, watch and read the logs of sessions that are at work.
 
 
 def known_until(s: Session) -> float:
@@ -281,160 +231,84 @@ def known_until(s: Session) -> float:
     return s.last if s.hooked else s.began or rested or s.last
 
 
-class Following:
-    """Calls `report` with what is new in the transcripts that are needed."""
+Find = Callable[[Session], tuple[str, Callable[[], str]]]
 
-    def __init__(self, means: Means, agent: Agent) -> None:
-        self.transcripts = Transcripts(agent, BRIEF if means.brief else TAIL)
-        self._reach, self._watched = means.reach, means.watched
-        self._report, self._clock = means.report, means.clock
-        self._needing: dict[str, Session] = {}  # sessions whose transcripts are needed
-        self._awaited: dict[str, str] = {}  # session → its transcript, while its folder is missing
 
-    def attend(self, s: Session, folder: str = "", find: Callable[[], str] = str) -> None:
-        """Follow the transcript of a session if it is needed now, else stop.
+class Logs:
+    """Follows the logs of an agent's sessions while they need it, each from where it was left.
 
-        If no hook has reported its path, `find` returns it; that may hang where `folder` does.
-        """
-        sid = s.session_id
-        if not is_needed(status_of(s), s.since, self._clock(), is_alone(s)):
-            self._needing.pop(sid, None)
-            self._follow(sid, "")
-            return
-        self._needing[sid] = s
-        if s.transcript:
-            self._follow(sid, s.transcript)
-        elif is_path(folder):
-            self._reach.do(folder, find, partial(self._found, sid), key=f"transcript of {sid}")
+    `find` says of a session whose log no hook has reported where that may hang, and what finds it.
+    """
+
+    def __init__(self, agent: Agent, brief: bool, find: Find | None = None) -> None:
+        self.kind = f"{agent.key} log"
+        self._agent, self._find = agent, find
+        self._span = BRIEF if brief else TAIL
+        self._tails: dict[str, Tail] = {}  # by session
+
+    def observing(self) -> Observing:
+        """Return this as all that there is to observe."""
+        return Observing({self.kind: self.observe}, self.wanted, forget=self.forget)
+
+    def wanted(self, s: Session, now: float) -> Iterator[Want]:
+        """Yield the log of a session while it is needed; the end of a turn may come late."""
+        if is_needed(status_of(s), s.since, now, is_alone(s)):
+            yield Want(self.kind, (s.session_id, s.transcript))
 
     def forget(self, sid: str) -> None:
         """Drop a session that has ended."""
-        self._needing.pop(sid, None)
-        self._follow(sid, "")
-        self.transcripts.forget(sid)
+        self._tails.pop(sid, None)
 
-    def changed(self, paths: Collection[str]) -> None:
-        """Read what changed among these paths."""
-        for path in paths:
-            for sid in self._watched.who(path, WATCHES):
-                self._read(sid)
-        for sid, path in list(self._awaited.items()):
-            folder = os.path.dirname(path)  # noqa: PTH120 - a string, as the watch names it
-            if folder in paths or os.path.dirname(folder) in paths:  # noqa: PTH120
-                self._read(sid)
-
-    def rescan(self) -> None:
-        """Read every followed transcript."""
-        for sid in list(self.transcripts.followed):
-            self._read(sid)
-
-    def _found(self, sid: str, path: str) -> None:
-        if sid in self._needing:
-            self._follow(sid, path)
-
-    def _follow(self, sid: str, path: str) -> None:
-        path = path if is_path(path) else ""
-        tail = self.transcripts.tail(sid)
-        before = tail.path if tail is not None else ""
-        if path == before:
+    async def observe(self, need: Need) -> None:
+        """Report what is new in the log of a session."""
+        path = need.want.of[1]
+        while not path and self._find is not None:
+            folder, find = self._find(need.session)
+            path = await reach(find, folder) if is_path(folder) else ""
+            if not path:
+                await need.news(CHANGED, RESCAN)
+        if not is_path(path):
             return
-        self.transcripts.leave(sid)
-        self._watched.leave(before, WATCHES, sid)
-        self._stop_waiting(sid)
-        if path:
-            s = self._needing[sid]
-            self.transcripts.follow(sid, path, s.last if before else known_until(s))
-            self._watched.need(path, WATCHES, sid)
-            self._read(sid)
-
-    def _read(self, sid: str) -> None:
-        tail = self.transcripts.tail(sid)
-        if tail is not None:
-            work, key = partial(read_on, tail, self._clock()), f"{tail.path} of {sid}"
-            self._reach.do(tail.path, work, partial(self._took, sid, tail), key=key)
-
-    def _took(self, sid: str, tail: Tail, result: tuple[Tail, list[Evidence]]) -> None:
-        as_read, found = result
-        if as_read is not tail:  # it was read in another process
+        tail = self._tail(need.session, path)
+        need.watch(path)
+        while True:
+            # A copy: if nobody takes what it finds, it is read again.
+            as_read, found = await reach(partial(read_on, copy(tail), need.means.clock()), path)
+            had_folder = tail.has_folder
             tail.become(as_read)
-        if not self.transcripts.has(sid, tail):
-            return  # the session has ended
-        for finding in found:
-            self._report(finding)
-        if self.transcripts.tail(sid) is not tail:
-            return
-        if not tail.has_folder and sid not in self._awaited:
-            # The first session in a directory: even the folder of its transcript is missing.
-            self._awaited[sid] = tail.path
-            self._watched.need(str(Path(tail.path).parent.parent), AWAITS, sid)
-        elif tail.has_folder and sid in self._awaited:
-            self._stop_waiting(sid)
-            self._watched.renew(tail.path)
-            self._read(sid)
+            for finding in found:
+                need.report(finding)
+            need.say(path, tail.note)
+            if tail.has_folder and not had_folder:
+                need.watch(path)
+                need.means.watched.renew(path)
+                continue
+            if not tail.has_folder:
+                # The first session in a directory: even the folder of its log is missing.
+                need.watch(path, str(Path(path).parent.parent))
+            await need.news(PATHS, RESCAN)
 
-    def _stop_waiting(self, sid: str) -> None:
-        if path := self._awaited.pop(sid, ""):
-            self._watched.leave(str(Path(path).parent.parent), AWAITS, sid)
-
-
-class LogWitness(Witness):
-    """Observes a CLI that has hooks and logs: follows each log while its session needs it."""
-
-    def __init__(self, means: Means, agent: Agent) -> None:
-        self.following = Following(means, agent)
-
-    @property
-    def notes(self) -> dict[str, str]:
-        return self.following.transcripts.notes
-
-    def attend(self, s: Session) -> None:
-        self.following.attend(s)
-
-    def leave(self, sid: str) -> None:
-        self.following.forget(sid)
-
-    def died(self, pid: int) -> None:
-        """Ignore the end of a process: a log has none."""
-
-    def changed(self, paths: Collection[str]) -> None:
-        self.following.changed(paths)
-
-    def rescan(self) -> None:
-        self.following.rescan()
-
-    def renew(self, generation: str) -> None:
-        """Do nothing: what was reported of a log stays known."""
-
-    def close(self) -> None:
-        """Do nothing: watches and timers belong to the host."""
+    def _tail(self, s: Session, path: str) -> Tail:
+        """Return how far a log has been read; older entries than the newest evidence give facts."""
+        tail = self._tails.pop(s.session_id, None)
+        if tail is None or tail.path != path:
+            since = s.last if tail is not None else known_until(s)
+            tail = Tail(self._agent, s.session_id, path, since, self._span)
+        self._tails[s.session_id] = tail
+        while len(self._tails) > KEPT:
+            del self._tails[next(iter(self._tails))]
+        return tail
 
 
-class SeatedWitness(LogWitness):
-    """Follows logs, and reports processes that have outlived their terminal."""
-
-    def __init__(self, means: Means, agent: Agent) -> None:
-        super().__init__(means, agent)
-        self._reach, self._report, self._clock = means.reach, means.report, means.clock
-        self._seated: dict[str, set[int]] = {}  # session → its processes, if it has a terminal
-
-    def attend(self, s: Session) -> None:
-        super().attend(s)
-        self._seated[s.session_id] = {*s.processes} if s.tty else set()
-
-    def leave(self, sid: str) -> None:
-        super().leave(sid)
-        self._seated.pop(sid, None)
-
-    def rescan(self) -> None:
-        super().rescan()
-        for pid in {pid for pids in self._seated.values() for pid in pids}:
-            work, then = partial(has_lost_terminal, pid), partial(self._report_lost, pid)
-            self._reach.do(f"{processes.PROC}/{pid}/stat", work, then)
-
-    def _report_lost(self, pid: int, is_lost: bool) -> None:
-        if is_lost:
+async def observe_terminal(need: Need) -> None:
+    """Report a process that has outlived its terminal."""
+    pid = int(need.want.of[0])
+    while True:
+        await need.news(RESCAN)
+        if await reach(partial(has_lost_terminal, pid), f"{processes.PROC}/{pid}/stat"):
             gone = {"pid": pid, "alive": False, "found": True}
-            self._report(Evidence({"t": self._clock(), "process": gone}, f"process {pid} tty gone"))
+            line = {"t": need.means.clock(), "process": gone}
+            need.report(Evidence(line, f"process {pid} tty gone"))
 
 
 def has_lost_terminal(pid: int) -> bool:

@@ -16,9 +16,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from ..agents.agent import Means, Witness
 from ..agents.registry import KEYS, WITNESSED, agent_of
 from ..core.evidence import Evidence
 from ..core.published import Looked
@@ -29,20 +28,17 @@ from ..storage.store import LOOKED, SPACE, Busy, Newer
 from ..system.files import is_folder
 from ..system.locks import locked
 from ..system.processes import FIRST, PROC, own_space
-from ..system.reach import DEADLINE, Doer, Reach, Rounds, reach
-from ..system.watch import Unwatched
-from ..witnesses.observer import reports
+from ..system.reach import DEADLINE, Reach, Rounds, reach
+from ..witnesses.observer import Observer, reports
 from .turn import BACK, SharedBoard
 
 PATIENCE: Final = DEADLINE  # seconds for all of it; with 50 sessions it takes 0.05
-EACH: Final = 0.2  # seconds for one file, so that the rest gets its turn
 QUIET: Final = 0.01  # seconds without a result until findings are folded; more may depend on them
 TICK: Final = 0.001
 GAP: Final = 30.0  # seconds between two looks that go on with one watch, as `fresh` of the rules
 MOMENT: Final = 0.002  # seconds after it began until which a look trusts what it has not proven
 PAUSE: Final = 0.005  # seconds until the database is tried again
 MOST_NAMES: Final = 5000  # of folded evidence, which only hosts forget otherwise
-T = TypeVar("T")
 #: A full disk, another process, a newer program, no thread: nothing can be verified then.
 UNABLE: Final = (OSError, Busy, Newer, sqlite3.OperationalError, RuntimeError, ImportError)
 
@@ -90,7 +86,7 @@ class _Look:
         self._found: list[Evidence] = []
         self._checked: set[str] = set()  # sessions whose process is known
         self._failed: set[str] = set()  # sessions that could not be looked at
-        self._witnesses: dict[str, Witness] = {}
+        self._unchecked: set[str] = set()  # sessions whose process is being looked at
         self._hung = frozenset(_known(shared)["unverified"])  # maybe
 
     def run(self) -> Looked:
@@ -139,36 +135,38 @@ class _Look:
         """Fold all that is found; return the sessions that could not be looked at in time."""
         until = min(self._until, time.monotonic() + PATIENCE)
         reached = Reach().open()
-        jobs = _Jobs()
-        report, environ = self._found.append, self._environ
-        means = Means(jobs, Unwatched(), report, time.time, environ, generation, brief=True)
+        observer = Observer(
+            None, self._found.append, time.time, self._environ, generation, brief=True
+        )
+        rounds = Rounds()
         for agent in {agent_of(s.agent).key for s in _here(self._sessions.values())}:
-            self._open(means, agent)
-        home = self._environ.get("HOME", "/")
-        jobs.do(home, partial(_used, dict(self._environ)), partial(self._open_all, means))
-        changed = set(self._sessions)
+            self._open(observer, agent)
+        rounds.run("", partial(self._open_used, observer))
+        changed, last, count = set(self._sessions), time.monotonic(), 0
         while True:
             here = _here(self._sessions[x] for x in changed & self._sessions.keys())
             for s in sorted(here, key=lambda s: s.session_id in self._hung):  # they come last
-                jobs.whose = s.session_id
                 try:
-                    self._attend(s, jobs, generation)
+                    self._attend(s, observer, rounds, generation)
                 except Exception:  # of any kind: it concerns this session only
                     self._failed.add(s.session_id)
-            jobs.whose = ""
-            while (now := time.monotonic()) < until and not reached.is_at_rest:
-                if self._found and now > jobs.last + QUIET:
+            while (now := time.monotonic()) < until:
+                if not rounds and observer.is_at_rest and reached.is_at_rest:
+                    break
+                if len(self._found) != count:
+                    count, last = len(self._found), now
+                elif self._found and now > last + QUIET:
                     break
                 await asyncio.sleep(TICK)
             if not self._found:
                 break
-            changed = self._fold()
+            changed, count = self._fold(), 0
             if now > until:
                 break
-        late = jobs.late() | self._failed
+        late = observer.late() | self._failed | self._unchecked | ({""} if "" in rounds else set())
+        rounds.close()
+        observer.close()
         reached.close()
-        for witness in self._witnesses.values():
-            witness.close()
         return late
 
     def _is_unverified(self, s: Session, late: set[str]) -> bool:
@@ -179,26 +177,30 @@ class _Look:
         is_old = s.last < self._t - self._shared_board.board.options.fresh
         return is_old and s.session_id not in self._checked
 
-    def _open_all(self, means: Means, agents: Iterable[str]) -> None:
-        for agent in agents:
-            self._open(means, agent)
+    async def _open_used(self, observer: Observer) -> None:
+        """Observe the agents that are installed here as well."""
+        home = self._environ.get("HOME", "/")
+        for agent in await reach(partial(_used, dict(self._environ)), home):
+            self._open(observer, agent)
 
-    def _open(self, means: Means, agent: str) -> None:
-        """Begin to observe a CLI, and search for its sessions that nothing reported."""
-        if agent in WITNESSED and agent not in self._witnesses:
-            witness = agent_of(agent).witness(means)
-            if witness is not None:
-                self._witnesses[agent] = witness
-                witness.rescan()
+    def _open(self, observer: Observer, agent: str) -> None:
+        """Begin to observe an agent, and search for its sessions that nothing reported."""
+        if agent in WITNESSED:
+            observer.add(agent_of(agent))
 
-    def _attend(self, s: Session, jobs: _Jobs, generation: str) -> None:
-        """Check the processes of a session, and what its CLI shows."""
-        for pid, report in reports(s, time.time, generation):
-            self._checked.add(s.session_id)
-            if report is not None:
-                jobs.do(f"{PROC}/{pid}/environ", report, self._found.append, key=f"process {pid}")
-        if (witness := self._witnesses.get(agent_of(s.agent).key)) is not None:
-            witness.attend(s)
+    def _attend(self, s: Session, observer: Observer, rounds: Rounds, generation: str) -> None:
+        """Check the processes of a session, and what its agent shows."""
+        sid = s.session_id
+        for pid, look in reports(s, time.time, generation):
+            self._checked.add(sid)
+            if look is not None:
+                self._unchecked.add(sid)
+                rounds.run(f"process {pid} {sid}", partial(self._check, sid, pid, look))
+        observer.attend(self._sessions, (sid,))
+
+    async def _check(self, sid: str, pid: int, look: Callable[[], Evidence]) -> None:
+        self._found.append(await reach(look, f"{PROC}/{pid}/environ"))
+        self._unchecked.discard(sid)
 
     # ------------------------------------------------------------ folding
 
@@ -225,53 +227,6 @@ class _Look:
                 if time.monotonic() > self._until:
                     raise
                 time.sleep(PAUSE)
-
-
-class _Jobs(Doer):
-    """Runs work; knows for which session each was asked for, and which is not done."""
-
-    def __init__(self, name: str = "", whole: _Jobs | None = None) -> None:
-        self._name, self._whole, self._rounds = name, whole or self, Rounds()
-        self._open: dict[tuple[str, str], tuple[str, object]] = {}  # lane, key → the session
-        self.whose = ""  # the session for which work is asked for now
-        self.last = time.monotonic()  # when some was done
-
-    def do(
-        self,
-        path: str,
-        work: Callable[[], T],
-        then: Callable[[T], object],
-        *,
-        key: str = "",
-        where: Callable[[], str] | None = None,
-    ) -> None:
-        """See `Doer`."""
-        whole, name = self._whole, (self._name, key or path)
-        whose, me = whole.whose, object()
-        whole._open[name] = whose, me
-
-        async def run() -> None:
-            result = await reach(work, where or path, EACH)
-            before, whole.whose, whole.last = whole.whose, whose, time.monotonic()
-            try:
-                then(result)
-            finally:
-                whole.whose = before
-            if whole._open.get(name) == (whose, me):  # it was not asked for again
-                del whole._open[name]
-
-        self._rounds.run(key or path, run)
-
-    def lane(self, name: str, patience: float) -> Doer:
-        """See `Doer`."""
-        return _Jobs(name, self._whole)
-
-    def late(self) -> set[str]:
-        """Return the sessions whose work is not done, or failed; "": session files of any.
-
-        Only new sessions may be missed by what is searched in other lanes for none of them.
-        """
-        return {whose for (lane, _), (whose, _) in self._open.items() if whose or not lane}
 
 
 def _sees_processes(shared: SharedBoard, looked: float) -> bool:

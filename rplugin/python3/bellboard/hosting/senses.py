@@ -64,7 +64,6 @@ class Senses:
     def open(self, watch: Watch) -> None:
         """Start observing."""
         self.watch = watch
-        self._reach.collect = self._collect
         self.expect()
         self.rescan()
 
@@ -143,7 +142,6 @@ class Senses:
     @property
     def notes(self) -> dict[str, str]:
         """Return what is wrong, for health."""
-        self._collect()
         lookout = self.lookout.notes if self.lookout is not None else {}
         return {**lookout, **(self.guard.notes if self.guard is not None else {})}
 
@@ -161,10 +159,6 @@ class Senses:
         lookout.attend(board.sessions, (sid,))
         self._unattended.discard(sid)
         return NEVER
-
-    def _collect(self) -> None:
-        if self.lookout is not None:
-            self.lookout.collect()
 
     def _do(self, part: str, work: Callable[[], None]) -> None:
         """Run `work` now; if it fails, rescan all of that part after a pause."""

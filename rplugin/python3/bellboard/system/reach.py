@@ -220,7 +220,6 @@ class Reach:
         self._called = self._closed = False
         self._timer: asyncio.TimerHandle | None = None
         self._heard = 0  # changes of notes
-        self.collect: Callable[[], None] = lambda: None  # notes of parts that tell none
         self._news: asyncio.TimerHandle | None = None
 
     def open(self) -> Reach:
@@ -367,7 +366,6 @@ class Reach:
 
     def _hear(self) -> None:
         self._news = None
-        self.collect()
         before, self._heard = self._heard, Notes.changes
         if before != self._heard:
             self._changed()
@@ -496,6 +494,9 @@ class Rounds:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._tasks
+
     def run(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run it soon."""
         if key in self._tasks:
@@ -535,51 +536,3 @@ class Rounds:
             work = self._again.pop(key, None)
         if self._tasks.get(key) is me:
             del self._tasks[key]
-
-
-class Doer:
-    """Runs work at some time, and passes its result to `then` in the event loop."""
-
-    def __init__(self, within: float = DEADLINE, name: str = "") -> None:
-        self._within, self._name = within, name
-        self._rounds = Rounds()
-
-    def do(
-        self,
-        path: str,
-        work: Callable[[], T],
-        then: Callable[[T], object],
-        *,
-        key: str = "",
-        where: Callable[[], str] | None = None,
-    ) -> None:
-        """Queue work on a path; `where` returns the current path of work that touches many."""
-
-        async def run() -> None:
-            then(await reach(work, where or path, self._within))
-
-        self._rounds.run(key or path, run)
-
-    def lane(self, name: str, patience: float) -> Doer:
-        """Return a queue of its own, for work that takes longer."""
-        return Doer(patience, name)
-
-
-class AtOnce(Doer):
-    """Runs work at once, without a deadline."""
-
-    def do(
-        self,
-        path: str,
-        work: Callable[[], T],
-        then: Callable[[T], object],
-        *,
-        key: str = "",
-        where: Callable[[], str] | None = None,
-    ) -> None:
-        """Run it."""
-        then(work())
-
-    def lane(self, name: str, patience: float) -> Doer:
-        """Return this one: nothing is queued."""
-        return self

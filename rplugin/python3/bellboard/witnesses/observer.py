@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from ..agents.agent import Means
-from ..agents.need import CHANGED, DIED, NEED, PATHS, RESCAN, Need
+from ..agents.agent import Agent
+from ..agents.need import CHANGED, DIED, NEED, RESCAN, Means, Need, Observe, Observing
 from ..agents.registry import agent_of, all_agents, is_known_agent
 from ..core.clock import is_recent
 from ..core.deadlines import NEVER, slow_tools
@@ -24,9 +24,9 @@ from ..system.failures import described
 from ..system.notes import Notes
 from ..system.places import place_of
 from ..system.processes import FIRST, own_space
-from ..system.reach import Doer, Rounds, reach
+from ..system.reach import Rounds, reach
 from ..system.tmux import DEAF, PANE, Pane, Tmux
-from ..system.watch import Watch, Watched, Written
+from ..system.watch import Unwatched, Watch, Watched, Written
 from .own_reports import OwnReports, Said
 from .pull_requests import PullRequest, PullRequests
 from .repository import observe_repository
@@ -120,8 +120,10 @@ async def observe_process(need: Need, deaths: Deaths) -> None:
                 reported |= {process.started, processes.started_of(pid)}
                 seen = partial(process_seen, need.means.clock(), pid, need.means.generation)
                 need.report(await reach(seen, f"{processes.PROC}/{pid}/environ"))
-        if DIED in await need.news(CHANGED, DIED):
-            need.report(gone(need.means.clock(), pid, need.ended, need.ended in dead))
+        await need.news(CHANGED, DIED)
+        died, need.died = need.died, {}
+        for ended in died.values():
+            need.report(gone(need.means.clock(), pid, ended, ended in dead))
 
 
 # Report whether the tmux panes of sessions still exist.
@@ -145,7 +147,7 @@ async def observe_panes(need: Need) -> None:
             need.say(topic, why)
             every = DEAF
             continue
-        need.settle(topic)
+        need.say(topic, "")
         every = EVERY
         live = {p.id: p for p in listed if not p.dead}
         used = {s.pane for s in need.sessions.values()}
@@ -178,33 +180,48 @@ def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
 LEAD: Final = 1.0  # seconds before a tool is overdue: findings must be folded by then
 PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
 MOST_EARLY: Final = 50  # terminals to remember
+OF_NEED: Final = "\0"  # how the name of a holder begins that is itself a need
 
 
 class Observer:
-    """Observes what sessions want, each thing once, and calls `report` with each finding."""
+    """Observes what sessions want, each thing once, and calls `report` with each finding.
+
+    `brief`: only once, and only what agents show of their own; each is then added.
+    """
 
     def __init__(
         self,
-        watch: Watch,
+        watch: Watch | None,
         report: Callable[[Evidence], None],
         clock: Callable[[], float],
         environ: Mapping[str, str],
         generation: str = "",
         pull_requests: bool = False,
+        brief: bool = False,
     ) -> None:
         self.notes = Notes()
-        self.watched = Watched(watch)
+        self.watched = Watched(watch) if watch is not None else Unwatched()
         self.deaths = Deaths(self._died)
         self.own_reports = OwnReports(report, clock, self.notes)
-        self._means = Means(Doer(), self.watched, report, clock, environ, generation)
-        found = {cli.key: cli.witness(self._means) for cli in all_agents()}
-        self.witnesses = {key: witness for key, witness in found.items() if witness is not None}
         self._report, self._clock = report, clock
+        self._means = Means(
+            self.watched, report, clock, environ, generation, since=clock(), brief=brief
+        )
         self._written = Written()
-        self._since = clock()  # before that, nobody may have observed
-        self._sent = Sent(report, clock, self._since)
+        self._sent = Sent(report, clock, self._means.since)
+        self._observe: dict[str, Observe] = {}
+        self._agents: dict[str, Observing] = {}
+        self.needs: dict[Want, Need] = {}
+        self._wants: dict[str, set[Want]] = {}  # by holder: a session, another need, an agent
+        self._sessions: dict[str, Session] = {}  # listed
+        self._rounds = Rounds()
+        self._stirred: dict[str, None] = {}  # sessions whose ports are to be checked
+        self._early: dict[str, tuple[int, Sequence[str] | str]] = {}  # session → its terminal
+        self._proven: dict[str, set[str]] = {}  # session → tools whose processes were checked
+        if brief:
+            return
         more = PullRequest().facts() if pull_requests else {}
-        self._observe: dict[str, Callable[[Need], Coroutine[Any, Any, None]]] = {
+        self._observe = {
             "process": partial(observe_process, deaths=self.deaths),
             "panes": observe_panes,
             "repository": partial(observe_repository, more=more),
@@ -213,40 +230,40 @@ class Observer:
             "titles": observe_titles,
             **({"pull request": PullRequests(environ).observe} if pull_requests else {}),
         }
-        self._needs: dict[Want, Need] = {}
-        self._wants: dict[str, set[Want]] = {}  # by session
-        self._sessions: dict[str, Session] = {}  # listed
-        self._collected: set[str] = set()  # topics
-        self._rounds = Rounds()
-        self._stirred: dict[str, None] = {}  # sessions whose ports are to be checked
-        self._early: dict[str, tuple[int, Sequence[str] | str]] = {}  # session → its terminal
-        self._proven: dict[str, set[str]] = {}  # session → tools whose processes were checked
+        for agent in all_agents():
+            self.add(agent)
+
+    def add(self, agent: Agent) -> None:
+        """Also observe what an agent shows of its own."""
+        if agent.key in self._agents:
+            return
+        observing = agent.observing(self._means.environ, self._means.brief)
+        if observing is not None:
+            self._agents[agent.key] = observing
+            self._observe |= observing.observe
+            self._hold(f"agent {agent.key}", {*observing.always})
 
     def close(self) -> None:
         """Stop observing."""
-        for need in self._needs.values():
+        for need in self.needs.values():
             need.close()
         self._rounds.close()
         self.deaths.close()
         self._written.close()
         self.own_reports.close()
-        for witness in self.witnesses.values():
-            witness.close()
 
     def renew(self, generation: str) -> None:
         """Report everything again, after a time without hosts."""
-        self._means = self._means._replace(generation=generation)
-        self._since = self._clock()
-        self._sent = Sent(self._report, self._clock, self._since)
-        for witness in self.witnesses.values():
-            witness.renew(generation)
+        self._means = self._means._replace(generation=generation, since=self._clock())
+        self._sent = Sent(self._report, self._clock, self._means.since)
         self.own_reports.renew()
-        needs, self._needs = self._needs, {}
+        needs, self.needs = self.needs, {}
         for need in needs.values():
             need.close()
-        for sid, wants in self._wants.items():
-            for want in wants:
-                self._join(want, self._sessions[sid])
+        wants, self._wants = self._wants, {}
+        for holder, its in wants.items():
+            if not holder.startswith(OF_NEED):  # which asks for more again
+                self._hold(holder, its, self._sessions.get(holder))
         self.rescan()
 
     def changed(self, paths: Collection[str]) -> None:
@@ -254,9 +271,7 @@ class Observer:
         for path in paths:
             for whole in (path, os.path.dirname(path)):  # noqa: PTH120 - strings, as watched
                 for need in self.watched.who(whole, NEED):
-                    need.stir(PATHS)
-        for witness in self.witnesses.values():
-            witness.changed(paths)
+                    need.take_path(path)
 
     def attend(self, sessions: Mapping[str, Session], changed: Iterable[str]) -> None:
         """Adapt what is observed to the sessions that changed."""
@@ -272,6 +287,20 @@ class Observer:
                     self.hand_in(sid, *early)
             elif self._sessions.pop(sid, None) is not None:
                 self._leave(sid)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Return whether all was looked at that has come."""
+        return all(need.is_at_rest for need in self.needs.values())
+
+    def late(self) -> set[str]:
+        """Return the sessions that are still looked at; "": any may be, by files of them all."""
+        late: set[str] = set()
+        for need in self.needs.values():
+            if not (need.is_at_rest or need.is_extra):
+                late |= need.sessions.keys()
+                late |= {""} if need.holders - need.sessions.keys() else set()
+        return late
 
     def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
         """Take the contents or the title of the terminal of a session from its Neovim.
@@ -293,6 +322,9 @@ class Observer:
 
     def rescan(self) -> None:
         """Check everything: no system promises to report every change."""
+        self.notes.settle("deaths")
+        if self.deaths.note:
+            self.notes.say("deaths", self.deaths.note)
         for sid, s in list(self._sessions.items()):
             try:
                 self._attend(s)
@@ -300,21 +332,10 @@ class Observer:
                 self.notes.say(f"session {line(sid, 40)}", described(e))
             else:
                 self.notes.settle(f"session {line(sid, 40)}")
-        for need in self._needs.values():
+        for need in self.needs.values():
             need.stir(RESCAN)
         at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
         self._stirred |= dict.fromkeys(at_work)
-        for witness in self.witnesses.values():
-            witness.rescan()
-
-    def collect(self) -> None:
-        """Note in health what is wrong with parts that tell nobody."""
-        found = {k: v for w in self.witnesses.values() for k, v in w.notes.items()}
-        found |= {"deaths": note} if (note := self.deaths.note) else {}
-        self.notes.settle(*(self._collected - found.keys()))
-        for topic, why in found.items():
-            self.notes.say(topic, why)
-        self._collected = {*found}
 
     def check_ports(self) -> None:
         """Check the ports of sessions that are new or at rest again."""
@@ -334,45 +355,47 @@ class Observer:
     # ------------------------------------------------------------ each session
 
     def _attend(self, s: Session) -> None:
-        sid, is_known = s.session_id, is_known_agent(s.agent)
-        wants = {*wanted(s, is_known, agent_of(s.agent).has_titles)}
-        for want in self._wants.get(sid, set()) - wants:
-            self._drop(want, sid)
-        self._wants[sid] = wants
-        for want in wants:
-            self._join(want, s)
+        sid, is_known, agent = s.session_id, is_known_agent(s.agent), agent_of(s.agent)
+        wants = {*wanted(s, is_known, agent.has_titles)}
+        if is_known and (its_own := self._agents.get(agent.key)) is not None:
+            wants |= {*its_own.wanted(s, self._clock())}
+        self._hold(sid, wants, s)
         if not shows_on_screen(s):
             self._sent.forget_rows(sid)
-        if is_known and (witness := self.witnesses.get(agent_of(s.agent).key)) is not None:
-            witness.attend(s)
 
     def _leave(self, sid: str) -> None:
         """Drop a session that has ended."""
-        for want in self._wants.pop(sid, set()):
-            self._drop(want, sid)
-        for witness in self.witnesses.values():
-            witness.leave(sid)
+        self._hold(sid, set())
+        for observing in self._agents.values():
+            observing.forget(sid)
         self._sent.forget(sid)
         self._proven.pop(sid, None)
         self._stirred.pop(sid, None)
 
-    def _join(self, want: Want, s: Session) -> None:
-        """Observe something for a session, also if it is for another one already."""
-        need = self._needs.get(want)
-        if need is None and (observe := self._observe.get(want.kind)) is not None:
-            need = Need(want, self._means, self._since, self._written, self.notes)
-            self._needs[want] = need
-            need.start(observe)
-        if need is not None:
-            need.take(s)
+    def _hold(self, holder: str, wants: set[Want], s: Session | None = None) -> None:
+        """Observe these for somebody, each thing once, and what nobody wants no longer."""
+        before = self._wants.pop(holder, set())
+        if wants:
+            self._wants[holder] = wants
+        for want in before - wants:
+            if (need := self.needs.get(want)) is not None:
+                need.leave(holder)
+                if not need.holders:
+                    del self.needs[want]
+                    need.close()
+                    self._hold(f"{OF_NEED}{want}", set())
+        for want in wants:
+            need = self.needs.get(want)
+            if need is None and (observe := self._observe.get(want.kind)) is not None:
+                need = Need(want, self._means, self._written, self.notes, self._want_more)
+                self.needs[want] = need
+                need.start(observe)
+            if need is not None:
+                need.take(holder, s)
 
-    def _drop(self, want: Want, sid: str) -> None:
-        """Observe something no longer for a session, and not at all if it was the last."""
-        if (need := self._needs.get(want)) is not None:
-            need.leave(sid)
-            if not need.sessions:
-                del self._needs[want]
-                need.close()
+    def _want_more(self, need: Need, wants: Iterable[Want]) -> None:
+        if self.needs.get(need.want) is need:
+            self._hold(f"{OF_NEED}{need.want}", {*wants})
 
     def _prove(self, s: Session, options: Options, now: float) -> float:
         again, proven = NEVER, self._proven.setdefault(s.session_id, set())
@@ -399,12 +422,11 @@ class Observer:
             self._report(learned(self._clock(), s, {"ports": ports}))
 
     def _died(self, pid: int, started: str) -> None:
-        if (need := self._needs.get(Want("process", (str(pid),)))) is not None:
-            need.ended = started
-            need.stir(DIED)
         self.own_reports.died(pid)
-        for witness in self.witnesses.values():
-            witness.died(pid)
+        of_it = Want("process", (str(pid),))
+        for need in list(self.needs.values()):
+            if need.want == of_it or need.wants_deaths:
+                need.take_death(pid, started)
 
 
 def _is_at_work(s: Session) -> bool:

@@ -43,7 +43,7 @@ async def observe_screen(need: Need) -> None:
     socket, pane, tty, pid, sid = need.want.of
     s, reported, pause = need.session, None, SETTLE
     longest = LONGEST_PAUSE if is_blind(s) else LESS_OFTEN
-    is_old = _is_old(s, need.since)
+    is_old = _is_old(s, need.means.since)
     while True:
         need.listen(tty)  # first, so that later changes are read again
         rows = await reach(partial(rows_of, socket, pane, DEPTH), socket, PATIENCE)

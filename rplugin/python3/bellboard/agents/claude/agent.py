@@ -15,7 +15,7 @@ from ...core.events import AGENT
 from ...core.program_status import Report
 from ...core.request import Answer, Request, SentAnswer, Went
 from ...core.session import Session
-from ..agent import Abilities, Ability, About, Agent, Means, OpenRequest, Press, Seen, Witness
+from ..agent import Abilities, Ability, About, Agent, OpenRequest, Press, Seen
 from ..installing.hookline import HooksFile, below_home
 from ..words import Words
 from .hooks import CONFIG, KINDS, account, hook
@@ -25,6 +25,7 @@ from .rules import SETTINGS
 from .transcript import head_of, is_noise, transcript_event
 
 if TYPE_CHECKING:
+    from ..need import Observing
     from .installer import Settings
 
 
@@ -108,10 +109,10 @@ class ClaudeCode(Agent):
 
     # ------------------------------------------------------------ doors
 
-    def witness(self, means: Means) -> Witness:
-        from .witness import ClaudeWitness
+    def observing(self, environ: Mapping[str, str], brief: bool) -> Observing:
+        from .witness import ClaudeSessions
 
-        return ClaudeWitness(means, self)
+        return ClaudeSessions(self, environ, brief).observing()
 
     def reporting(self, line: Callable[[str], str]) -> str:
         from .installer import handlers

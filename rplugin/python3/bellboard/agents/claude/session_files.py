@@ -155,6 +155,11 @@ class Registry:
         known = (x for x in self._reported.values() if _pid_in(x.record) == pid)
         return next((str(x.directory.parent) for x in known), "")
 
+    def is_read(self, pid: int) -> bool:
+        """Return whether the session file of a process was read, valid or not."""
+        noted = any(f"{directory}/{pid}.json" in self.notes for directory in self._directories)
+        return noted or pid in self.records
+
     def renew(self, generation: str) -> None:
         """Report everything again at the next check."""
         if generation != self._generation:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ...core.evidence import Evidence
+from ...core.observing import Want
 from ...core.session import Session, is_nameless, nameless
 from ...system import processes
 from ...system.deaths import Deaths
 from ...system.files import is_path
 from ...system.processes import PROC
+from ...system.reach import Hangs, reach
 from ...system.tmux import rows_of
-from ..agent import DEPTH, Agent, Means
-from ..tailing import LogWitness
+from ..agent import DEPTH, Agent
+from ..need import DIED, LEFT, PATHS, RESCAN, Need, Observing
+from ..tailing import Logs
 from .discovery import GRACE, PATIENCE, Attached, Discovery, FoundProcess, listed_by
 from .screen import read_screen
 from .session_files import (
     ODD,
     FileState,
-    Listing,
     Registry,
     config_of,
     file_state,
@@ -32,14 +35,16 @@ from .session_files import (
     transcripts_folder,
 )
 
-# Follow the CLI's config directories that are in use, and the session files in them.
-
-
 WRITTEN: Final = 1.0  # seconds; a file that is written in place is invalid for a moment
 PAUSE: Final = 5.0  # seconds between two runs of the CLI
 MOST_FOLDERS: Final = 100  # config directories; users have one or two
-WATCHES: Final = "sessions"
-STARTS: Final = "starts"
+SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after an agent may have started
+SEARCHING: Final = 5.0  # seconds for a search of all processes, which takes milliseconds
+
+PROCESSES: Final = Want("claude processes", ())
+FOLDER: Final = "claude folder"
+UNNAMED: Final = "claude unnamed"
+STARTS: Final = "starts"  # news: an agent may have started
 
 
 def start_files(config_dir: str) -> tuple[str, ...]:
@@ -53,310 +58,263 @@ def start_files(config_dir: str) -> tuple[str, ...]:
     )
 
 
-class ConfigFolders:
-    """Calls `report` with what is new in the session files."""
+class ClaudeSessions:
+    """Observes session files, logs, and processes that have neither."""
 
-    def __init__(self, means: Means) -> None:
-        self.registry = Registry([], means.generation)
-        self._environ = dict(means.environ)
-        self._slow = means.reach.lane("cli", PATIENCE + 1.0)
-        self._loop = asyncio.get_running_loop()
-        self._odd: dict[str, bool] = {}  # file that cannot be parsed → whether it was read again
-        self._asked: dict[Path, float] = {}  # directory → when the CLI was run
-        self._asking: dict[Path, asyncio.TimerHandle] = {}
-        self._reach, self._watched = means.reach, means.watched
-        self._report, self._clock = means.report, means.clock
-        self._needed: dict[str, set[str]] = {}  # config directory → who needs it
-        self._of: dict[str, str] = {}  # who needs it → config directory
-        self._refused = ""
+    def __init__(self, agent: Agent, environ: Mapping[str, str], brief: bool) -> None:
+        self._environ = dict(environ)
+        self._default = str(config_of(environ))
+        self.registry = Registry([])
+        self._logs = Logs(agent, brief, self._find)
+        self._starting: Callable[[], object] = lambda: None  # what to do if an agent has started
+        self._own: dict[int, str] = {}  # process → its own config directory
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what is wrong, for health."""
-        more = {"config directories": self._refused} if self._refused else {}
-        return {**self.registry.notes, **more}
+    def observing(self) -> Observing:
+        """Return what observes them."""
+        observe = {
+            PROCESSES.kind: self._observe_processes,
+            FOLDER: self._observe_folder,
+            UNNAMED: self._observe_unnamed,
+            self._logs.kind: self._logs.observe,
+        }
+        return Observing(observe, self._wanted, (PROCESSES,), self._logs.forget)
 
-    def of(self, s: Session) -> str:
-        """Return the config directory of a session, if it is known."""
+    def _wanted(self, s: Session, now: float) -> Iterator[Want]:
+        yield PROCESSES
+        if s.config_dir:
+            yield Want(FOLDER, (s.config_dir,))
+        if is_nameless(s.session_id) and s.cwd:
+            yield Want(UNNAMED, (s.session_id, s.cwd))
+        yield from self._logs.wanted(s, now)
+
+    def _find(self, s: Session) -> tuple[str, partial[str]]:
+        config = self._config_of(s)
+        return f"{config}/projects", partial(path_of, config, s.session_id, s.cwd)
+
+    def _config_of(self, s: Session) -> str:
+        """Return the config directory of a session, as far as it is known."""
         if s.config_dir:
             return s.config_dir
         found = (self.registry.directory_of(pid) for pid in s.processes)
-        named = (self._of.get(f"process {pid}") for pid in s.processes)
-        return next(filter(None, (*found, *named)), self._of.get("", ""))
+        named = (self._own.get(pid) for pid in s.processes)
+        return next(filter(None, (*found, *named)), self._default)
 
-    def is_read(self, pid: int) -> bool:
-        """Return whether the session file of a process was read, valid or not."""
-        notes, directories = self.registry.notes, self.registry.paths()
-        noted = any(f"{directory}/{pid}.json" in notes for directory in directories)
-        return noted or pid in self.registry.records
+    async def _observe_folder(self, need: Need) -> None:
+        """Report what is new in the session files of a config directory."""
+        [config_dir] = need.want.of
+        topic = "config directories"
+        while is_path(config_dir) and len(self.registry.paths()) >= MOST_FOLDERS:
+            need.say(topic, f"more than {MOST_FOLDERS}: {config_dir} is ignored")
+            await need.news(RESCAN)
+        if is_path(config_dir):
+            need.say(topic, "")
+            await ConfigFolder(need, self.registry, self._environ, self._starting).observe()
 
-    def need(self, config_dir: str, by: str) -> None:
-        """Follow a directory for `by`, a session or a process."""
-        if self._of.get(by) == config_dir or not is_path(config_dir):
+    async def _observe_unnamed(self, need: Need) -> None:
+        """Notice when a session without an id writes: it has one then."""
+        cwd = need.want.of[1]
+        while is_path(cwd):
+            folder = transcripts_folder(self._config_of(need.session), cwd)
+            need.watch(folder)
+            await need.news(PATHS, RESCAN)
+            paths, need.paths = need.paths, set()
+            if folder in paths:
+                self._starting()
+
+    # ------------------------------------------------------------ processes
+
+    async def _observe_processes(self, need: Need) -> None:
+        """Search for agents that nothing has reported, and for what shows background sessions."""
+        loop, discovery = asyncio.get_running_loop(), Discovery(need.means.environ)
+        shown = Backgrounds(need)
+        need.at_end, need.is_extra = shown.close, True
+        self._starting = partial(need.stir, STARTS)
+        due: dict[float, float] = {}  # how long after an agent may have started → when
+        self._want_folders(need)
+        news = {RESCAN}
+        while True:
+            for s in need.left:
+                # Its process may be about to begin another session.
+                for pid in s.processes if s.config_dir else ():
+                    if processes.is_alive(pid):
+                        self._own[pid] = s.config_dir
+            if STARTS in news:  # look soon, and again later: it may be used first
+                due |= {after: loop.time() + after for after in SOON if after not in due}
+            if need.left or STARTS in news:
+                need.left.clear()
+                self._want_folders(need)
+            late = [after for after, at in due.items() if at <= loop.time()]
+            if late or RESCAN in news:
+                for after in late:
+                    del due[after]
+                    discovery.hasten()
+                await self._search(need, discovery, shown)
+            wait = min(due.values(), default=math.inf) - loop.time()
+            within = max(wait, 0.0) if due else None
+            news = await need.news(STARTS, RESCAN, LEFT, within=within)
+
+    def _want_folders(self, need: Need) -> None:
+        folders = {self._default, *self._own.values()}
+        need.want_more(Want(FOLDER, (folder,)) for folder in sorted(folders))
+
+    async def _search(self, need: Need, discovery: Discovery, shown: Backgrounds) -> None:
+        named = [s for s in need.sessions.values() if not is_nameless(s.session_id)]
+        known = {*self.registry.records, *(pid for s in named for pid in s.processes)}
+        search = discovery.begin(need.means.clock(), known, [s.session_id for s in named])
+        if search is None:
             return
-        self.leave(by)
-        if config_dir not in self._needed and len(self._needed) >= MOST_FOLDERS:
-            self._refused = f"more than {MOST_FOLDERS}: {config_dir} is ignored"
-            return
-        self._of[by] = config_dir
-        self._needed.setdefault(config_dir, set()).add(by)
-        if self.registry.add(config_dir):
-            directory = self.registry.paths()[-1]
-            self._watched.need(str(directory), WATCHES, config_dir)
-            for path in start_files(config_dir):
-                self._watched.need(path, STARTS, config_dir)
-            self._list(directory)
-
-    def leave(self, by: str) -> None:
-        """Drop the directory that `by` needed."""
-        config_dir = self._of.pop(by, "")
-        needed = self._needed.get(config_dir, set())
-        needed.discard(by)
-        if config_dir and not needed:
-            del self._needed[config_dir]
-            self.registry.remove(config_dir)
-            self._asked.pop(Path(config_dir) / "sessions", None)
-            self._watched.leave(str(Path(config_dir) / "sessions"), WATCHES, config_dir)
-            for path in start_files(config_dir):
-                self._watched.leave(path, STARTS, config_dir)
-            self._refused = ""
-
-    def changed(self, paths: Collection[str]) -> None:
-        """Read what changed among these paths."""
-        for path in paths:
-            if path.endswith((".json", "/sessions")):
-                directory, pid = self.registry.at(path)
-                if directory is not None and pid is None:
-                    self._list(directory)
-                elif directory is not None and pid is not None:
-                    self.read(directory, pid)
-
-    def rescan(self) -> None:
-        """Read everything again."""
-        for directory in self.registry.paths():
-            self._list(directory)
-
-    def close(self) -> None:
-        """Cancel pending runs of the CLI."""
-        for timer in self._asking.values():
-            timer.cancel()
-
-    def died(self, pid: int) -> None:
-        """Read the session files of a process that has ended."""
-        for directory in self.registry.paths():
-            self.read(directory, pid)
-
-    def read(self, directory: Path, pid: int) -> None:
-        """Read the file of one process."""
-        then = partial(self._took, directory, pid)
-        self._reach.do(f"{directory}/{pid}.json", partial(file_state, directory, pid), then)
-
-    def _list(self, directory: Path) -> None:
-        then = partial(self._listed, directory)
-        self._reach.do(str(directory), partial(list_files, directory), then)
-
-    def _listed(self, directory: Path, listing: Listing) -> None:
-        for pid in self.registry.listed(directory, listing):
-            self.read(directory, pid)
-
-    def _took(self, directory: Path, pid: int, state: FileState) -> None:
-        path = f"{directory}/{pid}.json"
-        if state.why != ODD:
-            self._odd.pop(path, None)
-        else:
-            self._ask_cli(directory, pid)
-            if path not in self._odd:
-                self._odd[path] = False
-                self._loop.call_later(WRITTEN, self._read_again, directory, pid)
-            known = self.registry.notes.get(path, ODD)
-            state = state._replace(why=known if self._odd[path] else "")
-        for finding in self.registry.take(self._clock(), directory, pid, state):
-            self._report(finding)
-
-    def _read_again(self, directory: Path, pid: int) -> None:
-        """Read a file that could not be parsed: it may have been half-written."""
-        path = f"{directory}/{pid}.json"
-        if path in self._odd:
-            self._odd[path] = True
-            self.read(directory, pid)
-
-    def _ask_cli(self, directory: Path, pid: int) -> None:
-        """Ask the CLI, at intervals, about files that cannot be parsed."""
-        if directory in self._asking:
-            return
-        due = self._asked.get(directory, -PAUSE) + PAUSE
-        early = max(WRITTEN, due - self._loop.time())
-        self._asking[directory] = self._loop.call_later(early, self._ask_now, directory, pid)
-
-    def _ask_now(self, directory: Path, pid: int) -> None:
-        del self._asking[directory]
-        if not self._is_odd(directory, pid):
-            return
-        self._asked[directory] = self._loop.time()
-        config_dir = str(directory.parent)
-        work, then = (
-            partial(listed_by, pid, config_dir, self._environ),
-            partial(self._answered, directory),
-        )
-        self._slow.do(f"{PROC}/{pid}/exe", work, then, key=f"claude agents in {config_dir}")
-
-    def _is_odd(self, directory: Path, pid: int) -> bool:
-        return f"{directory}/{pid}.json" in self._odd
-
-    def _answered(self, directory: Path, rows: dict[int, dict[str, Any]]) -> None:
-        now = self._clock()
-        for pid, row in rows.items():
-            if self._is_odd(directory, pid):
-                for finding in self.registry.take(now, directory, pid, of_listing(row, now)):
-                    self._report(finding)
-
-
-# Observe Claude Code: its session files and transcripts, and its processes that have neither.
-
-
-SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after an agent may have started
-SEARCHING: Final = 5.0  # seconds for a search of all processes, which takes milliseconds
-
-
-class ClaudeWitness(LogWitness):
-    """See `Witness`."""
-
-    def __init__(self, means: Means, agent: Agent) -> None:
-        super().__init__(means, agent)
-        self._watched, self._report, self._clock = means.watched, means.report, means.clock
-        self.folders = ConfigFolders(means)
-        self._discovery = Discovery(means.environ)
-        self._slow = means.reach.lane("slow", SEARCHING)
-        self._generation = means.generation
-        self._sessions: dict[str, Session] = {}
-        self._own: set[int] = set()  # processes with their own config directory
-        self._loop = asyncio.get_running_loop()
-        self._timers: dict[float, asyncio.TimerHandle] = {}  # of searches for agents
-        self._unnamed: dict[str, str] = {}  # session without an id → where it will write
-        self._attached: dict[str, Attached] = {}  # background session → what shows it
-        self._deaths: Deaths | None = None  # of these
-        self.folders.need(str(config_of(means.environ)), "")
-
-    @property
-    def notes(self) -> dict[str, str]:
-        return {**self.folders.notes, **super().notes}
-
-    def attend(self, s: Session) -> None:
-        sid = s.session_id
-        self._sessions[sid] = s
-        if s.config_dir:
-            self.folders.need(s.config_dir, sid)
-        config = self.folders.of(s)
-        find = partial(path_of, config, sid, s.cwd)
-        self.following.attend(s, f"{config}/projects" if config else "", find)
-        if is_nameless(sid) and is_path(s.cwd) and config:
-            self._expect_in(transcripts_folder(config, s.cwd), sid)
-
-    def leave(self, sid: str) -> None:
-        s = self._sessions.pop(sid, None)
-        for pid in s.processes if s is not None else ():
-            if s is not None and s.config_dir and processes.is_alive(pid):
-                self._follow(pid, s.config_dir)  # it may be about to begin another session
-        self.folders.leave(sid)
-        super().leave(sid)
-        self._expect_in("", sid)
-
-    def died(self, pid: int) -> None:
-        self.folders.died(pid)
-
-    def changed(self, paths: Collection[str]) -> None:
-        if any(self._watched.who(path, STARTS) for path in paths):
-            self._expect_agents()
-        self.folders.changed(paths)
-        super().changed(paths)
-
-    def rescan(self) -> None:
-        self.folders.rescan()
-        super().rescan()
-        self._search_agents()
-
-    def renew(self, generation: str) -> None:
-        self._generation = generation
-        self.folders.registry.renew(generation)
-
-    def close(self) -> None:
-        self.folders.close()
-        if self._deaths is not None:
-            self._deaths.close()
-        for timer in self._timers.values():
-            timer.cancel()
-
-    def _expect_in(self, folder: str, sid: str) -> None:
-        """Watch the folder where a session without an id will write; "" to stop."""
-        before = self._unnamed.pop(sid, "")
-        if folder:
-            self._unnamed[sid] = folder
-            self._watched.need(folder, STARTS, sid)
-        if before and before != folder:
-            self._watched.leave(before, STARTS, sid)
-
-    def _expect_agents(self) -> None:
-        """Search for agents soon, and again later: one may have started or been used first."""
-        for after in SOON:
-            if after not in self._timers:
-                self._timers[after] = self._loop.call_later(after, self._search_again, after)
-
-    def _search_again(self, after: float) -> None:
-        del self._timers[after]
-        self._discovery.hasten()
-        self._search_agents()
-
-    def _search_agents(self) -> None:
-        named = [s for s in self._sessions.values() if not is_nameless(s.session_id)]
-        known = {*self.folders.registry.records, *(pid for s in named for pid in s.processes)}
-        search = self._discovery.begin(self._clock(), known, [s.session_id for s in named])
-        if search is not None:
-            key = f"search {self._clock()}"
-            self._slow.do("", search, self._found, key=key, where=search.where)
-
-    def _follow(self, pid: int, config_dir: str) -> None:
-        """Follow the config directory of a process until it has ended."""
-        self._own.add(pid)
-        self.folders.need(config_dir, f"process {pid}")
-
-    def _found(self, agents: list[FoundProcess | Attached]) -> None:
-        for pid in [pid for pid in self._own if not processes.is_alive(pid)]:
-            self._own.remove(pid)
-            self.folders.leave(f"process {pid}")
-        found_now = self._discovery.end(agents)
-        self._show([x for x in found_now if isinstance(x, Attached)])
+        try:
+            found_now = discovery.end(await reach(search, search.where, SEARCHING))
+        except Hangs:
+            return  # the next one passes what this one hangs at
+        self._own = {pid: x for pid, x in self._own.items() if processes.is_alive(pid)}
+        shown.take([x for x in found_now if isinstance(x, Attached)])
         for found in (x for x in found_now if isinstance(x, FoundProcess)):
             if found.config:
-                self._follow(found.pid, found.config)
+                self._own[found.pid] = found.config
             is_known = not found.session_id and any(
-                found.pid in s.processes for s in self._sessions.values()
+                found.pid in s.processes for s in need.sessions.values()
             )
-            if is_known or found.pid in self.folders.registry.records:
+            if is_known or found.pid in self.registry.records:
                 continue  # its own file says more
-            if found.has_file and not self.folders.is_read(found.pid):
-                self._expect_agents()
-                continue
-            if not found.is_new:
-                self._report(found.finding(self._clock(), self._generation))
-                continue
-            self._expect_agents()  # if it does not report itself
-            if found.tmux and found.pane:
-                work = partial(rows_of, found.tmux, found.pane, DEPTH)
-                then = partial(self._seen_new, found)
-                key = f"screen {found.pane} of {found.tmux} at its start"
-                self._slow.do(found.tmux, work, then, key=key)
+            if found.has_file and not self.registry.is_read(found.pid):
+                need.stir(STARTS)
+            elif not found.is_new:
+                need.report(found.finding(need.means.clock(), need.means.generation))
+            else:
+                need.stir(STARTS)  # if it does not report itself
+                if found.tmux and found.pane:
+                    key = f"screen {found.pane} of {found.tmux} at its start"
+                    need.rounds.run(key, partial(_look_at_new, need, found))
+        self._want_folders(need)
 
-    def _seen_new(self, found: FoundProcess, rows: list[str]) -> None:
-        """Report an agent that asks something at its start, such as whether to trust a folder."""
-        seen = read_screen(rows)
-        if seen is not None and seen.says == "waiting":
-            self._report(found.finding(self._clock(), self._generation))
-            sid = found.session_id or nameless(found.pid, found.started)
-            self._report(seen.finding(self._clock(), sid, found.pid))
 
-    def _show(self, attached: list[Attached]) -> None:
-        """Report in which terminals background sessions are shown, or that they no longer are."""
-        jobs = [s for s in self._sessions.values() if s.job and s.processes]
+async def _look_at_new(need: Need, found: FoundProcess) -> None:
+    """Report an agent that asks something at its start, such as whether to trust a folder."""
+    rows = await reach(partial(rows_of, found.tmux, found.pane, DEPTH), found.tmux, SEARCHING)
+    seen = read_screen(rows)
+    if seen is not None and seen.says == "waiting":
+        need.report(found.finding(need.means.clock(), need.means.generation))
+        sid = found.session_id or nameless(found.pid, found.started)
+        need.report(seen.finding(need.means.clock(), sid, found.pid))
+
+
+class ConfigFolder:
+    """Reports what is new in the session files of a config directory."""
+
+    def __init__(
+        self,
+        need: Need,
+        registry: Registry,
+        environ: Mapping[str, str],
+        starting: Callable[[], object],
+    ) -> None:
+        [self._config_dir] = need.want.of
+        self._directory = Path(self._config_dir, "sessions")
+        self._need, self._registry, self._environ = need, registry, environ
+        self._starting = starting
+        self._odd: dict[int, bool] = {}  # file that cannot be parsed → whether it was read again
+        self._asked = -PAUSE  # when the CLI was run
+
+    async def observe(self) -> None:
+        """Read what may have changed."""
+        need, directory, starts = self._need, str(self._directory), start_files(self._config_dir)
+        self._registry.renew(need.means.generation)
+        self._registry.add(self._config_dir)
+        need.at_end = partial(self._registry.remove, self._config_dir)
+        need.watch(directory, *starts)
+        need.wants_deaths = True
+        news = {RESCAN}
+        while True:
+            paths, need.paths = need.paths, set()
+            died, need.died = need.died, {}
+            if not paths.isdisjoint(starts):
+                self._starting()
+            there = {self._registry.at(path) for path in paths if path.startswith(directory)}
+            pids = {pid for _, pid in there if pid is not None} | died.keys()
+            if RESCAN in news or (self._directory, None) in there:
+                need.rounds.run(directory, self._list)
+            for pid in pids:
+                self._read(pid)
+            news = await need.news(PATHS, DIED, RESCAN)
+
+    async def _list(self) -> None:
+        listing = await reach(partial(list_files, self._directory), str(self._directory))
+        for pid in self._registry.listed(self._directory, listing):
+            self._read(pid)
+        self._note()
+
+    def _read(self, pid: int) -> None:
+        """Read the file of a process."""
+        self._need.rounds.run(f"{self._directory}/{pid}.json", partial(self._read_now, pid))
+
+    async def _read_now(self, pid: int) -> None:
+        path = f"{self._directory}/{pid}.json"
+        self._take(pid, await reach(partial(file_state, self._directory, pid), path))
+
+    def _take(self, pid: int, state: FileState) -> None:
+        if state.why != ODD:
+            self._odd.pop(pid, None)
+        else:
+            path = f"{self._directory}/{pid}.json"
+            if pid not in self._odd:
+                self._odd[pid] = False
+                self._need.rounds.run(f"odd {path}", partial(self._read_again, pid))
+            if (key := f"claude agents in {self._config_dir}") not in self._need.rounds:
+                self._need.rounds.run(key, partial(self._ask, pid))
+            known = self._registry.notes.get(path, ODD)
+            state = state._replace(why=known if self._odd[pid] else "")
+        for finding in self._registry.take(self._need.means.clock(), self._directory, pid, state):
+            self._need.report(finding)
+        self._note()
+
+    async def _read_again(self, pid: int) -> None:
+        """Read a file that could not be parsed: it may have been half-written."""
+        await asyncio.sleep(WRITTEN)
+        if pid in self._odd:
+            self._odd[pid] = True
+            self._read(pid)
+
+    async def _ask(self, pid: int) -> None:
+        """Ask the CLI, at intervals, about files that cannot be parsed."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(WRITTEN, self._asked + PAUSE - loop.time()))
+        if pid not in self._odd:
+            return
+        self._asked = loop.time()
+        look = partial(listed_by, pid, self._config_dir, self._environ)
+        rows = await reach(look, f"{PROC}/{pid}/exe", PATIENCE + 1.0)
+        now = self._need.means.clock()
+        for each, row in rows.items():
+            if each in self._odd:
+                state = of_listing(row, now)
+                for finding in self._registry.take(now, self._directory, each, state):
+                    self._need.report(finding)
+        self._note()
+
+    def _note(self) -> None:
+        """Note in health what is not valid here."""
+        here = str(self._directory)
+        notes = self._registry.notes.items()
+        self._need.say_only({p: why for p, why in notes if p == here or p.startswith(f"{here}/")})
+
+
+class Backgrounds:
+    """Reports in which terminals background sessions are shown, or that they no longer are."""
+
+    def __init__(self, need: Need) -> None:
+        self._need = need
+        self._attached: dict[str, Attached] = {}  # session → what shows it
+        self._deaths: Deaths | None = None  # of these
+
+    def close(self) -> None:
+        """Stop observing."""
+        if self._deaths is not None:
+            self._deaths.close()
+
+    def take(self, attached: list[Attached]) -> None:
+        """Take which processes show one."""
+        jobs = [s for s in self._need.sessions.values() if s.job and s.processes]
         by_session = {s.session_id: a for a in attached if (s := _named(jobs, a.named)) is not None}
         for s in jobs:
             known, now = self._attached.get(s.session_id), by_session.get(s.session_id)
@@ -373,13 +331,13 @@ class ClaudeWitness(LogWitness):
     def _detached(self, pid: int, started: str) -> None:
         for sid in [sid for sid, known in self._attached.items() if known.pid == pid]:
             del self._attached[sid]
-            if (s := self._sessions.get(sid)) is not None:
+            if (s := self._need.sessions.get(sid)) is not None:
                 self._place(s, {}, f"left {pid} {started}")
 
     def _place(self, s: Session, place: Mapping[str, str], how: str) -> None:
         where = {"session_id": s.session_id, "pid": next(iter(s.processes)), **place}
-        key = f"client {s.session_id} {how} {self._generation}"
-        self._report(Evidence({"t": self._clock(), "client": where}, key))
+        key = f"client {s.session_id} {how} {self._need.means.generation}"
+        self._need.report(Evidence({"t": self._need.means.clock(), "client": where}, key))
 
 
 def _named(jobs: list[Session], named: str) -> Session | None:

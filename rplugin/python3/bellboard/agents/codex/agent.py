@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from ...core.events import Event, Origin
 from ...core.untrusted import Facts, text_of
-from ..agent import Abilities, Ability, Agent, Means, OpenRequest, Seen, Witness
+from ..agent import Abilities, Ability, Agent, OpenRequest, Seen
 from ..installing.hookline import SHOWN_IN_PART, GlobalHooks, HooksFile, below_home
 from .dialect import KEY, KINDS, SERVER, WORDS, entry, heard, is_noise
 from .request import on_disk, reply, request
+
+if TYPE_CHECKING:
+    from ..need import Observing
 
 HOOKS: Final = Ability("hooks")
 #: What it reports (measured on 0.171.0).
@@ -104,10 +107,10 @@ class Codex(Agent):
 
     # ------------------------------------------------------------ doors
 
-    def witness(self, means: Means) -> Witness:
-        from .witness import CodexWitness
+    def observing(self, environ: Mapping[str, str], brief: bool) -> Observing:
+        from .witness import observing
 
-        return CodexWitness(means, self)
+        return observing(self, environ, brief)
 
     def find(self, waiting: OpenRequest) -> None:
         from . import server

@@ -18,7 +18,8 @@ from ...core.session import Session, status_of
 from ...system import processes, ssh
 from ...system.deaths import Deaths
 from ...system.places import place_of
-from ..agent import Means
+from ...system.reach import reach
+from ..need import CHANGED, RESCAN, Need
 from .dialect import AT_WORK, KEY, NO_TERMINAL
 from .threads import made_at
 
@@ -93,83 +94,90 @@ QUIT: Final = "other"
 CLEARED: Final = "clear"
 
 
-class ClientTerminals:
-    """Calls `report` with the terminals of sessions, and with the ends of those."""
+async def observe_clients(need: Need) -> None:
+    """Report the terminals of the sessions of a server, and with the ends of those."""
+    server = int(need.want.of[0])
+    terminals = ClientTerminals(need, server)
+    need.at_end = terminals.close
+    news = {RESCAN}
+    while True:
+        if terminals.attend() or RESCAN in news:
+            look = partial(clients_of, server)
+            terminals.take(await reach(look, f"{processes.PROC}/{server}/fd"))
+        news = await need.news(CHANGED, RESCAN)
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
+
+class ClientTerminals:
+    """The terminals of the sessions of a server."""
+
+    def __init__(self, need: Need, server: int) -> None:
+        self._need, self._server = need, server
+        self._sessions = need.sessions
         self._deaths: Deaths | None = None  # most users never need it
-        self._sessions: dict[str, tuple[Session, int]] = {}  # with the server
+        self._status: dict[str, str] = {}  # of sessions, as last seen
         self._clients: dict[str, ServerClient] = {}  # by session
         self._unclear: set[str] = set()  # sessions that one of several terminals shows
         self._left: set[str] = set()  # sessions at work whose terminal has ended
 
-    def attend(self, s: Session, server: int) -> None:
-        """Find the terminal of a session that a server runs, or end it after its terminal."""
-        sid = s.session_id
-        before = self._sessions.get(sid)
-        self._sessions[sid] = s, server
-        if sid in self._clients and not s.tty:  # a hook of its start has reset it
-            self._place(s, server, self._clients[sid])
-        elif sid in self._left and status_of(s) not in AT_WORK:
+    def attend(self) -> bool:
+        """Attend to sessions that have changed; return whether to look for terminals."""
+        is_sought = False
+        changed, self._need.changed = self._need.changed, set()
+        for sid in self._status.keys() - self._sessions.keys():
+            del self._status[sid]
             self._left.discard(sid)
-            self._end(s, server, QUIT)
-        elif sid not in self._clients and (before is None or status_of(before[0]) != status_of(s)):
-            if status_of(s) in AT_WORK:
-                self._unclear.discard(sid)  # somebody has prompted it: others may have quit
-            self._find(server)
-
-    def leave(self, sid: str) -> None:
-        """Drop a session that has ended."""
-        self._sessions.pop(sid, None)
-        self._left.discard(sid)
-        self._clients.pop(sid, None)
-        self._unclear.discard(sid)
-
-    def rescan(self) -> None:
-        """Search for terminals that are not known."""
-        unknown = {pid for sid, (_, pid) in self._sessions.items() if sid not in self._clients}
-        for server in unknown:
-            self._find(server)
+            self._clients.pop(sid, None)
+            self._unclear.discard(sid)
+        for s in [self._sessions[sid] for sid in sorted(changed & self._sessions.keys())]:
+            sid, status = s.session_id, status_of(s)
+            before, self._status[sid] = self._status.get(sid), status
+            if sid in self._clients and not s.tty:  # a hook of its start has reset it
+                self._place(s, self._clients[sid])
+            elif sid in self._left and status not in AT_WORK:
+                self._left.discard(sid)
+                self._end(s, QUIT)
+            elif sid not in self._clients and before != status:
+                if status in AT_WORK:
+                    self._unclear.discard(sid)  # somebody has prompted it: others may have quit
+                is_sought = True
+        return is_sought
 
     def close(self) -> None:
         """Stop observing."""
         if self._deaths is not None:
             self._deaths.close()
 
-    def _find(self, server: int) -> None:
-        work, then = partial(clients_of, server), partial(self._found, server)
-        path = f"{processes.PROC}/{server}/fd"
-        self._means.reach.do(path, work, then, key=f"clients of {server}")
-
-    def _found(self, server: int, clients: list[ServerClient] | None) -> None:
-        for sid, (s, its) in list(self._sessions.items()):
-            if clients is None or its != server or sid in self._clients:
+    def take(self, clients: list[ServerClient] | None) -> None:
+        """Take the terminals that are connected, if they are known."""
+        for sid, s in list(self._sessions.items()):
+            if clients is None or sid in self._clients:
                 continue
             there = [c for c in clients if s.tty == c.tty] or [c for c in clients if s.cwd == c.cwd]
             client = client_of(sid, there) if sid not in self._unclear else None
             for each in there:
                 self._watch(each)
             if client is not None:
-                self._take(s, server, client)
+                self._take(s, client)
             elif there:
                 self._unclear.add(sid)
             elif (s.tty or sid in self._unclear) and status_of(s) not in AT_WORK:
-                self._end(s, server, QUIT)  # whichever it was
+                self._end(s, QUIT)  # whichever it was
 
-    def _take(self, s: Session, server: int, client: ServerClient) -> None:
+    def _take(self, s: Session, client: ServerClient) -> None:
         """Note the terminal of a session.  One at rest that was shown there before was left."""
         for sid in [sid for sid, known in self._clients.items() if known == client]:
-            other, its = self._sessions[sid]
+            other = self._sessions.get(sid)
+            if other is None:
+                continue
             if status_of(other) in AT_WORK:
                 return  # a terminal leaves no running turn, so this thread is not the terminal's
             if other.last > s.last:
                 return  # it was used later
-            self._end(other, its, CLEARED)
+            self._end(other, CLEARED)
         self._left.discard(s.session_id)
         self._clients[s.session_id] = client
         self._watch(client)
-        self._place(s, server, client)
+        self._place(s, client)
 
     def _watch(self, client: ServerClient) -> None:
         if self._deaths is None:
@@ -178,26 +186,28 @@ class ClientTerminals:
 
     def _died(self, pid: int, started: str) -> None:
         for sid in [sid for sid, client in self._clients.items() if client.pid == pid]:
-            s, server = self._sessions[sid]
             del self._clients[sid]
+            if (s := self._sessions.get(sid)) is None:
+                continue
             if status_of(s) in AT_WORK:
                 self._left.add(sid)
             else:
-                self._end(s, server, QUIT)
-        self.rescan()
+                self._end(s, QUIT)
+        self._need.stir(RESCAN)
 
-    def _place(self, s: Session, server: int, client: ServerClient) -> None:
-        where = {"session_id": s.session_id, "pid": server, **client.place}
+    def _place(self, s: Session, client: ServerClient) -> None:
+        where = {"session_id": s.session_id, "pid": self._server, **client.place}
         self._report({"client": where}, f"{s.session_id} in {client.pid} {s.hook_at}")
 
-    def _end(self, s: Session, server: int, reason: str) -> None:
+    def _end(self, s: Session, reason: str) -> None:
         """Report the end that a Codex without a server would report."""
         self._clients.pop(s.session_id, None)
         name = "SessionEnd"
         hook = {"session_id": s.session_id, "hook_event_name": name, "reason": reason}
-        origin = {"agent": KEY, "pid": server, "shared": True}
+        origin = {"agent": KEY, "pid": self._server, "shared": True}
         line = {"event": name, "hook": hook, "origin": origin}
         self._report(line, f"{s.session_id} left {s.tty} {s.hook_at} {reason}")
 
     def _report(self, line: Mapping[str, object], key: str) -> None:
-        self._means.report(Evidence({"t": self._means.clock(), **line}, f"codex {key}"))
+        means = self._need.means
+        means.report(Evidence({"t": means.clock(), **line}, f"codex {key}"))

@@ -3,97 +3,84 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from ...core.evidence import Evidence
+from ...core.observing import Want
 from ...core.session import Session, status_of
-from ..agent import Agent, Heard, Means
-from ..tailing import LogWitness
-from .clients import ClientTerminals
+from ...system.reach import reach
+from ..agent import Agent, Heard
+from ..need import CHANGED, PATHS, RESCAN, Need, Observing
+from ..tailing import Logs
+from .clients import observe_clients
 from .dialect import AT_WORK, KEY
 from .server import ServerEvents
 from .threads import OpenThread, home_in, locks_folder, thread_log, threads_in
 
-WATCHES: Final = "codex"
+THREADS: Final = Want("codex threads", ())
+SERVER: Final = "codex server"
+CLIENTS: Final = "codex clients"
 SETTLE: Final = 0.2  # seconds from the making of a file to its lock
+HEARD: Final = "heard"  # the server has said something, or is gone
+OLDEST: Final = 60.0  # seconds; what claims to be older, or of the future, counts as now
+PROGRAM: Final = "program"
 
 
-class CodexWitness(LogWitness):
-    """See `Witness`."""
+def observing(agent: Agent, environ: Mapping[str, str], brief: bool) -> Observing:
+    """Return what observes its sessions."""
+    home = home_in(environ)
 
-    def __init__(self, means: Means, agent: Agent) -> None:
-        super().__init__(means, agent)
-        self._means, self._generation = means, means.generation
-        self._home, self._folder = home_in(means.environ), locks_folder(means.environ)
-        self._sessions: dict[str, Session] = {}
-        self._open: frozenset[OpenThread] | None = None  # as last seen
-        self._timer: asyncio.TimerHandle | None = None
-        self._served = ServedSessions(means)
-        means.watched.need(self._folder, WATCHES, "")
+    def find(s: Session) -> tuple[str, partial[str]]:
+        return home, partial(thread_log, home, s.session_id)  # no hook has reported it
 
-    @property
-    def notes(self) -> dict[str, str]:
-        return {**super().notes, **self._served.notes}
+    logs = Logs(agent, brief, find)
 
-    def attend(self, s: Session) -> None:
-        self._sessions[s.session_id] = s
-        find = partial(thread_log, self._home, s.session_id)  # no hook has reported it
-        self.following.attend(s, self._home, find)
-        self._served.attend(s)
+    def wanted(s: Session, now: float) -> Iterator[Want]:
+        yield THREADS
+        yield from logs.wanted(s, now)
+        for pid, process in s.processes.items():
+            if process.shared:
+                yield Want(SERVER, (str(pid),))
+                yield Want(CLIENTS, (str(pid),))
 
-    def leave(self, sid: str) -> None:
-        self._sessions.pop(sid, None)
-        self._served.leave(sid)
-        super().leave(sid)
+    observe = {
+        THREADS.kind: observe_threads,
+        logs.kind: logs.observe,
+        SERVER: observe_server,
+        CLIENTS: observe_clients,
+    }
+    return Observing(observe, wanted, (THREADS,), logs.forget)
 
-    def changed(self, paths: Collection[str]) -> None:
-        super().changed(paths)
-        below = f"{self._folder}/"
-        if self._timer is None and any(f"{path}/".startswith(below) for path in paths):
-            self._timer = asyncio.get_running_loop().call_later(SETTLE, self._look)
 
-    def rescan(self) -> None:
-        super().rescan()
-        self._served.rescan()
-        self._look()
-
-    def renew(self, generation: str) -> None:
-        self._generation, self._open = generation, None
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._served.close()
-
-    def _look(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._means.reach.do(self._folder, partial(threads_in, self._folder), self._saw)
-
-    def _saw(self, found: list[OpenThread]) -> None:
-        before, self._open = self._open, frozenset(found)
+async def observe_threads(need: Need) -> None:
+    """Report the threads that Codex has open, and those that a terminal shows now."""
+    folder = locks_folder(need.means.environ)
+    before: frozenset[OpenThread] | None = None
+    need.watch(folder)
+    while True:
+        found = await reach(partial(threads_in, folder), folder)
         for thread in found:
-            if thread.id in self._sessions or (before is not None and thread in before):
+            if thread.id in need.sessions or (before is not None and thread in before):
                 continue
-            there = [s for s in self._sessions.values() if thread.pid in s.processes]
+            there = [s for s in need.sessions.values() if thread.pid in s.processes]
             if not there:
-                self._report(thread, self._opened(thread, discovered=True))
+                _report(need, thread, _opened(thread, discovered=True))
             elif before is not None and not any(status_of(s) in AT_WORK for s in there):
                 # Not of a subagent: its terminal shows this one now, after /clear or /new.
                 is_hooked = any(s.hooked for s in there)
-                self._report(thread, _turned(thread) if is_hooked else self._opened(thread))
+                _report(need, thread, _turned(thread) if is_hooked else _opened(thread))
+        before = frozenset(found)
+        if RESCAN not in await need.news(PATHS, RESCAN):
+            await asyncio.sleep(SETTLE)
 
-    def _opened(self, thread: OpenThread, discovered: bool = False) -> dict[str, object]:
-        record = {"sessionId": thread.id, "cwd": thread.cwd}
-        given = {"pid": thread.pid, "agent": KEY, "discovered": discovered}
-        return {"registry": {**given, "record": record}}
 
-    def _report(self, thread: OpenThread, line: dict[str, object]) -> None:
-        key = f"codex {thread.id} {thread.pid} {self._generation}"
-        self._means.report(Evidence({"t": self._means.clock(), **line}, key))
+def _opened(thread: OpenThread, discovered: bool = False) -> dict[str, object]:
+    record = {"sessionId": thread.id, "cwd": thread.cwd}
+    given = {"pid": thread.pid, "agent": KEY, "discovered": discovered}
+    return {"registry": {**given, "record": record}}
 
 
 def _turned(thread: OpenThread) -> dict[str, object]:
@@ -103,94 +90,56 @@ def _turned(thread: OpenThread) -> dict[str, object]:
     return {"event": name, "hook": hook, "origin": {"agent": KEY, "pid": thread.pid}}
 
 
-# Observe the sessions of Codex that a shared server runs: what it says of each counts at once.
-#
-# A terminal of such a session is only a client (`shown.py`), and no hook says that a permission
-# was granted; the server does, within a few milliseconds. There is one connection for each
-# server that runs a session on the board.
+def _report(need: Need, thread: OpenThread, line: dict[str, object]) -> None:
+    key = f"codex {thread.id} {thread.pid} {need.means.generation}"
+    need.report(Evidence({"t": need.means.clock(), **line}, key))
 
 
-OLDEST: Final = 60.0  # seconds; what claims to be older, or of the future, counts as now
-PROGRAM: Final = "program"
+async def observe_server(need: Need) -> None:
+    """Report what a shared server says of its sessions: that counts at once.
+
+    A terminal of such a session is only a client, and no hook says that a permission was granted;
+    the server does, within a few milliseconds.  What failed is tried again when all is checked.
+    """
+    pid = int(need.want.of[0])
+    while True:
+        heard: deque[tuple[Heard, float]] = deque()
+        ended: list[str] = []  # why
+        left: dict[str, tuple[Heard, float]] = {}  # what a program decides, since when
+
+        def hears(said: Heard, at: float, heard: deque[tuple[Heard, float]] = heard) -> None:
+            heard.append((said, at))
+            need.stir(HEARD)
+
+        def ends(why: str, ended: list[str] = ended) -> None:
+            ended.append(why)
+            need.stir(HEARD)
+
+        events = ServerEvents(pid, need.sessions.keys(), hears, ends)
+        need.at_end = events.close
+        while not ended:
+            await need.news(HEARD, CHANGED)
+            again = [x for x in left if x in need.changed or x not in need.sessions]
+            need.changed.clear()
+            # That you decide may be read only now.
+            for said, at in (*(left.pop(sid) for sid in again), *_all_of(heard)):
+                s = need.sessions.get(said.session_id)
+                if s is None:
+                    continue
+                now = need.means.clock()
+                t = at if now - OLDEST < at <= now else now
+                left.pop(s.session_id, None)
+                if said.seen.asks == "permission" and s.reviewer == PROGRAM:
+                    left[s.session_id] = said, t
+                    continue
+                line = said.seen.finding(t, s.session_id, pid, where="server").line
+                key = f"codex {s.session_id} {said.seen.says} {said.seen.asks} {at or now}"
+                need.report(Evidence(line, key))
+        need.say(f"codex server {pid}", ended[0])
+        await need.news(RESCAN)
+        need.say(f"codex server {pid}", "")
 
 
-class ServedSessions:
-    """Calls `report` with what servers say of the sessions passed to `attend`."""
-
-    def __init__(self, means: Means) -> None:
-        self._means = means
-        self._sessions: dict[int, dict[str, Session]] = {}  # by server, by id
-        self._hearings: dict[int, ServerEvents] = {}  # by server
-        self._left: dict[tuple[int, str], tuple[Heard, float]] = {}  # what a program decides, since
-        self._shown = ClientTerminals(means)
-        self._failed: dict[int, str] = {}  # servers left alone until the next rescan → why
-
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what is wrong, for health."""
-        return {f"codex server {pid}": why for pid, why in self._failed.items() if why}
-
-    def attend(self, s: Session) -> None:
-        """Listen to the servers of a session."""
-        now = {pid for pid, p in s.processes.items() if p.shared}
-        self._leave(s.session_id, {*self._sessions} - now)
-        for pid in now:
-            self._sessions.setdefault(pid, {})[s.session_id] = s
-            self._hear(pid)
-            left = self._left.get((pid, s.session_id)) if s.reviewer != PROGRAM else None
-            if left is not None:  # that you decide was read only now
-                self._heard(pid, *left)
-            self._shown.attend(s, pid)
-
-    def leave(self, sid: str) -> None:
-        """Drop a session that has ended."""
-        self._leave(sid, {*self._sessions})
-        self._shown.leave(sid)
-
-    def rescan(self) -> None:
-        """Try again what failed."""
-        self._failed.clear()
-        for pid in self._sessions:
-            self._hear(pid)
-        self._shown.rescan()
-
-    def close(self) -> None:
-        """Hang up."""
-        self._shown.close()
-        for hearing in self._hearings.values():
-            hearing.close()
-        self._hearings.clear()
-
-    def _leave(self, sid: str, pids: set[int]) -> None:
-        for pid in pids:
-            self._sessions[pid].pop(sid, None)
-            self._left.pop((pid, sid), None)
-            if not self._sessions[pid]:
-                del self._sessions[pid]
-                self._failed.pop(pid, None)
-                if (hearing := self._hearings.pop(pid, None)) is not None:
-                    hearing.close()
-
-    def _hear(self, pid: int) -> None:
-        if pid not in self._hearings and pid not in self._failed:
-            hears, ended = partial(self._heard, pid), partial(self._ended, pid)
-            self._hearings[pid] = ServerEvents(pid, self._sessions[pid].keys(), hears, ended)
-
-    def _ended(self, pid: int, why: str) -> None:
-        self._hearings.pop(pid, None)
-        self._left = {key: left for key, left in self._left.items() if key[0] != pid}
-        self._failed[pid] = why
-
-    def _heard(self, pid: int, said: Heard, at: float) -> None:
-        s = self._sessions.get(pid, {}).get(said.session_id)
-        if s is None:
-            return
-        now = self._means.clock()
-        t = at if now - OLDEST < at <= now else now
-        self._left.pop((pid, s.session_id), None)
-        if said.seen.asks == "permission" and s.reviewer == PROGRAM:
-            self._left[pid, s.session_id] = said, t
-            return
-        line = said.seen.finding(t, s.session_id, pid, where="server").line
-        key = f"codex {s.session_id} {said.seen.says} {said.seen.asks} {at or now}"
-        self._means.report(Evidence(line, key))
+def _all_of(heard: deque[tuple[Heard, float]]) -> Iterator[tuple[Heard, float]]:
+    while heard:
+        yield heard.popleft()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -21,10 +21,13 @@ from ...core.events import Event, Origin
 from ...core.request import Request
 from ...core.text import line, marked
 from ...core.untrusted import Facts, number_of, object_of, text_of, time_of
-from ..agent import NOTES, Abilities, Ability, Agent, Means, Witness
+from ..agent import NOTES, Abilities, Ability, Agent
 from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
 from ..parts import part, readable, unanswerable
 from ..words import Reader, Words, from_key, kind_in, of_input
+
+if TYPE_CHECKING:
+    from ..need import Observing
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -187,10 +190,10 @@ class Copilot(Agent):
         folder=below_home(".copilot", "COPILOT_HOME"), name="hooks/bellboard.json", own=True
     )
 
-    def witness(self, means: Means) -> Witness:
-        from .sessions import CopilotWitness
+    def observing(self, environ: Mapping[str, str], brief: bool) -> Observing:
+        from .sessions import OpenSessions
 
-        return CopilotWitness(means, self)
+        return OpenSessions(self, environ, brief).observing()
 
     def reporting(self, line: Callable[[str], str]) -> str:
         # Not preToolUse: one that fails refuses the tool.

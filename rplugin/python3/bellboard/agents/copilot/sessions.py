@@ -10,21 +10,23 @@ works then.  That counts only after a while, as its log may still say how the tu
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...core.evidence import Evidence
+from ...core.observing import Want
 from ...core.rules.steps import is_alone
 from ...core.session import Session
 from ...core.untrusted import object_of, time_of
 from ...system import processes
 from ...system.files import decoded, names_in, read, status_of
-from ..agent import Agent, Means
-from ..tailing import LogWitness
+from ...system.reach import reach
+from ..agent import Agent
+from ..need import CHANGED, LEFT, PATHS, RESCAN, Need, Observing
+from ..tailing import Logs
 
 LIST: Final = "open-sessions-state.json"
 SESSIONS: Final = "session-state"
@@ -91,83 +93,70 @@ def _is_held(lock: Path, pid: int) -> bool:
         return False
 
 
-WATCHES: Final = "copilot"
+OPEN: Final = Want("copilot sessions", ())
 SETTLE: Final = 0.25  # seconds; its log is written up to that late
 
 
-class CopilotWitness(LogWitness):
-    """See `Witness`."""
+class OpenSessions:
+    """Observes the sessions that are open, and their logs."""
 
-    def __init__(self, means: Means, agent: Agent) -> None:
-        super().__init__(means, agent)
-        self._key = agent.key
-        self._means, self._generation = means, means.generation
-        self._folder = state_folder(dict(means.environ))
-        self._list = f"{self._folder}/{LIST}"
-        self._sessions: dict[str, Session] = {}
-        self._left = ""  # the session that ended last
+    def __init__(self, agent: Agent, environ: Mapping[str, str], brief: bool) -> None:
+        self._key, self._folder = agent.key, state_folder(dict(environ))
+        self._logs = Logs(agent, brief, self._find)
         self._working: set[str] = set()  # sessions of which the list says that they work
-        self._timer: asyncio.TimerHandle | None = None
-        means.watched.need(self._list, WATCHES, "")
+        self._waiting: set[Need] = set()  # logs of which nothing says that they are written
 
-    def attend(self, s: Session) -> None:
-        """Follow its log, unless neither a hook nor the list says that it does anything."""
-        sid = s.session_id
-        self._sessions[sid] = s
-        if is_alone(s) and sid not in self._working:
-            return
-        self.following.attend(s, self._folder, partial(session_log, self._folder, sid))
+    def observing(self) -> Observing:
+        """Return what observes them."""
+        observe = {OPEN.kind: self._observe_list, self._logs.kind: self._observe_log}
+        return Observing(observe, self._wanted, (OPEN,), self._logs.forget)
 
-    def leave(self, sid: str) -> None:
-        self._working.discard(sid)
-        super().leave(sid)
-        if self._sessions.pop(sid, None) is not None:
-            self._left = sid
-            self._look()  # after /clear, its process has another one
+    def _wanted(self, s: Session, now: float) -> Iterator[Want]:
+        yield OPEN
+        yield from self._logs.wanted(s, now)
 
-    def changed(self, paths: Collection[str]) -> None:
-        super().changed(paths)
-        if self._list in paths:
-            self._look()
+    def _find(self, s: Session) -> tuple[str, partial[str]]:
+        return self._folder, partial(session_log, self._folder, s.session_id)
 
-    def rescan(self) -> None:
-        super().rescan()
-        self._look()
+    async def _observe_log(self, need: Need) -> None:
+        """Follow a log once a hook or the list says that its session does anything."""
+        need.at_end = partial(self._waiting.discard, need)
+        while is_alone(need.session) and need.session.session_id not in self._working:
+            self._waiting.add(need)
+            await need.news(CHANGED)
+        self._waiting.discard(need)
+        await self._logs.observe(need)
 
-    def renew(self, generation: str) -> None:
-        self._generation = generation
+    async def _observe_list(self, need: Need) -> None:
+        path, left, late = f"{self._folder}/{LIST}", "", 0.0
+        need.watch(path)
+        while True:
+            found = await reach(partial(opened_in, self._folder), path)
+            self._working = {each.session_id for each in found if each.works}
+            for log in self._waiting:
+                log.stir(CHANGED)
+            late = 0.0
+            for each in found:
+                s = need.sessions.get(each.session_id)
+                if s is None:
+                    key = f"{each.session_id} {each.pid} {need.means.generation} {left}"
+                    self._report(need, each, {"sessionId": each.session_id}, key)
+                elif s.retrying and not each.works:
+                    late = max(late, self._stopped(need, each))
+            await need.news(PATHS, RESCAN, LEFT, within=late or None)
+            if need.left:  # after /clear, its process has another one
+                left = need.left.pop().session_id
+                need.left.clear()
 
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look(self) -> None:
-        self._means.reach.do(self._list, partial(opened_in, self._folder), self._saw)
-
-    def _saw(self, found: list[Opened]) -> None:
-        began = {each.session_id for each in found if each.works} - self._working
-        self._working = {each.session_id for each in found if each.works}
-        for each in found:
-            if each.session_id not in self._sessions:
-                key = f"{each.session_id} {each.pid} {self._generation} {self._left}"
-                self._report(each, {"sessionId": each.session_id}, key)
-            elif self._sessions[each.session_id].retrying and not each.works:
-                self._stopped(each)
-        for sid in began & self._sessions.keys():
-            self.attend(self._sessions[sid])
-
-    def _stopped(self, opened: Opened) -> None:
-        """Report that it no longer tries again, or look later."""
-        late = SETTLE - abs(self._means.clock() - opened.since)
-        if late > 0:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = asyncio.get_running_loop().call_later(late, self._look)
-        elif opened.since:
+    def _stopped(self, need: Need, opened: Opened) -> float:
+        """Report that it no longer tries again, or return in how many seconds to look again."""
+        late = SETTLE - abs(need.means.clock() - opened.since)
+        if late <= 0 and opened.since:
             record = {"sessionId": opened.session_id, "restsSince": opened.since}
-            self._report(opened, record, f"{opened.session_id} rests {opened.since}")
+            self._report(need, opened, record, f"{opened.session_id} rests {opened.since}")
+        return max(late, 0.0)
 
-    def _report(self, opened: Opened, record: dict[str, object], key: str) -> None:
+    def _report(self, need: Need, opened: Opened, record: dict[str, object], key: str) -> None:
         given = {"pid": opened.pid, "agent": self._key, "discovered": True}
-        line = {"t": self._means.clock(), "registry": {**given, "record": record}}
-        self._means.report(Evidence(line, f"copilot {key}"))
+        line = {"t": need.means.clock(), "registry": {**given, "record": record}}
+        need.report(Evidence(line, f"copilot {key}"))
