@@ -20,7 +20,7 @@ from bellboard.agents import tailing
 from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.agents.claude.session_files import begun_in, path_of, transcripts_folder
 from bellboard.agents.claude.transcript import head_of, is_noise
-from bellboard.agents.tailing import Transcripts, entry_event, is_needed, known_until
+from bellboard.agents.tailing import Logs, Tail, entry_event, is_needed, known_until
 from bellboard.agents.trace_line import from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Event, line_of
@@ -91,17 +91,28 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / f"{SID}.jsonl"
 
 
+class Transcripts:
+    """Transcripts that are followed."""
+
+    def __init__(self) -> None:
+        self.logs = Logs(CLAUDE, brief=False)
+        self.tails: dict[str, Tail] = {}  # by session
+
+    def follow(self, sid: str, path: Path | str, since: float = 0.0) -> None:
+        s = Session(sid, last=since, hooked=True)
+        self.tails[sid] = self.logs.tail(s, str(path))
+
+
 def added(transcripts: Transcripts, now: float) -> list[Evidence]:
     """Return what was added to all that are followed."""
-    tails = [transcripts.tail(sid) for sid in transcripts.followed]
-    return [found for tail in tails if tail for found in tail.check(now)]
+    return [found for tail in transcripts.tails.values() for found in tail.check(now)]
 
 
 @pytest.fixture
 def followed(path: Path) -> Transcripts:
     """Follow one transcript, which is still empty."""
     write(path)
-    transcripts = Transcripts(CLAUDE)
+    transcripts = Transcripts()
     transcripts.follow(SID, path)
     assert [] == added(transcripts, 1.0)
     return transcripts
@@ -134,7 +145,7 @@ def test_a_reported_entry_is_the_same_evidence() -> None:
 
 def test_appended_lines_are_reported_once(path: Path, followed: Transcripts) -> None:
     """By any number of hosts, under one key."""
-    other = Transcripts(CLAUDE)
+    other = Transcripts()
     other.follow(SID, path)
     write(path, user("fix it"), assistant(says("Done."), stop_reason="end_turn"))
     found = added(followed, 5.0)
@@ -280,7 +291,7 @@ def test_the_first_look_is_at_the_tail(path: Path) -> None:
     write(path, user("the last", 31))
     tool = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "make"}}
     write(path, *(assistant(tool, second=32 + n) for n in range(9)))
-    transcripts = Transcripts(CLAUDE)
+    transcripts = Transcripts()
     transcripts.follow(SID, path)
     found = events(added(transcripts, 1.0))
     assert len(found) < 12
@@ -295,7 +306,7 @@ def test_the_first_look_reads_little_and_not_the_start(path: Path) -> None:
     write(path, user("the start"))
     os.truncate(path, 20 << 30)  # a hole uses no disk, but reading it would take half a minute
     write(path, b"\n", user("the end", 2))
-    transcripts = Transcripts(CLAUDE)
+    transcripts = Transcripts()
     transcripts.follow(SID, path)
     assert ["the end"] == [event.prompt for event in events(added(transcripts, 1.0))]
 
@@ -304,7 +315,7 @@ def test_if_the_tail_is_not_enough_it_reads_further_back(path: Path) -> None:
     """The last line may be a large result, or the tail may begin exactly with a line."""
     write(path, user("the prompt", 1))
     write(path, {"type": "progress", "data": "x" * (tailing.TAIL + 5)})
-    transcripts = Transcripts(CLAUDE)
+    transcripts = Transcripts()
     transcripts.follow(SID, path)
     assert ["the prompt"] == [event.prompt for event in events(added(transcripts, 1.0))]
     exact = path.with_name("exact.jsonl")
@@ -319,7 +330,7 @@ def test_entries_older_than_other_evidence_only_give_facts(path: Path) -> None:
     write(path, {"type": "ai-title", "aiTitle": "Its own"})
     write(path, user("[Request interrupted by user]", 1), user("again", 2), assistant(second=3))
     [moment] = [from_line({"t": 1.0, "transcript": {"session_id": SID, "entry": user("x", 10)}}).t]
-    transcripts = Transcripts(CLAUDE)
+    transcripts = Transcripts()
     transcripts.follow(SID, path, since=moment)
     found = added(transcripts, moment + 1)
     assert ["note", "said prompt", "said text"] == kinds(found)
@@ -352,9 +363,7 @@ def test_a_transcript_is_continued_where_it_was_left(path: Path, followed: Trans
     """Nothing is repeated or missed, and nothing opened meanwhile."""
     write(path, user("one", 1))
     assert ["said prompt"] == kinds(added(followed, 1.0))
-    assert {SID: str(path)} == followed.followed
-    followed.leave(SID)
-    assert {} == followed.followed
+    followed.tails.clear()
     write(path, user("two", 2))
     assert [] == added(followed, 2.0)
     followed.follow(SID, path)
@@ -388,7 +397,7 @@ def test_a_path_that_is_not_a_transcript_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     odd = ["", "/", "/dev/zero", "/no\0where", "x" * 5000, str(tmp_path / "pipe")]
     odd += [str(tmp_path / "loop"), str(tmp_path / "pipe" / "below"), "\ud800"]
-    transcripts = Transcripts(CLAUDE)
+    transcripts = Transcripts()
     for n, path in enumerate(odd):
         transcripts.follow(f"s{n}", path)
     assert [] == added(transcripts, 1.0)
@@ -406,14 +415,13 @@ def test_it_is_read_while_something_may_happen() -> None:
 
 def test_offsets_of_old_sessions_do_not_pile_up(tmp_path: Path) -> None:
     """A host may run for months."""
-    transcripts = Transcripts(CLAUDE)
+    transcripts = Transcripts()
     for n in range(tailing.KEPT + 10):
         transcripts.follow(f"s{n}", tmp_path / f"{n}")
-        transcripts.leave(f"s{n}")
-    assert tailing.KEPT == len(transcripts._left)
+    assert tailing.KEPT == len(transcripts.logs._tails)
     transcripts.follow("s", tmp_path / "s")
-    transcripts.forget("s")
-    assert "s" not in {**transcripts._left, **transcripts.followed}
+    transcripts.logs.forget("s")
+    assert "s" not in transcripts.logs._tails
 
 
 def test_a_transcript_is_found_without_a_hook(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ class Logs:
                 await need.news(CHANGED, RESCAN)
         if not is_path(path):
             return
-        tail = self._tail(need.session, path)
+        tail = self.tail(need.session, path)
         need.watch(path)
         while True:
             # A copy: if nobody takes what it finds, it is read again.
@@ -288,7 +288,7 @@ class Logs:
                 need.watch(path, str(Path(path).parent.parent))
             await need.news(PATHS, RESCAN)
 
-    def _tail(self, s: Session, path: str) -> Tail:
+    def tail(self, s: Session, path: str) -> Tail:
         """Return how far a log has been read; older entries than the newest evidence give facts."""
         tail = self._tails.pop(s.session_id, None)
         if tail is None or tail.path != path:

@@ -219,7 +219,7 @@ class Reach:
         self.notes = Notes()
         self._called = self._closed = False
         self._timer: asyncio.TimerHandle | None = None
-        self._heard = 0  # changes of notes
+        self._heard = Notes.changes  # when `changed` was called last
         self._news: asyncio.TimerHandle | None = None
 
     def open(self) -> Reach:
@@ -298,7 +298,7 @@ class Reach:
         self._failed[key] = backoff, line(f"{what}: {described(error)}", 300)
         self.note()
         if backoff.times == 1:
-            self._changed()
+            self._tell()
         return pause
 
     def succeed(self, key: str) -> None:
@@ -366,9 +366,12 @@ class Reach:
 
     def _hear(self) -> None:
         self._news = None
-        before, self._heard = self._heard, Notes.changes
-        if before != self._heard:
-            self._changed()
+        if self._heard != Notes.changes:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._heard = Notes.changes
+        self._changed()
 
     def _inspect(self) -> None:
         """Give up what takes too long, and let another thread go on with the rest."""
@@ -405,7 +408,7 @@ class Reach:
                 self._waiting.remove(one)
         self._held += held
         self.note()
-        self._changed()
+        self._tell()
 
     def _returned(self, job: _Job) -> None:
         del self._stuck[job]
@@ -416,7 +419,7 @@ class Reach:
         if self._waiting and self._worker is None:
             self._start()
         self.note()
-        self._changed()
+        self._tell()
 
     def _count_dead(self) -> None:
         """Treat a mount as dead if two jobs hang in it."""
