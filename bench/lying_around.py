@@ -92,9 +92,7 @@ async def live(home: Path, seconds: float) -> dict[str, float]:
             await asyncio.sleep(0.001)
         return (time.perf_counter() - began) * 1e3
 
-    used = {
-        "start, ms": await until(lambda: len(known) == SESSIONS and not host.senses._unattended)
-    }
+    used = {"start, ms": await until(lambda: len(known) == SESSIONS and host.observer.has_attended)}
     await asyncio.sleep(1)
     before = resource.getrusage(resource.RUSAGE_SELF)
     await asyncio.sleep(seconds)
@@ -103,7 +101,7 @@ async def live(home: Path, seconds: float) -> dict[str, float]:
     used["wake-ups/s"] = (after.ru_nvcsw - before.ru_nvcsw) / seconds
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     used["core at rest, %"] = cpu / seconds * 100
-    needs = host.senses.lookout.needs
+    needs = host.observer.needs
 
     def followed() -> int:
         return sum(want.kind == "claude log" for want in needs)

@@ -120,7 +120,7 @@ def test_a_background_session_is_in_the_terminal_that_shows_it(home: Home, tmux:
 
     async def test(desk: Desk) -> None:
         path = record(home, job.pid, kind="bg", status="idle", statusUpdatedAt=1_700_000_000_000)
-        desk.lookout.changed({str(path)})
+        desk.observer.changed({str(path)})
         await desk.settle()
         s = desk.board.sessions[SID]
         assert (s.job, s.tty) == (True, "")

@@ -48,11 +48,12 @@ class Desk:
         self.woken = 0
         self.reach = Reach().open()
         self.watch = Watch(self._changed)
-        self.lookout = Observer(self.watch, self._told, time.time, home.env, "g1")
+        self.observer = Observer(self._told, time.time, home.env)
+        self.observer.open(self.watch, "g1")
 
     def _changed(self, paths: set[str]) -> None:
         self.woken += 1
-        self.lookout.changed(paths)
+        self.observer.changed(paths)
 
     def _told(self, finding: Evidence) -> None:
         self.found.append((time.monotonic(), finding))
@@ -66,7 +67,7 @@ class Desk:
                 self.board.fold(from_line(line, time.time()))
             self.board.advance(time.time())
             changed, self.board.dirty = self.board.dirty, set()
-            self.lookout.attend(self.board.sessions, changed)
+            self.observer.attend(self.board.sessions, changed)
             if not self._waiting:
                 return
 
@@ -77,7 +78,7 @@ class Desk:
 
     async def rescan(self) -> None:
         """Check everything."""
-        self.lookout.rescan()
+        self.observer.rescan()
         await self.settle()
 
     async def settle(self) -> None:
@@ -85,7 +86,7 @@ class Desk:
         self.step()
         rests = 0
         while rests < 5:  # what was reached is looked at, and more may be
-            is_at_rest = self.reach.is_at_rest and self.lookout.is_at_rest
+            is_at_rest = self.reach.is_at_rest and self.observer.is_at_rest
             rests = rests + 1 if is_at_rest else 0
             await asyncio.sleep(0.001)
             self.step()
@@ -111,18 +112,18 @@ class Desk:
 
     def followed(self) -> dict[str, str]:
         """Return the log of each session that is followed, if it is known where that is."""
-        logs = (need for want, need in self.lookout.needs.items() if want.kind.endswith(" log"))
+        logs = (need for want, need in self.observer.needs.items() if want.kind.endswith(" log"))
         paths = ((need.want.of[0], p) for need in logs for p in need.watched)
         return {sid: path for sid, path in paths if path.endswith(".jsonl")}
 
     def folders(self) -> int:
         """Return how many config directories are followed."""
-        needs = self.lookout.needs.items()
+        needs = self.observer.needs.items()
         return sum(want.kind == FOLDER and bool(need.watched) for want, need in needs)
 
     def notes(self) -> dict[str, str]:
         """Return what is wrong."""
-        return {**self.lookout.notes, **self.reach.notes}
+        return {**self.observer.notes, **self.reach.notes}
 
     def kinds(self) -> list[str]:
         """Return the kinds of the findings so far."""
@@ -141,7 +142,7 @@ def run(home: Home, test: Callable[[Desk], Awaitable[None]]) -> None:
         try:
             await test(desk)
         finally:
-            desk.lookout.close()
+            desk.observer.close()
             desk.watch.close()
             desk.reach.close()
 
@@ -187,10 +188,10 @@ def test_a_session_file_is_seen_and_its_process_watched(
             home, process.pid, status="waiting", waitingFor="permission prompt", statusUpdatedAt=2
         )
         await desk.until(lambda: desk.status() == "blocked")
-        assert {process.pid} == desk.lookout.deaths.watched
+        assert {process.pid} == desk.observer.deaths.watched
         process.send_signal(signal.SIGKILL)
         assert await desk.until(lambda: not desk.statuses()) < LATE * leniency()
-        assert set() == desk.lookout.deaths.watched
+        assert set() == desk.observer.deaths.watched
 
     run(home, test)
 
@@ -287,7 +288,7 @@ def test_a_transcript_whose_folder_comes_later(
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
         path.write_text(json.dumps({**said, "timestamp": stamp}) + "\n")
         await desk.until(lambda: desk.status() == "working")
-        assert str(home.claude / "projects") not in desk.lookout.watched
+        assert str(home.claude / "projects") not in desk.observer.watched
 
     run(home, test)
 
@@ -315,7 +316,7 @@ def test_a_transcript_whose_folder_comes_before_it_can_be_watched(
         block(1)  # after the look at the folder, and before the watch on the one above
         await asyncio.sleep(0.01)
         gates[0].set()
-        await desk.until(lambda: str(path.parent.parent) in desk.lookout.watched)
+        await desk.until(lambda: str(path.parent.parent) in desk.observer.watched)
         path.parent.mkdir()
         path.write_text(json.dumps({"type": "custom-title", "customTitle": "Mine"}) + "\n")
         gates[1].set()
@@ -343,12 +344,12 @@ def test_a_change_of_branch_is_noticed(home: Home, process: subprocess.Popen[byt
         starts.append(str(home.claude / "daemon/attach-journal"))
         starts.append(str(home.root / ".codex/thread-writer-locks"))
         starts.append(str(home.root / ".copilot/open-sessions-state.json"))
-        assert {str(home.claude / "sessions"), *starts} == {*desk.lookout.watched}
-        assert set() == desk.lookout.deaths.watched
+        assert {str(home.claude / "sessions"), *starts} == {*desk.observer.watched}
+        assert set() == desk.observer.deaths.watched
         await desk.fold(**hook("SessionStart", home, process.pid, source="resume"))
-        assert {process.pid} == desk.lookout.deaths.watched
-        desk.lookout.attend({}, [SID])  # a board drops sessions if it has too many
-        assert set() == desk.lookout.deaths.watched
+        assert {process.pid} == desk.observer.deaths.watched
+        desk.observer.attend({}, [SID])  # a board drops sessions if it has too many
+        assert set() == desk.observer.deaths.watched
 
     run(home, test)
 
@@ -589,7 +590,7 @@ def test_a_terminal_is_read_even_if_its_neovim_knew_the_session_first(
     rows = (Path(__file__).parent / "captures/2.1.330/trust.txt").read_text().splitlines()
 
     async def test(desk: Desk) -> None:
-        desk.lookout.hand_in(SID, process.pid, rows)
+        desk.observer.hand_in(SID, process.pid, rows)
         await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         assert "screen waiting" in desk.kinds()
 
@@ -607,7 +608,7 @@ def test_the_screen_of_an_unknown_program_means_nothing(home: Home, app: str, re
         said = {"pid": pid, "started": started, "body": f"state=working:app={app}"}
         await desk.fold(osc7501={**said, "tty": "/dev/pts/9"})
         (sid,) = desk.statuses()
-        desk.lookout.hand_in(sid, pid, rows)
+        desk.observer.hand_in(sid, pid, rows)
         await desk.settle()
         assert read == ("screen busy" in desk.kinds())
 

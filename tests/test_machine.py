@@ -9,11 +9,11 @@ from itertools import islice, product
 import pytest
 from msgspec.json import encode
 
-from bellboard.agents.agent import STARTS
 from bellboard.agents.claude import hooks as dialects
 from bellboard.agents.claude.hooks import hook
 from bellboard.agents.opencode import dialect as opencode
 from bellboard.agents.trace_line import READERS, from_line
+from bellboard.agents.words import STARTS
 from bellboard.core import deadlines, machine
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin

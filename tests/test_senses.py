@@ -8,7 +8,6 @@ import socket
 import sys
 import tempfile
 import time
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ import pytest
 from bellboard.core.board import Board
 from bellboard.core.evidence import Evidence
 from bellboard.core.session import Process, Session
-from bellboard.hosting.jobs import Attempts
-from bellboard.hosting.senses import Senses
 from bellboard.system import tmux
 from bellboard.system.processes import started_of
 from bellboard.system.reach import Reach
 from bellboard.system.watch import Watch, Written
 from bellboard.witnesses import terminals
-from hosting import made
+from bellboard.witnesses.observer import Observer
 from rig.home import Home
 from rig.waiting import GLANCE, PATIENCE
 from test_lookout import SID, Desk, hook, run
@@ -42,7 +39,7 @@ def test_a_server_that_does_not_respond_blocks_nothing(
         line = {"session_id": "s", "hook_event_name": "UserPromptSubmit"}
         await desk.fold(hook=line, origin={"tmux": str(path), "pane": "%1"})
         began = time.monotonic()
-        desk.lookout.rescan()
+        desk.observer.rescan()
         assert time.monotonic() < began + tmux.PATIENCE * 0.9
         await desk.until(lambda: "does not respond" in str(desk.notes()), "its note")
 
@@ -57,26 +54,24 @@ def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None
     """It is named; the processes of the others are looked at, also when all are checked again."""
 
     async def test() -> None:
-        attempt, found, reach = Attempts(), deque[Evidence](), Reach().open()
-        senses = Senses(
-            made(home.bellboard), {}, home.env, reach, attempt, found.append, lambda: None
-        )
-        senses.open(Watch(senses.changed))
+        found, reach = list[Evidence](), Reach().open()
+        observer = Observer(found.append, time.time, home.env)
+        watch = Watch(observer.changed)
+        observer.open(watch)
         board, pid = Board(), os.getpid()
         odd = Process("no number", "1")  # type: ignore[arg-type] # nothing else is known to raise
         for sid, process in (("odd", odd), ("s", Process(pid, started_of(pid)))):
             board.sessions[sid] = Session(sid, turn="idle", processes={process.pid: process})
-        senses.note_changed(board.sessions)
-        senses.attend(board)
-        senses.expect()
-        senses.rescan()
-        assert {} == attempt.notes
+        observer.note_changed(board.sessions)
+        observer.run(board)
+        observer.rescan()
         until = time.monotonic() + PATIENCE
         while not any("process" in line for line, _ in found):
             assert time.monotonic() < until
             await asyncio.sleep(0.01)
         assert "process no number: " in reach.notes["unreadable"]
-        senses.close()
+        observer.close()
+        watch.close()
         reach.close()
 
     asyncio.run(test())
@@ -99,7 +94,7 @@ def test_panes_with_one_name_in_two_servers_are_both_read(
         for sid in ("a", "b"):
             where: dict[str, Any] = {"tty": "/dev/null", "tmux": f"/tmp/{sid}", "pane": "%0"}
             s = Session(sid, agent="codex", turn="idle", pid=1, **where)
-            desk.lookout.attend({sid: s}, [sid])
+            desk.observer.attend({sid: s}, [sid])
         await desk.until(lambda: len(read) == 2)
 
     run(home, test)
@@ -149,7 +144,7 @@ def test_a_terminal_is_read_for_its_attempts_and_each_is_reported_once(home: Hom
         reported = []
         for seconds in "4s", "3s", "2s", "1s":
             shown = rows.replace("in 1s", f"in {seconds}").splitlines()
-            desk.lookout.hand_in(SID, pid, shown)
+            desk.observer.hand_in(SID, pid, shown)
             await desk.rescan()
             reported.append(desk.kinds().count("screen busy"))
         assert reported[1] == reported[-1]  # its screen is needed once the first one was folded

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from ..agents.installing.guard import Guard
 from ..core import words
 from ..core.deadlines import NEVER
 from ..core.version import VERSION
 from ..system.notes import Notes
+from ..system.watch import Watch
 from .connection import Connection
 from .notify import Bell
-from .senses import Senses
 
 MOST: Final = 20  # notes of one part: what damages one file may damage thousands
 OFTEN: Final = 1.0  # seconds between two writes of the notes
@@ -32,12 +33,13 @@ class Health:
     def __init__(
         self,
         connection: Connection,
-        senses: Senses,
+        guard: Guard,
         bell: Bell,
         told: Sequence[Notes],
         asked: Sequence[Part] = (),
     ) -> None:
-        self._connection, self._senses, self._bell = connection, senses, bell
+        self._connection, self._guard, self._bell = connection, guard, bell
+        self.watch: Watch | None = None  # once there is one
         self._told, self._asked = told, asked
         self._changes = -1  # of notes, when they were last collected
         self._collected: dict[str, str] = {}
@@ -51,8 +53,8 @@ class Health:
         if self._changes != Notes.changes:
             self._changes, self._collected = Notes.changes, _few(self._told)
         self._notes = {**_few([part.notes for part in self._asked]), **self._collected}
-        shared, watch = self._connection.shared, self._senses.watch
-        vanished = self._senses.vanished
+        shared, watch = self._connection.shared, self.watch
+        vanished = self._guard.vanished
         return {
             "version": VERSION,
             "pid": self._connection.pid,
@@ -64,7 +66,7 @@ class Health:
             "counts": dict(shared.board.ledger.counts) if shared is not None else {},
             "spool": spool,
             "sessions": sessions,
-            **({"vanished": vanished, "repair": self._senses.repair} if vanished else {}),
+            **({"vanished": vanished, "repair": self._guard.repair} if vanished else {}),
         }
 
     def share(self) -> float:

@@ -12,7 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ..agents import registry
+from ..agents import registry, tailing
+from ..agents.installing.guard import Guard
 from ..agents.registry import KEYS, agent_of
 from ..core import words
 from ..core.deadlines import NEVER
@@ -21,10 +22,13 @@ from ..core.session import Session, is_listed
 from ..core.words import amount
 from ..storage.spool import Spool
 from ..storage.store import Logged
+from ..system import watch as watching
 from ..system.clock import clock
 from ..system.notes import Notes
 from ..system.reach import Reach
 from ..system.watch import Watch
+from ..witnesses import repository
+from ..witnesses.observer import Observer
 from ..witnesses.own_reports import Said
 from .addresses import Addresses
 from .callbacks import PAUSE, Commands, Effects
@@ -36,7 +40,6 @@ from .links import Links
 from .notify import Bell
 from .outbox import Outbox
 from .publish import Publisher, Push, Pusher
-from .senses import MODULES, Senses
 from .tmux_status import Bars
 from .turn import SharedBoard
 
@@ -194,6 +197,9 @@ class Housekeeping:
 # what failed, and the host retries it after a pause.
 
 
+#: Modules whose work may run in another process.
+MODULES: Final = (repository.__name__, watching.__name__, tailing.__name__)
+OBSERVE: Final = "observe"  # the name of the job in health
 RESCAN: Final = 30.0  # no system promises to report every change
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
 
@@ -220,9 +226,11 @@ class Host:
         self.loop = Loop(self.attempt, self.spool.obstacle)
         self.outbox = Outbox(self.spool)
         self.reach = Reach(self.loop.wake, modules=MODULES)
-        self.senses = Senses(
-            self.spool, self.config, environ, self.reach, self.attempt, self._find, self.loop.wake
-        )
+        requests = self.config.get("pull_requests") is True
+        self.observer = Observer(self._find, time.time, environ, requests)
+        self.guard = Guard(home, environ, self.loop.wake, reports="server" in self.config)
+        self._unchecked: dict[str, None] = {}  # what is still to be checked in a rescan
+        self.watch: Watch | None = None  # once it runs
         self.bars = Bars()
         self.notes = Notes()  # settings that cannot be used
         self.commands = Commands()
@@ -246,10 +254,9 @@ class Host:
         notes = [
             *(part.notes for part in (*telling, self.links, self.attempt, self.outbox)),
             *(connection.notes, connection.board_notes, self.upkeep.notes),
-            *(self.notes, self.loop.notes),
+            *(self.notes, self.loop.notes, self.observer.notes, self.guard.notes, self.reach.notes),
         ]
-        asked = (self.addresses, self.senses, self.reach)
-        self.health = Health(self.connection, self.senses, self.bell, notes, asked)
+        self.health = Health(self.connection, self.guard, self.bell, notes, [self.addresses])
         self.arrivals = Arrivals(self.spool)
         self._rescanned = self._skew = -1e9
         self._jobs: tuple[Job, ...] = (
@@ -278,7 +285,7 @@ class Host:
         """Report what has ended with our editor: the last words of a host."""
         with contextlib.suppress(Exception):
             if not self.spool.obstacle():
-                self.senses.left()
+                self.observer.own_reports.left()
 
     def report(self, line: Mapping[str, Any], key: str | None = None) -> str:
         """Write evidence to the spool; return why that is delayed, or "".
@@ -318,11 +325,11 @@ class Host:
 
     def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
         """Take what the terminal of a session shows: its contents, or its title."""
-        self.senses.hand_in(sid, pid, shown)
+        self.observer.hand_in(sid, pid, shown)
 
     def program_status(self, tty: str, job: int, said: Sequence[Said], dropped: int = 0) -> None:
         """Take the sequences of a terminal in which programs report their status."""
-        self.senses.take_reports(tty, job, said, dropped)
+        self.observer.take_reports(tty, job, said, dropped)
 
     def set_mode(self, mode: str) -> None:
         """Set the notification mode: quiet, normal or all."""
@@ -345,8 +352,8 @@ class Host:
             await self.loop.run(self._jobs, self._open)
         finally:
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
-            parts = (self.links, self.senses, self.reach, self.bell)
-            ends: list[Callable[[], object]] = [part.close for part in parts]
+            parts = (self.links, self.observer, self.guard, self.watch, self.reach, self.bell)
+            ends: list[Callable[[], object]] = [part.close for part in parts if part is not None]
             if not self.spool.obstacle():  # these access the state folder
                 clear = partial(self.bars.leave, self.spool.hosts)
                 ends += [self.waiting.close, self._leave, withdraw]
@@ -365,8 +372,11 @@ class Host:
 
     def _open(self) -> None:
         self.reach.open()
-        watch = Watch(self._woken)
-        self.senses.open(watch)
+        self.watch = self.health.watch = watch = Watch(self._woken)
+        self._expect()
+        self._rearm()
+        self.observer.open(watch)
+        self.guard.open(watch)
         if self.config.get("links") is not False:  # the program of the fleet keeps none
             self.links.open(watch)
 
@@ -404,12 +414,13 @@ class Host:
             self.report(line, key)
 
     def _woken(self, paths: set[str]) -> None:
-        """Handle changed paths: events in the spool, or files that the lookout watches."""
+        """Handle changed paths: events in the spool, or files that the observer watches."""
         linked = {path for path in paths if self.links.is_about(path)}
         if linked:
             self.links.changed(linked)
         if others := self.arrivals.take(paths - linked):
-            self.senses.changed(others)
+            self.observer.changed(others)
+            self.guard.changed(others)
         if self.loop.is_running:
             self.loop.wake()
             return
@@ -434,7 +445,7 @@ class Host:
             with self.connection.use() as shared:
                 if shared is not None:
                     self.outbox.has_spilled = False
-                    self.senses.renew(str(shared.store.option("watched_since")))
+                    self.observer.renew(str(shared.store.option("watched_since")))
         return wait
 
     def _look_at_connection(self) -> None:
@@ -444,11 +455,11 @@ class Host:
             self._renewals = connection.renewals
             self.bell.renew()
             self.reader.ask_full()
-            self.senses.expect()
+            self._expect()
             self.links.renew()
         if self._arrivals != connection.arrivals:
             self._arrivals = connection.arrivals
-            self.senses.renew(connection.generation)
+            self.observer.renew(connection.generation)
 
     def _rescan(self) -> float:
         """Check what no system reports, at intervals and after the machine slept."""
@@ -457,11 +468,33 @@ class Host:
         if now >= self._rescanned + RESCAN or abs(skew - self._skew) >= JUMP:
             self._rescanned, self._skew = now, skew
             self.attempt.forget("watch", "")
-            self.senses.expect()
+            self._expect()
             self.links.expect()
             self.attempt.once("rescan", "addresses", self.addresses.renew)
             self.upkeep.expect()
-        return min(self.senses.rescan(), self.upkeep.run(), self._rescanned + RESCAN - now)
+        waits = [self._check(part) for part in list(self._unchecked)]
+        return min(*waits, self.upkeep.run(), self._rescanned + RESCAN - now)
+
+    def _expect(self) -> None:
+        """Have everything checked."""
+        self._unchecked = dict.fromkeys(("watches", "sessions", "hooks"))
+
+    def _check(self, part: str) -> float:
+        """Check what no watch reports; return the seconds until it is tried again if that fails."""
+        checks = {"watches": self._rearm, "sessions": self.observer.rescan}
+
+        def check() -> float:
+            checks.get(part, self.guard.check)()
+            del self._unchecked[part]
+            return NEVER
+
+        return self.attempt(OBSERVE, part, check)
+
+    def _rearm(self) -> None:
+        if self.watch is not None:
+            self.watch.add(self.spool.new, arrivals=True)
+            self.watch.add(self.spool.slot, arrivals=True)
+            self.watch.rearm()
 
     def _wait(self) -> float:
         """Look after the hooks that wait for an answer."""
@@ -479,7 +512,7 @@ class Host:
         shared = self.connection.shared
         if shared is not None:
             self.upkeep.count(shared)
-        self.senses.note_changed(self.connection.changed)
+        self.observer.note_changed(self.connection.changed)
         return self.reader.publish()
 
     def _run_callbacks(self) -> float:
@@ -500,7 +533,7 @@ class Host:
     def _attend(self) -> float:
         """Attend to changed sessions, after they are published."""
         shared = self.connection.shared
-        return self.senses.attend(shared.board) if shared is not None else RESCAN
+        return self.observer.run(shared.board) if shared is not None else RESCAN
 
     def _show(self) -> float:
         """Update the status in the tmux servers that asked for it."""

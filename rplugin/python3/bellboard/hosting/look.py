@@ -135,9 +135,8 @@ class _Look:
         """Fold all that is found; return the sessions that could not be looked at in time."""
         until = min(self._until, time.monotonic() + PATIENCE)
         reached = Reach().open()
-        observer = Observer(
-            None, self._found.append, time.time, self._environ, generation, brief=True
-        )
+        observer = Observer(self._found.append, time.time, self._environ, brief=True)
+        observer.open(None, generation)
         rounds = Rounds()
         for agent in {agent_of(s.agent).key for s in _here(self._sessions.values())}:
             self._open(observer, agent)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from ..agents.agent import Agent
 from ..agents.need import CHANGED, DIED, NEED, RESCAN, Means, Need, Observe, Observing
-from ..agents.registry import agent_of, all_agents, is_known_agent
+from ..agents.registry import WITNESSED, agent_of, is_known_agent
+from ..core.board import Board
 from ..core.clock import is_recent
 from ..core.deadlines import NEVER, slow_tools
 from ..core.evidence import Evidence, learned
@@ -177,6 +180,7 @@ def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
 # of each repository in use, and the exit of each process.
 
 
+SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
 LEAD: Final = 1.0  # seconds before a tool is overdue: findings must be folded by then
 PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
 MOST_EARLY: Final = 50  # terminals to remember
@@ -184,43 +188,50 @@ OF_NEED: Final = "\0"  # how the name of a holder begins that is itself a need
 
 
 class Observer:
-    """Observes what sessions want, each thing once, and calls `report` with each finding.
+    """Observes what sessions want, each thing once, from `open` on; calls `report` with evidence.
 
     `brief`: only once, and only what agents show of their own; each is then added.
     """
 
     def __init__(
         self,
-        watch: Watch | None,
         report: Callable[[Evidence], None],
         clock: Callable[[], float],
         environ: Mapping[str, str],
-        generation: str = "",
         pull_requests: bool = False,
         brief: bool = False,
     ) -> None:
         self.notes = Notes()
-        self.watched = Watched(watch) if watch is not None else Unwatched()
-        self.deaths = Deaths(self._died)
+        self.needs: dict[Want, Need] = {}
         self.own_reports = OwnReports(report, clock, self.notes)
-        self._report, self._clock = report, clock
-        self._means = Means(
-            self.watched, report, clock, environ, generation, since=clock(), brief=brief
-        )
-        self._written = Written()
-        self._sent = Sent(report, clock, self._means.since)
+        self._clock, self._pull_requests = clock, pull_requests
+        self.watched: Watched = Unwatched()
+        self._means = Means(self.watched, report, clock, environ, brief=brief)
+        self._sent = Sent(report, clock, clock())
         self._observe: dict[str, Observe] = {}
         self._agents: dict[str, Observing] = {}
-        self.needs: dict[Want, Need] = {}
         self._wants: dict[str, set[Want]] = {}  # by holder: a session, another need, an agent
         self._sessions: dict[str, Session] = {}  # listed
+        self._unattended: set[str] = set()  # sessions that have changed since
         self._rounds = Rounds()
         self._stirred: dict[str, None] = {}  # sessions whose ports are to be checked
         self._early: dict[str, tuple[int, Sequence[str] | str]] = {}  # session → its terminal
         self._proven: dict[str, set[str]] = {}  # session → tools whose processes were checked
-        if brief:
+        self._reported: list[tuple[str, int, Sequence[Said], int]] = []  # not taken yet
+        self._is_open = False
+
+    def open(self, watch: Watch | None = None, generation: str = "") -> None:
+        """Begin to observe; nothing is watched without a watch."""
+        self.deaths, self._written, self._is_open = Deaths(self._died), Written(), True
+        self._hand_on()
+        if watch is not None:
+            self.watched = Watched(watch)
+        self._means = self._means._replace(
+            watched=self.watched, generation=generation, since=self._clock()
+        )
+        if self._means.brief:
             return
-        more = PullRequest().facts() if pull_requests else {}
+        more = PullRequest().facts() if self._pull_requests else {}
         self._observe = {
             "process": partial(observe_process, deaths=self.deaths),
             "panes": observe_panes,
@@ -228,10 +239,10 @@ class Observer:
             "screen": observe_screen,
             "spare screen": observe_screen,
             "titles": observe_titles,
-            **({"pull request": PullRequests(environ).observe} if pull_requests else {}),
         }
-        for agent in all_agents():
-            self.add(agent)
+        if self._pull_requests:
+            self._observe["pull request"] = PullRequests(self._means.environ).observe
+        self._add_all()
 
     def add(self, agent: Agent) -> None:
         """Also observe what an agent shows of its own."""
@@ -242,6 +253,12 @@ class Observer:
             self._agents[agent.key] = observing
             self._observe |= observing.observe
             self._hold(f"agent {agent.key}", {*observing.always})
+
+    def _add_all(self) -> None:
+        """Add each agent that shows more than hooks, again if it could not be loaded."""
+        for key in WITNESSED if not self._means.brief else ():
+            with self._noting(f"agent {key}"):
+                self.add(agent_of(key))
 
     def close(self) -> None:
         """Stop observing."""
@@ -255,7 +272,7 @@ class Observer:
     def renew(self, generation: str) -> None:
         """Report everything again, after a time without hosts."""
         self._means = self._means._replace(generation=generation, since=self._clock())
-        self._sent = Sent(self._report, self._clock, self._means.since)
+        self._sent = Sent(self._means.report, self._clock, self._means.since)
         self.own_reports.renew()
         needs, self.needs = self.needs, {}
         for need in needs.values():
@@ -288,6 +305,30 @@ class Observer:
             elif self._sessions.pop(sid, None) is not None:
                 self._leave(sid)
 
+    def note_changed(self, sids: Iterable[str]) -> None:
+        """Note sessions whose needs may have changed."""
+        self._unattended.update(sids)
+
+    def run(self, board: Board) -> float:
+        """Attend to changed sessions, a few at a time; return the seconds until the next call.
+
+        Otherwise a host that starts among hundreds of sessions would block for seconds.
+        """
+        until = time.monotonic() + SLICE
+        for sid in list(self._unattended):
+            if time.monotonic() > until:
+                return 0.0
+            self._unattended.discard(sid)
+            with self._noting(f"session {line(sid, 40)}"):
+                self.attend(board.sessions, (sid,))
+        self.check_ports()
+        return self.prove(board.options)
+
+    @property
+    def has_attended(self) -> bool:
+        """Return whether all sessions were attended to that have changed."""
+        return not self._unattended
+
     @property
     def is_at_rest(self) -> bool:
         """Return whether all was looked at that has come."""
@@ -310,28 +351,35 @@ class Observer:
         s = self._sessions.get(sid)
         if s is None:
             self._early = {**dict(list(self._early.items())[1 - MOST_EARLY :]), sid: (pid, shown)}
-        elif isinstance(shown, str):
-            self._sent.title(s, pid, shown)
-        elif is_known_agent(s.agent):
-            self._sent.rows(s, pid, shown)
+            return
+        with self._noting(f"terminal of {line(sid, 40)}"):
+            if isinstance(shown, str):
+                self._sent.title(s, pid, shown)
+            elif is_known_agent(s.agent):
+                self._sent.rows(s, pid, shown)
 
     def take_reports(self, tty: str, job: int, said: Sequence[Said], dropped: int) -> None:
         """Take what programs report of themselves in a terminal of our Neovim."""
-        there = [s for s in self._sessions.values() if s.tty == tty]
-        self.own_reports.hand_in(tty, job, said, there, dropped)
+        self._reported.append((tty, job, said, dropped))
+        del self._reported[:-MOST_EARLY]
+        if self._is_open:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        reported, self._reported = self._reported, []
+        for tty, job, said, dropped in reported:
+            there = [s for s in self._sessions.values() if s.tty == tty]
+            self.own_reports.hand_in(tty, job, said, there, dropped)
 
     def rescan(self) -> None:
         """Check everything: no system promises to report every change."""
         self.notes.settle("deaths")
         if self.deaths.note:
             self.notes.say("deaths", self.deaths.note)
+        self._add_all()
         for sid, s in list(self._sessions.items()):
-            try:
+            with self._noting(f"session {line(sid, 40)}"):
                 self._attend(s)
-            except Exception as e:  # of any kind: it concerns this session only
-                self.notes.say(f"session {line(sid, 40)}", described(e))
-            else:
-                self.notes.settle(f"session {line(sid, 40)}")
         for need in self.needs.values():
             need.stir(RESCAN)
         at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
@@ -349,8 +397,19 @@ class Observer:
         """Check which tools run before they count as waiting for approval; return the next time."""
         now, again = self._clock(), NEVER
         for s in self._sessions.values() if options.approval else ():
-            again = min(again, self._prove(s, options, now))
+            with self._noting(f"tools of {line(s.session_id, 40)}"):
+                again = min(again, self._prove(s, options, now))
         return again
+
+    @contextlib.contextmanager
+    def _noting(self, topic: str) -> Iterator[None]:
+        """Note in health what fails, so that it affects nothing else; all is checked again."""
+        try:
+            yield
+        except Exception as e:
+            self.notes.say(topic, described(e))
+        else:
+            self.notes.settle(topic)
 
     # ------------------------------------------------------------ each session
 
@@ -412,14 +471,14 @@ class Observer:
 
     async def _count_children(self, pid: int, since: float) -> None:
         work = partial(at_work, self._clock(), pid, since)
-        self._report(await reach(work, f"{processes.PROC}/{pid}/task"))
+        self._means.report(await reach(work, f"{processes.PROC}/{pid}/task"))
 
     async def _listen(self, sid: str, pids: list[int]) -> None:
         path = f"{processes.PROC}/{pids[0]}/fd"
         ports = await reach(partial(processes.listening, pids), path, PATIENCE)
         s = self._sessions.get(sid)
         if s is not None and ports != s.facts.get("ports", []):
-            self._report(learned(self._clock(), s, {"ports": ports}))
+            self._means.report(learned(self._clock(), s, {"ports": ports}))
 
     def _died(self, pid: int, started: str) -> None:
         self.own_reports.died(pid)

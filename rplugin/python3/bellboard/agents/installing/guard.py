@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from ...core import words
 from ...core.events import AGENT
+from ...system.notes import Notes
 from ...system.reach import Rounds, reach
 from ...system.watch import Watch
 from . import hook_record
@@ -39,16 +40,15 @@ class Guard:
         self,
         home: Path,
         environ: Mapping[str, str],
-        watch: Watch,
         changed: Callable[[], None],
         reports: bool,
     ) -> None:
         self.vanished = ""  # missing hooks that this guard is to report
-        self._home, self._environ, self._watch = home, dict(environ), watch
+        self.notes = Notes()
+        self._home, self._environ = home, dict(environ)
         self._changed, self._reports = changed, reports
         self._record = str(hook_record.record(home))
         self._rounds = Rounds()
-        self._loop = asyncio.get_running_loop()
         self._hooked: hook_record.HookedFiles = {}
         self._missing: dict[str, str] = {}  # settings file → what is wrong with it
         self._checked: dict[str, Checked] = {}  # settings file → what was seen of it
@@ -56,11 +56,13 @@ class Guard:
         self._notes = {SCRIPT: ""}  # task → why it failed, or is still to be done
         self._said: tuple[dict[str, str], str] = ({}, "")  # what `changed` was called for
         self._timer: asyncio.TimerHandle | None = None
+
+    def open(self, watch: Watch) -> None:
+        """Begin to guard them."""
+        self._watch, self._loop = watch, asyncio.get_running_loop()
         self._check_in(SETTLE)
 
-    @property
-    def notes(self) -> dict[str, str]:
-        """Return what is wrong, for health."""
+    def _all_notes(self) -> dict[str, str]:
         notes = [*self._missing.values()]
         if notes:
             commands = dict.fromkeys(f"bellboard hooks install{self._of(p)}" for p in self._missing)
@@ -182,10 +184,13 @@ class Guard:
         self._tell()
 
     def _tell(self) -> None:
+        """Note in health what is wrong, and call `changed` if that is news."""
         if not self._missing:
             self.vanished = ""
-        if (said := (self.notes, self.vanished)) != self._said:
+        before, said = self._said, (self._all_notes(), self.vanished)
+        if before != said:
             self._said = said
+            self.notes.replace(said[0])
             self._changed()
 
 
