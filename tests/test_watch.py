@@ -494,8 +494,7 @@ def test_it_never_delays_the_exit(tmp_path: Path, how: How, end: str) -> None:
     """Closed or not: joining a thread would delay Neovim's :qa by seconds."""
     code = f"""
         import asyncio, os, sys, time
-        from bellboard.system.reach import reached_from_here
-    from bellboard.system.watch import Watch
+        from bellboard.system.watch import Watch
 
         async def main():
             watch = Watch(lambda paths: None, {how!r})
