@@ -15,7 +15,7 @@ from bellboard.core.board import Board
 from bellboard.core.notices import Notice
 from bellboard.hosting.callbacks import Commands
 from bellboard.hosting.jobs import Attempts
-from bellboard.hosting.notify import Bell
+from bellboard.hosting.notify import Notifier
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Editor, Store
 from far_feed import FarFeed
@@ -163,7 +163,7 @@ def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
     async def test() -> None:
         ours = {"server": "/nowhere/ours", "notices": {}}
         pid = os.getpid()
-        bell = Bell(spool.home, ours, {}, pid, Commands(), Attempts(), lambda *_: None)
+        bell = Notifier(spool.home, ours, {}, pid, Commands(), Attempts(), lambda *_: None)
         if is_ours:
             assert bell._editor is not None
             bell._editor = bell._editor._replace(focused=later)
@@ -185,7 +185,9 @@ def test_a_clock_set_back_is_noticed(spool: Spool, monkeypatch: pytest.MonkeyPat
 
     async def test() -> None:
         pid = os.getpid()
-        bell = Bell(spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None)
+        bell = Notifier(
+            spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None
+        )
         sent = Notice(1, "s", "desktop", "blocked")
         with monkeypatch.context() as patch:
             later = time.time() + 7200
@@ -206,7 +208,9 @@ def test_quiet_hours_follow_the_time_zone(spool: Spool, monkeypatch: pytest.Monk
 
     async def test() -> None:
         pid = os.getpid()
-        bell = Bell(spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None)
+        bell = Notifier(
+            spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None
+        )
         for zone, hours in (("UTC-9", 9), ("UTC+5", -5)):
             monkeypatch.setenv("TZ", zone)
             bell.act(store, Board())
@@ -244,7 +248,7 @@ def test_an_editor_without_a_screen_is_not_in_front(spool: Spool) -> None:
 
     async def test() -> None:
         ours = {"server": "/nowhere/ours", "notices": {}}
-        bell = Bell(spool.home, ours, {}, os.getpid(), Commands(), Attempts(), lambda *_: None)
+        bell = Notifier(spool.home, ours, {}, os.getpid(), Commands(), Attempts(), lambda *_: None)
 
         def is_front(*others: Editor) -> bool:
             with store.transaction() as tx:

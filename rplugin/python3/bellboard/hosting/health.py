@@ -14,7 +14,7 @@ from ..core.version import VERSION
 from ..system.notes import Notes
 from ..system.watch import Watch
 from .connection import Connection
-from .notify import Bell
+from .notify import Notifier
 
 MOST: Final = 20  # notes of one part: what damages one file may damage thousands
 OFTEN: Final = 1.0  # seconds between two writes of the notes
@@ -34,7 +34,7 @@ class Health:
         self,
         connection: Connection,
         guard: Guard,
-        bell: Bell,
+        bell: Notifier,
         told: Sequence[Notes],
         asked: Sequence[Part] = (),
     ) -> None:

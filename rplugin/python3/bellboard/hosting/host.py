@@ -37,7 +37,7 @@ from .health import Health
 from .hook_pipes import HookPipes
 from .jobs import Attempts, Job, Loop
 from .links import Links
-from .notify import Bell
+from .notify import Notifier
 from .outbox import Outbox
 from .publish import Publisher, Push, Pusher
 from .tmux_status import Bars
@@ -383,8 +383,8 @@ class Host:
     def _effects(self, config: Mapping[str, Any]) -> Effects:
         return Effects(config.get("callbacks"), self.commands)
 
-    def _bell(self, environ: Mapping[str, str], config: Mapping[str, Any]) -> Bell:
-        return Bell(
+    def _bell(self, environ: Mapping[str, str], config: Mapping[str, Any]) -> Notifier:
+        return Notifier(
             self.home, config, environ, self.pid, self.commands, self.attempt, self._tell_others
         )
 

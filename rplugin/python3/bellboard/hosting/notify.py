@@ -179,7 +179,7 @@ LADDER: Final = 86400.0  # seconds; anything announced earlier is not escalated 
 Report = Callable[[Mapping[str, Any], "str | None"], None]
 
 
-class Bell:
+class Notifier:
     """Sends notifications for one host; `report` writes to the spool, which wakes all hosts."""
 
     def __init__(

@@ -20,7 +20,7 @@ from .addresses import Addresses
 from .callbacks import PAUSE, Effects
 from .connection import Connection
 from .jobs import Attempts
-from .notify import Bell
+from .notify import Notifier
 
 # Encode the messages of a host to its reader as JSON.
 
@@ -212,7 +212,7 @@ class Pusher:
         push: Push,
         publisher: Publisher,
         connection: Connection,
-        bell: Bell,
+        bell: Notifier,
         effects: Effects,
         attempt: Attempts,
         health: Callable[[], dict[str, Any]],
