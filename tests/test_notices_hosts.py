@@ -163,18 +163,18 @@ def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
     async def test() -> None:
         ours = {"server": "/nowhere/ours", "notices": {}}
         pid = os.getpid()
-        bell = Notifier(spool.home, ours, {}, pid, Commands(), Attempts(), lambda *_: None)
+        notifier = Notifier(spool.home, ours, {}, pid, Commands(), Attempts(), lambda *_: None)
         if is_ours:
-            assert bell._editor is not None
-            bell._editor = bell._editor._replace(focused=later)
-        bell.focus(time.time())
-        bell.act(store, Board())
-        assert bell.shown()["front"]
+            assert notifier._editor is not None
+            notifier._editor = notifier._editor._replace(focused=later)
+        notifier.focus(time.time())
+        notifier.act(store, Board())
+        assert notifier.shown()["front"]
         with store.transaction() as tx:
             tx.set_editor(other._replace(focused=time.time()))
-        bell.act(store, Board())
-        assert not bell.shown()["front"]
-        bell.close()
+        notifier.act(store, Board())
+        assert not notifier.shown()["front"]
+        notifier.close()
 
     asyncio.run(test())
     store.close()
@@ -185,18 +185,18 @@ def test_a_clock_set_back_is_noticed(spool: Spool, monkeypatch: pytest.MonkeyPat
 
     async def test() -> None:
         pid = os.getpid()
-        bell = Notifier(
+        notifier = Notifier(
             spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None
         )
         sent = Notice(1, "s", "desktop", "blocked")
         with monkeypatch.context() as patch:
             later = time.time() + 7200
             patch.setattr("bellboard.hosting.notify.time.time", lambda: later)
-            bell.act(store, Board())
-            bell.notices.sent(sent, later)
-        bell.act(store, Board())
-        assert bell.notices._last["s", "desktop"] <= time.time()
-        bell.close()
+            notifier.act(store, Board())
+            notifier.notices.sent(sent, later)
+        notifier.act(store, Board())
+        assert notifier.notices._last["s", "desktop"] <= time.time()
+        notifier.close()
 
     asyncio.run(test())
     store.close()
@@ -208,14 +208,14 @@ def test_quiet_hours_follow_the_time_zone(spool: Spool, monkeypatch: pytest.Monk
 
     async def test() -> None:
         pid = os.getpid()
-        bell = Notifier(
+        notifier = Notifier(
             spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None
         )
         for zone, hours in (("UTC-9", 9), ("UTC+5", -5)):
             monkeypatch.setenv("TZ", zone)
-            bell.act(store, Board())
-            assert bell.notices.zone == time.localtime().tm_gmtoff == hours * 3600
-        bell.close()
+            notifier.act(store, Board())
+            assert notifier.notices.zone == time.localtime().tm_gmtoff == hours * 3600
+        notifier.close()
 
     try:
         asyncio.run(test())
@@ -248,24 +248,26 @@ def test_an_editor_without_a_screen_is_not_in_front(spool: Spool) -> None:
 
     async def test() -> None:
         ours = {"server": "/nowhere/ours", "notices": {}}
-        bell = Notifier(spool.home, ours, {}, os.getpid(), Commands(), Attempts(), lambda *_: None)
+        notifier = Notifier(
+            spool.home, ours, {}, os.getpid(), Commands(), Attempts(), lambda *_: None
+        )
 
         def is_front(*others: Editor) -> bool:
             with store.transaction() as tx:
                 tx.drop_editor(other.pid)
                 for each in others:
                     tx.set_editor(each)
-            bell.act(store, Board())
-            return bool(bell.shown()["front"])
+            notifier.act(store, Board())
+            return bool(notifier.shown()["front"])
 
         assert is_front(other)
-        bell.focus(0)
+        notifier.focus(0)
         assert not is_front(other)
         assert not is_front()
         assert [e.focused for e in store.editors()] == [0]
-        bell.focus(time.time())
+        notifier.focus(time.time())
         assert is_front(other._replace(focused=0))
-        bell.close()
+        notifier.close()
 
     asyncio.run(test())
     store.close()

@@ -34,11 +34,11 @@ class Health:
         self,
         connection: Connection,
         guard: Guard,
-        bell: Notifier,
+        notifier: Notifier,
         told: Sequence[Notes],
         asked: Sequence[Part] = (),
     ) -> None:
-        self._connection, self._guard, self._bell = connection, guard, bell
+        self._connection, self._guard, self._notifier = connection, guard, notifier
         self.watch: Watch | None = None  # once there is one
         self._told, self._asked = told, asked
         self._changes = -1  # of notes, when they were last collected
@@ -61,7 +61,7 @@ class Health:
             "home": self._home,
             "watch": watch.how if watch is not None else "",
             "watch_note": watch.note if watch is not None else "",
-            "notices": self._bell.health(),
+            "notices": self._notifier.health(),
             "notes": self._notes,
             "counts": dict(shared.board.ledger.counts) if shared is not None else {},
             "spool": spool,

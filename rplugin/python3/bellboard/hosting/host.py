@@ -235,14 +235,14 @@ class Host:
         self.notes = Notes()  # settings that cannot be used
         self.commands = Commands()
         self.effects = self._set("callbacks", self._effects)
-        self.bell = self._set("notices", partial(self._bell, environ))
+        self.notifier = self._set("notices", partial(self._notifier, environ))
         self.addresses = Addresses(self._judged)
         publisher = Publisher(self.addresses, self.attempt)
         self.reader = Pusher(
             push,
             publisher,
             self.connection,
-            self.bell,
+            self.notifier,
             self.effects,
             self.attempt,
             self._examine,
@@ -256,7 +256,7 @@ class Host:
             *(connection.notes, connection.board_notes, self.upkeep.notes),
             *(self.notes, self.loop.notes, self.observer.notes, self.guard.notes, self.reach.notes),
         ]
-        self.health = Health(self.connection, self.guard, self.bell, notes, [self.addresses])
+        self.health = Health(self.connection, self.guard, self.notifier, notes, [self.addresses])
         self.arrivals = Arrivals(self.spool)
         self._rescanned = self._skew = -1e9
         self._jobs: tuple[Job, ...] = (
@@ -320,7 +320,7 @@ class Host:
 
     def focus(self, t: float) -> None:
         """Note that our editor has had the focus since `t`; 0: it has no screen."""
-        self.bell.focus(t)
+        self.notifier.focus(t)
         self.loop.wake()
 
     def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
@@ -333,7 +333,7 @@ class Host:
 
     def set_mode(self, mode: str) -> None:
         """Set the notification mode: quiet, normal or all."""
-        self.bell.set_mode(mode)
+        self.notifier.set_mode(mode)
         self.loop.wake()
 
     def push_notices(self) -> None:
@@ -352,7 +352,7 @@ class Host:
             await self.loop.run(self._jobs, self._open)
         finally:
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
-            parts = (self.links, self.observer, self.guard, self.watch, self.reach, self.bell)
+            parts = (self.links, self.observer, self.guard, self.watch, self.reach, self.notifier)
             ends: list[Callable[[], object]] = [part.close for part in parts if part is not None]
             if not self.spool.obstacle():  # these access the state folder
                 clear = partial(self.bars.leave, self.spool.hosts)
@@ -366,7 +366,7 @@ class Host:
     def _leave(self) -> None:
         with self.connection.use() as shared:
             if shared is not None:
-                self.bell.leave(shared.store)
+                self.notifier.leave(shared.store)
 
     # ------------------------------------------------------------ construction
 
@@ -383,7 +383,7 @@ class Host:
     def _effects(self, config: Mapping[str, Any]) -> Effects:
         return Effects(config.get("callbacks"), self.commands)
 
-    def _bell(self, environ: Mapping[str, str], config: Mapping[str, Any]) -> Notifier:
+    def _notifier(self, environ: Mapping[str, str], config: Mapping[str, Any]) -> Notifier:
         return Notifier(
             self.home, config, environ, self.pid, self.commands, self.attempt, self._tell_others
         )
@@ -453,7 +453,7 @@ class Host:
         connection = self.connection
         if self._renewals != connection.renewals:
             self._renewals = connection.renewals
-            self.bell.renew()
+            self.notifier.renew()
             self.reader.ask_full()
             self._expect()
             self.links.renew()

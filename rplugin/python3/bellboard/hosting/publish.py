@@ -212,17 +212,17 @@ class Pusher:
         push: Push,
         publisher: Publisher,
         connection: Connection,
-        bell: Notifier,
+        notifier: Notifier,
         effects: Effects,
         attempt: Attempts,
         health: Callable[[], dict[str, Any]],
     ) -> None:
         self._push, self._connection, self._health = push, connection, health
-        self._bell, self._effects, self._attempt = bell, effects, attempt
+        self._notifier, self._effects, self._attempt = notifier, effects, attempt
         self._publisher = publisher
         self._known: dict[str, Any] = {}  # the health in the last message
         self._changes: list[Change] = []  # committed, not sent yet
-        self._unheard: list[Change] = []  # not yet passed to the bell and the callbacks
+        self._unheard: list[Change] = []  # not yet passed to the notifier and the callbacks
         self._wants_notices = False
         self._once: dict[str, Any] = {}  # to send once; notifications are claimed by then
         self._last_push = -PUBLISH
@@ -260,10 +260,10 @@ class Pusher:
         board = shared.board if shared is not None else None
         if board is not None:
             for sid in changed:
-                self._attempt.once("notices", sid, partial(self._bell.see, board, sid))
+                self._attempt.once("notices", sid, partial(self._notifier.see, board, sid))
         self._attempt.once("health", "", self._examine)
         self._publisher.stale = connection.is_outdated
-        extra, now = self._bell.shown(), time.time()
+        extra, now = self._notifier.shown(), time.time()
         message = self._publisher.push(board, changed, changes, self._known, now, extra)
         if message is not None:
             self._last_push = time.monotonic()
@@ -283,7 +283,7 @@ class Pusher:
 
     def _hear(self, board: Board | None) -> None:
         changes, self._unheard = self._unheard, []
-        self._bell.hear(changes)
+        self._notifier.hear(changes)
         for change in changes:
             sid = change.transition.session_id
             session = board.sessions.get(sid) if board is not None else None
@@ -294,15 +294,15 @@ class Pusher:
         wait = PAUSE if self._connection.is_open else NEVER
         with self._connection.use() as shared:
             if shared is not None:
-                wait = self._bell.act(shared.store, shared.board)
+                wait = self._notifier.act(shared.store, shared.board)
         late = self._late()
-        if notices := [*late, *self._bell.said()]:
+        if notices := [*late, *self._notifier.said()]:
             self._once["notices"] = notices
         with self._connection.use() as shared:
             if shared is not None and self._wants_notices:
                 self._once["rung"] = [r._asdict() for r in shared.store.notices(NOTICES)]
                 self._wants_notices = False
-        shown = self._bell.shown()
+        shown = self._notifier.shown()
         self._send(self._publisher.push(None, (), (), None, time.time(), shown, self._once))
         self._once = {}
         return wait
