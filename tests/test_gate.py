@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.hosting import jump
-from bellboard.hosting.addresses import MOST_CHECKS, Addresses
+from bellboard.hosting.addresses import MOST_LATE, Addresses
 from bellboard.hosting.tmux_status import ASKED, OPTION, Bars
 from bellboard.storage.event_file import MAGIC
 from bellboard.storage.spool import Spool
@@ -221,14 +221,16 @@ def test_a_check_that_hangs_is_not_waited_for(home: Home, monkeypatch: pytest.Mo
     mount = HungMount(home.project, home.root / "hung")
     try:
         mount.hang()
-        addresses = Addresses(lambda: None, glance=0.1)
         given = {"session_id": "s", "nvim": str(mount.place / "s")}
-        asked = threading.Thread(target=addresses.shown, args=(given,), daemon=True)
-        asked.start()
-        asked.join(PATIENCE)
-        assert not asked.is_alive()
-        assert addresses.shown(given) == {"session_id": "s"}
-        eventually(lambda: "it does not respond" in str(addresses.notes), "its note")
+
+        async def test() -> None:
+            addresses = Addresses(lambda: None, glance=0.1)
+            assert addresses.shown(given) == {"session_id": "s"}
+            assert addresses.shown(given) == {"session_id": "s"}
+            while "it does not respond" not in str(addresses.notes):
+                await asyncio.sleep(0.01)
+
+        asyncio.run(asyncio.wait_for(test(), PATIENCE))
     finally:
         mount.close()
 
@@ -260,12 +262,12 @@ def test_an_address_is_judged_once_there_are_threads_again(
     addresses = Addresses(lambda: None, glance=0.1)
     given = {"session_id": "s", "nvim": str(home.project / "s")}
     with monkeypatch.context() as without:
-        without.setattr("bellboard.hosting.addresses.Thread", NoThread)
-        for _ in range(MOST_CHECKS + 1):
+        without.setattr("bellboard.system.reach.Thread", NoThread)
+        for _ in range(MOST_LATE + 1):
             with pytest.raises(RuntimeError):
                 addresses.shown(given)
     assert {} == addresses.notes
-    eventually(lambda: addresses.shown(given) == given)
+    assert addresses.shown(given) == given
 
 
 def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None:

@@ -290,7 +290,7 @@ def listed(shared: SharedBoard, age: float = 0.0) -> list[Published]:
     """Return the sessions as `shown`, without addresses that the gate denies."""
     from ..hosting.addresses import Addresses
 
-    addresses = Addresses(lambda: None, GLANCE)
+    addresses = Addresses(None, GLANCE)
     return [addresses.shown(p) for p in shown(shared, age)]
 
 

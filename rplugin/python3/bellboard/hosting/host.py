@@ -236,7 +236,7 @@ class Host:
         self.commands = Commands()
         self.effects = self._set("callbacks", self._effects)
         self.notifier = self._set("notices", partial(self._notifier, environ))
-        self.addresses = Addresses(self._judged)
+        self.addresses = Addresses(self._judged_again)
         publisher = Publisher(self.addresses, self.attempt)
         self.reader = Pusher(
             push,
@@ -254,9 +254,10 @@ class Host:
         notes = [
             *(part.notes for part in (*telling, self.links, self.attempt, self.outbox)),
             *(connection.notes, connection.board_notes, self.upkeep.notes),
-            *(self.notes, self.loop.notes, self.observer.notes, self.guard.notes, self.reach.notes),
+            *(self.notes, self.loop.notes, self.addresses.notes),
+            *(self.observer.notes, self.guard.notes, self.reach.notes),
         ]
-        self.health = Health(self.connection, self.guard, self.notifier, notes, [self.addresses])
+        self.health = Health(self.connection, self.guard, self.notifier, notes)
         self.arrivals = Arrivals(self.spool)
         self._rescanned = self._skew = -1e9
         self._jobs: tuple[Job, ...] = (
@@ -398,13 +399,10 @@ class Host:
 
     # ------------------------------------------------------------ calls from its parts
 
-    def _judged(self) -> None:
-        """Note, in a thread, that the gate's verdict on an address changed."""
-        self.loop.call(self._rejudge)
-
-    def _rejudge(self) -> None:
+    def _judged_again(self) -> None:
+        """Publish what names an address of which the gate's verdict changed."""
         self.connection.changed |= self.addresses.outdated()
-        self.loop.round()
+        self.loop.wake()
 
     def _find(self, finding: Evidence) -> None:
         self._tell_others(finding.line, finding.key)
