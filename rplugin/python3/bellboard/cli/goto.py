@@ -123,7 +123,7 @@ def mark_seen(p: Published) -> None:
     """Mark a session as seen, through the spool or on its own machine."""
     with opened() as shared:
         if p.get("machine"):
-            from .evidence import elsewhere
+            from .edits import elsewhere
 
             elsewhere(shared, shared.board.sessions[p["session_id"]], {"goto": {}})
             return

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..hosting.turn import SharedBoard
 
+
 SNOOZE: Final = 15.0  # minutes; as in g:bellboard.notices.snooze
 DAYLONG: Final = 720.0  # minutes; a longer snooze may end on another day
 LONGEST: Final = 525_600.0  # minutes: a year; to mute a session for longer, park it
