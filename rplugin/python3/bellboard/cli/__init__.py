@@ -31,7 +31,7 @@ PARTS: Final = {
     "goto": ("goto", "pick", "stop"),
     "answer": ("answer", "answers"),
     "history": ("history", "explain", "rules", "record", "replay"),
-    "evidence": ("set", "label", "name", "park", "snooze", "forget"),
+    "edits": ("set", "label", "name", "park", "snooze", "forget"),
     "hosts": ("watch", "serve", "feed"),
     "machine": ("machine",),
     "fleet": ("fleet",),

@@ -430,7 +430,7 @@ class Backlog:
         except OSError as e:
             if e.errno in OF_THE_SYSTEM:
                 raise
-            self._spool.leave(name)
+            self._spool.ignore(name)
         return None
 
     def refuse(self, name: str, reason: str, detail: str = "") -> None:

@@ -241,7 +241,7 @@ class Spool:
         if not self._aside.take(f"{self._new}/{name}", name, reason, detail):
             self._stuck.add(name)
 
-    def leave(self, name: str) -> None:
+    def ignore(self, name: str) -> None:
         """Ignore a file until the next `sweep`: it may be readable then."""
         self._stuck.add(name)
 
