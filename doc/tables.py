@@ -1,7 +1,7 @@
 """Write what is generated in the help and in the README: `python doc/tables.py [--check]`.
 
-The text between two marker lines is generated: the rules from `machine.py`, and the abilities of
-agents from `agents`.  With --check nothing is written; the exit status says whether all of it is up
+The text between two marker lines is generated: the rules from `machine.py`, and from `agents` their
+abilities and the files of their hooks.  With --check nothing is written; the exit status says whether all of it is up
 to date.
 """
 
@@ -21,6 +21,7 @@ MANUAL = Path(__file__).parent / "bellboard.txt"
 README = Path(__file__).parents[1] / "README.md"
 RULES_BEGIN = "------ The rules, written by doc/tables.py ------"
 AGENTS_BEGIN = "------ The agents, written by doc/tables.py ------"
+FILES_BEGIN = "------ The files, written by doc/tables.py ------"
 END = "------ Here ends what doc/tables.py writes ------"
 SHORT = {"observed": "yes", "not known": "-"}
 WIDTH = 78
@@ -81,6 +82,17 @@ def agents() -> list[str]:
     return lines
 
 
+def hook_files() -> list[str]:
+    """Return where the hooks of each agent go."""
+    lines = [""]
+    for cli in installable():
+        assert cli.hooks is not None
+        note = ", a file of ours" if cli.hooks.own else ""
+        note += ", which may contain comments" if cli.hooks.comments else ""
+        lines.append(f"    {cli.key:14}`{cli.hooks.path({'HOME': '~'})}`{note}")
+    return [*lines, ""]
+
+
 def abilities() -> list[str]:
     """Return the same as a table for the README."""
     names = " | ".join(cli.name for cli in installable())
@@ -104,6 +116,7 @@ def main() -> int:
     manual, readme = (path.read_text(encoding="utf-8") for path in (MANUAL, README))
     made = with_section(manual, RULES_BEGIN, END, rules())
     made = with_section(made, AGENTS_BEGIN, END, agents())
+    made = with_section(made, FILES_BEGIN, END, hook_files())
     marks = (f"<!-- {line.strip('- ')} -->" for line in (AGENTS_BEGIN, END))
     shown = with_section(readme, *marks, abilities())
     if "--check" in sys.argv:

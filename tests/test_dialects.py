@@ -16,6 +16,7 @@ from bellboard.agents.registry import KEYS, agent_of, all_agents
 from bellboard.agents.trace_line import SCREENS, from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
+from bellboard.core.machine import TABLE
 from bellboard.core.request import Answer
 from bellboard.core.untrusted import WRONG_SHAPE
 from playback import TRACES, Line, play, read_lines
@@ -64,6 +65,18 @@ def test_each_agent_is_loaded_by_its_name() -> None:
     """The lists name them once more, so that one can be loaded without the others."""
     assert [agent_of(key).key for key in KEYS] == [*KEYS]
     assert [agent_of(key).key for key in KEYS] == [*KEYS]
+
+
+#: Kinds that stand only in the table of an agent, which reads a more exact one from each payload.
+OWN_KINDS = {"claude": {"notification"}}
+
+
+@pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
+def test_each_kind_of_a_hook_event_is_a_row_of_the_table(dialect: Agent) -> None:
+    """An event of any other kind would change nothing."""
+    kinds = TABLE.keys() | OWN_KINDS.get(dialect.key, set())
+    odd = {name: kind for name, kind in dialect.kinds.items() if kind not in kinds}
+    assert odd == {}, f"{dialect.key}: these kinds are no rows of TABLE_TEXT (core/machine.py)"
 
 
 @pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)

@@ -558,16 +558,15 @@ def test_without_a_host_tool_events_overwrite_each_other(shell: list[str], spool
     (spool.home / "hosts" / "4194305").touch()  # above any pid, so dead
     for name in ("junk", "0", "-1", "12x"):
         (spool.home / "hosts" / name).touch()
+    names = {"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "tool_begin"}
     for number in range(5):
-        for event in ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"):
+        for event in names:
             run(shell, event, "77", env=env, payload=b'{"n":%d}' % number)
         run(shell, "Stop", "77", env=env)
     run(shell, "PreToolUse", "78", env=env)
     assert spool.pending() == 5
     slots = {path.name: path for path in spool.slot.iterdir()}
-    assert {"77.PreToolUse", "77.PostToolUse", "77.PostToolUseFailure", "77.PostToolBatch"} == {
-        name for name in slots if name.startswith("77.")
-    }
+    assert {f"77.{event}" for event in names} == {name for name in slots if name[1] == "7"}
     assert all(b'{"n":4}' in slots[name].read_bytes() for name in slots if name[1] == "7")
     assert "78.PreToolUse" in slots
     spool.hosts.announce(os.getpid())

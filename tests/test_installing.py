@@ -15,10 +15,11 @@ import pytest
 
 from bellboard.agents.agent import MOMENTS, Agent, ability_mark
 from bellboard.agents.claude.installer import Settings
+from bellboard.agents.documented import Documented
 from bellboard.agents.installing import hook_record
 from bellboard.agents.installing.guard import check_file
 from bellboard.agents.installing.installer import Installer, SettingsError, backups
-from bellboard.agents.registry import agent_of, all_agents, installable
+from bellboard.agents.registry import CHATS, agent_of, all_agents, installable
 from bellboard.cli import main
 from bellboard.system import files
 from bellboard.system.files import plugin
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.files
 __all__ = ["start"]
 SHARED = [cli for cli in installable() if cli.hooks and not cli.hooks.own]
 OWN = [cli for cli in installable() if cli.hooks and cli.hooks.own]
+MANUAL = Path(__file__).resolve().parents[1] / "doc/bellboard.txt"
 THEIRS = {"Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "say done"}]}]}
 LISTS = [
     "{}",
@@ -528,19 +530,33 @@ def test_one_agent_can_be_named(home: Home) -> None:
 
 def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
     """Where that was measured: each hook, and how each moment is known."""
-    documented = {cli.key for cli in all_agents()} - {cli.key for cli in installable()}
-    chats = {"codecompanion", "avante", "agentic"}
-    assert documented == {"cursor", "droid", "goose", "kimi", "amp", "crush", *chats}
-    assert len({cli.name for cli in all_agents()}) == len(all_agents())
-    assert {cli.key for cli in all_agents() if not cli.program} == chats
+    page = " ".join(MANUAL.read_text().split())
+    names = [cli.name for cli in all_agents()]
+    for cli in all_agents():
+        assert names.count(cli.name) == 1, f"{cli.key}: give it a `name` of its own"
+        is_chat, is_documented = cli.key in CHATS, isinstance(cli, Documented)
+        assert bool(cli.program) != is_chat, f"{cli.key}: `program` is its name on PATH"
+        assert bool(cli.hooks) != is_documented, (
+            f"{cli.key}: `hooks` says where its hooks go; one that was never seen is `Documented`"
+        )
+        assert bool(cli.abilities) != is_documented, (
+            f"{cli.key}: `abilities` says what was measured; if nothing was, it is `Documented`"
+        )
+        assert not is_documented or is_chat or f"`{cli.key}` (" in page, (
+            f"{cli.key}: say in doc/bellboard.txt, under bellboard-agents, where its hooks go"
+        )
     for cli in installable():
-        assert [*cli.abilities] == [*MOMENTS]
+        assert [*cli.abilities] == [*MOMENTS], (
+            f"{cli.key}: `abilities` has each of MOMENTS (agents/agent.py), in their order"
+        )
         for moment in ("working", "completed"):
-            assert ability_mark(moment, cli.abilities[moment]) == "observed"
+            assert ability_mark(moment, cli.abilities[moment]) == "observed", (
+                f"{cli.key}: without hooks that report `{moment}`, it cannot be installed for"
+            )
         sources = ", ".join(ability.source for ability in cli.abilities.values())
         sees_more = any(what in sources for what in ("file", "log", "title", "transcript"))
         assert sees_more == (type(cli).observing is not Agent.observing), (
-            f"{cli.name} reports {sources}"
+            f"{cli.key}: its `abilities` name {sources}; what is not a hook needs `observing`"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -297,6 +298,23 @@ def test_a_command_is_recognized_by_its_script(script: str) -> None:
     assert hookline.script_of('"/srv/a b/emit" Stop "$PPID"', HOME) == "/srv/a b/emit"
     assert hookline.script_of("/srv/emit Stop", HOME) is None
     assert hookline.script_of("", HOME) is None
+
+
+@pytest.mark.parametrize("name", ["Stop", "turn_start", "turn2", "x" * 60])
+def test_a_name_that_the_hook_takes_is_recognized(name: str) -> None:
+    """As that of an event, and as that of an agent."""
+    for line in (hookline.hook_line("/x/emit", *(name, HOME, agent)) for agent in ("", name)):
+        assert hookline.script_of(line, HOME) == "/x/emit"
+
+
+@pytest.mark.parametrize("name", ["", "turn-start", "turn.start", "a b", "x; ls", "é", "x" * 61])
+def test_a_name_that_the_hook_would_not_take_is_refused_with_what_to_do(name: str) -> None:
+    """Before a file is written: the fault is in the table of the agent, not in the user's file."""
+    with pytest.raises(ValueError, match=f'event "{re.escape(name)}" of tern: .* another name'):
+        hookline.hook_line("/x/emit", name, HOME, "tern")
+    if name:
+        with pytest.raises(ValueError, match=f'agent "{re.escape(name)}": .* another key'):
+            hookline.hook_line("/x/emit", "Stop", HOME, name)
 
 
 def test_a_restricted_copy_of_ours_is_not_enough() -> None:

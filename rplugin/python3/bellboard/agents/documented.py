@@ -19,7 +19,11 @@ PATIENCE: Final = 10  # seconds that a hook may take
 
 
 class Documented(Agent):
-    """An agent that nobody has seen run here; its comments say what no hook of it reports."""
+    """An agent that nobody has seen run here; its comments say what no hook of it reports.
+
+    It has neither `hooks` nor `abilities`: `bellboard hooks print` prints what `reporting` returns,
+    for the user to put in place, and nothing installs it.
+    """
 
 
 # ---------------------------------------------------------------- Cursor CLI

@@ -71,7 +71,7 @@ def failure(*keys: str) -> Reader:
 
 
 def from_key(field: str, key: str) -> Reader:
-    """Return a reader of a field that has another name in some events."""
+    """Return a reader of a field that has another key in some events."""
 
     def read(top: Facts, facts: Facts) -> str | None:
         facts[field] = text_of(top, key)
@@ -94,13 +94,20 @@ def kind_in(kinds: Mapping[str, str], field: str, *keys: str) -> Reader:
 
 
 class Words(NamedTuple):
-    """What a CLI calls things."""
+    """What a CLI calls things.
+
+    A kind is a row of TABLE_TEXT in `core/machine.py`, which says what it does to a session.
+    """
 
     kinds: Mapping[str, str]  # event → kind
-    read: Mapping[str, Reader] = {}  # event → what reads more of it
-    fields: Mapping[str, str] = FIELDS  # `parent`: the session whose subagent this is
+    read: Mapping[str, Reader] = {}  # event → what reads more of it, such as `from_key`
+    #: Field → its key, of every event; where a key means something else in one, `from_key` reads
+    #: that one.  `parent`: the session whose subagent this is.
+    fields: Mapping[str, str] = FIELDS
     event: str = "hook_event_name"  # where a payload has its event; else the hook's argument is it
-    given: str = "tool_input"  # where it has the input of a tool
+    #: Where it has the input of a tool.  Of that, a member of `SHOWN` in `core/text.py` is shown;
+    #: `read` can set `detail` to another.
+    given: str = "tool_input"
     tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
     once: bool = False  # a plugin of ours reports it: nothing twice, and all in order
 

@@ -277,7 +277,8 @@ class _Input(Struct):
 
 
 _decode_input = msgspec.json.Decoder(_Input).decode
-_INPUT = tuple(f for f in _Input.__struct_fields__ if f not in ("questions", "script"))
+#: Of these members of an input, the first that is there is shown.
+SHOWN = tuple(f for f in _Input.__struct_fields__ if f not in ("questions", "script"))
 _META: Final = 4096  # characters at the start of a workflow's script, which describe it
 _DESCRIBED: Final = re.compile(r"""\bdescription\s*:\s*(["'`])((?:\\.|(?!\1)[^\\])+)\1""")
 
@@ -315,7 +316,7 @@ def tool_detail(tool: str, raw: Raw | bytes) -> str:
         return line(given.plan.lstrip("# \n"))
     if given.script and (described := _DESCRIBED.search(given.script[:_META])):
         return line(described[2])
-    for field in _INPUT:
+    for field in SHOWN:
         if (value := getattr(given, field)) is not None:
             return line(value)
     return ""
@@ -340,7 +341,7 @@ def _odd_detail(raw: bytes) -> str:
         return ""
     if not isinstance(given, dict):
         return ""
-    for field in _INPUT:
+    for field in SHOWN:
         value = given.get(field)
         if isinstance(value, list) and all(isinstance(x, str) for x in value):
             value = " ".join(value)

@@ -85,7 +85,8 @@ def below_home(name: str, variable: str = "") -> Callable[[Environ], Path]:
 _WORD: Final = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s;'"\\])+|;""", re.S)
 _PIECE: Final = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\]+)""", re.S)
 _HOME: Final = re.compile(r"\$(?:HOME|\{HOME\})(?![A-Za-z0-9_])|\\([$`\"\\])")
-_EVENT: Final = re.compile(r"[A-Za-z]{1,40}")
+#: What `hooks/emit` takes as the name of an event, and what we write as that of an agent.
+_EMITTED: Final = re.compile(r"[A-Za-z0-9_]{1,60}")
 
 
 def hook_line(script: str, event: str, user_home: str, agent: str = "") -> str:
@@ -95,7 +96,15 @@ def hook_line(script: str, event: str, user_home: str, agent: str = "") -> str:
 
     The script is sourced by the shell that the CLI starts: the parent of that shell is the CLI,
     and it saves a fork.  A path below the user's home is written with $HOME.
+
+    Raise ValueError for a name that the script would not pass on.
     """
+    takes = "hooks/emit takes letters, digits and _ only, at most 60"
+    if agent and not _EMITTED.fullmatch(agent):
+        raise ValueError(f'agent "{agent}": {takes}; give it another key in agents/registry.py')
+    if not _EMITTED.fullmatch(event):
+        other = "give the line another name, and let the payload name the event"
+        raise ValueError(f'event "{event}" of {agent or "an agent"}: {takes}; {other}')
     path, said = _quoted(script, user_home), f'{event} "$PPID"' + (f" {agent}" if agent else "")
     return f"[ -r {path} ] && [ -O {path} ] && {{ set -- {said}; . {path}; }}; exit 0"
 
@@ -109,7 +118,7 @@ def script_of(command: str, user_home: str) -> str | None:
         rest = words[10:] if words[5:10] == ours else words[5:]
         event, agent = (rest[3], rest[5:-8]) if len(rest) > 3 else ("", [])
         run = ["{", "set", "--", event, "$PPID", *agent, ";", ".", path, ";", "}", ";", "exit", "0"]
-        if len(agent) > 1 or not all(map(_EVENT.fullmatch, agent)):
+        if len(agent) > 1 or not all(map(_EMITTED.fullmatch, agent)):
             return None
         if words[3:5] != ["]", "&&"] or rest != run:
             return None
@@ -117,7 +126,7 @@ def script_of(command: str, user_home: str) -> str | None:
         path, event = words[:2]
     else:
         return None
-    return path if path.startswith("/") and _EVENT.fullmatch(event) else None
+    return path if path.startswith("/") and _EMITTED.fullmatch(event) else None
 
 
 def _quoted(path: str, user_home: str) -> str:
