@@ -131,7 +131,11 @@ class Desk:
 
 def logged(told: Mapping[str, Any]) -> Logged:
     """Return an answer as the log has it."""
-    facts = {"request": told["request"], "digest": told["digest"], "message": told["outcome"]}
+    facts = {
+        "request": told["request"],
+        "digest": told["digest"],
+        "message": told.get("outcome", ""),
+    }
     e = Event("answer", "answer", 1.0, 1.0, "s", source=told["way"], viewer=told["by"], **facts)
     return Logged(0, "", e, "s", "reply", True, "", None, None)
 

@@ -63,7 +63,6 @@ def test_an_answer_reaches_the_hook_that_waits(desk: Desk) -> None:
         "choice": "deny",
         "way": "hook",
         "by": "Neovim 7",
-        "outcome": "",
         "pid": desk.pid,
     }
     assert last["outcome"].startswith("it went on after ")

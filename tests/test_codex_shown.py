@@ -14,6 +14,7 @@ import pytest
 
 from bellboard.agents.codex.clients import ServerClient, client_of, clients_of
 from bellboard.system import processes, ssh
+from bellboard.system.places import Place
 from rig.home import Home
 from rig.waiting import eventually
 from test_codex_served import hook
@@ -186,7 +187,7 @@ def test_of_several_terminals_it_is_the_one_that_opened_the_thread() -> None:
     made = int(FIRST.replace("-", "")[:12], 16) / 1000
 
     def at(pid: int, more: float) -> ServerClient:
-        return ServerClient(pid, "", made + more, "/p", {})
+        return ServerClient(pid, "", made + more, "/p", Place())
 
     one, before, early = at(1, -1.0), at(2, -2.5), at(3, -60.0)
     assert client_of(FIRST, [before, one, early]) == one

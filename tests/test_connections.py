@@ -14,6 +14,7 @@ import pytest
 
 from bellboard.core.session import Session
 from bellboard.system import ssh
+from bellboard.system.places import Place
 from desk import errands
 from rig.machines import Machine, machines
 from rig.tmux import Pane, Server
@@ -77,7 +78,7 @@ def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmu
     assert shown.pop(other) == current.id
     assert [*shown.values()] == [wanted.id]
     place = ssh.terminal_at(own[end])
-    assert place == ssh.Place(terminal.tty, str(tmux.socket), terminal.id)
+    assert place == Place(terminal.tty, str(tmux.socket), terminal.id)
     assert goto(dev, wanted, ["10.0.0.1 22"]) == {"ok": True, "client": ""}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ..core.events import Event, Origin
-from ..core.evidence import Evidence
+from ..core.evidence import Evidence, TraceLine
 from ..core.program_status import Report
 from ..core.request import Answer, Request, SentAnswer, Went
 from ..core.session import Session
@@ -96,8 +96,8 @@ class Seen(NamedTuple):
 
         `found`: it may have been shown for a long time already.
         """
-        facts = {"session_id": sid, "pid": pid, **self._asdict()}
-        return Evidence({"t": now, where: facts | ({"found": True} if found else {})}, "")
+        shown = TraceLine(session_id=sid, pid=pid, found=found, **self._asdict())
+        return Evidence(shown.line(now, where), "")
 
 
 class Heard(NamedTuple):

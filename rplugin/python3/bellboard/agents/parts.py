@@ -5,7 +5,7 @@ This file does no I/O, knows no clock, and tolerates any input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..core.events import Origin, is_id
 from ..core.request import Choice, Option, Part, Question, Request, digest_of
 from ..core.text import ODD, marked, warnings
-from ..core.untrusted import Facts, finite, members, storable
+from ..core.untrusted import Facts, members, storable
 
 MOST_LINES: Final = 10_000  # of a JSON value that is shown with indentation
 DEEPEST: Final = 20  # levels of one
@@ -117,19 +117,6 @@ def _is_deeper(value: object, levels: int) -> bool:
     if isinstance(value, Mapping):
         value = [*value.values()]
     return isinstance(value, list) and (not levels or any(_is_deeper(x, levels - 1) for x in value))
-
-
-def decoder_of(kind: type[T]) -> Callable[[bytes], T | None]:
-    """Return what decodes a payload exactly, or returns None."""
-    decode = msgspec.json.Decoder(kind, float_hook=finite).decode
-
-    def decoded(payload: bytes) -> T | None:
-        try:
-            return decode(payload)
-        except ODD:
-            return None
-
-    return decoded
 
 
 def readable(payload: bytes, truncated: bool) -> Facts:

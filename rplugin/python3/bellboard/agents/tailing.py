@@ -16,7 +16,7 @@ from typing import Final
 from zlib import crc32
 
 from ..core.events import Event, line_of
-from ..core.evidence import Evidence
+from ..core.evidence import Evidence, TraceLine
 from ..core.observing import Want
 from ..core.rules.steps import is_alone
 from ..core.session import Session, status_of
@@ -306,9 +306,8 @@ async def observe_terminal(need: Need) -> None:
     while True:
         await need.news(RESCAN)
         if await reach(partial(has_lost_terminal, pid), f"{processes.PROC}/{pid}/stat"):
-            gone = {"pid": pid, "alive": False, "found": True}
-            line = {"t": need.means.clock(), "process": gone}
-            need.report(Evidence(line, f"process {pid} tty gone"))
+            gone = TraceLine(pid=pid, alive=False, found=True).line(need.means.clock(), "process")
+            need.report(Evidence(gone, f"process {pid} tty gone"))
 
 
 def has_lost_terminal(pid: int) -> bool:

@@ -13,26 +13,24 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ..core.deadlines import BY_TIME
 from ..core.events import AGENT, LINES, LIVE, UNCOUNTED, Event, Origin, junk, usable_id
+from ..core.evidence import MARKS, TraceLine
 from ..core.far import MACHINE, OF_LINKS, id_of
 from ..core.program_status import Report
 from ..core.program_status import parsed as parsed_report
 from ..core.row import row_of
 from ..core.text import ODD, line, whole
-from ..core.untrusted import WRONG_SHAPE, Facts, decode, number_of, object_of, storable, text_of
+from ..core.untrusted import WRONG_SHAPE, Facts, decode, leniently, number_of, storable, text_of
 from .registry import RUNNERS, VARIABLES, agent_of, agent_of_program, status_reported
-
-# Decode where evidence came from: the agent, its process, its terminal, its environment.
-#
-# This file does no I/O.
-
 
 #: Names of variables in a trace line, a CLI's own or those of an event → those of an event.
 NAMES: Final = {known: field for name, field in VARIABLES.items() for known in (name, field)}
@@ -40,18 +38,17 @@ NAMES: Final = {known: field for name, field in VARIABLES.items() for known in (
 
 def origin_of(given: object) -> Origin:
     """Decode an origin, without values of the wrong type."""
-    if not isinstance(given, dict):
-        return Origin()
-    env, pid = object_of(given.get("env")), pid_of(given.get("pid"))
-    return msgspec.structs.replace(
-        where_of(given),
-        agent=_runner(env, pid) or text_of(given, "agent") or AGENT,
+    x = leniently(TraceLine, given)
+    pid = pid_of(x.pid)
+    return replace(
+        x.origin,
+        agent=_runner(x.env, pid) or x.agent or AGENT,
         pid=pid,
-        started=text_of(given, "started"),
-        shared=given.get("shared") is True,
-        many=given.get("many") is True,
+        started=x.started,
+        shared=x.shared,
+        many=x.many,
         # the rest of an environment is private
-        env={NAMES[k]: whole(v) for k, v in env.items() if k in NAMES and type(v) is str},
+        env={NAMES[k]: whole(v) for k, v in x.env.items() if k in NAMES and type(v) is str},
     )
 
 
@@ -60,71 +57,42 @@ def _runner(env: Facts, pid: int | None) -> str:
     return next((agent for name, agent in RUNNERS.items() if env.get(name) == str(pid)), "")
 
 
-def where_of(given: Facts) -> Origin:
-    """Decode the terminal that a line names."""
-    return Origin(
-        tty=text_of(given, "tty") or None,
-        tmux=text_of(given, "tmux") or None,
-        pane=text_of(given, "pane") or None,
-        nvim=text_of(given, "nvim") or None,
-        kitty=text_of(given, "kitty") or None,
-    )
-
-
 def pid_of(value: object) -> int | None:
     return value if type(value) is int and 0 < value < 1 << 31 else None
-
-
-# Decode what links report of other machines.
-#
-#     {"far": {"machine": M, "row": ROW, "found": true}}    a session, as that machine shows it
-#     {"far": {"machine": M, "gone": [ID, …]}}              sessions that have ended (its own ids)
-#     {"far": {"machine": M, "all": [ID, …]}}               all that it lists; others have ended
-#     {"link": {"machine": M, "up": bool, "why": "…"}}      whether it can be followed
-#     {"link": {"machine": M, "gone": true}}                it is no longer followed
-#
-# `cursor` in any of them says how far the machine has been followed, `done` that everything up
-# to there was reported. A machine's name is the one that we gave it, not what it calls itself.
 
 
 MOST_IDS: Final = 4000  # sessions in one line; a feed has no more than 2,000
 
 
-def _far(fields: Facts, t: float, now: float) -> Event:
+def _far(x: TraceLine, t: float, now: float) -> Event:
     """Decode what a machine says of its sessions."""
-    given = fields["far"]
-    machine, cursor = _machine(given), _cursor(given)
-    done = given.get("done") is True
-    if "row" in given:
-        row = _row(given["row"])
-        at = 0.0 if given.get("found") is True else row.get("since", 0.0)
-        sid, why = _sid(machine, row), line(text_of(given, "why"))
-        made = Event("far", "far", t, now, sid, at=at, row=row, detail=why)
-        return replace(made, machine=machine, cursor=cursor, done=done)
-    how = "all" if "all" in given else "gone"
-    ids = tuple(usable_id(x) for x in given[how][:MOST_IDS])
-    source = "all" if how == "all" else ""
-    made = Event("far gone", "far", t, now, source=source, ids=ids)
-    return replace(made, machine=machine, cursor=cursor, done=done)
+    if x.row is not None:
+        e = Event("far", "far", t, now, row=x.row, detail=line(x.why))
+    elif isinstance(ids := x.gone if x.all is None else x.all, list):
+        source = "" if x.all is None else "all"
+        e = Event("far gone", "far", t, now, source=source, ids=tuple(ids))
+    else:
+        raise ValueError("no sessions")
+    e = _checked(replace(e, machine=x.machine, cursor=x.cursor, done=x.done))
+    return replace(e, at=0.0 if x.found else e.row.get("since", 0.0))
 
 
-def _link(fields: Facts, t: float, now: float) -> Event:
+def _link(x: TraceLine, t: float, now: float) -> Event:
     """Decode whether a machine can be followed."""
-    given = fields["link"]
-    kind = "link up" if given.get("up") is True else "link down"
-    kind = "link gone" if given.get("gone") is True else kind
-    why = line(text_of(given, "why")) if kind == "link down" else ""
-    return Event(kind, "link", t, now, why=why, machine=_machine(given))
+    kind = "link gone" if x.gone is True else "link up" if x.up else "link down"
+    why = x.why if kind == "link down" else ""
+    return _checked(Event(kind, "link", t, now, why=why, machine=x.machine))
 
 
 def _checked(e: Event) -> Event:
-    """Check an event that is decoded already, in the same way; raise ValueError if it is wrong."""
+    """Return an event with what only links report checked; raise ValueError if that is wrong."""
     if e.kind not in OF_LINKS:
         return replace(e, machine="", row={}, ids=(), cursor="", done=False)
-    machine, ids = _machine({"machine": e.machine}), tuple(map(usable_id, e.ids[:MOST_IDS]))
-    row = _row(e.row) if e.kind == "far" else {}
-    sid = _sid(machine, row) if row else ""
-    cursor = _cursor({"cursor": e.cursor})
+    if not MACHINE.fullmatch(e.machine):
+        raise ValueError("no usable name of a machine")
+    row, ids = _row(e.row) if e.kind == "far" else {}, tuple(map(usable_id, e.ids[:MOST_IDS]))
+    sid = usable_id(id_of(e.machine, row["agent"], row["session_id"])) if row else ""
+    cursor = line(e.cursor, 80)
     return replace(e, session_id=sid, row=row, ids=ids, cursor=cursor, why=line(e.why))
 
 
@@ -135,31 +103,6 @@ def _row(given: object) -> dict[str, Any]:
         raise ValueError("not a session")
     # As JSON has it: a record that was stored and read again must be equal, with lists for tuples.
     return msgspec.json.decode(msgspec.json.encode(row))  # type: ignore[no-any-return]
-
-
-def _sid(machine: str, row: Mapping[str, Any]) -> str:
-    return usable_id(id_of(machine, row["agent"], row["session_id"]))
-
-
-def _machine(given: Facts) -> str:
-    name = given.get("machine")
-    if not isinstance(name, str) or not MACHINE.fullmatch(name):
-        raise ValueError("no usable name of a machine")
-    return name
-
-
-def _cursor(given: Facts) -> str:
-    return line(text_of(given, "cursor"), 80)
-
-
-# Decode a trace line, which is one piece of evidence, into an event.
-#
-# A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `transcript`,
-# `title`, `server`, `process`, `pane`, `view`, `goto`, `set`, …). The spool and `bellboard
-# replay` both read it, so a replay decodes exactly what the host decoded. `decoded` carries an
-# `events.Event` as it is; the line's `t` is then when it became known.
-#
-# This file does no I/O, knows no clock, and tolerates any input.
 
 
 _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
@@ -226,7 +169,7 @@ def _decoded(fields: Facts, t: float, now: float) -> Event:
     if not (e.t > 0 and math.isfinite(e.t)):
         raise ValueError("invalid time")
     e = _checked(e)
-    return msgspec.structs.replace(
+    return replace(
         e,
         session_id=usable_id(e.session_id) if e.session_id else "",
         origin=origin,
@@ -240,35 +183,33 @@ def _decoded(fields: Facts, t: float, now: float) -> Event:
 # ---------------------------------------------------------------- what the CLI writes and shows
 
 
-def _registry(fields: Facts, t: float, now: float) -> Event:
-    given = fields["registry"]
-    pid, record = _process_id(given), given.get("record")
-    if record is None:
+def _registry(x: TraceLine, t: float, now: float) -> Event:
+    pid = _process_id(x)
+    if x.record is UNSET:
         return Event("registry gone", "registry gone", t, now, pid=pid)
-    sid = usable_id(record["sessionId"])
-    source = "discovered" if given.get("discovered") else ""
-    agent = agent_of(text_of(given, "agent"))
-    return agent.account(record, Event("registry", "", t, now, sid, pid=pid, source=source))
+    sid = usable_id(x.record["sessionId"])
+    source = "discovered" if x.discovered else ""
+    about = Event("registry", "", t, now, sid, pid=pid, source=source)
+    return agent_of(x.agent).account(x.record, about)
 
 
-def _own_report(fields: Facts, t: float, now: float) -> Event:
-    """Decode what a program writes to its terminal, or what else ends that (`ends`)."""
-    given = fields["osc7501"]
-    pid, body, ends = _process_id(given), text_of(given, "body"), text_of(given, "ends")
-    if body == "?":
+def _own_report(x: TraceLine, t: float, now: float) -> Event:
+    """Decode what a program writes to its terminal, or what else ends that."""
+    pid = _process_id(x)
+    if x.body == "?":
         return Event("note", "own report", t, now)
-    said = Report(ends) if ends in ENDED_BY else parsed_report(body)
-    agent = agent_of_program(said.app, text_of(given, "command"))
+    said = Report(x.ends) if x.ends in ENDED_BY else parsed_report(x.body)
+    agent = agent_of_program(said.app, x.command)
     return Event(
         "own report",
         "own report",
         t,
         now,
-        session_id=usable_id(known) if (known := text_of(given, "session_id")) else "",
+        session_id=usable_id(x.session_id) if x.session_id else "",
         pid=pid,
-        started=text_of(given, "started"),
-        origin=msgspec.structs.replace(where_of(given), pid=pid, agent=agent),
-        cwd=text_of(given, "cwd"),
+        started=x.started,
+        origin=replace(x.origin, pid=pid, agent=agent),
+        cwd=x.cwd,
         status=status_reported(agent, said),
         agent=said.id,
         source="app" if said.app else "",
@@ -285,109 +226,91 @@ def _transcript(fields: Facts, t: float, now: float) -> Event:
     return agent_of(text_of(given, "agent")).entry(sid, entry, t, now)
 
 
-def _live(key: str) -> Callable[[Facts, float, float], Event]:
-    """Return a reader for what a title or a server says: that counts like a session file."""
-
-    def reader(fields: Facts, t: float, now: float) -> Event:
-        event = _shown(fields[key], t, now, LIVE_SAYS)
-        return msgspec.structs.replace(event, kind="registry", name=key, source=key, at=t)
-
-    return reader
+def _live(x: TraceLine, t: float, now: float, key: str) -> Event:
+    """Decode what a title or a server says: that counts like a session file."""
+    return replace(_shown(x, t, now, LIVE_SAYS), kind="registry", name=key, source=key, at=t)
 
 
-def _shown(given: Facts, t: float, now: float, known: frozenset[str] = SCREENS) -> Event:
-    says = given.get("says")
-    if not isinstance(says, str) or says not in known:
+def _shown(x: TraceLine, t: float, now: float, known: frozenset[str] = SCREENS) -> Event:
+    if x.says not in known:
         raise ValueError("not idle, busy or waiting")
     return Event(
-        f"screen {says}",
+        f"screen {x.says}",
         "screen",
         t,
         now,
-        session_id=usable_id(given["session_id"]),
-        pid=_process_id(given),
-        status=says,
-        asks=(text_of(given, "asks") or "choice") if says == "waiting" else "",
-        tool=line(text_of(given, "tool"), 80),
-        detail=line(text_of(given, "detail")),
-        at=0.0 if given.get("found") is True else t,
+        session_id=usable_id(x.session_id),
+        pid=_process_id(x),
+        status=x.says,
+        asks=(x.asks or "choice") if x.says == "waiting" else "",
+        tool=line(x.tool, 80),
+        detail=line(x.detail),
+        at=0.0 if x.found else t,
     )
 
 
 # ---------------------------------------------------------------- processes, panes, users, hosts
 
 
-def _process(fields: Facts, t: float, now: float) -> Event:
-    given = fields["process"]
-    pid, alive = _process_id(given), bool(given.get("alive"))
-    kind = "process" if alive else "process gone"
+def _process(x: TraceLine, t: float, now: float) -> Event:
+    pid, kind = _process_id(x), "process" if x.alive else "process gone"
     return Event(
         kind,
         kind,
         t,
         now,
         pid=pid,
-        started=text_of(given, "started"),
-        origin=msgspec.structs.replace(where_of(given), pid=pid),
-        alive=alive,
-        at=0.0 if given.get("found") is True else t,
-        children=_children(given.get("children")),
+        started=x.started,
+        origin=replace(x.origin, pid=pid),
+        alive=bool(x.alive),
+        at=0.0 if x.found else t,
+        children=_children(x.children),
     )
 
 
-def _client(fields: Facts, t: float, now: float) -> Event:
-    given = fields["client"]
-    sid, where = usable_id(given["session_id"]), where_of(given)
-    return Event("client", "client", t, now, sid, where, pid=_process_id(given))
+def _client(x: TraceLine, t: float, now: float) -> Event:
+    return Event("client", "client", t, now, usable_id(x.session_id), x.origin, pid=_process_id(x))
 
 
-def _pane(fields: Facts, t: float, now: float) -> Event:
-    given = fields["pane"]
-    alive = bool(given.get("alive"))
-    kind = "pane" if alive else "pane gone"
-    return Event(kind, kind, t, now, origin=where_of(given), alive=alive)
+def _pane(x: TraceLine, t: float, now: float) -> Event:
+    kind = "pane" if x.alive else "pane gone"
+    return Event(kind, kind, t, now, origin=x.origin, alive=bool(x.alive))
 
 
 def _view(fields: Facts, t: float, now: float) -> Event:
-    given = fields["view"] or {}
-    where = where_of(given)
-    viewer = text_of(fields, "viewer") or text_of(given, "viewer")
-    how, sid = text_of(given, "how"), text_of(given, "session_id")
-    return Event("view", "view", t, now, sid, where, viewer=viewer, source=how)
+    x = _fields_of(fields["view"] or {})
+    viewer = text_of(fields, "viewer") or x.viewer
+    return Event("view", "view", t, now, x.session_id, x.origin, viewer=viewer, source=x.how)
 
 
-def _person(key: str, kind: str, field: str = "") -> Callable[[Facts, float, float], Event]:
-    """Return a reader for what a user does to a session: a jump, a correction, a label."""
-
-    def reader(fields: Facts, t: float, now: float) -> Event:
-        given = fields[key]
-        sid = usable_id(given["session_id"])
-        value = given.get(field) if field else ""
-        text = value if isinstance(value, str) else ""
-        number = number_of(value) or 0.0
-        return Event(kind, key, t, now, sid, status=line(text, 80), at=number, alive=bool(value))
-
-    return reader
+def _mark(fields: Facts, t: float, now: float, key: str) -> Event:
+    """Decode what a user does to a session."""
+    given, (kind, field, _) = fields[key], MARKS[key]
+    sid = usable_id(given["session_id"])
+    value = given.get(field)
+    text = value if isinstance(value, str) else ""
+    number = number_of(value) or 0.0
+    return Event(kind, key, t, now, sid, status=line(text, 80), at=number, alive=bool(value))
 
 
-def _answer(fields: Facts, t: float, now: float) -> Event:
+def _answer(x: TraceLine, t: float, now: float) -> Event:
     """Decode that somebody answered a request, or what followed."""
-    given = fields["answer"]
-    choice, way = (_word(given[key]) for key in ("choice", "way"))
-    by, outcome = (line(text_of(given, key), 80) for key in ("by", "outcome"))
-    said = (outcome,) if outcome else (choice, f"by {way}", by and f"from {by}")
+    if not (_WORD.fullmatch(x.choice) and _WORD.fullmatch(x.way)):
+        raise ValueError("not a word")
+    by, outcome = line(x.by, 80), line(x.outcome, 80)
+    said = (outcome,) if outcome else (x.choice, f"by {x.way}", by and f"from {by}")
     kind = "answer outcome" if outcome else "answer"
     return Event(
         kind,
         kind,
         t,
         now,
-        usable_id(given["session_id"]),
-        pid=pid_of(given.get("pid")),
-        request=text_of(given, "request"),
-        digest=text_of(given, "digest"),
-        status=choice,
-        source=way,
+        usable_id(x.session_id),
+        pid=pid_of(x.pid),
+        request=x.request,
+        digest=x.digest,
+        status=x.choice,
+        source=x.way,
         viewer=by,
         detail=", ".join(filter(None, said)),
         message=outcome,
@@ -413,32 +336,42 @@ def _restart(fields: Facts, t: float, now: float) -> Event:
     return Event("restart", "restart", t, now, at=until or 0.0)
 
 
+def _fields_of(given: object) -> TraceLine:
+    if not isinstance(given, dict):
+        raise ValueError("not an object")
+    return leniently(TraceLine, given)
+
+
+#: Key of a trace line → the function that decodes its fields.
+FIELDS: Final[dict[str, Callable[[TraceLine, float, float], Event]]] = {
+    "registry": _registry,
+    "osc7501": _own_report,
+    "screen": _shown,
+    **{key: partial(_live, key=key) for key in LIVE},
+    "process": _process,
+    "client": _client,
+    "pane": _pane,
+    "answer": _answer,
+    "far": _far,
+    "link": _link,
+}
+
+
+def _line(fields: Facts, t: float, now: float, key: str) -> Event:
+    return FIELDS[key](_fields_of(fields[key]), t, now)
+
+
 #: Key of a trace line → the function that decodes it.
 READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     # What its screen showed, for the judge of a replay.
     "truth": lambda fields, t, now: Event("note", "truth", t, now),
     "note": lambda fields, t, now: Event("note", "note", t, now),
     "hook": _hook,
-    "registry": _registry,
     "transcript": _transcript,
-    "osc7501": _own_report,
-    "screen": lambda fields, t, now: _shown(fields["screen"], t, now),
-    **{key: _live(key) for key in LIVE},
-    "process": _process,
-    "client": _client,
-    "pane": _pane,
+    **{key: partial(_line, key=key) for key in FIELDS},
     "view": _view,
-    "goto": _person("goto", "jump"),
-    "set": _person("set", "set", "status"),
-    "label": _person("label", "label", "label"),
-    "name": _person("name", "name", "name"),
-    "park": _person("park", "park", "parked"),
-    "snooze": _person("snooze", "snooze", "until"),
-    "forget": _person("forget", "forget"),
-    "answer": _answer,
+    **{key: partial(_mark, key=key) for key in MARKS},
     "facts": _facts,
-    "far": _far,
-    "link": _link,
     "raw": _raw,
     "decoded": _decoded,
     "config": _config,
@@ -451,12 +384,6 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
 # ---------------------------------------------------------------- values
 
 
-def _word(value: object) -> str:
-    if not isinstance(value, str) or not _WORD.fullmatch(value):
-        raise ValueError("not a word")
-    return value
-
-
 def _is_fact(value: object) -> bool:
     if isinstance(value, list):
         return all(isinstance(x, str | int) for x in value)
@@ -467,7 +394,7 @@ def _children(value: object) -> int:
     return value if type(value) is int and 0 <= value < 1 << 31 else UNCOUNTED
 
 
-def _process_id(given: Facts) -> int:
-    if (pid := pid_of(given.get("pid"))) is None:
+def _process_id(x: TraceLine) -> int:
+    if (pid := pid_of(x.pid)) is None:
         raise ValueError("no process id")
     return pid

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from ..core.board import Board
 from ..core.events import Event
+from ..core.evidence import TraceLine
 from ..core.records import Folded, Transition
 from ..core.session import heard_of, is_hidden, is_listed, markers_of, question_of, status_of
 from ..core.untrusted import Facts, number_of, text_of
@@ -150,7 +151,7 @@ class Recorded:
             self._terminal = pid
             return
         for other in sorted(self._running - {pid}) if pid == self._terminal else ():
-            yield from_line({"t": t, "process": {"pid": other, "alive": False, "found": True}})
+            yield from_line(TraceLine(pid=other, alive=False, found=True).line(t, "process"))
         self._running, self._sitting, self._titles = set(), None, None
 
 

@@ -24,7 +24,9 @@ AHEAD: Final = 5.0  # a stamp further in the future counts as now
 
 def is_id(value: object) -> bool:
     """Return whether this can be the id of a session: a word that every screen shows as it is."""
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_ID:
+        return False
+    return value.isprintable() and "\N{REPLACEMENT CHARACTER}" not in value  # that was no text
 
 
 def usable_id(value: object) -> str:

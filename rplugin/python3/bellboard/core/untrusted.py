@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
@@ -18,10 +18,6 @@ from msgspec.structs import asdict, replace
 
 from .events import Event
 from .text import LONGEST_PATH, ODD, whole
-
-# Read JSON that is truncated, has duplicate keys or is otherwise odd, as far as possible.
-#
-# Write values that JSON cannot carry in the same way.
 
 
 def finite(text: str) -> float:
@@ -120,33 +116,51 @@ def converted(value: object, kind: type[Made]) -> Made | None:
         return None
 
 
+def decoder_of(kind: type[Made]) -> Callable[[bytes], Made | None]:
+    """Return what decodes a payload exactly, or returns None."""
+    decode = Decoder(kind, float_hook=finite).decode
+
+    def decoded(payload: bytes) -> Made | None:
+        try:
+            return decode(payload)
+        except ODD:
+            return None
+
+    return decoded
+
+
 def leniently(kind: type[S], given: object) -> S:
     """Make a Struct of the values that have the right type; others are as if they were missing.
 
     What is needed and missing is empty.
     """
-    known, found = object_of(given), Facts()
-    for field in _fields_of(kind):
-        value = _fitting(known.get(field.encode_name), field.type)
-        if value is None and field.required:
-            value = field.type()
-        if value is not None:
-            found[field.name] = value
+    types, empty = _form_of(kind)
+    found = {**empty}
+    for name, value in object_of(given).items():
+        if name in types and (fitting := _fitting(value, types[name])) is not None:
+            found[name] = fitting
     return kind(**found)
 
 
-_fields_of: Final = lru_cache(msgspec.structs.fields)
+@lru_cache
+def _form_of(kind: type[Struct]) -> tuple[Facts, Facts]:
+    """Return the types of the fields, and an empty value of those that are needed."""
+    fields = msgspec.structs.fields(kind)
+    needed = (f for f in fields if f.required and not issubclass(f.type, Struct))
+    return {f.name: f.type for f in fields}, {f.name: f.type() for f in needed}
 
 
 def _fitting(value: object, kind: Any) -> Any:
     """Return a value as that type; None if it is of another one."""
-    if value is None:
-        return None
+    if isinstance(value, str):
+        value = whole(value)
+    if type(value) is kind or value is None:
+        return value
     if kind is Raw:
         return Raw(json.dumps(value, separators=(",", ":")).encode())  # also lone surrogates
     if isinstance(kind, type) and issubclass(kind, Struct):
         return leniently(kind, value)
-    return converted(whole(value) if isinstance(value, str) else value, kind)
+    return converted(value, kind)
 
 
 def encoded(value: object) -> bytes:
@@ -212,10 +226,7 @@ def time_of(stamp: object) -> float | None:
     return when.timestamp() if when.tzinfo else None
 
 
-# Limit the size of what is stored: truncate text, and replace numbers that no database takes by
-# 0.
-#
-# This file does no I/O, knows no clock, and tolerates any input.
+# ---------------------------------------------------------------- sizes
 
 
 LONGEST_TEXT: Final = 512  # characters of a name, an id, a line

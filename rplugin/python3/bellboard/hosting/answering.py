@@ -20,6 +20,7 @@ import msgspec
 
 from ..agents.agent import Press
 from ..agents.registry import agent_of
+from ..core.evidence import TraceLine
 from ..core.request import (
     OURS,
     STOPPED,
@@ -319,18 +320,18 @@ class Answering:
 
         Return why that failed, or is delayed.
         """
-        facts = {
-            "session_id": line(str(given.get("session_id")), 200),
-            "request": line(str(given.get("request") or ""), 200),
-            "digest": claim.digest,
-            "choice": claim.choice or "none",
-            "way": way,
-            "by": claim.by,
-            "outcome": line(outcome, 200),
-            **({"pid": pid} if pid else {}),
-        }
+        said = TraceLine(
+            session_id=line(str(given.get("session_id")), 200),
+            pid=pid,
+            request=line(str(given.get("request") or ""), 200),
+            digest=claim.digest,
+            choice=claim.choice or "none",
+            way=way,
+            by=claim.by,
+            outcome=line(outcome, 200),
+        )
         try:
-            return self._report({"t": time.time(), "answer": facts})
+            return self._report(said.line(time.time(), "answer"))
         except (ValueError, OSError) as error:
             return described(error)
 

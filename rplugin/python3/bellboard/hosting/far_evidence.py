@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ..core.events import AHEAD
+from ..core.evidence import TraceLine
 from ..core.feed import MOST, Beat, FeedChange, FeedState, Hello, Moved
 from ..core.row import Row
 
@@ -84,12 +85,12 @@ class Follower:
     def lose(self, why: str) -> None:
         """Write that the machine cannot be followed, and why."""
         if self.is_up or self._down != why:
-            self._put({"link": {"machine": self.machine, "up": False, "why": why}})
+            self._put("link", TraceLine(up=False, why=why))
         self.is_up, self._down = False, why
 
     def leave(self) -> None:
         """Write that the machine is no longer followed."""
-        self._put({"link": {"machine": self.machine, "gone": True}})
+        self._put("link", TraceLine(gone=True))
         self.is_up, self._rows = False, {}
 
     # ------------------------------------------------------------ messages
@@ -98,14 +99,14 @@ class Follower:
         self._unlisted = set(said.all)
         self._rows = {sid: row for sid, row in self._rows.items() if sid in self._unlisted}
         for line in self._of_rows(said):
-            self._far(line)
-        self._far({"all": list(said.all), "cursor": said.cursor, "done": True})
+            self._put("far", line)
+        self._put("far", TraceLine(all=list(said.all), cursor=said.cursor, done=True))
         self.cursor = said.cursor or self.cursor
         if not self.is_up:
-            self._put({"link": {"machine": self.machine, "up": True}})
+            self._put("link", TraceLine(up=True))
             self.is_up, self._down = True, ""
 
-    def _of_rows(self, said: FeedState | FeedChange) -> Iterator[dict[str, Any]]:
+    def _of_rows(self, said: FeedState | FeedChange) -> Iterator[TraceLine]:
         """Yield what to write about each row: its transitions, then its state."""
         moved: dict[str, list[Moved]] = {}
         for m in said.transitions:
@@ -115,7 +116,7 @@ class Follower:
             self._unlisted.discard(row.session_id)
             self._rows[row.session_id] = row
 
-    def _of_row(self, row: Row, moved: Sequence[Moved], cursor: str) -> Iterator[dict[str, Any]]:
+    def _of_row(self, row: Row, moved: Sequence[Moved], cursor: str) -> Iterator[TraceLine]:
         base = cursor.rpartition(".")[0]
         last = moved[-1] if moved and moved[-1].after == row.status else None
         earlier = moved[:-1] if last is not None else moved
@@ -124,22 +125,22 @@ class Follower:
             if m.after is not None:
                 past = {"status": m.after, "since": m.t, "updated": m.t}
                 shown = {**before, **self._corrected(past)}
-                live = {} if m.live else {"found": True}
-                yield {"row": shown, "why": m.why, "cursor": f"{base}.{m.id}", **live}
+                at = f"{base}.{m.id}"
+                yield TraceLine(row=shown, why=m.why, cursor=at, found=not m.live)
         if row == self._rows.get(row.session_id) and not moved:
             return
         is_news = last.live if last is not None else row.session_id not in self._unlisted
-        found = {} if is_news else {"found": True}
-        why = {"why": last.why} if last is not None else {}
-        yield {"row": self._shown(row), "cursor": cursor, **why, **found}
+        why = last.why if last is not None else ""
+        yield TraceLine(row=self._shown(row), why=why, cursor=cursor, found=not is_news)
 
-    def _write(self, rows: list[dict[str, Any]], removed: Sequence[str], cursor: str) -> None:
+    def _write(self, rows: list[TraceLine], removed: Sequence[str], cursor: str) -> None:
         for sid in removed:
             self._rows.pop(sid, None)
             self._unlisted.discard(sid)
-        lines = rows + ([{"gone": list(removed), "cursor": cursor}] if removed else [])
-        for n, line in enumerate(lines, 1):
-            self._far({**line, "done": True} if n == len(lines) else line)
+        lines = rows + ([TraceLine(gone=list(removed), cursor=cursor)] if removed else [])
+        for line in lines:
+            line.done = line is lines[-1]
+            self._put("far", line)
         self.cursor = cursor or self.cursor
 
     # ------------------------------------------------------------ times
@@ -174,10 +175,8 @@ class Follower:
 
     # ------------------------------------------------------------ lines
 
-    def _far(self, given: Mapping[str, Any]) -> None:
-        self._put({"far": {"machine": self.machine, **given}})
-
-    def _put(self, line: Mapping[str, Any]) -> None:
+    def _put(self, key: str, line: TraceLine) -> None:
         now = self._clock()
         self._at = max(now, self._at + TICK) if self._at < now + AHEAD else now
-        self._write_line({"t": self._at, **line})
+        line.machine = self.machine
+        self._write_line(line.line(self._at, key))

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from ..core.evidence import ASKABLE, MARKS
 from ..core.feed import Ask
 from ..core.notices import CHANNELS
 from ..core.request import MOST_ROWS, WIDEST, Reply
@@ -32,15 +33,6 @@ from .notify import is_published
 
 BY: Final = "another machine"
 ERRANDS: Final = ("request", "answer", "stop", "goto")
-#: Request → the evidence that it becomes, the field that it needs, and the type of that.
-EVIDENCE: Final[Mapping[str, tuple[str, str, type]]] = {
-    "label": ("label", "label", str),
-    "name": ("name", "name", str),
-    "park": ("park", "parked", bool),
-    "snooze": ("snooze", "until", float),
-    "acknowledge": ("goto", "", str),
-    "forget": ("forget", "", str),
-}
 #: Run in a Neovim, which may have another version of this plugin.
 SHOWN: Final = "return require('bellboard')._shown(...)"
 EFFECTS: Final = frozenset(f"notice {channel}" for channel in CHANNELS if channel != "float")
@@ -59,7 +51,7 @@ class FeedRequests:
         self._errands = Errands(requests, report, BY)
         self._known: dict[str, Callable[[Ask], Awaitable[Reply]]] = {
             **dict.fromkeys(ERRANDS, self._errand),
-            **dict.fromkeys(EVIDENCE, self._evidence),
+            **dict.fromkeys(ASKABLE, self._evidence),
             "preview": self._preview,
             "claim": self._claim,
             "clock": self._clock,
@@ -79,7 +71,8 @@ class FeedRequests:
         return await self._errands.do(ask.do, {**ask.fields, "session_id": sid})
 
     async def _evidence(self, ask: Ask) -> Reply:
-        what, field, kind = EVIDENCE[ask.do]
+        what = ASKABLE[ask.do]
+        _, field, kind = MARKS[what]
         fields: dict[str, Any] = {"session_id": self._session(ask).session_id}
         if field:
             value = ask.fields.get(field)

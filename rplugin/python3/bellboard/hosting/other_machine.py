@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from ..core.evidence import ASKABLE
 from ..core.far import MACHINE
 from ..core.request import CHECK, Given, Reply, understood
 from ..core.session import Session
@@ -30,11 +31,8 @@ DEEDS: Final = ("answer", "stop")  # that may have been done although no reply c
 LOOK: Final = 0.05  # seconds between two checks where the system does not report new files
 #: A program in a container would mistake the tmux or the Neovim around it for its own.
 APART: Final = ("env", "-u", "TMUX", "-u", "TMUX_PANE", "-u", "NVIM")
-#: Evidence of what a user did to a session → what its machine calls that.
-MARKS: Final = {
-    **{name: name for name in ("label", "name", "park", "snooze", "forget")},
-    "goto": "acknowledge",
-}
+#: Evidence of what a user did to a session → what its machine is asked for.
+DOES: Final = {key: do for do, key in ASKABLE.items()}
 
 
 class OtherMachines:
@@ -62,12 +60,12 @@ class OtherMachines:
     async def mark(self, s: Session, evidence: Given) -> None:
         """Report what a user did to a session, which its own machine keeps."""
         (what, fields), *_ = ((k, v) for k, v in evidence.items() if k != "t")
-        if what not in MARKS:
+        if what not in DOES:
             raise Declined(f"this has to be done on {s.machine} itself")
         rest = {key: value for key, value in fields.items() if key != "session_id"}
         if until := rest.get("until"):
             rest["until"] = until + await self._ahead(s)
-        await self._ask(s, MARKS[what], rest)
+        await self._ask(s, DOES[what], rest)
 
     async def _ahead(self, s: Session) -> float:
         """Return how far the clock of its machine is ahead of ours, in whole seconds."""

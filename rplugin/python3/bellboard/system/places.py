@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from .processes import environment_of, tty_of
 from .tmux import socket_in
@@ -11,15 +11,24 @@ TERMINAL: Final = ("TMUX", "TMUX_PANE", "NVIM")
 KITTY: Final = "KITTY_LISTEN_ON"
 
 
-def place_of(pid: int) -> dict[str, str]:
-    """Return its terminal, and what its environment says of where that is; only what is known."""
+class Place(NamedTuple):
+    """Where a terminal is shown here; an empty text means nowhere that can be reached."""
+
+    tty: str = ""
+    tmux: str = ""  # the server of the pane that it, or its Neovim, is in
+    pane: str = ""
+    nvim: str = ""  # the Neovim whose terminal buffer it is
+    kitty: str = ""
+
+
+def place_of(pid: int) -> Place:
+    """Return its terminal, and what its environment says of where that is."""
     env = environment_of(pid, (*TERMINAL, KITTY))
     kitty = env.get(KITTY, "")
-    place = {
-        "tty": tty_of(pid),
-        "tmux": socket_in(env),
-        "pane": env.get("TMUX_PANE", ""),
-        "nvim": env.get("NVIM", ""),
-        "kitty": kitty.removeprefix("unix:") if kitty.startswith("unix:/") else "",
-    }
-    return {k: v for k, v in place.items() if v}
+    return Place(
+        tty_of(pid),
+        socket_in(env),
+        env.get("TMUX_PANE", ""),
+        env.get("NVIM", ""),
+        kitty.removeprefix("unix:") if kitty.startswith("unix:/") else "",
+    )

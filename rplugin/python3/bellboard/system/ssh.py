@@ -8,10 +8,10 @@ import os
 import socket
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..core.untrusted import decimal
-from .places import place_of
+from .places import Place, place_of
 from .processes import (
     PROC,
     connections_elsewhere,
@@ -109,16 +109,6 @@ CONNECTED: Final = "03"  # the state of one in /proc/net/unix
 MOST_CONNECTIONS: Final = 200  # connections to look at
 
 
-class Place(NamedTuple):
-    """Where a terminal is shown here; an empty text means nowhere that can be reached."""
-
-    tty: str = ""
-    tmux: str = ""  # the server of the pane that it, or its Neovim, is in
-    pane: str = ""
-    nvim: str = ""  # the Neovim whose terminal buffer it is
-    kitty: str = ""
-
-
 def end_of(connection: str) -> str:
     """Return the client's end of an SSH_CONNECTION as `ADDRESS PORT`, or ""."""
     words = connection.split()
@@ -162,7 +152,7 @@ def _terminals(pids: Iterable[int], held: Mapping[int, Collection[str]]) -> set[
 
 def terminal_at(pid: int) -> Place:
     """Return where the terminal of a process is shown on this machine."""
-    said, pane = Place(**place_of(pid)), ""
+    said, pane = place_of(pid), ""
     if said.tmux.startswith("/"):
         panes = [p for p in Tmux(said.tmux).panes() or () if not p.dead]
         if own := next((p.id for p in panes if p.tty == said.tty), ""):

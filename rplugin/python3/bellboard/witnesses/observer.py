@@ -16,7 +16,7 @@ from ..agents.registry import WITNESSED, agent_of, is_known_agent
 from ..core.board import Board
 from ..core.clock import is_recent
 from ..core.deadlines import NEVER, slow_tools
-from ..core.evidence import Evidence, learned
+from ..core.evidence import Evidence, TraceLine, learned
 from ..core.observing import Want, shows_on_screen, wanted
 from ..core.options import Options
 from ..core.session import Process, Session, is_listed, status_of
@@ -45,8 +45,8 @@ CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 def gone(now: float, pid: int, started: str = "", found: bool = False) -> Evidence:
     """Report that a process is gone; `found`: nobody saw it exit, so the time is unknown."""
-    facts = {"pid": pid, "alive": False, "started": started} | ({"found": True} if found else {})
-    return Evidence({"t": now, "process": facts}, f"process gone {pid} {started}")
+    line = TraceLine(pid=pid, alive=False, started=started, found=found).line(now, "process")
+    return Evidence(line, f"process gone {pid} {started}")
 
 
 def process_seen(now: float, pid: int, generation: str = "") -> Evidence:
@@ -57,9 +57,8 @@ def process_seen(now: float, pid: int, generation: str = "") -> Evidence:
     started = processes.started_of(pid)
     if not processes.is_alive(pid):
         return gone(now, pid, started, found=True)
-    known = {"pid": pid, "alive": True, **({"started": started} if started else {})}
-    known |= place_of(pid)
-    return Evidence({"t": now, "process": known}, f"process {known} {generation}")
+    known = TraceLine(pid=pid, alive=True, started=started, **place_of(pid)._asdict())
+    return Evidence(known.line(now, "process"), f"process {known.fields} {generation}")
 
 
 def is_another(process: Process, heard: float) -> bool:
@@ -79,8 +78,8 @@ def at_work(now: float, pid: int, since: float) -> Evidence:
     Older ones prove nothing: an MCP server is a child for as long as the agent runs.
     """
     began = [processes.began_at(child) or 0.0 for child in processes.children_of(pid)]
-    facts = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}
-    return Evidence({"t": now, "process": facts}, f"process {facts} {since}")
+    seen = TraceLine(pid=pid, alive=True, children=sum(t > since - CLOCK for t in began))
+    return Evidence(seen.line(now, "process"), f"process {seen.fields} {since}")
 
 
 def start_of(process: Process) -> str:
@@ -160,11 +159,11 @@ async def observe_panes(need: Need) -> None:
             if reported.get(pane) == tty or not PANE.fullmatch(pane):
                 continue
             before, reported[pane] = reported.get(pane, ""), tty
-            facts = {"tmux": socket, "pane": pane, "alive": pane in live, "tty": tty}
+            seen = TraceLine(tmux=socket, pane=pane, alive=pane in live, tty=tty)
             # A restarted server numbers its panes from 0 again.
             once = f"{live[pane].pid if pane in live else before} {need.means.generation}"
             key = f"pane {socket} {pane} {tty or 'gone'} {once}"
-            need.report(Evidence({"t": now, "pane": facts}, key))
+            need.report(Evidence(seen.line(now, "pane"), key))
 
 
 def panes_of(socket: str) -> tuple[list[Pane] | None, str]:

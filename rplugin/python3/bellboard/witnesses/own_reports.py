@@ -13,14 +13,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ..agents.registry import agent_of_program, status_reported
-from ..core.evidence import Evidence
+from ..core.evidence import Evidence, TraceLine
 from ..core.own_report import LAST_WORDS
 from ..core.program_status import MOST_RECORDS, Discarded, Report, parsed, within
 from ..core.session import Session
 from ..core.text import line
 from ..system import processes
 from ..system.notes import Notes
-from ..system.places import place_of
+from ..system.places import Place, place_of
 from ..system.reach import Rounds, reach
 
 REPORT: Final = "7501;"  # how the sequences begin that are read
@@ -39,7 +39,7 @@ class Front(NamedTuple):
     started: str
     command: str = ""
     cwd: str = ""
-    place: Mapping[str, str] = {}
+    place: Place = Place()
 
 
 @dataclass(slots=True)
@@ -231,20 +231,26 @@ class OwnReports:
 
     def _closed(self, tty: str, terminal: _Terminal, t: float) -> None:
         """Report the end of a terminal, which is also that of what others have said there."""
-        said = {"pid": terminal.job, "tty": tty, "ends": "exit"}
-        self._report(Evidence({"t": t, "osc7501": said}, f"end of {tty} {terminal.job} {t}"))
+        said = TraceLine(pid=terminal.job, tty=tty, ends="exit").line(t, "osc7501")
+        self._report(Evidence(said, f"end of {tty} {terminal.job} {t}"))
 
     def _tell(
         self, tty: str, program: _Program, t: float, body: str, name: str, ends: str = ""
     ) -> None:
         front = program.front
-        said = {"ends": ends} if ends else {"body": body}
-        facts = {"pid": front.pid, "started": front.started, **front.place, "tty": tty}
-        more = {"session_id": program.session_id, "command": front.command, "cwd": front.cwd}
+        said = TraceLine(
+            session_id=program.session_id,
+            pid=front.pid,
+            started=front.started,
+            command=front.command,
+            cwd=front.cwd,
+            body=body,
+            ends=ends,
+            **front.place._replace(tty=tty)._asdict(),
+        )
         self._count += 1
         key = f"own report {front.pid} {front.started} {name} {t} {self._count}"
-        facts |= {k: v for k, v in more.items() if v}
-        self._report(Evidence({"t": t, "osc7501": {**facts, **said}}, key))
+        self._report(Evidence(said.line(t, "osc7501"), key))
 
 
 def _says(program: _Program, report: Report) -> str:

@@ -19,14 +19,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from ...core.clock import is_recent
-from ...core.evidence import Evidence
+from ...core.evidence import Evidence, TraceLine
 from ...core.session import nameless
 from ...core.text import ODD
 from ...core.untrusted import decimal, list_of
 from ...storage.spool import Refused, default_home
 from ...system import processes
 from ...system.files import is_file
-from ...system.places import place_of
+from ...system.places import Place, place_of
 from ...system.processes import INTERPRETERS, PROC, argv_of, innermost, owner_of
 from ...system.programs import run
 from ...system.tmux import socket_in
@@ -65,7 +65,7 @@ class FoundProcess(NamedTuple):
         """Return evidence like a session file without a status; a hook later names the session."""
         sid = self.session_id or nameless(self.pid, self.started)
         record = {"pid": self.pid, "sessionId": sid, "cwd": self.cwd, "procStart": self.started}
-        line = {"t": now, "registry": {"pid": self.pid, "record": record, "discovered": True}}
+        line = TraceLine(pid=self.pid, record=record, discovered=True).line(now, "registry")
         return Evidence(line, f"discovered {record} {generation}")
 
 
@@ -75,7 +75,7 @@ class Attached(NamedTuple):
     pid: int
     started: str
     named: str  # the session: by the start of its id, or a part of its name
-    place: dict[str, str]
+    place: Place
 
 
 class Discovery:

@@ -13,14 +13,23 @@ from itertools import islice
 from typing import Final
 from zlib import crc32
 
-import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ...core.events import MATE, SPAWNS, Event, Origin, Task, is_id, junk
 from ...core.request import shown_digest_of
 from ...core.text import ODD, line, tool_detail, tool_file, whole
-from ...core.untrusted import LARGEST, MOST, Facts, leniently, members, number_of, text_of, value_of
+from ...core.untrusted import (
+    LARGEST,
+    MOST,
+    Facts,
+    decoder_of,
+    leniently,
+    members,
+    number_of,
+    text_of,
+    value_of,
+)
 from ..words import BY_AGENT, STARTS
 from .rules import rule_line
 from .transcript import BY_PROGRAM, error_of, member_of
@@ -69,7 +78,7 @@ class HookPayload(Struct, gc=False):
     team_name: str | None = None
 
 
-_decode = msgspec.json.Decoder(HookPayload).decode
+_decode = decoder_of(HookPayload)
 
 
 def hook(
@@ -83,14 +92,11 @@ def hook(
     """Decode a hook's payload; return junk, with the reason, if it cannot be decoded."""
     if not (math.isfinite(t) and t > 0):
         return junk("invalid time", clock, clock)
+    odd = payload.count(b'"session_id"') > 1  # nested, or a key given twice
     try:
-        odd = payload.count(b'"session_id"') > 1  # nested, or a key given twice
-        p = _lenient(payload, truncated) if odd else _decode(payload)
-    except ODD:
-        try:
-            p = _lenient(payload, truncated)
-        except ODD as e:
-            return junk(str(e)[:120], t, clock)
+        p = (None if odd else _decode(payload)) or _lenient(payload, truncated)
+    except ODD as e:
+        return junk(str(e)[:120], t, clock)
     sid, name = p.session_id, p.hook_event_name
     if not is_id(sid):
         return junk("no usable session id", t, clock, name[:60] or "junk")
@@ -265,8 +271,6 @@ def _spawned(payload: bytes, truncated: bool) -> Facts:
 def _lenient(payload: bytes, truncated: bool) -> HookPayload:
     """Decode unexpected JSON: use the values that have the right type."""
     p = leniently(HookPayload, members(payload, truncated))
-    if "\N{REPLACEMENT CHARACTER}" in p.session_id:
-        raise ValueError("the session id is not text")
     if not p.hook_event_name:
         raise ValueError("no event name")
     return p

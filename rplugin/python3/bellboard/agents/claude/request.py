@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...core.events import Origin, is_id
 from ...core.request import Choice, Field, Option, Part, Question, Request, are_distinct, digest_of
 from ...core.text import marked
-from ...core.untrusted import Facts, converted, leniently, text_of
+from ...core.untrusted import Facts, converted, decoder_of, leniently, text_of
 from ..agent import OnDisk
 from ..parts import (
     ALLOW,
@@ -24,7 +24,6 @@ from ..parts import (
     STOP,
     Input,
     Offered,
-    decoder_of,
     inexact,
     json_part,
     part,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...core.events import is_id
-from ...core.evidence import Evidence
+from ...core.evidence import Evidence, TraceLine
 from ...core.request import Went
 from ...core.text import LONGEST_PATH, whole
 from ...core.untrusted import decimal, number_of
@@ -212,7 +212,7 @@ class Registry:
         if known is not None and _pid_in(known.record) != _pid_in(record):
             found = self._gone(now, known.directory, pid)  # of two containers, one has overwritten
         self._reported[pid] = _Reported(directory, record)
-        line = {"t": now, "registry": {"pid": _pid_in(record), "record": record}}
+        line = TraceLine(pid=_pid_in(record), record=record).line(now, "registry")
         # What comes back with the same status time (2.1.119 gives none) differs only in its time of
         # writing.
         was = known.record.get(CHANGED) if known is not None else None
@@ -251,7 +251,7 @@ class Registry:
         if known is None or known.directory != directory:
             return []
         del self._reported[pid]
-        line = {"t": now, "registry": {"pid": _pid_in(known.record), "record": None}}
+        line = TraceLine(pid=_pid_in(known.record), record=None).line(now, "registry")
         return [Evidence(line, f"registry gone {_value(known.record)} {self._generation}")]
 
 

@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ...core.evidence import Evidence
+from ...core.evidence import Evidence, TraceLine
 from ...core.observing import Want
 from ...core.session import Session, is_nameless, nameless
 from ...system import processes
 from ...system.deaths import Deaths
 from ...system.files import is_path
+from ...system.places import Place
 from ...system.processes import PROC
 from ...system.reach import Hangs, reach
 from ...system.tmux import rows_of
@@ -318,7 +319,7 @@ class Backgrounds:
         by_session = {s.session_id: a for a in attached if (s := _named(jobs, a.named)) is not None}
         for s in jobs:
             known, now = self._attached.get(s.session_id), by_session.get(s.session_id)
-            if now is not None and (now != known or now.place.get("tty", "") != s.tty):
+            if now is not None and (now != known or now.place.tty != s.tty):
                 self._attached[s.session_id] = now
                 if self._deaths is None:
                     self._deaths = Deaths(self._detached)
@@ -326,18 +327,19 @@ class Backgrounds:
                 self._place(s, now.place, f"in {now.pid} {now.started}")
             elif now is None and (s.tty or s.pane):
                 self._attached.pop(s.session_id, None)
-                self._place(s, {}, f"left {s.tty} {s.hook_at}")
+                self._place(s, Place(), f"left {s.tty} {s.hook_at}")
 
     def _detached(self, pid: int, started: str) -> None:
         for sid in [sid for sid, known in self._attached.items() if known.pid == pid]:
             del self._attached[sid]
             if (s := self._need.sessions.get(sid)) is not None:
-                self._place(s, {}, f"left {pid} {started}")
+                self._place(s, Place(), f"left {pid} {started}")
 
-    def _place(self, s: Session, place: Mapping[str, str], how: str) -> None:
-        where = {"session_id": s.session_id, "pid": next(iter(s.processes)), **place}
+    def _place(self, s: Session, place: Place, how: str) -> None:
+        pid = next(iter(s.processes))
+        shown = TraceLine(session_id=s.session_id, pid=pid, **place._asdict())
         key = f"client {s.session_id} {how} {self._need.means.generation}"
-        self._need.report(Evidence({"t": self._need.means.clock(), "client": where}, key))
+        self._need.report(Evidence(shown.line(self._need.means.clock(), "client"), key))
 
 
 def _named(jobs: list[Session], named: str) -> Session | None:

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from ...core.evidence import Evidence
+from ...core.evidence import Evidence, TraceLine
 from ...core.session import Session, status_of
 from ...system import processes, ssh
 from ...system.deaths import Deaths
-from ...system.places import place_of
+from ...system.places import Place, place_of
 from ...system.reach import reach
 from ..need import CHANGED, RESCAN, Need
 from .dialect import AT_WORK, KEY, NO_TERMINAL
@@ -36,11 +36,11 @@ class ServerClient(NamedTuple):
     started: str
     began: float
     cwd: str
-    place: Mapping[str, str]  # see `place_of`
+    place: Place
 
     @property
     def tty(self) -> str:
-        return self.place.get("tty", "")
+        return self.place.tty
 
 
 def clients_of(server: int) -> list[ServerClient] | None:
@@ -196,8 +196,8 @@ class ClientTerminals:
         self._need.stir(RESCAN)
 
     def _place(self, s: Session, client: ServerClient) -> None:
-        where = {"session_id": s.session_id, "pid": self._server, **client.place}
-        self._report({"client": where}, f"{s.session_id} in {client.pid} {s.hook_at}")
+        shown = TraceLine(session_id=s.session_id, pid=self._server, **client.place._asdict())
+        self._report({"client": shown.fields}, f"{s.session_id} in {client.pid} {s.hook_at}")
 
     def _end(self, s: Session, reason: str) -> None:
         """Report the end that a Codex without a server would report."""

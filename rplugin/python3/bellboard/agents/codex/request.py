@@ -17,7 +17,7 @@ from msgspec import Struct
 from ...core.events import Origin, is_id
 from ...core.request import Answer, Choice, Part, Request, are_distinct, digest_of
 from ...core.text import marked
-from ...core.untrusted import Facts, converted, leniently, text_of
+from ...core.untrusted import Facts, converted, decoder_of, leniently, text_of
 from ..agent import OnDisk
 from ..parts import (
     ALIKE,
@@ -29,7 +29,6 @@ from ..parts import (
     Input,
     Offered,
     chosen,
-    decoder_of,
     inexact,
     json_part,
     part,

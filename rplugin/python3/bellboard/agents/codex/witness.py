@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from ...core.evidence import Evidence
+from ...core.evidence import Evidence, TraceLine
 from ...core.observing import Want
 from ...core.session import Session, status_of
 from ...system.reach import reach
@@ -79,8 +79,8 @@ async def observe_threads(need: Need) -> None:
 
 def _opened(thread: OpenThread, discovered: bool = False) -> dict[str, object]:
     record = {"sessionId": thread.id, "cwd": thread.cwd}
-    given = {"pid": thread.pid, "agent": KEY, "discovered": discovered}
-    return {"registry": {**given, "record": record}}
+    known = TraceLine(pid=thread.pid, agent=KEY, discovered=discovered, record=record)
+    return {"registry": known.fields}
 
 
 def _turned(thread: OpenThread) -> dict[str, object]:

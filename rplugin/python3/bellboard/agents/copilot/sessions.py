@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ...core.evidence import Evidence
+from ...core.evidence import Evidence, TraceLine
 from ...core.observing import Want
 from ...core.rules.steps import is_alone
 from ...core.session import Session
@@ -157,6 +157,5 @@ class OpenSessions:
         return max(late, 0.0)
 
     def _report(self, need: Need, opened: Opened, record: dict[str, object], key: str) -> None:
-        given = {"pid": opened.pid, "agent": self._key, "discovered": True}
-        line = {"t": need.means.clock(), "registry": {**given, "record": record}}
-        need.report(Evidence(line, f"copilot {key}"))
+        known = TraceLine(pid=opened.pid, agent=self._key, discovered=True, record=record)
+        need.report(Evidence(known.line(need.means.clock(), "registry"), f"copilot {key}"))

@@ -18,6 +18,7 @@ from ...core.text import ODD, line, marked, marked_line, tool_detail, whole
 from ...core.untrusted import (
     Facts,
     converted,
+    decoder_of,
     encoded,
     leniently,
     list_of,
@@ -35,7 +36,6 @@ from ..parts import (
     Input,
     Offered,
     chosen,
-    decoder_of,
     inexact,
     json_part,
     part,
