@@ -32,6 +32,7 @@ from bellboard.core.feed import (
 from bellboard.core.published import publish
 from bellboard.core.row import LONGEST_SENT, Row, row, row_of
 from bellboard.core.session import Block, Session, Subagent
+from bellboard.core.text import Lines
 
 pytestmark = pytest.mark.pure
 
@@ -236,6 +237,16 @@ def test_too_many_sessions_are_reported(key: str) -> None:
     read = feed.read(written(**{"type": kind, "all": [], key: [0] * 2001}))
     assert isinstance(read, FeedProblem)
     assert read.text.startswith("it has 2001 ")
+
+
+@given(st.lists(st.binary(max_size=12)))
+def test_lines_are_split_wherever_they_are_read(pieces: list[bytes]) -> None:
+    """Of one that is too long, the beginning comes once."""
+    read = Lines(3)
+    found = [each for piece in pieces for each in read.take(piece)]
+    *whole, rest = b"".join(pieces).split(b"\n")
+    expected = [each[:4] for each in whole] + [rest[:4]] * (len(rest) > 3)
+    assert expected == found
 
 
 def test_too_long_a_line_is_reported() -> None:

@@ -32,6 +32,7 @@ from bellboard.hosting.jobs import Attempts, Loop
 from bellboard.hosting.publish import MOST_LATE, Pusher
 from bellboard.storage import database
 from bellboard.storage.spool import Spool
+from bellboard.system.notes import Notes
 from hosting import Mounts, RecordedHost, made, opened, put
 from rig import warm
 from rig.home import Home
@@ -427,11 +428,12 @@ def test_a_note_does_not_outlast_a_lost_database(
 ) -> None:
     """Doctor would show it for as long as the host runs."""
     monkeypatch.setattr("bellboard.hosting.health.OFTEN", 0.0)
-    hosts, part = made(tmp_path / "home").hosts, SimpleNamespace(notes={"rows": "odd"})
+    hosts, notes = made(tmp_path / "home").hosts, Notes()
+    notes.say("rows", "odd")
     whole = SimpleNamespace(shared=None, home="/h", pid=7, has_arrived=True)
     whole.announce = lambda notes: hosts.announce(7, notes)
     quiet = SimpleNamespace(watch=None, vanished=0, health=dict)
-    health = Health(whole, quiet, quiet, (), (part,))  # type: ignore[arg-type]
+    health = Health(whole, quiet, quiet, (notes,))  # type: ignore[arg-type]
 
     def shared() -> dict[str, str]:
         health.report({}, 0)
@@ -439,7 +441,8 @@ def test_a_note_does_not_outlast_a_lost_database(
         return hosts.notes_of(7)
 
     assert shared() == {"rows": "odd"}
-    whole.has_arrived, part.notes = False, {}
+    whole.has_arrived = False
+    notes.settle("rows")
     assert shared() == {"rows": "odd"}
     whole.has_arrived = True
     assert shared() == {}

@@ -7,7 +7,6 @@ import os
 import re
 import stat
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -212,10 +211,16 @@ def leave_at_once(tidy: Callable[[], object] | None = None) -> None:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
 
-    ending = threading.Thread(target=last, daemon=True)  # the terminal may be what hangs
-    ending.start()
-    ending.join(GLANCE)
+    _glance(last)  # the terminal may be what hangs
     os._exit(0)
+
+
+def _glance(work: Callable[[], None]) -> None:
+    """Run what may hang, and leave it behind if it does."""
+    from ..system.reach import Hangs, reach, run_alone
+
+    with contextlib.suppress(Hangs):
+        run_alone(reach(work, within=GLANCE))
 
 
 def _is_pipe(descriptor: int) -> bool:
@@ -270,6 +275,4 @@ def _last(descriptor: int, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.write(descriptor, data)
 
-    writing = threading.Thread(target=write, daemon=True)
-    writing.start()
-    writing.join(GLANCE)
+    _glance(write)

@@ -281,7 +281,7 @@ class _Trial:
     """What a feed has sent so far."""
 
     def __init__(self) -> None:
-        from ..core.feed import Lines
+        from ..core.feed import FeedLines
 
         self.hello: Hello | None = None
         self.state: FeedState | None = None
@@ -289,7 +289,7 @@ class _Trial:
         self.why = ""
         self.errors = b""
         self.is_over = False
-        self.lines = Lines()
+        self.lines = FeedLines()
 
     def take(self, data: bytes, is_error: bool) -> None:
         if is_error:

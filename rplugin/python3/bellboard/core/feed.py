@@ -27,7 +27,7 @@ from .far import MACHINE
 from .request import refusal
 from .row import Row, agent_in, count_in, id_of, row_of, text_in, time_in
 from .session import URGENCY
-from .text import as_json, line, marked
+from .text import Lines, as_json, line, marked
 from .untrusted import LARGEST, list_of, storable, value_of
 
 PROTOCOL: Final = 1
@@ -340,25 +340,19 @@ FOREIGN: Final = "its command prints something other than a feed, such as: {}"
 _WORD: Final = re.compile(r"[a-z][a-z_-]{0,31}")
 
 
-class Lines:
-    """Splits what is read into lines; too many that are not of a feed are a problem."""
+class FeedLines:
+    """Reads the lines of a feed; too many that are not of one are a problem."""
 
     def __init__(self) -> None:
         self.foreign = ""  # the last line that is not of a feed
         self._junk = 0  # bytes of such lines
-        self._rest = bytearray()  # of a line
+        self._lines = Lines(LONGEST)
 
     def take(self, data: bytes) -> Iterator[Line | None]:
         """Return the message in each line, as `read` does; None for an empty line."""
-        *whole, rest = data.split(b"\n")
-        for part in whole:
-            raw = bytes(self._rest) + part
-            self._rest.clear()
+        for raw in self._lines.take(data):
             said = read(raw) if raw.strip() else None
             yield self._counted(said) if isinstance(said, Junk) else said
-        self._rest += rest
-        if len(self._rest) > LONGEST:
-            yield FeedProblem(TOO_LONG)
 
     def _counted(self, junk: Junk) -> Line:
         self._junk, self.foreign = self._junk + junk.size, line(junk.text, 120)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache, lru_cache, partial
 from typing import Final, NamedTuple
 from unicodedata import category, east_asian_width
@@ -348,3 +349,33 @@ def _odd_detail(raw: bytes) -> str:
         if isinstance(value, str) and value:
             return line(whole(value))
     return ""
+
+
+# Split what is read into lines, of which anybody may send an endless one.
+
+
+class Lines:
+    """Splits bytes into lines.
+
+    Of a line that is longer than `longest`, only the beginning comes, with one byte more than that.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._rest = bytearray()  # of a line
+        self._skips = False  # whether the rest of a line is dropped
+
+    def take(self, data: bytes) -> Iterator[bytes]:
+        """Yield the lines that end in what was read, and the beginning of one that is too long."""
+        *whole, rest = data.split(b"\n")
+        for part in whole:
+            raw, skips, self._skips = bytes(self._rest) + part, self._skips, False
+            self._rest.clear()
+            if not skips:
+                yield raw[: self._longest + 1]
+        if not self._skips:
+            self._rest += rest
+        if len(self._rest) > self._longest:
+            raw, self._skips = bytes(self._rest[: self._longest + 1]), True
+            self._rest.clear()
+            yield raw

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ..agents.installing.guard import Guard
 from ..core import words
@@ -20,13 +20,6 @@ MOST: Final = 20  # notes of one part: what damages one file may damage thousand
 OFTEN: Final = 1.0  # seconds between two writes of the notes
 
 
-class Part(Protocol):
-    """A part of a host, which notes what is wrong with it."""
-
-    @property
-    def notes(self) -> Mapping[str, str]: ...
-
-
 class Health:
     """Collects the notes of a host's parts; doctor reads them from a file."""
 
@@ -36,11 +29,10 @@ class Health:
         guard: Guard,
         notifier: Notifier,
         told: Sequence[Notes],
-        asked: Sequence[Part] = (),
     ) -> None:
         self._connection, self._guard, self._notifier = connection, guard, notifier
         self.watch: Watch | None = None  # once there is one
-        self._told, self._asked = told, asked
+        self._told = told
         self._changes = -1  # of notes, when they were last collected
         self._collected: dict[str, str] = {}
         self._home = words.plain(connection.home)
@@ -52,7 +44,7 @@ class Health:
         """Return the health; `spool`: its counts, `sessions`: how many are listed."""
         if self._changes != Notes.changes:
             self._changes, self._collected = Notes.changes, _few(self._told)
-        self._notes = {**_few([part.notes for part in self._asked]), **self._collected}
+        self._notes = self._collected
         shared, watch = self._connection.shared, self.watch
         vanished = self._guard.vanished
         return {

@@ -20,13 +20,13 @@ from ..core.feed import (
     TOO_MANY,
     Beat,
     FeedChange,
+    FeedLines,
     FeedProblem,
     FeedState,
     HealthNotes,
     Hello,
     Junk,
     Line,
-    Lines,
     Of,
     Reply,
     asking,
@@ -91,7 +91,7 @@ class Hearing:
     def __init__(self, feed: Leashed, wakes: int, is_limited: bool) -> None:
         """`wakes` is a descriptor that can be read when there is something to do here."""
         self._feed, self._wakes, self._is_limited = feed, wakes, is_limited
-        self._said = Lines()
+        self._said = FeedLines()
         self._words = b""  # the end of its standard error
         self._unsent = bytearray()
         self.greeted = 0.0  # since when it has said which protocol it speaks

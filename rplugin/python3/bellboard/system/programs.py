@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..core.text import line
+from ..core.text import Lines, line
 from .threads import Thread, call_in
 
 # Run a program and read what it prints, though it may hang or print without end.
@@ -214,7 +214,7 @@ class Inlet:
     def __init__(
         self, descriptor: int, longest: int, most: int, came: Callable[[bytes], None]
     ) -> None:
-        self._descriptor, self._longest, self._came = descriptor, longest, came
+        self._descriptor, self._came, self._lines = descriptor, came, Lines(longest)
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(most)
         Thread(target=self._run, name="bellboard inlet").start()
@@ -224,23 +224,11 @@ class Inlet:
         self._room.release()
 
     def _run(self) -> None:
-        rest, skips = b"", False
         while data := _read(self._descriptor):
-            *lines, rest = (rest + data).split(b"\n")
-            for each in lines:
-                if not skips and not self._deliver(each):
+            for each in self._lines.take(data):
+                self._room.acquire()
+                if not call_in(self._loop, self._came, each):
                     return
-                skips = False
-            if skips:
-                rest = b""
-            elif len(rest) > self._longest:
-                if not self._deliver(rest):
-                    return
-                rest, skips = b"", True
-
-    def _deliver(self, line: bytes) -> bool:
-        self._room.acquire()
-        return call_in(self._loop, self._came, line[: self._longest + 1])
 
 
 def _read(descriptor: int) -> bytes:
