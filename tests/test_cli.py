@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -18,7 +19,7 @@ import pytest
 
 from bellboard import __version__
 from bellboard.cli import parser
-from bellboard.storage.store import Store
+from bellboard.storage.store import Editor, Store
 from rig import warm
 from rig.home import Home
 from rig.waiting import eventually
@@ -200,6 +201,28 @@ def test_history_and_explain_agree(shell: Shell) -> None:
     assert re.search(r"question stood +working → blocked  ", story)
     since = shell.bellboard("history", "--since", "5", "--json").stdout.splitlines()
     assert [json.loads(x)["session_id"] for x in since] == ["a1", "a2"]  # a2: see `look`
+
+
+def test_explain_says_whether_the_float_lists_a_session(shell: Shell) -> None:
+    """Of one that is blocked: in which Neovim, or why not."""
+    fill(shell)
+
+    def said(sid: str = "a1") -> str:
+        first, second, *_ = shell.bellboard("explain", sid).stdout.splitlines()
+        assert re.match(r" \w+: hooks say so, since ", first)
+        return second.strip()
+
+    assert said() == "not in the float: no Neovim with a screen is open"
+    with closing(Store(shell.home.bellboard)) as store, store.transaction() as tx:
+        tx.set_editor(Editor(os.getpid(), "/tmp/nvim.1", "", "", shell.now - 9))
+        tx.set_editor(Editor(os.getppid(), "/tmp/nvim.2", "", "", 0.0))
+    assert said().startswith("in the float of the Neovim that had the focus last, /tmp/nvim.1;")
+    shell.spool.write({"t": shell.now, "snooze": {"session_id": "a1", "until": shell.now + 900}})
+    until = time.strftime("%H:%M:%S", time.localtime(shell.now + 900))
+    assert said() == f"not in the float: snoozed until {until}"
+    shell.spool.write({"t": shell.now, "park": {"session_id": "a1", "parked": True}})
+    assert said() == "not in the float: parked"
+    assert said("b1") == ""  # it has completed
 
 
 def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> None:

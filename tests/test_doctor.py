@@ -96,7 +96,7 @@ def test_all_is_well(home: Home, start: Callable[..., RecordedHost]) -> None:
     for text in (
         f"background process running: {host.pid} (",
         "1 session, 1 status change",
-        f"options: grace 7; set by process {host.pid} ",
+        f"shared options (`host`): grace 7; set by process {host.pid} ",
         f"{home.claude}/settings.json: ",
         "spool: 0 events waiting",
     ):

@@ -382,6 +382,46 @@ def test_stop_clears_it(nvim: Editors, version: str) -> None:
     editor.hides("1 needs you")
 
 
+def test_checkhealth_says_why_it_is_not_shown(nvim: Editors, version: str) -> None:
+    """One reason each time, the first that holds."""
+    editor = nvim(version, QUIET, columns=80, lines=30)
+    host = Host(editor)
+    editor.lua("require('bellboard').start()")
+    parked = {"float": [], "silent": {"api": "parked"}}
+    own = editor.lua("return vim.v.servername")
+
+    def says(expected: str) -> None:
+        eventually(
+            lambda: editor.lua("return require('bellboard.view.float').status()") == expected
+        )
+
+    says("not shown: nothing was received from the background process yet")
+    host.push(session("api", "working"), in_front="/tmp/other")
+    says("not shown: nothing is blocked")
+    host.push(blocked("api"), front=False, float=[], in_front="/tmp/other")
+    says("not shown: another Neovim had the focus last: /tmp/other")
+    host.push(blocked("api"), front=False, float=[], in_front="")
+    says("not shown: no Neovim with a screen is known")
+    host.push(blocked("api"), in_front=own, **parked)
+    says("not shown: api: parked")
+    host.push(blocked("api"), blocked("web"), in_front=own, silent={})
+    says("shown (2 sessions)")
+    everywhere = {"row": 0, "col": 0, "width": 80, "height": 29, "focusable": True}
+    editor.lua(OTHER, everywhere)
+    stands(editor, "")
+    says("not shown: no corner of the screen is free")
+    editor.lua(SHUT)
+    stands(editor, "NE 4")
+    editor.command("checkhealth bellboard")
+    assert "float: shown (2 sessions)" in "\n".join(editor.nvim.current.buffer[:])
+    editor.command("set columns=29")
+    says("not shown: the screen is smaller than 30x8")
+    editor.command("ClaudeSessions stop")
+    says("not shown: the sessions are out of date")
+    editor.lua("require('bellboard').setup({ float = { enabled = false } })")
+    says("not shown: `float.enabled` is false")
+
+
 def test_its_buffer_does_not_grow(nvim: Editors, version: str) -> None:
     """However often it changes: Neovim keeps the marks of a text that was replaced."""
     editor = nvim(version, QUIET, columns=80)

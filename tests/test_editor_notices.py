@@ -87,6 +87,9 @@ def test_of_three_neovims_one_shows_the_float_and_one_notifies(
     desktop.shows("api needs you")
     for editor in editors[:2]:
         editor.hides("needs you")
+    front = editors[2].lua("return vim.v.servername")
+    why = editors[0].lua("return require('bellboard.view.float').status()")
+    assert why == f"not shown: another Neovim had the focus last: {front}"
     editors[0].command("doautocmd FocusGained")
     editors[0].shows("1 needs you")
     editors[2].hides("needs you")

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import pytest
 
 from bellboard.agents.registry import KEYS, all_agents
+from bellboard.cli import parser
 from bellboard.core.options import Options
 from bellboard.storage.state_folder import STATE
 from rig import neovim, tools
@@ -549,6 +550,16 @@ def test_the_commands_of_the_readme_exist() -> None:
     tools.executable("sed")
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert {name for name in named if f"make {name}" not in listed.stdout} - {"help"} == set()
+
+
+def test_the_commands_in_the_tables_of_the_architecture_exist() -> None:
+    """Each `bellboard …` in a table of doc/architecture.md is one that the parser accepts."""
+    page = (ROOT / "doc/architecture.md").read_text()
+    tables = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    named = re.findall(r"`bellboard ([^`]+)`", tables)
+    assert {"doctor", "explain SESSION"} <= set(named)
+    for line in named:
+        parser().parse_args(line.split())
 
 
 def test_the_configuration_of_the_readme_loads(nvim: Editors, version: str) -> None:

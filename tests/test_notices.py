@@ -94,7 +94,7 @@ class House:
 
     @property
     def float(self) -> list[str]:
-        return self.notices.calling(self.now)
+        return self.notices.announce_in_float(self.now)
 
 
 def ladders(**delays: float) -> Policy:
@@ -353,6 +353,58 @@ def test_every_mode_decides_every_status_that_notifies() -> None:
     assert set(LADDERS) <= set(STATUSES)
 
 
+# Why the float does not list a session
+
+
+@pytest.mark.parametrize(
+    ("policy", "change", "expected"),
+    [
+        ({}, {}, ""),
+        ({}, {"viewers": {"nvim": START}}, "somebody looks at it"),
+        ({}, {"parked": True}, "parked"),
+        ({}, {"snoozed_until": START + 901}, "snoozed until 09:15:01"),
+        ({"blocked": {"float": False}}, {}, "`notices.blocked.float` is false"),
+        (
+            {"labels": {"LATER": {"blocked": {"float": False}}}},
+            {"label": "LATER"},
+            "`notices.labels.LATER.blocked.float` is false",
+        ),
+        ({"blocked": {"float": 20}}, {}, "held back by `notices.blocked.float` until 09:00:20"),
+    ],
+)
+def test_it_is_said_why_the_float_does_not_list_a_session(
+    policy: dict[str, Any], change: dict[str, Any], expected: str
+) -> None:
+    """One reason, and until when; in the offset of the local time."""
+    house = House(policy_of(policy))
+    house.notices.zone = 3600.0
+    house.be("blocked")
+    house.change(**change)
+    assert house.notices.silences(house.now) == ({"s": expected} if expected else {})
+    assert house.float == ([] if expected else ["s"])
+
+
+def test_a_session_that_is_blocked_again_is_held_back_by_the_gap() -> None:
+    """Until that has passed since the float listed it first."""
+    house = House()
+    house.be("blocked")
+    assert house.float == ["s"]
+    house.be("working")
+    house.wait(2)
+    house.be("blocked")
+    assert house.notices.silences(house.now) == {"s": "held back by `notices.gap` until 08:00:10"}
+    house.wait(8)
+    assert (house.float, house.notices.silences(house.now)) == (["s"], {})
+
+
+def test_only_what_the_float_could_list_has_a_reason() -> None:
+    house = House(policy_of({"error": {"float": 0}}))
+    for status in ("completed", "working", "idle"):
+        house.be(status, status, parked=True)
+    house.be("error", "error", parked=True)
+    assert house.notices.silences(house.now) == {"error": "parked"}
+
+
 # Random histories
 
 SIDS = st.sampled_from(["a", "b", "c"])
@@ -438,7 +490,10 @@ def test_nothing_is_announced_that_must_not_be(
     house = Checked(policy)
     for _ in steps_of(house, steps):
         house.send()
-        for sid in house.float:
+        listed, silent = house.float, house.notices.silences(house.now)
+        blocked = {sid for sid, s in house.sessions.items() if status_of(s) == "blocked"}
+        assert blocked <= {*listed, *silent} and not {*listed} & {*silent}
+        for sid in listed:
             s = house.sessions[sid]
             assert not s.viewers and not s.parked and s.snoozed_until <= house.now
 
@@ -459,7 +514,7 @@ def test_nothing_is_due_before_the_host_wakes(
     between = house.now + (when - house.now) * part
     if between < when:
         assert house.notices.next(between, ALL) is None
-        assert house.notices.calling(between) == before
+        assert house.notices.announce_in_float(between) == before
 
 
 def test_while_followed_only_the_editor_and_sessions_of_other_machines_notify() -> None:

@@ -45,6 +45,7 @@ local function editor()
   else
     health.ok((':Bellboard (:%s belongs to another plugin)'):format(wanted))
   end
+  health.info('float: ' .. require('bellboard.view.float').status())
 end
 
 local function coprocess()

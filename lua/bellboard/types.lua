@@ -185,6 +185,8 @@
 ---@field groups? string[] all repositories, the busiest first; if their order has changed
 ---@field float? string[] sessions to show in this Neovim's float
 ---@field front? boolean whether this Neovim had the focus last
+---@field in_front? string the address of the Neovim that had it; empty: none has a screen
+---@field silent? table<string, string> why the float does not list a session that is blocked
 ---@field mode? 'quiet'|'normal'|'all' which notices are on
 ---@field notices? bellboard.Notice[] for this Neovim to show
 ---@field rung? bellboard.Rung[] past notices, as requested

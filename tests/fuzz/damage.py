@@ -193,7 +193,10 @@ def database(random: Random) -> Case:
 
 
 def kept(random: Random) -> Case:
-    """Cut or overwrite a file of a live host in place: what comes later is in the file."""
+    """Cut or overwrite a file of a live host in place: it lives on, and the next one folds all.
+
+    What was only there is lost, and so is what the first host folds from then on.
+    """
     suffix, blank = random.choice(["", "-wal", "-wal"]), random.random() < 0.3
     share = random.choice([0.0, random.random()])
 
@@ -214,12 +217,15 @@ def kept(random: Random) -> Case:
         eventually(rests, "its commit")
         target.process.kill()
         target.process.wait()
+        target.hook("UserPromptSubmit", "last")  # while no host runs
         target.start()
         target.up()
         target.canary()
-        with contextlib.closing(_db(target)) as db:
-            if ("later",) not in db.execute("SELECT session_id FROM sessions").fetchall():
-                raise Fallen("an event that was folded is not in the database")
+        target.folded("last")
+        eventually(lambda: _is_sound(target), "a sound database", within=HEAL)
+        eventually(rests, "its commit")
+        if any((target.board / "spool/bad").iterdir()):
+            raise Fallen("an event was set aside")
 
     how = "overwritten" if blank and suffix == "-wal" else f"cut to {share:.2f}"
     return Case(f"board.db{suffix} {how}", do)

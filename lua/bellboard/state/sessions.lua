@@ -27,6 +27,10 @@ local mixed = false
 local places = {}
 ---@type string[] ids of the sessions in the float
 local calling = {}
+---@type table<string, string> why other blocked sessions are not in it, by id
+local silent = {}
+---@type string|nil address of the Neovim that had the focus last; empty: none has a screen
+local in_front
 ---@type string|nil which notices are on
 local mode
 ---@type table<string, bellboard.Session> removed by the last push; its transitions may name them
@@ -125,6 +129,7 @@ M.take = function(push)
     end
   end
   calling, mode = push.float or calling, push.mode or mode
+  silent, in_front = push.silent or silent, push.in_front or in_front
   local sessions, changes, removed = push.sessions or {}, push.changes or {}, push.removed or {}
   local beside = push.full or push.health or push.float or was_stale ~= stale
   if not beside and #sessions + #changes + #removed == 0 then
@@ -196,6 +201,19 @@ M.calling = function()
     sessions[#sessions + 1] = by_id[id]
   end
   return sessions
+end
+
+--- Why sessions that are blocked are not in the float, by id.
+---@return table<string, string>
+M.silent = function()
+  return silent
+end
+
+--- The address of the Neovim that had the focus last, as far as it is known; empty: none has a
+--- screen.
+---@return string|nil
+M.in_front = function()
+  return in_front
 end
 
 ---@return table<bellboard.Status, integer>

@@ -204,6 +204,11 @@ local function arrange()
   end
 end
 
+---@return boolean
+local function has_room()
+  return vim.o.columns >= calls.LEAST_COLUMNS and vim.o.lines >= calls.LEAST_LINES
+end
+
 --- Keep making room while there is something to show.
 local function follow()
   local group = api.nvim_create_augroup('bellboard.float.open', {})
@@ -273,12 +278,53 @@ M.update = function()
   if is_new then
     return M.unfold()
   end
-  local room = vim.o.columns >= calls.LEAST_COLUMNS and vim.o.lines >= calls.LEAST_LINES
+  local room = has_room()
   forms = room and { calls.in_short(calling) } or {}
   if room and not short then
     table.insert(forms, 1, calls.in_full(calling, newest))
   end
   arrange()
+end
+
+--- Why no session is to be shown here.
+---@return string
+local function unlisted()
+  local front = sessions.in_front()
+  if not sessions.health().version then
+    return 'nothing was received from the background process yet'
+  elseif (sessions.counts().blocked or 0) == 0 then
+    return 'nothing is blocked'
+  elseif front == '' then
+    return 'no Neovim with a screen is known'
+  elseif front and front ~= vim.v.servername then
+    return 'another Neovim had the focus last: ' .. front
+  end
+  local reasons = {}
+  for id, why in vim.spairs(sessions.silent()) do
+    local session = sessions.get(id)
+    reasons[#reasons + 1] = (session and session.words.project or id) .. ': ' .. why
+  end
+  return table.concat(reasons, '; ')
+end
+
+--- Whether it is shown, and if not, why.
+---@return string
+M.status = function()
+  local listed, why = #sessions.calling(), nil
+  if is_open() then
+    return ('shown (%d session%s)'):format(listed, listed == 1 and '' or 's')
+  elseif not config.get().float.enabled then
+    why = '`float.enabled` is false'
+  elseif sessions.stale() then
+    why = 'the sessions are out of date'
+  elseif listed == 0 then
+    why = unlisted()
+  elseif not has_room() then
+    why = ('the screen is smaller than %dx%d'):format(calls.LEAST_COLUMNS, calls.LEAST_LINES)
+  else
+    why = 'no corner of the screen is free'
+  end
+  return 'not shown: ' .. why
 end
 
 --- Update on changes of sessions.

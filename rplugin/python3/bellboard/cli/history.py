@@ -14,6 +14,7 @@ from .home import Problem, find_session, opened, print_json, verify, warn
 
 if TYPE_CHECKING:
     from ..core.board import Board
+    from ..hosting.turn import SharedBoard
     from ..storage.store import SentNotice
 
 MOST = 1000  # notifications to list
@@ -97,11 +98,39 @@ def explain_session(args: Args) -> None:
         verify(shared)
         sid = find_session(shared, args.session)
         log, session = shared.store.log(sid), shared.board.sessions.get(sid)
+        in_float = _in_float(shared, sid)
     from ..screen.history import show_reason, show_story
 
     if session is not None:
-        show_reason(session)
+        show_reason(session, in_float)
     show_story(log)
+
+
+def _in_float(shared: SharedBoard, sid: str) -> str:
+    """Return where the float lists a session that is blocked, or why it does not.
+
+    By default settings: only a host knows its own.
+    """
+    from ..core.notices import Notices, Policy
+    from ..core.session import is_hidden, published_status
+    from ..storage.store import in_front
+    from ..system.processes import is_alive
+
+    now, session, store = time.time(), shared.board.sessions.get(sid), shared.store
+    if session is None or published_status(session) != "blocked":
+        return ""
+    if is_hidden(session):
+        return "not in the float: hidden on every screen"
+    notices = Notices(Policy())
+    notices.zone = time.localtime(now).tm_gmtoff
+    notices.see(shared.board.sessions, (sid,), now)
+    if why := notices.silences(now).get(sid):
+        return f"not in the float: {why}"
+    front = in_front((e for e in store.editors() if is_alive(e.pid)), now)
+    if front is None:
+        return "not in the float: no Neovim with a screen is open"
+    more = "`:checkhealth bellboard` there says more"
+    return f"in the float of the Neovim that had the focus last, {front.server}; {more}"
 
 
 def show_rules(args: Args) -> None:

@@ -273,18 +273,48 @@ class Notices:
 
     # ------------------------------------------------------------ what is due
 
-    def calling(self, now: float) -> list[str]:
-        """Return the sessions to list in the float, longest waiting first."""
+    def announce_in_float(self, now: float) -> list[str]:
+        """Return the sessions that the float lists, longest waiting first; they are announced."""
         shown = []
         for sid, s in sorted(self._standing.items(), key=lambda x: (x[1].since, x[0])):
-            if s.in_view or s.parked or s.snoozed_until > now:
-                continue
-            if "float" not in s.heard and self._ready(sid, s, "float") <= now:
-                s.heard.add("float")
-                self._spoke(sid, "float", now)
-            if "float" in s.heard and self._delay(s, "float") < NEVER:
+            if not self._silence(sid, s, now):
+                if "float" not in s.heard:
+                    s.heard.add("float")
+                    self._spoke(sid, "float", now)
                 shown.append(sid)
         return shown
+
+    def silences(self, now: float) -> dict[str, str]:
+        """Return why the float does not list some sessions, of those that it could list."""
+        found = {}
+        for sid, s in self._standing.items():
+            could = s.status == "blocked" or self._delay(s, "float") < NEVER
+            if could and (why := self._silence(sid, s, now)):
+                found[sid] = why
+        return found
+
+    def _silence(self, sid: str, s: Standing, now: float) -> str:
+        """Return why the float does not list a session; empty: it does."""
+        delay = self._delay(s, "float")
+        if delay == NEVER:
+            own = self.policy.labels.get(s.label, {}).get(s.status, {})
+            what = f"labels.{s.label}.{s.status}" if "float" in own else s.status
+            return f"`notices.{what}.float` is false"
+        if s.in_view:
+            return "somebody looks at it"
+        if s.parked:
+            return "parked"
+        if s.snoozed_until > now:
+            return f"snoozed until {self._time_of_day(s.snoozed_until)}"
+        ready = self._ready(sid, s, "float")
+        if "float" in s.heard or ready <= now:
+            return ""
+        why = f"notices.{s.status}.float" if s.begins + delay >= ready else "notices.gap"
+        return f"held back by `{why}` until {self._time_of_day(ready)}"
+
+    def _time_of_day(self, t: float) -> str:
+        seconds = int((t + self.zone) % DAY)
+        return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
     def next(self, now: float, able: Collection[str]) -> Notice | None:
         """Return the first notice that is due on an available channel."""

@@ -334,7 +334,7 @@ def _checked(store: Store) -> str:
 def _shared(store: Store) -> Iterator[Fact]:
     rows = store.database.all("SELECT pid, t FROM options WHERE key = 'config'")
     if not rows:
-        yield ok("options: all defaults")
+        yield ok("shared options (`host`): all defaults")
         return
     pid, t = rows[0]
     shared, usual = options_of(store.option("config"), Options()), Options()
@@ -345,7 +345,7 @@ def _shared(store: Store) -> Iterator[Fact]:
     }
     by = f"process {pid}{'' if is_alive(pid) else ' (ended)'}"
     changed = ", ".join(f"{name} {_plainly(value)}" for name, value in other.items())
-    yield ok(f"options: {changed or 'all defaults'}; set by {by} {_ago(t)}")
+    yield ok(f"shared options (`host`): {changed or 'all defaults'}; set by {by} {_ago(t)}")
 
 
 def _plainly(value: object) -> str:

@@ -19,7 +19,7 @@ from ..core.text import whole
 from ..core.untrusted import decimal
 from ..storage.feed_position import token_of
 from ..storage.machines import OPTION
-from ..storage.store import Change, Claim, Editor, Store
+from ..storage.store import Change, Claim, Editor, Store, in_front
 from ..system.deaths import Deaths
 from ..system.failures import Backoff, Declined
 from ..system.processes import is_alive, runs, started_of
@@ -201,7 +201,7 @@ class Notifier:
         self._own_mode = self.notices.policy.mode
         self._commands, self._attempt, self._report = commands, attempt, report
         self._editor = _editor_of(config, environ, pid)
-        self._front = self._editor is not None  # until the other editors are known
+        self._in_front = self._editor  # until the other editors are known
         self._is_noted = False  # whether the others know of our editor and desktop
         self._recovers = True  # whether current statuses may predate this host
         self._unheard: list[Change] = []
@@ -243,8 +243,14 @@ class Notifier:
         """Return what an editor needs besides the sessions."""
         if self._editor is None:
             return {}
-        calling = self.notices.calling(time.time()) if self._front else []
-        return {"front": self._front, "float": calling, "mode": self.notices.policy.mode}
+        now, front = time.time(), self._is_front
+        return {
+            "front": front,
+            "in_front": self._in_front.server if self._in_front is not None else "",
+            "float": self.notices.announce_in_float(now) if front else [],
+            "silent": self.notices.silences(now) if front else {},
+            "mode": self.notices.policy.mode,
+        }
 
     def health(self) -> dict[str, str]:
         """Return what :checkhealth shows about notifications."""
@@ -314,9 +320,13 @@ class Notifier:
         if self._deaths is not None:
             self._deaths.close()
 
+    @property
+    def _is_front(self) -> bool:
+        return self._in_front is not None and self._in_front.pid == self.pid
+
     def _able(self) -> tuple[frozenset[str], float]:
         """Return the channels that can send now, and when to check those that are busy."""
-        able = self.channels.able(self._front) if self.sends else frozenset({"float"})
+        able = self.channels.able(self._is_front) if self.sends else frozenset({"float"})
         programs = {c: p for c in able if (p := self.channels.program_of(c))}
         full = {c for c, program in programs.items() if not self._commands.has_room(program)}
         return able - full, self._commands.patience() if full else NEVER
@@ -386,18 +396,18 @@ class Notifier:
             self._deaths.watch(pid, started)
         if self._editor is None:
             return
-        last, recent = self._editor, partial(_recent, time.time())
+        alive = [self._editor]
         for editor in store.editors():
             if editor.pid == self.pid:
                 continue
             if is_alive(editor.pid):
                 self._deaths.watch(editor.pid)
-                last = max(last, editor, key=recent)
+                alive.append(editor)
             else:
                 with store.transaction() as tx:
                     tx.drop_editor(editor.pid)
                 self._look_away(editor)
-        self._front = last.pid == self.pid and last.focused > 0
+        self._in_front = in_front(alive, time.time())
 
     def _look_away(self, editor: Editor) -> None:
         """End the view of an editor that is gone; this also wakes the other hosts."""
@@ -415,12 +425,6 @@ def _claim(notice: Notice) -> Claim:
 def _is_shared(session: Session, store: Store) -> bool:
     """Return whether other machines may notify of a session, too."""
     return bool(session.machine) or is_published(store)
-
-
-def _recent(now: float, editor: Editor) -> tuple[bool, float, int]:
-    """Return what is greatest for the editor in front; a time to come is from before the clock
-    was set back, and says only that it has a screen."""
-    return editor.focused > 0, editor.focused if editor.focused <= now else 0.0, editor.pid
 
 
 def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) -> Editor | None:

@@ -52,10 +52,12 @@ def as_change(row: Logged) -> Transition:
     return Transition(row.event.t, row.session_id, row.before, row.before, row.rule, why)
 
 
-def show_reason(s: Session) -> None:
-    """Print why a session has its status, in one sentence."""
-    if is_listed(s) and not s.machine:
-        write(console(), [StyledText(f" {plain(reason(s, _clock(s.since)))}"), StyledText("")])
+def show_reason(s: Session, in_float: str = "") -> None:
+    """Print why a session has its status, in one sentence, and whether it is in the float."""
+    decided_here = is_listed(s) and not s.machine
+    found = [reason(s, _clock(s.since)) if decided_here else "", in_float]
+    if lines := [StyledText(f" {plain(line)}") for line in found if line]:
+        write(console(), [*lines, StyledText("")])
 
 
 def show_story(log: Iterable[Logged]) -> None:

@@ -162,6 +162,17 @@ class Editor(NamedTuple):
     focused: Annotated[float, Meta(ge=-LATEST, le=LATEST)]  # when last; 0: it has no screen
 
 
+def in_front(editors: Iterable[Editor], now: float) -> Editor | None:
+    """Return the editor that had the focus last, unless none has a screen."""
+
+    def recent(editor: Editor) -> tuple[bool, float, int]:
+        """A time to come is from before the clock was set back; it says only: it has a screen."""
+        return editor.focused > 0, editor.focused if editor.focused <= now else 0.0, editor.pid
+
+    last = max(editors, key=recent, default=None)
+    return last if last is not None and last.focused > 0 else None
+
+
 class SharedOption(NamedTuple):
     """A shared option."""
 
