@@ -141,7 +141,7 @@ def test_what_one_agent_shows_changes_no_session_of_another(dialect: Agent) -> N
     shown += [(said.seen, "server") for said in map(dialect.heard, MESSAGES) if said is not None]
     pid = 11 + [*KEYS].index(dialect.key)
     for n, (seen, where) in enumerate(shown):
-        board.fold(from_line(seen.finding(T + 5 + n / 100, dialect.key, pid, where=where).line))
+        board.fold(from_line(seen.evidence(T + 5 + n / 100, dialect.key, pid, where=where).line))
     moved = {sid for sid, session in board.sessions.items() if before.get(sid) != session}
     assert moved == ({dialect.key} if shown else set())
 
@@ -190,7 +190,7 @@ def test_no_title_and_no_message_makes_a_dialect_raise(text: str, rest: str, giv
         for seen in (dialect.titled(text + rest), *heard):
             if seen is not None:
                 assert seen.says in SCREENS
-                Board().fold(from_line(seen.finding(T, "s", 11, where="title").line))
+                Board().fold(from_line(seen.evidence(T, "s", 11, where="title").line))
 
 
 def hook(agent: str, event: str, t: float, pid: int = 11, **payload: Any) -> Line:

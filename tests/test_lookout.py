@@ -33,7 +33,7 @@ from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, leniency
 
-LATE = 10.0  # nothing polls here: a finding after that was not reported by a watch
+LATE = 10.0  # nothing polls here: evidence after that was not reported by a watch
 SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 CAPTURES = Path(__file__).with_name("captures")
 
@@ -55,9 +55,9 @@ class Desk:
         self.woken += 1
         self.observer.changed(paths)
 
-    def _told(self, finding: Evidence) -> None:
-        self.found.append((time.monotonic(), finding))
-        self._waiting.append(finding)
+    def _told(self, evidence: Evidence) -> None:
+        self.found.append((time.monotonic(), evidence))
+        self._waiting.append(evidence)
 
     def step(self) -> None:
         """Fold pending findings and due deadlines."""
@@ -130,7 +130,7 @@ class Desk:
         return [from_line(f.line).kind for _, f in self.found]
 
     def last(self, kind: str) -> Any:
-        """Return the newest finding of a kind, decoded."""
+        """Return the newest evidence of a kind, decoded."""
         return [e for _, f in self.found if (e := from_line(f.line)).kind == kind][-1]
 
 
@@ -532,7 +532,7 @@ read -r key
 
 @pytest.mark.tmux
 def test_the_title_of_a_terminal_says_what_its_cli_does(home: Home, tmux: Server) -> None:
-    """It is read when the terminal changes, and counts at once; a spinner is one finding."""
+    """It is read when the terminal changes, and counts at once; a spinner is evidence once."""
     pane = tmux.open(["sh", "-c", SHOWS_TITLES])
 
     async def test(desk: Desk) -> None:

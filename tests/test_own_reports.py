@@ -91,10 +91,10 @@ class Heard:
         self.there: list[Session] = []
         self.loop = asyncio.new_event_loop()
 
-    def _told(self, finding: Evidence) -> None:
-        assert finding.key not in {x["key"] for x in self.found}
-        said: Any = finding.line["osc7501"]
-        self.found.append({"t": finding.line["t"], "key": finding.key, **said})
+    def _told(self, evidence: Evidence) -> None:
+        assert evidence.key not in {x["key"] for x in self.found}
+        said: Any = evidence.line["osc7501"]
+        self.found.append({"t": evidence.line["t"], "key": evidence.key, **said})
 
     def take(self, *texts: str, dropped: int = 0) -> None:
         self.until(lambda: True, *texts, dropped=dropped)

@@ -521,7 +521,7 @@ def test_an_agent_in_a_terminal_is_found(
     assert search(discovery, now + 7.0)  # the clock was set back
     assert search(discovery, now + 38.0)
     assert pid not in [found.pid for found in search(discovery, now + 39.0, {pid})]
-    event = from_line(mine[0].finding(1.0).line)
+    event = from_line(mine[0].evidence(1.0).line)
     assert ("registry", f"process-{pid}-{started_of(pid)}", pid, "") == (
         event.kind,
         event.session_id,

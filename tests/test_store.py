@@ -384,7 +384,7 @@ def test_a_question_found_on_a_screen_may_be_old(make: Make, clock: Clock, found
     shared.spool.write({"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s"}}})
     watched_since(shared, clock.advance(600))
     shared.turn(clock())
-    seen = Seen("waiting", "permission", "Bash", "make").finding(clock.advance(1), "s", 7, found)
+    seen = Seen("waiting", "permission", "Bash", "make").evidence(clock.advance(1), "s", 7, found)
     shared.spool.write(seen.line)
     shared.turn(clock())
     assert lives(shared)[-1] == ("blocked", not found)

@@ -89,7 +89,7 @@ class Seen(NamedTuple):
     tool: str = ""
     detail: str = ""
 
-    def finding(
+    def evidence(
         self, now: float, sid: str, pid: int, found: bool = False, where: str = "screen"
     ) -> Evidence:
         """Report what the screen, the title or the server (`where`) of a session means.

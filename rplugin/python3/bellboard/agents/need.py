@@ -155,9 +155,9 @@ class Need:
         news, self._news = self._news, set()
         return news
 
-    def report(self, finding: Evidence) -> None:
+    def report(self, evidence: Evidence) -> None:
         """Report what was found."""
-        self.means.report(finding)
+        self.means.report(evidence)
 
     def want_more(self, wants: Iterable[Want]) -> None:
         """Have these observed as well, and nothing else, while this is."""

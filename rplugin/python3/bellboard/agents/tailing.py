@@ -101,7 +101,7 @@ class Tail:
         self._unread = ""
         times = (event.t for _, event in found if event.kind != "note")  # titles have no time
         self._since = max(times, default=self._since)
-        return [finding for finding, _ in found]
+        return [evidence for evidence, _ in found]
 
     def become(self, other: Tail) -> None:
         """Take over the state of a copy that was read in another process."""
@@ -170,7 +170,7 @@ class Tail:
 
 
 def read_on(tail: Tail, now: float) -> tuple[Tail, list[Evidence]]:
-    """Read what was added, perhaps in another process; return the updated tail and the findings."""
+    """Read what was added, perhaps in another process; return the updated tail and the evidence."""
     found = tail.check(now)
     return tail, found
 
@@ -276,8 +276,8 @@ class Logs:
             as_read, found = await reach(partial(read_on, copy(tail), need.means.clock()), path)
             had_folder = tail.has_folder
             tail.become(as_read)
-            for finding in found:
-                need.report(finding)
+            for evidence in found:
+                need.report(evidence)
             need.say(path, tail.note)
             if tail.has_folder and not had_folder:
                 need.watch(path)

@@ -121,13 +121,13 @@ class Recorded:
     def _titled(self, t: float) -> Iterator[Event]:
         seen = self._titles.take(self._title) if self._titles and self._sitting else None
         if seen is not None and self._sitting is not None:
-            yield from_line(seen.finding(t, *self._sitting, where="title").line)
+            yield from_line(seen.evidence(t, *self._sitting, where="title").line)
 
     def _heard(self, t: float, message: Facts) -> Iterator[Event]:
         said = agent_of(self._agent).heard(message) if self._agent else None
         pid = self._ran.get(said.session_id) if said is not None else None
         if said is not None and pid is not None:
-            yield from_line(said.seen.finding(t, said.session_id, pid, where="server").line)
+            yield from_line(said.seen.evidence(t, said.session_id, pid, where="server").line)
 
     def _log(self, fields: Facts) -> Iterator[Event]:
         name = text_of(fields, "file")

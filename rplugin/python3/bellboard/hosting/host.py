@@ -404,8 +404,8 @@ class Host:
         self.connection.changed |= self.addresses.outdated()
         self.loop.wake()
 
-    def _find(self, finding: Evidence) -> None:
-        self._tell_others(finding.line, finding.key)
+    def _find(self, evidence: Evidence) -> None:
+        self._tell_others(evidence.line, evidence.key)
 
     def _tell_others(self, line: Mapping[str, Any], key: str | None) -> None:
         with contextlib.suppress(ValueError):
@@ -437,7 +437,7 @@ class Host:
         return wait
 
     def _write(self) -> float:
-        """Write evidence that had to wait; report all findings again if some were dropped."""
+        """Write evidence that had to wait; report all evidence again if some were dropped."""
         wait = self.outbox.send()
         if self.outbox.has_spilled:
             with self.connection.use() as shared:

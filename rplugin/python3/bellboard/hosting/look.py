@@ -33,7 +33,7 @@ from ..witnesses.observer import Observer, reports
 from .turn import BACK, SharedBoard
 
 PATIENCE: Final = DEADLINE  # seconds for all of it; with 50 sessions it takes 0.05
-QUIET: Final = 0.01  # seconds without a result until findings are folded; more may depend on them
+QUIET: Final = 0.01  # seconds without a result until evidence is folded; more may depend on them
 TICK: Final = 0.001
 GAP: Final = 30.0  # seconds between two looks that go on with one watch, as `fresh` of the rules
 MOMENT: Final = 0.002  # seconds after it began until which a look trusts what it has not proven
@@ -205,7 +205,7 @@ class _Look:
 
     def _fold(self) -> set[str]:
         """Fold what has not been folded yet; return the sessions that changed."""
-        found = {name_of(finding.key): finding for finding in self._found}
+        found = {name_of(evidence.key): evidence for evidence in self._found}
         self._found.clear()
         for name in found.keys() - self._shared_board.store.applied([*found]):
             self._shared_board.spool.write(found[name].line, found[name].key)

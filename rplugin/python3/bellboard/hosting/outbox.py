@@ -22,8 +22,8 @@ Line = Mapping[str, Any]
 class Outbox:
     """Writes lines to the spool; `send` writes those that had to wait.
 
-    `has_spilled` is true once it goes on after dropping some: those with a key first, which are
-    findings and can be reported again; what a user did has none.
+    `has_spilled` is true once it goes on after dropping some: those with a key first, which were
+    observed and can be reported again; what a user did has none.
     """
 
     def __init__(self, spool: Spool) -> None:
@@ -64,8 +64,8 @@ class Outbox:
         name = object() if key is None else key
         self._waiting.setdefault(name, (line, key))
         while len(self._waiting) > MOST:
-            findings = (n for n, (_, k) in self._waiting.items() if k is not None)
-            del self._waiting[next(findings, next(iter(self._waiting)))]
+            evidence = (n for n, (_, k) in self._waiting.items() if k is not None)
+            del self._waiting[next(evidence, next(iter(self._waiting)))]
             self._lost += 1
         self._note()
         return self._why

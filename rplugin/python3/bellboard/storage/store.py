@@ -78,7 +78,7 @@ __all__ = [
 DATED: Final = frozenset(
     {"registry", "process gone", "screen idle", "screen busy", "screen waiting", "far"}
 )
-TWICE: Final = 60.0  # seconds in which several hosts may report the same finding under one name
+TWICE: Final = 60.0  # seconds in which several hosts may report the same evidence under one name
 UNREAD: Final = 1000  # transitions: more than other hosts may have read before this one
 
 #: The types of the shared options.

@@ -174,13 +174,13 @@ def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
 
 # Observe everything besides the spool, for as long as a session needs it.
 #
-# The host passes in the sessions and the changed paths, and gets findings back. Only what is
+# The host passes in the sessions and the changed paths, and gets evidence back. Only what is
 # needed is watched: session files always, a transcript while its session is at work, the HEAD
 # of each repository in use, and the exit of each process.
 
 
 SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
-LEAD: Final = 1.0  # seconds before a tool is overdue: findings must be folded by then
+LEAD: Final = 1.0  # seconds before a tool is overdue: evidence must be folded by then
 PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
 MOST_EARLY: Final = 50  # terminals to remember
 OF_NEED: Final = "\0"  # how the name of a holder begins that is itself a need

@@ -53,7 +53,7 @@ async def observe_screen(need: Need) -> None:
         else:
             found = reported is None and is_old
             reported, pause = seen, SETTLE
-            need.report(seen.finding(need.means.clock(), sid, int(pid), found))
+            need.report(seen.evidence(need.means.clock(), sid, int(pid), found))
         await need.news(WRITTEN)
         await asyncio.sleep(pause)
 
@@ -86,7 +86,7 @@ async def observe_titles(need: Need) -> None:
             seen = titles[sid][1].take(title) if title is not None else None
             if seen is not None:
                 is_new = True
-                need.report(seen.finding(need.means.clock(), sid, s.pid, where="title"))
+                need.report(seen.evidence(need.means.clock(), sid, s.pid, where="title"))
         pause = SOON if is_new else LATER
         while (wait := _next_read(need, titles, pause)) > 0:
             await need.news(JOINED, CHANGED, WRITTEN, within=wait if wait < math.inf else None)
@@ -122,7 +122,7 @@ class Sent:
         if seen is not None and before != seen:
             self._rows[s.session_id] = seen
             found = before is None and _is_old(s, self._since)
-            self._report(seen.finding(self._clock(), s.session_id, pid, found))
+            self._report(seen.evidence(self._clock(), s.session_id, pid, found))
 
     def title(self, s: Session, pid: int, text: str) -> None:
         """Take a title.  A Neovim in tmux gives the pane one of its own, so that is never read."""
@@ -130,7 +130,7 @@ class Sent:
         if dialect.has_titles and not (s.tmux.startswith("/") and owns_pane(s) and s.tty and s.pid):
             seen = self._titles.setdefault(sid, Titles(dialect)).take(text)
             if seen is not None:
-                self._report(seen.finding(self._clock(), sid, pid, where="title"))
+                self._report(seen.evidence(self._clock(), sid, pid, where="title"))
 
     def forget_rows(self, sid: str) -> None:
         """Report the next contents, whatever was reported before."""

@@ -61,7 +61,7 @@ class FoundProcess(NamedTuple):
     tmux: str = ""  # the socket and the pane in its environment
     pane: str = ""
 
-    def finding(self, now: float, generation: str = "") -> Evidence:
+    def evidence(self, now: float, generation: str = "") -> Evidence:
         """Return evidence like a session file without a status; a hook later names the session."""
         sid = self.session_id or nameless(self.pid, self.started)
         record = {"pid": self.pid, "sessionId": sid, "cwd": self.cwd, "procStart": self.started}

@@ -181,7 +181,7 @@ class ClaudeSessions:
             if found.has_file and not self.registry.is_read(found.pid):
                 need.stir(STARTS)
             elif not found.is_new:
-                need.report(found.finding(need.means.clock(), need.means.generation))
+                need.report(found.evidence(need.means.clock(), need.means.generation))
             else:
                 need.stir(STARTS)  # if it does not report itself
                 if found.tmux and found.pane:
@@ -195,9 +195,9 @@ async def _look_at_new(need: Need, found: FoundProcess) -> None:
     rows = await reach(partial(rows_of, found.tmux, found.pane, DEPTH), found.tmux, SEARCHING)
     seen = read_screen(rows)
     if seen is not None and seen.says == "waiting":
-        need.report(found.finding(need.means.clock(), need.means.generation))
+        need.report(found.evidence(need.means.clock(), need.means.generation))
         sid = found.session_id or nameless(found.pid, found.started)
-        need.report(seen.finding(need.means.clock(), sid, found.pid))
+        need.report(seen.evidence(need.means.clock(), sid, found.pid))
 
 
 class ConfigFolder:
@@ -265,8 +265,8 @@ class ConfigFolder:
                 self._need.rounds.run(key, partial(self._ask, pid))
             known = self._registry.notes.get(path, ODD)
             state = state._replace(why=known if self._odd[pid] else "")
-        for finding in self._registry.take(self._need.means.clock(), self._directory, pid, state):
-            self._need.report(finding)
+        for evidence in self._registry.take(self._need.means.clock(), self._directory, pid, state):
+            self._need.report(evidence)
         self._note()
 
     async def _read_again(self, pid: int) -> None:
@@ -289,8 +289,8 @@ class ConfigFolder:
         for each, row in rows.items():
             if each in self._odd:
                 state = of_listing(row, now)
-                for finding in self._registry.take(now, self._directory, each, state):
-                    self._need.report(finding)
+                for evidence in self._registry.take(now, self._directory, each, state):
+                    self._need.report(evidence)
         self._note()
 
     def _note(self) -> None:

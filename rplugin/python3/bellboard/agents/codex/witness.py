@@ -132,7 +132,7 @@ async def observe_server(need: Need) -> None:
                 if said.seen.asks == "permission" and s.reviewer == PROGRAM:
                     left[s.session_id] = said, t
                     continue
-                line = said.seen.finding(t, s.session_id, pid, where="server").line
+                line = said.seen.evidence(t, s.session_id, pid, where="server").line
                 key = f"codex {s.session_id} {said.seen.says} {said.seen.asks} {at or now}"
                 need.report(Evidence(line, key))
         need.say(f"codex server {pid}", ended[0])
