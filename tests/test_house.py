@@ -214,6 +214,69 @@ def test_the_system_knows_no_session() -> None:
     assert {t for t in known if floor_of(t) == "core"} == SYSTEM_MAY_KNOW
 
 
+#: Files of fewer lines than these with one importer, and why each is a file of its own.
+SHORT = 120
+OF_THEIR_OWN: Final = {
+    "agents.codex.trust": "only `hooks install` needs it: what Codex wants before it runs a hook",
+    "core.spared": "pure, and only `bellboard rules` needs it",
+    "fleet.screens": "one subject of the fleet: who sits where",
+    "hosting.decode": "loaded late: a command rarely finds a file to decode",
+    "hosting.health": "what is asked first when something is wrong",
+    "witnesses.pull_requests": "off by default: it runs another program",
+}
+
+
+def test_a_short_file_with_one_importer_has_a_reason() -> None:
+    """Otherwise it is a part of its importer, and a room more on the way of whoever reads that."""
+    importers: dict[str, set[str]] = {name: set() for name in graph()}
+    for name, targets in graph().items():
+        for target in targets:
+            importers[target].add(name)
+    short = {
+        name
+        for name, found in importers.items()
+        if len(found) == 1 and len(MODULES[name].read_text().splitlines()) < SHORT
+    }
+    assert short == OF_THEIR_OWN.keys()
+
+
+def public_classes() -> dict[str, list[str]]:
+    """Return the modules that define a class of each public name."""
+    found: dict[str, list[str]] = {}
+    for name, path in sorted(MODULES.items()):
+        (module, *_) = nodes_of(path)
+        for node in ast.iter_child_nodes(module):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(name)
+    return found
+
+
+def test_each_class_has_a_name_of_its_own() -> None:
+    """Who reads `Asked` need not know which one is meant."""
+    assert {n: where for n, where in public_classes().items() if len(where) > 1} == {}
+
+
+#: Where an object makes another and hands itself over: what they are is one thing.
+ONE_THING: Final = {
+    "storage.database: Transaction(self)": "a connection and what is open in it",
+}
+
+
+def test_no_part_gets_its_parent() -> None:
+    """A part that knows its parent can be understood only with it."""
+    classes = public_classes()
+    found = {
+        f"{name}: {ast.unparse(node)}"
+        for name, path in MODULES.items()
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in classes
+        and any(isinstance(arg, ast.Name) and arg.id == "self" for arg in node.args)
+    }
+    assert found == ONE_THING.keys()
+
+
 #: Where code outside agents/claude/ still names that CLI, and why.  This list should shrink.
 NAMES_THE_CLI = {
     "agents/anonymous.py": "a part of paths that tells nothing about anybody",
@@ -610,16 +673,6 @@ def test_versions_agree() -> None:
     }
     assert set(found) - {".claude-plugin/plugin.json"} <= set(versions)
     assert len(set(versions.values())) == 1, versions
-
-
-LONG = 700  # lines of one story: a file that is longer has two
-
-
-def test_no_file_is_too_long_to_read() -> None:
-    """A file that grows beyond its story is divided."""
-    sources = [path for path in tracked(".py", ".lua", ".sh") if path.is_relative_to(ROOT)]
-    lengths = {path: len(path.read_text().splitlines()) for path in sources}
-    assert {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n > LONG} == {}
 
 
 #: Cells for a message in a screen of 80 columns, beside 'showcmd' and the prefix `bellboard: `.
