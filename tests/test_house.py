@@ -219,9 +219,9 @@ SHORT = 120
 OF_THEIR_OWN: Final = {
     "agents.codex.trust": "only `hooks install` needs it: what Codex wants before it runs a hook",
     "core.spared": "pure, and only `bellboard rules` needs it",
-    "fleet.screens": "one subject of the fleet: who sits where",
     "hosting.decode": "loaded late: a command rarely finds a file to decode",
     "hosting.health": "what is asked first when something is wrong",
+    "hosting.outbox": "what happens to evidence that cannot be written",
     "witnesses.pull_requests": "off by default: it runs another program",
 }
 
@@ -257,8 +257,15 @@ def test_each_class_has_a_name_of_its_own() -> None:
 
 
 #: Where an object makes another and hands itself over: what they are is one thing.
+_OF_A_CLI: Final = "which CLI it is for: a description, and no parent"
 ONE_THING: Final = {
-    "storage.database: Transaction(self)": "a connection and what is open in it",
+    "agents.agent: Installer(home, environ, self)": _OF_A_CLI,
+    "agents.claude.agent: ClaudeSessions(self, environ, brief)": _OF_A_CLI,
+    "agents.claude.agent: Settings(home, environ, self)": _OF_A_CLI,
+    "agents.copilot.agent: OpenSessions(self, environ, brief)": _OF_A_CLI,
+    "agents.gemini: Logs(self, brief)": _OF_A_CLI,
+    "storage.database: WriteLock(self)": "a connection and its lock",
+    "storage.store: Transaction(self)": "the tables, and what is true of them until COMMIT",
 }
 
 

@@ -23,7 +23,7 @@ RETRY: Final = 1.0  # seconds until a missing address is checked again
 MOST_NOTES: Final = 5
 
 
-class Verdict(NamedTuple):
+class Admission(NamedTuple):
     """The gate's verdict on an address."""
 
     why: str  # why it is denied; empty if it is admitted
@@ -42,7 +42,7 @@ class Addresses:
         self._moved, self._glance = moved, glance
         self._named: dict[str, tuple[str, ...]] = {}  # session → its addresses
         self._given: dict[str, str | None] = {}  # address → the last answer given
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, Admission] = {}
         self._late: set[str] = set()  # addresses that did not answer at a glance
         self._silent: set[str] = set()  # those that did not answer afterwards, either
         self._rounds = Rounds()
@@ -120,7 +120,7 @@ class Addresses:
         if self._moved is not None and self._given.get(address, verdict.why) != verdict.why:
             self._moved()
 
-    def _take(self, address: str, verdict: Verdict) -> None:
+    def _take(self, address: str, verdict: Admission) -> None:
         self._late.discard(address)
         self._silent.discard(address)
         self._verdicts[address] = verdict
@@ -137,7 +137,7 @@ class Addresses:
         self.notes.replace(notes)
 
 
-def judged(address: str) -> Verdict:
+def judged(address: str) -> Admission:
     """Return what the gate says of an address now."""
     why, there = "", True
     try:
@@ -146,4 +146,4 @@ def judged(address: str) -> Verdict:
         there = False
     except gate.Denied as denial:
         why = str(denial)
-    return Verdict(why, there, time.monotonic())
+    return Admission(why, there, time.monotonic())

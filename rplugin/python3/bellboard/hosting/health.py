@@ -34,7 +34,6 @@ class Health:
         self.watch: Watch | None = None  # once there is one
         self._told = told
         self._changes = -1  # of notes, when they were last collected
-        self._collected: dict[str, str] = {}
         self._home = words.plain(connection.home)
         self._notes: dict[str, str] = {}
         self._shared: dict[str, str] | None = None  # the notes as last written; None: unknown
@@ -43,8 +42,7 @@ class Health:
     def report(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
         """Return the health; `spool`: its counts, `sessions`: how many are listed."""
         if self._changes != Notes.changes:
-            self._changes, self._collected = Notes.changes, _few(self._told)
-        self._notes = self._collected
+            self._changes, self._notes = Notes.changes, _few(self._told)
         shared, watch = self._connection.shared, self.watch
         vanished = self._guard.vanished
         return {
