@@ -43,6 +43,20 @@ def test_a_session_is_named_by_its_last_prompt(shell: Shell) -> None:
     assert "UserPromptSubmit" in shell.bellboard("explain", "regions").stdout
 
 
+def test_what_came_for_a_session_that_is_not_listed_is_explained(shell: Shell) -> None:
+    """The log has it, with the reason; the start of its id is enough, if no other begins so."""
+    shell.emitted(30, "lost-1", "Stop", cwd="/w/api")
+    told = shell.bellboard("explain", "lost").stdout
+    assert " not listed: each event says why\n" in told
+    assert re.search(r"Stop +refused +the session is not listed", told)
+    assert '"kind":"stop"' in shell.bellboard("record", "--session", "lost-1").stdout
+    shell.emitted(20, "lost-2", "Stop", cwd="/w/api")
+    assert "2 sessions in the log match lost: lost-1, lost-2; give" in shell.fails(
+        "explain", "lost"
+    )
+    assert "Stop" in shell.bellboard("explain", "lost-2").stdout
+
+
 def test_each_id_of_an_ambiguous_name_is_as_short_as_it_can_be(shell: Shell) -> None:
     """No other session has that start or that name, so it is accepted."""
     ids = ["7bf3aa00-1", "7bf3aa00-2", "f4a69c01-3", "f4b7-4"]

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from bellboard.agents.claude.installer import PLUGIN
 from bellboard.agents.claude.versions import ABILITIES, OLDEST, abilities
 from bellboard.agents.registry import agent_of, all_agents
 from bellboard.diagnosis import claude_code, diagnose
-from bellboard.diagnosis.fact import DIED
+from bellboard.diagnosis import state as diagnosis_of_state
+from bellboard.diagnosis.fact import DIED, Fact
 from bellboard.diagnosis.state import state
 from bellboard.storage.database import SCHEMA
 from bellboard.storage.spool import Spool
@@ -141,6 +143,72 @@ def test_problems_with_the_state_are_reported(home: Home) -> None:
             path.unlink()
     home.bellboard.joinpath("board.db").mkdir()
     assert "info" == level(home, "no database yet")
+
+
+@pytest.mark.files
+def test_what_waits_although_a_host_runs_is_reported_with_why(
+    home: Home, start: Callable[..., RecordedHost], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its age, not the event's time; a host that is suspended is named, with advice."""
+    host, spool = start(), Spool(home.bellboard)
+    put(spool, "UserPromptSubmit")
+    eventually(lambda: host.shown == {"s": "working"})
+    assert "ok" == level(home, "spool: 0 events waiting")
+    monkeypatch.setattr(diagnosis_of_state, "LONG", 0.5)
+    monkeypatch.setattr(diagnosis_of_state, "RESCANNED", 0.5)
+
+    def late() -> Fact:
+        return next(f for f in state(home.bellboard) if "although" in f.text)
+
+    def is_told() -> bool:
+        return any("although" in fact.text for fact in state(home.bellboard))
+
+    os.kill(host.pid, signal.SIGSTOP)
+    try:
+        put(spool, "Stop", t=time.time() - 9999)
+        assert not is_told()
+        eventually(is_told)
+        text = rf"1 event has waited for \d s although process {host.pid} runs: it is suspended"
+        assert re.fullmatch(text, late().text)
+        assert f"kill -CONT {host.pid}" in late().advice
+        put(spool, "Stop", "other")
+        assert late().text.startswith("2 events have waited, the first for ")
+        monkeypatch.setattr(diagnosis_of_state, "is_suspended", lambda pid: False)
+        assert late().text.endswith(": it hangs or is too slow")
+        spool.hosts.announce(host.pid, {"database": "cannot be written: full"})
+        assert late().text.endswith(", as said above")
+    finally:
+        os.kill(host.pid, signal.SIGCONT)
+    eventually(lambda: not is_told())
+
+
+@pytest.mark.files
+def test_hooks_that_did_not_finish_are_named(home: Home) -> None:
+    """A minute after they began; what is just being written is not."""
+    spool = made(home.bellboard)
+    begun = home.bellboard / "spool/tmp/00001234.0.Stop"
+    begun.write_text("bellboard 1")
+    assert ["ok"] == [
+        x for text, x in doctor(home).items() if "did not" in text or "spool: 0" in text
+    ]
+    assert [] == spool.unfinished(60)
+    eventually(lambda: spool.unfinished(0.1))
+    assert [begun.name] == spool.unfinished(0.1)
+
+
+@pytest.mark.files
+def test_what_failed_in_bellboard_itself_is_to_be_reported(home: Home) -> None:
+    """It is no fault of the file, which the reason beside it tells by its traceback."""
+    spool = made(home.bellboard)
+    failed = "Traceback (most recent call last):\n  File …\nRuntimeError: a bug"
+    spool.set_aside(put_raw(spool, b"{}"), "it cannot be folded", failed)
+    facts = doctor(home)
+    assert "warn" == facts["1 event failed in bellboard itself"]
+    assert not [text for text in facts if "could not be read" in text]
+    spool.set_aside(put_raw(spool, b"junk"), "not an event", "Traceback is a word")
+    facts = doctor(home)
+    assert "warn" == facts["1 event failed in bellboard itself"]
+    assert "warn" == facts["1 file in the spool could not be read as an event"]
 
 
 @pytest.mark.files

@@ -682,6 +682,30 @@ def test_versions_agree() -> None:
     assert len(set(versions.values())) == 1, versions
 
 
+#: A source file in backticks, alone or in a command: `storage/spool.py`, `python tests/rooms.py`.
+SOURCE_NAMED: Final = re.compile(r"`(?:[^`\n]* )?([\w./-]*\w\.(?:py|lua))(?: [^`\n]*)?`")
+#: What people read in a file: its docstrings and comments; all of a document.
+PROSE: Final = {
+    ".py": re.compile(r'""".*?"""|(?<!\S)#[^\n]*', re.S),
+    ".lua": re.compile("--[^\n]*"),
+    "": re.compile("#[^\n]*"),
+    **dict.fromkeys((".md", ".txt"), re.compile(".+", re.S)),
+}
+
+
+def test_each_source_file_that_is_named_exists() -> None:
+    """Who reads `spool.py` in a comment or document finds it, by the end of its path."""
+    there = [f"/{path.relative_to(ROOT)}" for path in tracked(".py", ".lua")]
+    missing = {
+        (str(path.relative_to(ROOT)), name)
+        for path in (*tracked(*filter(None, PROSE)), ROOT / "hooks/emit")
+        for text in PROSE[path.suffix].findall(path.read_text())
+        for name in SOURCE_NAMED.findall(text)
+        if not any(each.endswith(f"/{name}") for each in there)
+    }
+    assert missing == set()
+
+
 #: Cells for a message in a screen of 80 columns, beside 'showcmd' and the prefix `bellboard: `.
 ROOM = 80 - len("bellboard: ") - 12
 LITERAL = re.compile(r"'((?:[^'\\]|\\.)*)'")

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import pytest
 
+from bellboard.agents import traces
 from bellboard.core.board import Board
 from bellboard.core.published import snapshot
-from playback import Line, play
+from playback import Line, encoded, play
 
 pytestmark = pytest.mark.pure
 
@@ -184,3 +185,27 @@ def test_a_summary_shows_that_a_stop_hook_continued_the_session() -> None:
     assert "idle" == shown(*lines, went_on, rests, {"t": 66.0, "tick": {}})["to"]
     failed = said(63.1, **summary, failedHookErrorIndexes=[0])
     assert "completed" == shown(*lines, failed, rests)["to"]
+
+
+def why(*lines: Line) -> str:
+    """Return the reason of the last event, as `bellboard explain` prints it."""
+    return [*traces.replay(encoded(lines), Board())][-1].verdict.why
+
+
+def test_an_end_from_a_process_without_a_turn_says_so() -> None:
+    """The session is listed, so that is not what keeps it from counting."""
+    assert why(*WORKS, hook(63.0, TWO, "Stop")) == (
+        f"this process (pid {TWO}) has no turn in this session"
+    )
+    assert why(hook(63.0, TWO, "Stop")).startswith("the session is not listed")
+
+
+def test_an_end_that_is_held_says_by_what() -> None:
+    """Until then the session works on, and who asks why finds it beside its Stop."""
+    start, stop = WORKS[:2], hook(63.0, ONE, "Stop")
+    agent = hook(62.0, ONE, "SubagentStart", agent_id="a1", agent_type="Explore")
+    assert why(*start, agent, stop) == "The end of the turn is held: 1 agent runs"
+    busy = "its session file says busy"
+    assert why(*WORKS, stop) == f"The end of the turn is held: {busy}"
+    assert why(*WORKS, hook(63.0, ONE, "StopFailure")) == f"The failure of the turn is held: {busy}"
+    assert "held" not in why(*start, stop)

@@ -565,7 +565,7 @@ def test_what_another_host_could_read_is_not_stuck(spool: Spool) -> None:
     """Nor is it missing among what waits."""
     for name in ("one", "two"):
         put(spool, name)
-    spool.leave("one")
+    spool.ignore("one")
     Spool(spool.home).unlink(["one"])
     counts = spool.counts()
     assert (1, 0) == (counts["pending"], counts["stuck"])

@@ -96,13 +96,12 @@ def show_notices(sent: list[SentNotice], names: dict[str, str], args: Args) -> N
 def explain_session(args: Args) -> None:
     with opened() as shared:
         verify(shared)
-        sid = find_session(shared, args.session)
+        sid = find_session(shared, args.session, also_logged=True)
         log, session = shared.store.log(sid), shared.board.sessions.get(sid)
         in_float = _in_float(shared, sid)
     from ..screen.history import show_reason, show_story
 
-    if session is not None:
-        show_reason(session, in_float)
+    show_reason(session, in_float)
     show_story(log)
 
 
@@ -166,7 +165,7 @@ def record_trace(args: Args) -> None:
         log = shared.store.log()
         since = time.time() - args.minutes * 60
         if args.session:
-            only = {find_session(shared, args.session)}
+            only = {find_session(shared, args.session, also_logged=True)}
         else:
             only = {c.session_id for c in shared.store.history(since)}
             only |= {row.session_id for row in log if row.event.clock >= since} - {""}

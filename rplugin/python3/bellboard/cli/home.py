@@ -317,9 +317,10 @@ SOME: Final = 4  # sessions that it names
 ROOM: Final = 24  # cells for the title of each
 
 
-def find_session(shared: SharedBoard, called: str) -> str:
+def find_session(shared: SharedBoard, called: str, also_logged: bool = False) -> str:
     """Return the id of the one session with that id, start of an id, or name; listed ones first.
 
+    `also_logged`: if there is none, look for one of which only the log has events.
     `lua/bellboard/action/which.lua` accepts the same.
     """
     from ..core.published import publish
@@ -338,6 +339,8 @@ def find_session(shared: SharedBoard, called: str) -> str:
     found = sorted(meant(called))
     if len(found) == 1:
         return found[0]
+    if not found and also_logged and (sid := _logged(shared, called)):
+        return sid
     if not found:
         raise Problem(f"no session matches {called}; run `bellboard list` to see them all")
     starts = {}
@@ -347,6 +350,15 @@ def find_session(shared: SharedBoard, called: str) -> str:
     some = ", ".join(_told(start, sessions[sid]) for sid, start in starts.items())
     more = ", …" if len(found) > SOME else ""
     raise Problem(f"{len(found)} sessions match {called}: {some}{more}; give one of these ids")
+
+
+def _logged(shared: SharedBoard, called: str) -> str:
+    """Return the id of the one session in the log whose id is that or begins so, or ""."""
+    found = sorted(shared.store.logged(called)) if called else []
+    if len(found) > 1 and called not in found:
+        some = ", ".join(found[:SOME]) + (", …" if len(found) > SOME else "")
+        raise Problem(f"{len(found)} sessions in the log match {called}: {some}; give one of these")
+    return called if called in found else "".join(found)
 
 
 def _names(p: Published) -> set[object]:

@@ -5,9 +5,8 @@ when nothing changed for a while, and the replies to what was asked.  `cursor` m
 the last transition that was sent.  A state lists the ids of all sessions in `all`; rows that do not
 fit into its line follow as changes.
 
-`feedlines.py` writes the lines.  `feedread.py` reads them and trusts nothing: it takes any bytes,
-skips what it does not know, and gives the reason if a line cannot be used.  This file does no I/O,
-and knows no clock.
+What reads the lines trusts nothing: it takes any bytes, skips what it does not know, and gives the
+reason if a line cannot be used.  This file does no I/O, and knows no clock.
 
 A program that follows many machines (`bellboard fleet run`) prints the same, with an `of` around
 what each of them says, and `notes` for health.
@@ -321,7 +320,7 @@ def _encode(value: object) -> bytes:
         return msgspec.json.encode(storable(msgspec.to_builtins(value)))
 
 
-# Read the lines of a feed, and the requests of a reader; `feed.py` has what they say.
+# Read the lines of a feed, and the requests of a reader.
 #
 # This file does no I/O, knows no clock, and tolerates any input.
 

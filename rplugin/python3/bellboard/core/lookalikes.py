@@ -61,7 +61,7 @@ _TABLE: Final = (
 _NAME: Final = r"[\w\u0300-\u036f./:@=-]+"
 _WORD: Final = r"[^\W_][^\W_\u0300-\u036f]*(?:[\u0300-\u036f]+[^\W_]*)*"
 _FOREIGN: Final = "[\u0370-\u0587]+"  # Greek, Cyrillic, Armenian
-#: Turkish words have it: `visible.py` judges it by its word.
+#: Turkish words have it: `text.py` judges it by its word.
 _DOTLESS: Final = "\u0131"
 _SHORT: Final = 3  # letters of a word; with fewer, it may be an ending, such as of a Russian case
 _LONG: Final = 4  # letters of a word in a name without Latin ones, which may be an abbreviation

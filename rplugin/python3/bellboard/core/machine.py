@@ -8,7 +8,7 @@ other sessions.
 A session runs in one or more processes.  Each has a main thread, which is in a *turn* or at rest,
 and any number of open *questions*, each asked by a thread (the main one or a subagent) about a
 tool.  Turns, questions, tools and queued prompts belong to their process, thread and tool, and an
-event about another never ends them: a rule sees only the run of one process (`front.py`).  A run
+event about another never ends them: a rule sees only the run of one process (`session.py`).  A run
 shows `blocked` while a question is open, else the state of its turn; a session shows its most
 urgent run.
 
@@ -34,7 +34,7 @@ from .events import Event
 from .options import Options
 from .rules import RULES, Rule, crew, files, people, questions, turns  # noqa: F401  # their rules
 from .session import ABSENT, Session, question_of, says, status_of
-from .sources import SAYS_REST, best, counts_at_once, is_dialog, is_same, statement
+from .sources import NAMES, SAYS_REST, best, counts_at_once, is_dialog, is_same, statement
 
 # ruff: noqa: E501
 TABLE_TEXT: Final = """
@@ -158,6 +158,8 @@ NOTHING: Final = {
         "a subagent's tool does not change the status",
     ),
 }
+#: The rules that hold back the end of a turn until it is at rest.
+ENDS: Final = frozenset({"finish", "fail", "hear_end", "amend"})
 NO_TURN: Final = "no turn is running"
 NOT_LISTED: Final = "the session is not listed"
 #: Transcript entries about an end, or a request to the model, which do not say which of several
@@ -209,6 +211,8 @@ def apply(s: Session, e: Event, o: Options) -> Verdict:
     before, since = status_of(s), s.since
     rule, verdict = DECIDED[e.kind][before]
     if rule is None:
+        if before == ABSENT and any(run.turn != ABSENT for run in s.aside.values()):
+            return verdict._replace(why=f"this process (pid {s.pid}) has no turn in this session")
         return verdict
     if e.kind in ANYBODYS and is_disputed(s, e):
         return Verdict(verdict.rule, False, "another process may have written that entry")
@@ -217,7 +221,21 @@ def apply(s: Session, e: Event, o: Options) -> Verdict:
     if after != before and s.since == since:
         question = question_of(s) if after == "blocked" else None
         s.since = question.since if question else e.t
-    return verdict if refused is None else Verdict(verdict.rule, False, refused)
+    if refused is not None:
+        return Verdict(verdict.rule, False, refused)
+    if s.held and verdict.rule in ENDS:
+        what = "failure" if s.held == "fail" else "end"
+        return verdict._replace(why=f"The {what} of the turn is held: {held_by(s)}")
+    return verdict
+
+
+def held_by(s: Session) -> str:
+    """Return what the end of a turn waits for, in words."""
+    if s.agents:
+        return f"{len(s.agents)} agents run" if len(s.agents) > 1 else "1 agent runs"
+    if says(s) in ("busy", "waiting"):
+        return f"{NAMES[s.stated.source]} says {says(s)}"
+    return "a prompt waits" if s.queue else "nothing shows yet that it rests"
 
 
 def state(s: Session, clock: float, o: Options) -> Verdict:

@@ -321,7 +321,7 @@ def _parts(word: str) -> Iterator[str]:
 
 # Replace passwords, tokens and keys in commands and messages by ***.
 #
-# `SHAPES` describes what is a secret in any context; `shellwords.py` finds those that follow a
+# `SHAPES` describes what is a secret in any context; `Reader` finds those that follow a
 # name or a command option. If in doubt, hide: showing too little of a command does no harm.
 #
 # Takes time linear in the length of the text. Hiding a second time changes nothing. This file

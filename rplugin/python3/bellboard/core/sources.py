@@ -28,6 +28,13 @@ from .session import (
     status_of,
 )
 
+#: Source → what it is called.
+NAMES: Final = {
+    "report": "its own report",
+    "file": "its session file",
+    "server": "its server",
+    "title": "the title of its terminal",
+}
 #: What a program reports → the word of a session file for that.
 WORDS: Final = {
     "working": "busy",

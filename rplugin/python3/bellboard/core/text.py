@@ -208,7 +208,7 @@ def plain(text: object) -> str:
 
 # Text in terminal cells: how many it takes, and as much of it as fits.
 #
-# This file does no I/O and imports nothing heavy, because `bar.py` needs it.
+# This file does no I/O and imports nothing heavy, because `words.py` needs it.
 
 
 def width(text: str) -> int:

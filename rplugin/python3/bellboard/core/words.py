@@ -4,7 +4,7 @@ Neovim receives them with each session (`worded`) and only cuts, pads and colour
 details and paths come from agents and may be hostile: they go through `plain` first.
 
 This file does no I/O and imports nothing heavy, because status bars run `bellboard status` every
-few seconds (`bar.py`).
+few seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from .published import Published, needs_you
 from .session import Process, Session, Stated, own, question_of, status_of
-from .sources import AGREES, is_dialog, reported
+from .sources import AGREES, NAMES, is_dialog, reported
 from .text import cut, width
 from .text import plain as plain
 
@@ -434,15 +434,6 @@ class Ranking:
 
 
 # Why a session has its status, in one sentence: which source states it, and which others agree.
-
-
-#: Source → what it is called.
-NAMES: Final = {
-    "report": "its own report",
-    "file": "its session file",
-    "server": "its server",
-    "title": "the title of its terminal",
-}
 
 
 def reason(s: Session, since: str) -> str:

@@ -30,7 +30,7 @@ from ..storage.store import Store
 from ..system import locks
 from ..system.failures import described
 from ..system.mounts import network_of
-from ..system.processes import argv_of, is_alive, is_suspended
+from ..system.processes import argv_of, is_alive, is_suspended, ran_at
 from ..system.separate import silent
 from .fact import Fact, error, info, ok, warn
 
@@ -43,6 +43,13 @@ NEEDED: Final = {
     "psutil": (5, 9),
 }
 BEHIND: Final = 1000  # pending events; with more, a running host hangs or is too slow
+LONG: Final = 10.0  # seconds that an event waits; a host that hears of nothing looks every 30 s
+RESCANNED: Final = 45.0  # the same where it must look
+TOLD: Final = 120.0  # seconds that are told as such
+#: The notes of a host that say why events wait.
+DELAYS: Final = frozenset({"database", "damage", "home", "update", "spool", "stuck"})
+UNFINISHED: Final = 60.0  # seconds in spool/tmp; a hook takes milliseconds
+MOST_NAMED: Final = 3  # files to name
 CHECK: Final = 3.0  # seconds; 100 MB take a third of a second
 RESTART: Final = "quit all Neovims and start one: it replaces the database and keeps a copy"
 #: What SQLite locks for writing: a byte of the shared memory, or RESERVED in the file itself.
@@ -154,26 +161,64 @@ def state(home: Path) -> Iterator[Fact]:
                 yield warn(words.plain(f"process {pid}: {about}: {note}"), "")
     else:
         yield info("no background process is running: events wait for the next Neovim")
-    yield from _spool(spool, bool(hosts))
+    yield from _spool(spool, hosts)
 
 
-def _spool(spool: Spool, served: bool) -> Iterator[Fact]:
+def _spool(spool: Spool, hosts: list[int]) -> Iterator[Fact]:
     counts = {k: v for k, v in spool.counts().items() if isinstance(v, int)}
-    waiting = words.amount(counts["pending"], "event")
-    if served and counts["pending"] > BEHIND:
-        yield warn(
-            f"{waiting} waiting although a background process is running",
-            "it hangs or is too slow: restart it",
-        )
+    if late := _late(spool, hosts, counts["pending"]):
+        yield late
     else:
+        waiting = words.amount(counts["pending"], "event")
         yield ok(f"spool: {waiting} waiting, {words.amount(counts['slots'], 'reusable slot')}")
-    if counts["bad"]:
-        yield warn(
-            f"{words.amount(counts['bad'], 'file')} in the spool could not be read as an event",
-            f"the reasons are in {spool.home / 'spool' / 'bad'}; then remove the files",
+    if left := spool.unfinished(UNFINISHED):
+        named = ", ".join(left[:MOST_NAMED]) + (", …" if len(left) > MOST_NAMED else "")
+        yield info(
+            f"{words.amount(len(left), 'hook')} did not finish: {named} in {spool.home}/spool/tmp",
+            "killed while writing, or still waiting for its input; removed after an hour",
         )
-    elif refused := spool.counts()["refused"]:
+    bad, failed = spool.home / "spool" / "bad", spool.failed()
+    if failed:
+        them = "its `.why`" if failed == 1 else "their `.why`"
+        yield warn(
+            f"{words.amount(failed, 'event')} failed in bellboard itself",
+            f"please report this, with {them} in {bad}; then remove the files",
+        )
+    if (others := counts["bad"] - failed) > 0:
+        yield warn(
+            f"{words.amount(others, 'file')} in the spool could not be read as an event",
+            f"the reasons are in {bad}; then remove the files",
+        )
+    if not counts["bad"] and (refused := spool.counts()["refused"]):
         yield info(f"refused so far: {refused}")
+
+
+def _late(spool: Spool, hosts: list[int], pending: int) -> Fact | None:
+    """Say what waits for longer, or is more, than a host that runs leaves waiting."""
+    since = spool.waits_since()
+    if since is None or not hosts:
+        return None
+    now, stopped = time.time(), [pid for pid in hosts if is_suspended(pid)]
+    patience = LONG if stopped == hosts else RESCANNED
+    # one that has just started may not have read what waited for it
+    is_late = now - since > patience and any(ran_at(pid, now - patience) for pid in hosts)
+    if not is_late and pending <= BEHIND:
+        return None
+    age = f"{now - since:.0f} s" if now - since < TOLD else words.age(since, now)
+    waited = f"has waited for {age}" if pending == 1 else f"have waited, the first for {age},"
+    which = ", ".join(map(str, hosts))
+    run = f"process {which} runs" if len(hosts) == 1 else f"processes {which} run"
+    text = f"{words.amount(pending, 'event')} {waited} although {run}"
+    if stopped:
+        which = "it" if len(hosts) == 1 else ", ".join(map(str, stopped))
+        pids = " ".join(map(str, stopped))
+        return warn(
+            f"{text}: {which} {'is' if len(stopped) == 1 else 'are'} suspended",
+            f"continue with `fg` or `kill -CONT {pids}`, or stop what is suspended",
+        )
+    if any(DELAYS & spool.hosts.notes_of(pid).keys() for pid in hosts):
+        return warn(f"{text}, as said above", "")
+    return warn(f"{text}: it hangs or is too slow", "restart it")
 
 
 def _program(pid: int) -> str:

@@ -118,7 +118,7 @@ class Trouble:
 # A host's connection to board.db: open it, announce the host, use it, and close it when
 # useless.
 #
-# No problem with it (`trouble.py`) ends the host, which keeps showing what it knows.
+# No problem with it (`Trouble`) ends the host, which keeps showing what it knows.
 
 
 BACK: Final = 10.0  # seconds in which a host that its editor starts again has missed nothing

@@ -89,8 +89,8 @@ def _placed(origin: Origin, pid: int) -> Origin:
 def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
     """Decode a report of tmux, one event per client: `looks %3 /dev/pts/5,/dev/pts/6`.
 
-    `wiring.py` sets up its hooks.  A client `looks` at a pane, regains the focus there (`focus`),
-    has lost it (`away`) or is `gone`.
+    `cli/wiring.py` sets up its hooks.  A client `looks` at a pane, regains the focus there
+    (`focus`), has lost it (`away`) or is `gone`.
     """
     how, pane, clients = [*said[:4096].decode("utf-8", "replace").split(), "", "", ""][:3]
     if how not in CLIENT_DOES or not _PANE.fullmatch(pane):

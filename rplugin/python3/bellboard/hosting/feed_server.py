@@ -132,7 +132,7 @@ class Unsent:
 
 # Serve the reader of a feed: send changes, carry out requests, and note that it follows.
 #
-# While a reader is slow, nothing piles up: changes are merged (`unsent.py`), and no more
+# While a reader is slow, nothing piles up: changes are merged (`Unsent`), and no more
 # requests are read than are being carried out.
 
 

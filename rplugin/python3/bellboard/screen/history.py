@@ -52,10 +52,16 @@ def as_change(row: Logged) -> Transition:
     return Transition(row.event.t, row.session_id, row.before, row.before, row.rule, why)
 
 
-def show_reason(s: Session, in_float: str = "") -> None:
-    """Print why a session has its status, in one sentence, and whether it is in the float."""
-    decided_here = is_listed(s) and not s.machine
-    found = [reason(s, _clock(s.since)) if decided_here else "", in_float]
+def show_reason(s: Session | None, in_float: str = "") -> None:
+    """Print why a session has its status, in one sentence, and whether it is in the float.
+
+    None: only the log knows it.
+    """
+    if s is None:
+        found = ["not listed: each event says why"]
+    else:
+        decided_here = is_listed(s) and not s.machine
+        found = [reason(s, _clock(s.since)) if decided_here else "", in_float]
     if lines := [StyledText(f" {plain(line)}") for line in found if line]:
         write(console(), [*lines, StyledText("")])
 

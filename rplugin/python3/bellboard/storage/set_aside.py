@@ -30,6 +30,7 @@ FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more b
 SLACK = 20
 AT_ONCE = 200  # files to keep of those refused at once, each in 0.1 ms: a flood has thousands
 REASON_LIMIT = 64 << 10  # bytes: a long traceback
+TRACEBACK: Final = b"Traceback (most recent call last)"  # how one begins
 
 
 class Aside:
@@ -91,6 +92,19 @@ class Aside:
         """Return how many refused files are still kept."""
         names = filter(is_refused, listing(self._directory))
         return sum(not name.endswith(".why") for name in names)
+
+    def failed(self) -> int:
+        """Return how many are kept as bellboard itself failed: their reason has a traceback."""
+        whys = (
+            name for name in filter(is_refused, listing(self._directory)) if name[-4:] == ".why"
+        )
+        return sum(map(self._has_traceback, whys))
+
+    def _has_traceback(self, name: str) -> bool:
+        with contextlib.suppress(OSError):  # gone, or not ours
+            why, _ = read(f"{self._directory}/{name}", REASON_LIMIT)
+            return why.partition(b"\n")[2].startswith(TRACEBACK)
+        return False
 
     def _trim(self) -> None:
         files = size = 0

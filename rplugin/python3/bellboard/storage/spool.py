@@ -27,7 +27,8 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -258,6 +259,25 @@ class Spool:
             "bad": self._aside.kept(),
             "refused": self._aside.refused(),
         }
+
+    def failed(self) -> int:
+        """Return how many files in bad/ are there because bellboard itself failed."""
+        return self._aside.failed()
+
+    def waits_since(self) -> float | None:
+        """Return when the file in new/ that has waited longest came, whatever the event's time."""
+        return min((came for _, came in self._ages(self._new)), default=None)
+
+    def unfinished(self, age: float) -> list[str]:
+        """Return the files in tmp/ that nobody has finished for that many seconds, oldest first."""
+        old = time.time() - age
+        return [name for name, t in sorted(self._ages(self._tmp), key=itemgetter(1)) if t < old]
+
+    def _ages(self, folder: str) -> Iterator[tuple[str, float]]:
+        """Yield the names of events in a folder, each with the time since when it is there."""
+        for name in filter(NAME.fullmatch, listing(folder)):
+            with contextlib.suppress(FileNotFoundError):
+                yield name, os.lstat(f"{folder}/{name}").st_ctime
 
     def sweep(self) -> None:
         """Remove files that killed writers left in tmp/, and try again what was left in new/."""

@@ -403,6 +403,12 @@ class Store:
         """Return the log of events with their verdicts, oldest first."""
         return self._logged_where("true", session_id)
 
+    def logged(self, start: str) -> list[str]:
+        """Return the ids of sessions in the log that begin so, whether or not they are listed."""
+        query = "SELECT DISTINCT session_id FROM events WHERE substr(session_id, 1, ?) = ?"
+        rows = self.database.all(query, len(start), start)
+        return [sid for (sid,) in rows if isinstance(sid, str) and sid]
+
     def answers(self, since: float = 0.0, session_id: str = "") -> list[Logged]:
         """Return the answers that were given, and what followed them, oldest first."""
         given = self._logged_where("rule IN ('reply', 'outcome') AND taken", session_id)

@@ -95,7 +95,7 @@ def command_of(
     `folder`: a private one for the sockets of shared ssh connections; None: share none.
     `slow`: let ssh take longer to log in.
     `terminal`: for a program that draws, so ssh asks for a terminal there and may prompt here.  Its
-    connection is its own, so that it can be told from others (`connections.py`) and outlives the
+    connection is its own, so that it can be told from others (`ssh.py`) and outlives the
     link.
     """
     script = ["sh", "-c", SCRIPT % shlex.join(["bellboard", *words])]
