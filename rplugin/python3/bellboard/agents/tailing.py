@@ -175,19 +175,6 @@ def read_on(tail: Tail, now: float) -> tuple[Tail, list[Evidence]]:
     return tail, found
 
 
-def ends_with(agent: Agent, path: str) -> list[Facts]:
-    """Return the last entries of a transcript; none if it cannot be read."""
-    try:
-        with opened(path) as (fd, status):
-            start = max(0, status.st_size - TAIL)
-            raw = os.pread(fd, TAIL, start)
-    except OSError:
-        return []
-    lines = raw.split(b"\n")[1 if start else 0 :]
-    entries = (decoded(line) for line in lines if line and not agent.is_noise(line))
-    return [entry for entry in entries if entry is not None]
-
-
 def entry_event(agent: Agent, session_id: str, entry: Facts, now: float) -> Event | None:
     """Decode an entry; return None if it shows nothing."""
     try:

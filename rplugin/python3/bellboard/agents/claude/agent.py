@@ -146,17 +146,16 @@ class ClaudeCode(Agent):
         return went_on(config / "sessions", pid, s.session_id, since)
 
     def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
-        from ..tailing import ends_with
         from .request import open_tool
-        from .session_files import config_of, path_of
+        from .session_files import config_of, last_entries, path_of
 
         config = s.config_dir or config_of(environ)
         path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it
-        return open_tool(s.session_id, ends_with(self, path))
+        return open_tool(s.session_id, last_entries(self, path))
 
     def winner(self, s: Session, asked: OpenRequest, since: float, sent: SentAnswer) -> str | None:
-        from ..tailing import ends_with
         from .reply import first_in
+        from .session_files import last_entries
 
-        entries = ends_with(self, s.transcript)
+        entries = last_entries(self, s.transcript)
         return first_in(entries, asked.payload, asked.tool_id, since, sent)

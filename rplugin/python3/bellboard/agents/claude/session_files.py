@@ -13,8 +13,8 @@ from ...core.events import is_id
 from ...core.evidence import Evidence, TraceLine
 from ...core.request import Went
 from ...core.text import LONGEST_PATH, whole
-from ...core.untrusted import decimal, number_of
-from ...system.files import decoded, entries, is_file, names_in, read, status_of
+from ...core.untrusted import Facts, decimal, number_of
+from ...system.files import decoded, entries, is_file, names_in, opened, read, status_of
 from ...system.packaged import Version, version_in
 from ...system.processes import (
     began_at,
@@ -26,11 +26,13 @@ from ...system.processes import (
     space_of,
     started_of,
 )
+from ..agent import Agent
 from .hooks import CONFIG
 
 # Find where Claude Code writes the transcripts of its sessions.
 
 
+TAIL: Final = 128 << 10  # bytes at the end of a transcript to read
 _SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
@@ -397,3 +399,16 @@ def versions_of(records: Mapping[int, Record]) -> dict[Version, int]:
     silent = {pid: None if "status" in record else SILENT for pid, record in records.items()}
     known = [version for pid, named_ in named.items() if (version := named_ or silent[pid])]
     return {version: known.count(version) for version in sorted({*known}, reverse=True)}
+
+
+def last_entries(agent: Agent, path: str) -> list[Facts]:
+    """Return the last entries of a transcript; none if it cannot be read."""
+    try:
+        with opened(path) as (fd, status):
+            start = max(0, status.st_size - TAIL)
+            raw = os.pread(fd, TAIL, start)
+    except OSError:
+        return []
+    lines = raw.split(b"\n")[1 if start else 0 :]
+    found = (decoded(line) for line in lines if line and not agent.is_noise(line))
+    return [entry for entry in found if entry is not None]
