@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from bellboard.hosting import turn
+from bellboard.hosting.host import Arrivals
 from bellboard.hosting.turn import BATCH, SharedBoard
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Draining
@@ -231,3 +232,14 @@ def test_deadlines_wait_for_what_comes_while_a_backlog_is_read(
         pass
     assert [c.transition.after for c in shared.store.changes()] == ["working"]
     assert shared.board.ledger.clock == clock()
+
+
+def test_what_came_while_nothing_was_listed_comes_first(home: Home) -> None:
+    """A turn may end with files that it had listed before: the next arrival is not the oldest."""
+    spool = Spool(home.bellboard)
+    arrivals = Arrivals(spool)
+    for is_more, only in ((False, {f"{spool.new}/c"}), (True, ())):
+        arrivals.take({f"{spool.new}/a", f"{spool.new}/b"})
+        arrivals.clear(is_more)
+        arrivals.take({f"{spool.new}/c"})
+        assert only == arrivals.only

@@ -74,9 +74,9 @@ class Arrivals:
             self._is_partial = False
         return outside
 
-    def clear(self) -> None:
-        """Note that everything was folded."""
-        self._came, self._is_partial = set(), True
+    def clear(self, is_more: bool = False) -> None:
+        """Note that everything was folded, or that some that came before waits to be listed."""
+        self._came, self._is_partial = set(), not is_more
 
 
 # Load what decodes events soon after the start: an update may replace it while a host runs.
@@ -431,7 +431,7 @@ class Host:
         wait = self.connection.fold(self.arrivals.only)
         self._look_at_connection()
         if self.connection.is_well:
-            self.arrivals.clear()
+            self.arrivals.clear(is_more=wait == 0.0)
         if self.connection.is_outdated:
             self.outbox.clear()
         return wait
