@@ -68,7 +68,7 @@ class Need:
         self._news: set[str] = set()
         self._heeds: tuple[str, ...] = ()
         self._woken = asyncio.Event()
-        self._has_failed = False
+        self._has_failed = self._is_over = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self, observe: Observe) -> None:
@@ -77,6 +77,7 @@ class Need:
 
     def close(self) -> None:
         """Stop observing it."""
+        self._is_over = True
         if self._task is not None:
             self._task.cancel()
         self.rounds.close()
@@ -152,6 +153,8 @@ class Need:
             finally:
                 self._heeds = ()
                 self._woken.clear()
+        if self._is_over:  # until Python 3.12, `wait_for` may swallow that
+            raise asyncio.CancelledError
         news, self._news = self._news, set()
         return news
 
@@ -165,6 +168,8 @@ class Need:
 
     def watch(self, *paths: str) -> None:
         """Watch these paths, and no others."""
+        if self._is_over:
+            paths = ()
         for path in self.watched - {*paths}:
             self.means.watched.leave(path, NEED, self)
         for path in paths:

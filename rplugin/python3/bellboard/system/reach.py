@@ -241,8 +241,9 @@ class Reach:
         self._put(job)
         try:
             return await job.future
-        finally:
+        except BaseException:
             self._forget(job)
+            raise
 
     @property
     def is_at_rest(self) -> bool:
@@ -453,6 +454,7 @@ class Reach:
                 job = worker.job = self._waiting.popleft()
                 job.since = time.monotonic()
                 self._running.add(job)
+            found: tuple[Any, Exception | None] = None, None
             if not job.future.cancelled():
                 found = worker.outcome(job.work, job.place)
             job.is_over = True
