@@ -145,6 +145,7 @@ class _Job:
     ) -> None:
         self.work, self.path, self.within, self.future = work, path, within, future
         self.since = time.monotonic()  # when it was queued, and then when it began
+        self.more = 0.0  # seconds until a process has been started for it
         self.is_over = False
 
     @property
@@ -182,10 +183,10 @@ class _Worker:
 
         if self._separate is None:
             if self.job is not None:
-                self.job.since += STARTS
+                self.job.more = STARTS
             self._separate = Separate(self._shared, self._modules)
             if self.job is not None:
-                self.job.since = time.monotonic()
+                self.job.since, self.job.more = time.monotonic(), 0.0
         try:
             return self._separate.call(work)
         except Ended:
@@ -378,7 +379,9 @@ class Reach:
         """Give up what takes too long, and let another thread go on with the rest."""
         now = time.monotonic()
         self._timer = None
-        for job in [x for x in self._running if not x.is_over and now > x.since + x.within]:
+        for job in [
+            x for x in self._running if not x.is_over and now > x.since + x.within + x.more
+        ]:
             self._give_up(job)
         with self._ready:
             worker = self._worker
