@@ -132,8 +132,8 @@ class Desk:
 def logged(told: Mapping[str, Any]) -> Logged:
     """Return an answer as the log has it."""
     facts = {
-        "request": told["request"],
-        "digest": told["digest"],
+        "request": told.get("request", ""),
+        "digest": told.get("digest", ""),
         "message": told.get("outcome", ""),
     }
     e = Event("answer", "answer", 1.0, 1.0, "s", source=told["way"], viewer=told["by"], **facts)
