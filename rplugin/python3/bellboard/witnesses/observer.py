@@ -21,6 +21,7 @@ from ..core.observing import Want, shows_on_screen, wanted
 from ..core.options import Options
 from ..core.session import Process, Session, is_listed, status_of
 from ..core.text import line
+from ..core.untrusted import decimal
 from ..system import processes
 from ..system.deaths import Deaths
 from ..system.failures import described
@@ -102,21 +103,28 @@ def reports(s: Session, clock: Clock, generation: str) -> Iterator[tuple[int, Re
             yield pid, None if process.started else partial(process_seen, clock(), pid, generation)
 
 
-async def observe_process(need: Need, deaths: Deaths) -> None:
+def watch_process(deaths: Deaths, dead: set[tuple[int, str]], pid: int, process: Process) -> None:
+    """Watch for the end of a process at once: later it may be too late to know that it lived.
+
+    What has ended before is noted in `dead`.
+    """
+    started = start_of(process)
+    if not (started or processes.is_alive(pid)):
+        return  # never seen alive from here, such as in a container: proves nothing
+    if pid not in deaths.watched and not processes.runs(pid, started):
+        dead.add((pid, started))
+    deaths.watch(pid, started)
+
+
+async def observe_process(need: Need, dead: set[tuple[int, str]]) -> None:
     """Report where and since when a process runs, once for each start time, and its end."""
     pid = int(need.want.of[0])
-    need.at_end = partial(deaths.leave, pid)
     reported: set[str] = set()
-    dead: set[str] = set()  # ended before it was watched
     while True:
         for s in list(need.sessions.values()):
             process = s.processes[pid]
-            started = start_of(process)
-            if not (started or processes.is_alive(pid)):
-                continue  # never seen alive from here, such as in a container: proves nothing
-            if pid not in deaths.watched and not processes.runs(pid, started):
-                dead.add(started)
-            deaths.watch(pid, started)
+            if not (start_of(process) or processes.is_alive(pid)):
+                continue
             if process.started not in reported and not is_another(process, s.hook_at):
                 # Reported once for hooks, which lack the start time, and once with it.
                 reported |= {process.started, processes.started_of(pid)}
@@ -125,7 +133,9 @@ async def observe_process(need: Need, deaths: Deaths) -> None:
         await need.news(CHANGED, DIED)
         died, need.died = need.died, {}
         for ended in died.values():
-            need.report(gone(need.means.clock(), pid, ended, ended in dead))
+            found = (pid, ended) in dead
+            dead.discard((pid, ended))
+            need.report(gone(need.means.clock(), pid, ended, found))
 
 
 # Report whether the tmux panes of sessions still exist.
@@ -217,6 +227,7 @@ class Observer:
         self._early: dict[str, tuple[int, Sequence[str] | str]] = {}  # session → its terminal
         self._proven: dict[str, set[str]] = {}  # session → tools whose processes were checked
         self._reported: list[tuple[str, int, Sequence[Said], int]] = []  # not taken yet
+        self._dead: set[tuple[int, str]] = set()  # processes that ended before they were watched
         self._is_open = False
 
     def open(self, watch: Watch | None = None, generation: str = "") -> None:
@@ -232,7 +243,7 @@ class Observer:
             return
         more = PullRequest().facts() if self._pull_requests else {}
         self._observe = {
-            "process": partial(observe_process, deaths=self.deaths),
+            "process": partial(observe_process, dead=self._dead),
             "panes": observe_panes,
             "repository": partial(observe_repository, more=more),
             "screen": observe_screen,
@@ -418,6 +429,9 @@ class Observer:
         if is_known and (its_own := self._agents.get(agent.key)) is not None:
             wants |= {*its_own.wanted(s, self._clock())}
         self._hold(sid, wants, s)
+        if not self._means.brief:
+            for pid, process in s.processes.items():
+                watch_process(self.deaths, self._dead, pid, process)
         if not shows_on_screen(s):
             self._sent.forget_rows(sid)
 
@@ -441,6 +455,7 @@ class Observer:
                 if not need.holders:
                     del self.needs[want]
                     need.close()
+                    self._forget(want)
                     self._hold(f"{OF_NEED}{want}", set())
         for want in wants:
             need = self.needs.get(want)
@@ -450,6 +465,11 @@ class Observer:
                 need.start(observe)
             if need is not None:
                 need.take(holder, s)
+
+    def _forget(self, want: Want) -> None:
+        """Watch no longer for the end of a process that nobody needs."""
+        if want.kind == "process" and (pid := decimal(want.of[0])) is not None:
+            self.deaths.leave(pid)
 
     def _want_more(self, need: Need, wants: Iterable[Want]) -> None:
         if self.needs.get(need.want) is need:
