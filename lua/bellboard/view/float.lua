@@ -310,7 +310,7 @@ end
 --- Whether it is shown, and if not, why.
 ---@return string
 M.status = function()
-  local listed, why = #sessions.calling(), nil
+  local listed, why = #sessions.calling(), 'no corner of the screen is free'
   if is_open() then
     return ('shown (%d session%s)'):format(listed, listed == 1 and '' or 's')
   elseif not config.get().float.enabled then
@@ -321,8 +321,6 @@ M.status = function()
     why = unlisted()
   elseif not has_room() then
     why = ('the screen is smaller than %dx%d'):format(calls.LEAST_COLUMNS, calls.LEAST_LINES)
-  else
-    why = 'no corner of the screen is free'
   end
   return 'not shown: ' .. why
 end
