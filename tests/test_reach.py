@@ -71,9 +71,10 @@ class Beside:
             await asyncio.sleep(0.005)
 
 
-def workers() -> int:
-    """Return how many threads do what may hang; those of other tests may end meanwhile."""
-    return sum(thread.name == "bellboard reach" for thread in threading.enumerate())
+def workers(before: set[threading.Thread]) -> int:
+    """Return how many threads that were not there before do what may hang."""
+    new = {*threading.enumerate()} - before
+    return sum(thread.name == "bellboard reach" for thread in new)
 
 
 def run(test: Callable[[Beside], Awaitable[None]], beside: type[Beside] = Beside) -> None:
@@ -120,18 +121,18 @@ def test_what_takes_long_delays_nothing_else(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(reaching, "DEADLINE", PATIENCE)
 
     async def test(beside: Beside) -> None:
-        before = workers()
+        before = {*threading.enumerate()}
         for n in range(100):
             beside.ask(f"/{n}")
         await beside.until(lambda: len(beside.done) == 100)
-        assert workers() == before + 1
+        assert workers(before) == 1
         gate = beside.hang("/slow", within=PATIENCE)
         beside.ask("/b")
         await beside.until(lambda: beside.done[100:] == ["/b"])
         assert {} == beside.reach.notes
         gate.set()
         await beside.until(lambda: beside.done[100:] == ["/b", "/slow"])
-        await beside.until(lambda: workers() == before + 1)
+        await beside.until(lambda: workers(before) == 1)
 
     run(test)
 
@@ -217,18 +218,18 @@ def test_the_number_of_hanging_threads_is_limited() -> None:
     """The rest waits for a free one, and health says so."""
 
     async def test(beside: Beside) -> None:
-        before = workers()
+        before = {*threading.enumerate()}
         many = [f"/{n}" for n in range(reaching.MOST + 5)]
         for path in many:
             beside.hang(path, within=0.05)
         beside.ask("/last")
         await beside.until(lambda: "threads hang" in beside.reach.notes.get("unreachable", ""))
-        assert workers() <= before + reaching.MOST
+        assert workers(before) <= reaching.MOST
         assert [] == beside.done
         for path in many:
             beside.gates[path].set()
         await beside.until(lambda: {*many, "/last"} == set(beside.done))
-        await beside.until(lambda: workers() <= before + 1)
+        await beside.until(lambda: workers(before) <= 1)
 
     run(test)
 
@@ -342,7 +343,7 @@ def test_a_file_that_cannot_be_put_leaves_nothing(tmp_path: Path) -> None:
 
 def test_errands_that_hang_do_not_pile_up() -> None:
     """Of previews of a folder that never answers, only so many wait; later ones are refused."""
-    over, before = threading.Event(), workers()
+    over, before = threading.Event(), {*threading.enumerate()}
 
     async def ask() -> str:
         try:
@@ -353,7 +354,7 @@ def test_errands_that_hang_do_not_pile_up() -> None:
 
     async def test() -> None:
         said = [await ask() for _ in range(3 * reaching.MOST)]
-        assert workers() <= before + reaching.MOST
+        assert workers(before) <= reaching.MOST
         assert said[0].startswith("timed out after")
         assert said[-1].startswith("too many requests are waiting")
         over.set()
