@@ -275,14 +275,16 @@ class Notices:
 
     def announce_in_float(self, now: float) -> list[str]:
         """Return the sessions that the float lists, longest waiting first; they are announced."""
-        shown = []
-        for sid, s in sorted(self._standing.items(), key=lambda x: (x[1].since, x[0])):
-            if not self._silence(sid, s, now):
-                if "float" not in s.heard:
-                    s.heard.add("float")
-                    self._spoke(sid, "float", now)
-                shown.append(sid)
-        return shown
+        listed = sorted(
+            (s.since, sid)
+            for sid, s in self._standing.items()
+            if self._delay(s, "float") < NEVER and not self._silence(sid, s, now)
+        )
+        for _, sid in listed:
+            if "float" not in (heard := self._standing[sid].heard):
+                heard.add("float")
+                self._spoke(sid, "float", now)
+        return [sid for _, sid in listed]
 
     def silences(self, now: float) -> dict[str, str]:
         """Return why the float does not list some sessions, of those that it could list."""
