@@ -229,7 +229,8 @@ class Host:
         requests = self.config.get("pull_requests") is True
         self.observer = Observer(self._find, time.time, environ, requests)
         self.guard = Guard(home, environ, self.loop.wake, reports="server" in self.config)
-        self._unchecked: dict[str, None] = {}  # what is still to be checked in a rescan
+        #: What is still to be checked in a rescan.
+        self._unchecked: dict[str, Callable[[], object]] = {}
         self.watch: Watch | None = None  # once it runs
         self.bars = Bars()
         self.notes = Notes()  # settings that cannot be used
@@ -475,14 +476,17 @@ class Host:
 
     def _expect(self) -> None:
         """Have everything checked."""
-        self._unchecked = dict.fromkeys(("watches", "sessions", "hooks"))
+        self._unchecked = {
+            "watches": self._rearm,
+            "sessions": self.observer.rescan,
+            "hooks": self.guard.check,
+        }
 
     def _check(self, part: str) -> float:
         """Check what no watch reports; return the seconds until it is tried again if that fails."""
-        checks = {"watches": self._rearm, "sessions": self.observer.rescan}
 
         def check() -> float:
-            checks.get(part, self.guard.check)()
+            self._unchecked[part]()
             del self._unchecked[part]
             return NEVER
 
