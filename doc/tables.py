@@ -1,8 +1,8 @@
 """Write what is generated in the help and in the README: `python doc/tables.py [--check]`.
 
 The text between two marker lines is generated: the rules from `machine.py`, and from `agents` their
-abilities and the files of their hooks.  With --check nothing is written; the exit status says whether all of it is up
-to date.
+abilities and the files of their hooks.  With --check nothing is written; the exit status says
+whether all of it is up to date.
 """
 
 from __future__ import annotations
