@@ -22,7 +22,7 @@ runs() {
   "$program" --version >/dev/null 2>&1
 }
 
-# As lua/bellboard/system/builder.lua does it, which says why.
+# As lua/bellboard/builder.lua does it, which says why.
 build() {
   clear=
   [ ! -e .venv ] || clear=--clear # not what another tmux server is making, without flock

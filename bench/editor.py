@@ -31,7 +31,7 @@ local function clock() -- processor time of this process: others may run meanwhi
   local used = vim.uv.getrusage()
   return (used.utime.sec + used.stime.sec) * 1e3 + (used.utime.usec + used.stime.usec) / 1e3
 end
-for _, part in ipairs({ 'state.terminals', 'view.style', 'view.place', 'view.float' }) do
+for _, part in ipairs({ 'terminals', 'highlight', 'place', 'float' }) do
   require('bellboard.' .. part).attach()
 end
 vim.o.laststatus = 3
@@ -61,7 +61,7 @@ _G.bench = {
   end,
   open = function()
     return timed(function()
-      require('bellboard.view.board').open()
+      require('bellboard.board').open()
       vim.cmd.redraw()
     end)
   end,
@@ -71,7 +71,7 @@ _G.bench = {
     push(text)
     vim.cmd.redraw()
     return timed(function()
-      require('bellboard.view.page').update()
+      require('bellboard.board.page').update()
       vim.cmd.redraw()
     end)
   end,
@@ -82,11 +82,11 @@ _G.bench = {
       end
       on_choice(nil)
     end
-    return timed(function() require('bellboard.picker.open').open() end)
+    return timed(function() require('bellboard.picker').open() end)
   end,
   reports = function(calls) -- of a program with 300 records, and of one that clears
     vim.cmd.terminal('sleep 600')
-    local buf, heard = vim.fn.bufnr(), require('bellboard.evidence.reports').heard
+    local buf, heard = vim.fn.bufnr(), require('bellboard.report.terminals').heard
     local spent = timed(function()
       for nth = 1, calls do
         local state = nth % 2 == 0 and 'clear' or 'working:app=x:msg=YSBoZWxwZXI='

@@ -30,7 +30,7 @@ else
 end
 
 -- Programs report what they do (OSC 7501), and ask once, at their start, whether anybody reads it.
-local reports = 'bellboard.evidence.reports'
+local reports = 'bellboard.report.terminals'
 local function heard(event)
   local data = event.data -- a string in Neovim 0.10
   local sequence = type(data) == 'table' and data.sequence or data
@@ -53,7 +53,7 @@ if vim.fn.exists('##PackChanged') == 1 then -- vim.pack has updated this plugin
       local root = vim.uv.fs_realpath(vim.fs.dirname(vim.fs.dirname(file)))
       local is_this = root ~= nil and vim.uv.fs_realpath(event.data.path) == root
       if event.data.kind == 'update' and is_this then -- a part of either path may be a link
-        require('bellboard.action.build').run(true)
+        require('bellboard.build').run(true)
       end
     end,
   })
@@ -100,13 +100,13 @@ end
 vim.api.nvim_create_autocmd('BufReadCmd', { -- a session file restores the board's window
   pattern = 'bellboard://board',
   callback = function(event)
-    require('bellboard.view.board').restore(event.buf)
+    require('bellboard.board').restore(event.buf)
   end,
 })
 local function clear_restored()
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     if vim.api.nvim_buf_get_name(buf):find('^bellboard://') then
-      return vim.schedule(late('bellboard.view.restored', 'clear'))
+      return vim.schedule(late('bellboard.board.restored', 'clear'))
     end
   end
 end

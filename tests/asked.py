@@ -11,7 +11,7 @@ from sample import blocked
 #: `after` is what the terminal shows once one is answered; nothing while it is `busy`.
 PLAYED = """
 _G.asked, _G.answers, _G.requests, _G.outcome = {}, {}, ..., {}
-require('bellboard.host').ask = function(what, request, done)
+require('bellboard.process.talk').ask = function(what, request, done)
   table.insert(asked, what)
   vim.schedule(function()
     local found = requests[request.session_id]

@@ -198,7 +198,7 @@ def test_a_question_answered_meanwhile_gets_no_key(
     editor.press("A")
     # The host refuses an answer to a question that is no longer open, too.
     old = {key: first[key] for key in ("session_id", "request")} | {"choice": "allow"}
-    ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"
+    ask = "require('bellboard.process.talk').ask('answer', ..., function(r) _G.reply = r end)"
     editor.lua(ask, old)
     reply = eventually(lambda: editor.lua("return _G.reply"), "a reply")
     assert reply == {"ok": False, "why": "you answered in the terminal first"}

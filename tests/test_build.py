@@ -60,8 +60,8 @@ def python(place: Path, old: bool = False) -> Path:
 def plugin(home: Home) -> Path:
     """Return the plugin as just downloaded, on a machine without uv."""
     root = home.root / "bellboard.nvim"
-    (root / "lua/bellboard/system").mkdir(parents=True)
-    for name in ("build.lua", "bellboard.tmux", "lua/bellboard/system/builder.lua"):
+    (root / "lua/bellboard").mkdir(parents=True)
+    for name in ("build.lua", "bellboard.tmux", "lua/bellboard/builder.lua"):
         shutil.copy(CHECKOUT / name, root / name)
     (home.bin / "tmux").unlink(missing_ok=True)
     python(home.bin / "tmux").write_text('#!/bin/sh\necho "$*" >>"$HOME/tmux.log"\n')
@@ -280,7 +280,7 @@ def test_whatever_builds_tries_the_same_pythons() -> None:
     """Neovim, make and tpm."""
     for name in ("Makefile", "bellboard.tmux"):
         assert f"for p in {' '.join(NAMES)};" in (CHECKOUT / name).read_text(), name
-    builder = (CHECKOUT / "lua/bellboard/system/builder.lua").read_text()
+    builder = (CHECKOUT / "lua/bellboard/builder.lua").read_text()
     assert "{ 'python3' }" in builder and "for minor = 14, 10, -1 do" in builder
 
 

@@ -51,7 +51,7 @@ def sent(editor: Editor) -> dict[str, Any]:
 def counts(editor: Editor) -> None:
     """Wait until keys count."""
     eventually(
-        lambda: editor.lua("return require('bellboard.action.opened').can()"), "keys to count"
+        lambda: editor.lua("return require('bellboard.answer.opened').can()"), "keys to count"
     )
 
 
@@ -71,9 +71,9 @@ def test_what_may_be_outdated_is_not_answered(nvim: Editors) -> None:
     editor = nvim(config=CALM, ui=False)
     Host(editor).push(asks("api"))
     editor.lua(SAID)
-    editor.lua("require('bellboard.push').stopped()")
-    for action in ("answer').to()", "triage').run()"):
-        editor.lua(f"_G.said = {{}} require('bellboard.action.{action}")
+    editor.lua("require('bellboard.process.receive').stopped()")
+    for action in ("answer').to()", "answer.triage').run()"):
+        editor.lua(f"_G.said = {{}} require('bellboard.{action}")
         said(editor, "cannot answer: the background process is not running; :ClaudeSessions start")
 
 

@@ -155,7 +155,7 @@ def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) ->
     host, api = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(api, "/srv/limits.py", "5", "10"))
     host.push(api)
-    can = "return require('bellboard.action.opened').can()"
+    can = "return require('bellboard.answer.opened').can()"
     go, here = "vim.api.nvim_set_current_win(...)", "return vim.api.nvim_get_current_win()"
     own = editor.lua(here)
 
@@ -241,7 +241,7 @@ def test_an_answer_elsewhere_leaves_the_user_in_another_tab_page(
 #: Keeps what a session asks back until `release` is called.
 SLOW = """
 _G.held = {}
-local host = require('bellboard.host')
+local host = require('bellboard.process.talk')
 local ask = host.ask
 host.ask = function(what, given, done)
   if what ~= 'request' or given.session_id ~= ... then
@@ -295,7 +295,7 @@ def test_a_triage_waits_for_the_end_of_the_command_line(
 
 #: A background process that says what another machine's terminal shows once `release` is called.
 FAR = """
-require('bellboard.host').ask = function(_, _, done)
+require('bellboard.process.talk').ask = function(_, _, done)
   function _G.release()
     release = nil
     done({ ok = true, rows = { 'from far away' } })

@@ -100,7 +100,7 @@ def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent:
     eventually(lambda: str(pid) in (board.lua("return _G.prompt") or ""), "the question")
     board.lua(
         """local told = ...
-        require('bellboard.host').ask('stop', told, function(r) _G.reply = r end)""",
+        require('bellboard.process.talk').ask('stop', told, function(r) _G.reply = r end)""",
         {"session_id": "live", "pid": 1},
     )
     reply = eventually(lambda: board.lua("return _G.reply"), "a reply")
@@ -172,7 +172,7 @@ def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
 
 
 WIDEST = """
-require('bellboard.view.page').update()
+require('bellboard.board.page').update()
 local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
 return math.max(unpack(vim.tbl_map(vim.api.nvim_strwidth, lines)))
 """
@@ -256,7 +256,7 @@ def test_a_name_shows_on_every_board(nvim: Editors, columns: int) -> None:
 
 TOLD = """
 _G.told = {}
-require('bellboard.host').tell = function(evidence) table.insert(_G.told, evidence) end
+require('bellboard.process.talk').tell = function(evidence) table.insert(_G.told, evidence) end
 """
 UNPINNED = {**CALM, "notices": {"labels": {"HEAVY": {"pin": False}}}}
 WORK = {"project": "api", "repository": "acme/api", "cwd": "/srv/api"}
@@ -481,7 +481,7 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
     )
     names = editor.lua(
         "return vim.tbl_map(function(action) return action[1] end, "
-        "require('bellboard.action.keys').list)"
+        "require('bellboard.board.keys').list)"
     )
     assert {name for name in keys.values() if name} == {*names}
     mapped = {m["lhs"] for m in editor.nvim.api.buf_get_keymap(0, "n")} - {"<2-LeftMouse>"}

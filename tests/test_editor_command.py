@@ -21,7 +21,10 @@ MANUAL = (Path(__file__).resolve().parents[1] / "doc/bellboard.txt").read_text()
 #: Records evidence for the host, and messages to the user.
 NOTED = """
 _G.told, _G.said = {}, {}
-require('bellboard.host').tell = function(evidence) table.insert(told, evidence) return true end
+require('bellboard.process.talk').tell = function(evidence)
+  table.insert(told, evidence)
+  return true
+end
 vim.notify = function(text) table.insert(said, text) end
 """
 
@@ -152,7 +155,7 @@ def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str
     names = ["fix user's login", 'add "dark" mode', r"in C:\\dir \ x", "plain"]
     Host(editor).push(*(session("working", f"{n}", name=name) for n, name in enumerate(names)))
     editor.lua(NOTED)
-    editor.lua("require('bellboard.action.shell').run = function(words) _G.ran = words end")
+    editor.lua("require('bellboard.jump.shell').run = function(words) _G.ran = words end")
     complete = "return vim.fn.getcompletion(..., 'cmdline')"
     for n, name in enumerate(names):
         first = name.split()[0]
@@ -270,7 +273,7 @@ def test_snooze_and_park_say_what_they_did_and_undo_it(nvim: Editors) -> None:
 def test_what_is_quoted_arrives_whole(nvim: Editors, version: str) -> None:
     """Bars, quotes and backslashes, as in a prompt for the CLI."""
     editor = nvim(version, QUIET, ui=False)
-    editor.lua("require('bellboard.action.launch').new = function(rest) _G.got = rest end")
+    editor.lua("require('bellboard.jump.launch').new = function(rest) _G.got = rest end")
     for typed, words in {
         'new "fix the | tests"': ["fix the | tests"],
         "new --model opus 'say \"hi\" | x'": ["--model", "opus", 'say "hi" | x'],
@@ -311,11 +314,11 @@ def test_output_wraps_in_one_window_that_says_what_it_is(nvim: Editors, version:
     editor.press("q")  # a mapping of the user that begins with it is not waited for
     eventually(lambda: editor.lua(windows) == 2, "its window is closed")
     assert editor.lua(shown)[0] == ""
-    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' }, 'explain', true)")
+    editor.lua("require('bellboard.popup').window({ 'one', 'two' }, 'explain', true)")
     assert editor.lua(shown) == ["bellboard://explain", 2]
     editor.command("ClaudeSessions board")
     for _ in range(3):  # opened, closed, opened
-        editor.lua("require('bellboard.view.beside').toggle()")
+        editor.lua("require('bellboard.board.preview').toggle()")
     assert editor.lua("return vim.fn.bufwinid('bellboard://preview')") > 0
     assert editor.messages() == ""
 

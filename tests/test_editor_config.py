@@ -221,7 +221,7 @@ def test_a_function_of_vim_script_does_not_get_through(nvim: Editors) -> None:
 
 
 RESTART = "require('bellboard').restart()"
-CHANNEL = "return require('bellboard.host').status().channel or 0"
+CHANNEL = "return require('bellboard.process.talk').status().channel or 0"
 
 
 def test_the_command_has_the_name_of_each_kind_of_option(nvim: Editors, version: str) -> None:
@@ -248,7 +248,7 @@ def test_options_that_change_later_count_at_once(nvim: Editors) -> None:
     editor.lua("require('bellboard').start()")
     first = editor.lua(CHANNEL)
     editor.lua("require('bellboard').setup({ icons = 'unicode' })")
-    assert editor.lua("return require('bellboard.view.style').icon_named('blocked')") == "▲"
+    assert editor.lua("return require('bellboard.highlight').icon_named('blocked')") == "▲"
     assert editor.lua(CHANNEL) == first > 0
     editor.lua("require('bellboard').setup({ notices = { mode = 'all' } })")
     eventually(lambda: editor.lua(CHANNEL) not in (0, first), "another process")
@@ -258,14 +258,14 @@ def test_a_later_order_of_the_board_counts_until_the_user_chooses(nvim: Editors)
     """What the user chose stays while the option is the same."""
     editor = nvim(config=QUIET, ui=False)
     order = """
-      local choice = require('bellboard.view.page').choice()
+      local choice = require('bellboard.board.page').choice()
       return { choice.group, choice.sort }
     """
     set_up = "require('bellboard').setup({ board = ... })"
     assert editor.lua(order) == ["urgency", "urgency"]
     editor.lua(set_up, {"group": "none", "sort": "name"})
     assert editor.lua(order) == ["none", "name"]
-    editor.lua("require('bellboard.view.page').choose({ sort = 'recent' })")
+    editor.lua("require('bellboard.board.page').choose({ sort = 'recent' })")
     editor.lua(set_up, {"group": "none", "sort": "name", "size": 9})
     assert editor.lua(order) == ["none", "recent"]
 
@@ -316,7 +316,7 @@ def test_the_kinds_of_evidence_are_those_of_the_background_process(nvim: Editors
 def test_a_tilde_is_the_home_directory_in_every_word(nvim: Editors) -> None:
     editor = nvim(config={**QUIET, "python": ["~/uv", "--project", "~", "a~/b"]}, ui=False)
     home = editor.lua("return vim.uv.os_homedir()")
-    found = editor.lua("return require('bellboard.system.program').interpreter().command")
+    found = editor.lua("return require('bellboard.process.program').interpreter().command")
     assert found == [f"{home}/uv", "--project", home, "a~/b"]
 
 
@@ -358,7 +358,7 @@ HOSTILE = (
 def test_lua_and_python_clean_text_alike(nvim: Editors) -> None:
     """Control, direction and invisible characters go; languages and symbols stay."""
     editor = nvim(config=QUIET, ui=False)
-    safe = "return require('bellboard.view.cells').safe(...)"
+    safe = "return require('bellboard.text').safe(...)"
     odd = "".join(f"{c}x" for c in "\u070f\U00013430\U0001345f\U0001bca0\U0001bca3")
     piles = "".join(f"e{c * 9}" for c in "\u0300\u036f\u0483\u1ab0\u1aff\u1dc0\u20d0\ufe2f")
     drawn = "\ufe0fa\ufe0f\ufe0e ✓\ufe0f\ufe0f 1\ufe0f\u20e3"

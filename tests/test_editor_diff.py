@@ -151,7 +151,7 @@ def test_a_request_that_arrives_in_a_command_line_waits(nvim: Editors, before: s
     play(editor, edit(asking, "/srv/a.py", "a\n", "b\n"))
     Host(editor).push(asking)
     editor.lua("""
-      local host = require('bellboard.host')
+      local host = require('bellboard.process.talk')
       local ask = host.ask
       host.ask = function(what, given, done)
         _G.reply = function() ask(what, given, done) end

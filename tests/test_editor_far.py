@@ -21,7 +21,7 @@ pytestmark = pytest.mark.editor
 #: Plays the host: replies to each request as given, and keeps what was asked and said.
 PLAYED = """
 _G.replies, _G.asked, _G.said, _G.told = ..., {}, {}, {}
-local host = require('bellboard.host')
+local host = require('bellboard.process.talk')
 host.ask = function(what, request, done)
   table.insert(asked, { what, request })
   vim.schedule(function() done(replies[what]) end)
@@ -128,7 +128,7 @@ def test_a_request_says_on_which_machine_it_is_asked(nvim: Editors) -> None:
     session = far("dev", "blocked", "api", branch="main", kind="permission", request="r-1")
     Host(editor).push(session)
     editor.lua(PLAYED, {"request": {"ok": True, "request": command(session, "rm -rf build")}})
-    editor.lua("require('bellboard.action.answer').to(...)", SID)
+    editor.lua("require('bellboard.answer').to(...)", SID)
     editor.shows("on dev · acme/api · main")
     editor.shows("rm -rf build")
 
@@ -158,7 +158,7 @@ def test_the_reason_is_shown_if_a_machine_cannot_be_asked(nvim: Editors) -> None
     said = eventually(lambda: editor.lua("return said"))
     assert "dev:api: the link is down: ssh: no route" in said[0]
     editor.lua(
-        "require('bellboard.view.preview').lines(require('bellboard').sessions()[1],"
+        "require('bellboard.preview').lines(require('bellboard').sessions()[1],"
         " function(lines) _G.shown = lines end)"
     )
     lines = eventually(lambda: editor.lua("return shown"))
@@ -170,7 +170,7 @@ def test_a_preview_and_a_stop_are_asked_of_the_machine(nvim: Editors) -> None:
     rows = {"ok": True, "rows": ["❯ make", "\x1b[31mred\u202e", "", ""]}
     editor = played(nvim, preview=rows, stop={"ok": True, "text": "process 4711 has ended"})
     editor.lua(
-        "require('bellboard.view.preview').lines(require('bellboard').sessions()[1],"
+        "require('bellboard.preview').lines(require('bellboard').sessions()[1],"
         " function(lines) _G.shown = lines end)"
     )
     lines = eventually(lambda: editor.lua("return shown"))
@@ -180,6 +180,6 @@ def test_a_preview_and_a_stop_are_asked_of_the_machine(nvim: Editors) -> None:
     editor.lua(
         "vim.ui.select = function(_, opts, done) _G.prompt = opts.prompt done('Stop it') end"
     )
-    editor.lua("require('bellboard.action.several').stop(require('bellboard').sessions())")
+    editor.lua("require('bellboard.board.selection').stop(require('bellboard').sessions())")
     assert asked(editor, 2)[1] == ["stop", {"session_id": SID, "pid": 4711}]
     assert editor.lua("return prompt").startswith("Stop process 4711 (dev:api")

@@ -41,7 +41,7 @@ printf '#!/bin/sh\\nexec {sys.executable} "$@"\\n' >.venv/bin/python
 touch .venv/bin/bellboard
 chmod +x .venv/bin/python
 """
-RUNS = "return require('bellboard.host').status().running"
+RUNS = "return require('bellboard.process.talk').status().running"
 
 
 def program(path: Path, text: str) -> Path:
@@ -172,7 +172,7 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
 
 #: vim.pack has updated the plugin, and its packages are built.
 UPDATED = """
-require('bellboard.system.builder').run = function(_, _, done)
+require('bellboard.builder').run = function(_, _, done)
   done({ ok = true, text = 'built' })
 end
 local data = { kind = 'update', path = ... }
@@ -183,7 +183,7 @@ vim.api.nvim_exec_autocmds('PackChanged', { pattern = '*', data = data })
 def test_an_update_starts_nothing_that_the_user_does_not_run(nvim: Editors) -> None:
     """It restarts the background process, unless `auto_start` is off or the user stopped it."""
     editor = nvim(neovim.NEWEST, QUIET)
-    channel = "return require('bellboard.host').status().channel"
+    channel = "return require('bellboard.process.talk').status().channel"
     editor.lua(UPDATED, str(CHECKOUT))
     editor.shows("built in 0 s; restart Neovim")
     assert not editor.lua(RUNS)
@@ -202,7 +202,7 @@ def test_an_update_starts_nothing_that_the_user_does_not_run(nvim: Editors) -> N
     assert not editor.lua(RUNS)
 
 
-ASK = "require('bellboard.view.question').ask('Sure?', { 'of it' }, { { 'y', 'yes' } })"
+ASK = "require('bellboard.answer.question').ask('Sure?', { 'of it' }, { { 'y', 'yes' } })"
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_build_without_a_network_names_what_is_not_found(
 OCCASIONS = """
 local file, auto_start = ...
 vim.cmd.args(vim.fn.fnameescape(file))
-return require('bellboard.system.occasion').wanted(auto_start)
+return require('bellboard.report.occasion').wanted(auto_start)
 """
 
 
@@ -328,13 +328,14 @@ def test_it_does_not_start_without_a_user(nvim: Editors, home: Home, plugin: Pat
     assert files == {name: editor.lua(OCCASIONS, name, True) for name in files}
     assert not editor.lua(OCCASIONS, "main.py", False)
     assert editor.lua(
-        "return require('bellboard.system.occasion').wanted(function() return true end)"
+        "return require('bellboard.report.occasion').wanted(function() return true end)"
     )
     editor.command("let g:vscode = 1")  # which draws none of its windows
     assert editor.lua(OCCASIONS, "main.py", True) is False
     for how in ("-es", "-l"):
         loads = f"set rtp^={CHECKOUT} | runtime plugin/bellboard.lua"
-        code = "vim.wait(300) io.stdout:write(tostring(require('bellboard.host').status().running))"
+        status = "require('bellboard.process.talk').status()"
+        code = f"vim.wait(300) io.stdout:write(tostring({status}.running))"
         script = home.file("script.lua", f"vim.cmd('{loads}') {code}")
         words = [how, str(script)] if how == "-l" else [how, f"+luafile {script}", "+qa!"]
         argv = [str(neovim.executable(neovim.NEWEST)), "--clean", *words]

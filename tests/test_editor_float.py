@@ -108,7 +108,7 @@ def test_a_border_of_the_user_is_kept_where_lines_are_two_cells_wide(
     play(editor, edit(asking, "limits.py", "a\n", "b\n"))
     editor.nvim.options["winborder"] = own
     editor.command("set ambiwidth=double")
-    assert editor.lua("return require('bellboard.view.ink').border()") == border
+    assert editor.lua("return require('bellboard.ink').border()") == border
     host.push(asking)
     editor.shows("rm -rf build")
     editor.press(":ClaudeSessions answer edit<CR>")
@@ -200,8 +200,8 @@ def test_it_shrinks_to_a_line_and_opens_for_a_new_question(nvim: Editors, versio
 def heard(editor: Editor) -> None:
     """Record jumps instead of making them."""
     editor.lua("""
-      require('bellboard.action.jump').to = function(id) _G.went = id end
-      require('bellboard.action.answer').to = function(id) _G.answered = id end
+      require('bellboard.jump').to = function(id) _G.went = id end
+      require('bellboard.answer').to = function(id) _G.answered = id end
       require('bellboard.command').run = function(verb) _G.went = verb end
       vim.o.mouse = 'a'
     """)
@@ -391,9 +391,7 @@ def test_checkhealth_says_why_it_is_not_shown(nvim: Editors, version: str) -> No
     own = editor.lua("return vim.v.servername")
 
     def says(expected: str) -> None:
-        eventually(
-            lambda: editor.lua("return require('bellboard.view.float').status()") == expected
-        )
+        eventually(lambda: editor.lua("return require('bellboard.float').status()") == expected)
 
     says("not shown: nothing was received from the background process yet")
     host.push(session("api", "working"), in_front="/tmp/other")

@@ -20,7 +20,7 @@ from sample import RELOAD
 pytestmark = pytest.mark.editor
 
 COUNT = "return #require('bellboard').sessions()"
-STATUS = "return require('bellboard.host').status()"
+STATUS = "return require('bellboard.process.talk').status()"
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_auto_start_false_waits_for_the_first_command(nvim: Editors, notes: Path
 ASKED = """
 _G.heard = {}
 for _, what in ipairs({ 'answer', 'request' }) do
-  require('bellboard.host').ask(what, {}, function(reply)
-    heard[what] = require('bellboard.action.answer').told(reply)
+  require('bellboard.process.talk').ask(what, {}, function(reply)
+    heard[what] = require('bellboard.answer').told(reply)
   end)
 end
 """
@@ -109,7 +109,7 @@ def test_a_killed_host_is_restarted(nvim: Editors, notes: Path, version: str) ->
 #: Asks, when much was answered before; each that is refused asks again.
 ASK = """
 _G.refused = 0
-local host = require('bellboard.host')
+local host = require('bellboard.process.talk')
 for nth = 1, 50 do
   host.ask('request', { session_id = 'x' }, function() end)
   host._reply(nth, { ok = true })
@@ -122,7 +122,7 @@ for nth = 1, 8 do
     end)
   end)
 end
-return require('bellboard.host').status().channel
+return require('bellboard.process.talk').status().channel
 """
 
 
@@ -146,7 +146,8 @@ def test_one_host_runs_although_a_refusal_starts_one(
     (pid,) = told(notes, "born")
     editor.lua(
         """local act = require('bellboard')[...]
-        require('bellboard.host').ask('request', { session_id = 'x' }, function() act() end)""",
+        local talk = require('bellboard.process.talk')
+        talk.ask('request', { session_id = 'x' }, function() act() end)""",
         act,
     )
     os.kill(pid, signal.SIGKILL)
@@ -209,8 +210,8 @@ def test_the_interpreter_of_neovim_may_be_an_ignored_file(nvim: Editors) -> None
     """A 'wildignore' with environments in it is common; a tilde is the home directory."""
     editor = nvim(config={"auto_start": False}, ui=False)
     editor.command("set wildignore=*/.venv/* | let g:python3_host_prog = '~/.venv/bin/python'")
-    editor.lua("require('bellboard.system.program').root = function() return '/nowhere' end")
-    found = editor.lua("return require('bellboard.system.program').interpreter()")
+    editor.lua("require('bellboard.process.program').root = function() return '/nowhere' end")
+    found = editor.lua("return require('bellboard.process.program').interpreter()")
     assert found["command"] == [f"{editor.home.root}/.venv/bin/python"]
 
 

@@ -129,7 +129,7 @@ def test_an_answer_is_shown_where_nothing_can_be_remembered(nvim: Editors, versi
     editor.home.file("state", "a file")
     editor.lua("vim.env.XDG_STATE_HOME = ...", str(editor.home.project / "state"))
     editor.lua("outcome.api = { ok = true, way = 'keys', outcome = 'taken', text = 'it went on' }")
-    note = "return require('bellboard.state.remembered').note('answers')"
+    note = "return require('bellboard.remembered').note('answers')"
     assert editor.lua(note) is False
     opened(editor, "api", "Run a command")
     editor.press("A")
@@ -141,7 +141,7 @@ def test_an_answer_is_shown_where_nothing_can_be_remembered(nvim: Editors, versi
 def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     """Pure: wide characters, long words, marks; numbers, several options."""
     editor = nvim(config=QUIET, ui=False)
-    line = "return require('bellboard.view.request.wrap').line(...)"
+    line = "return require('bellboard.answer.wrap').line(...)"
     assert editor.lua(line, "make all now", 9) == ["make all ", "now"]
     assert editor.lua(line, "x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
     assert editor.lua(line, "日本語日本語", 5) == ["日本", "語日", "本語"]
@@ -150,13 +150,13 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     assert "".join(editor.lua(line, whole, 40)) == whole
     seconds = """
       local began = os.clock()
-      require('bellboard.view.request.wrap').line(('word and '):rep(200000), 76)
+      require('bellboard.answer.wrap').line(('word and '):rep(200000), 76)
       return os.clock() - began
     """
     assert editor.lua(seconds) < 3  # of this process; 0.1 s, and 15 s if it were quadratic
     rows = """
       local rows = {}
-      require('bellboard.view.request.parts').add(..., 40, rows)
+      require('bellboard.answer.parts').add(..., 40, rows)
       return rows
     """
     part = {"kind": "command", "text": "ls <U+202E>x ··", "warnings": ["it turns"]}
@@ -165,7 +165,7 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     marks = [chunk[0] for chunk in row["chunks"] if chunk[1:] == ["BellboardHidden"]]
     assert marks == ["<U+202E>", "··"]
     draft = """
-      local draft = require('bellboard.action.draft')
+      local draft = require('bellboard.answer.draft')
       local form = { fields = { { name = 'n', type = 'number' }, { name = 's', default = 'x' } } }
       local made = draft.new(form)
       local why = draft.set(made, form.fields[1], 1, 'many')
@@ -173,7 +173,7 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     """
     huge = """
       local field = { name = 'n', type = 'integer' }
-      return require('bellboard.action.draft').set({ values = {} }, field, 1, ...)
+      return require('bellboard.answer.draft').set({ values = {} }, field, 1, ...)
     """
     assert "cannot be sent exactly" in editor.lua(huge, "9007199254740993")
     assert editor.lua(huge, "9007199254740991") is None

@@ -288,7 +288,7 @@ def test_no_agent_ends_because_its_window_is_needed(
         assert editor.lua(BUFFER) == shown
         assert (editor.lua(RUNS, one), editor.lua(RUNS, two)) == (True, True)
     editor.lua("require('bellboard').jump('web')")
-    editor.lua("require('bellboard.action.launch').terminal({ 'sleep', '600' })")
+    editor.lua("require('bellboard.jump.launch').terminal({ 'sleep', '600' })")
     assert editor.lua(BUFFER) not in (one, two, here)
     assert (editor.lua(RUNS, one), editor.lua(RUNS, two)) == (True, True)
 
@@ -428,7 +428,7 @@ def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:
     Host(editor).push(session("completed", "here", tty=tty), session("completed", "lost"))
     editor.lua("""
       _G.told = {}
-      require('bellboard.host').tell = function(evidence)
+      require('bellboard.process.talk').tell = function(evidence)
         if evidence['goto'] then table.insert(told, evidence['goto'].session_id) end
       end""")
     editor.lua("vim.notify = function() end require('bellboard').jump('lost')")
@@ -480,5 +480,5 @@ def test_the_socket_of_our_tmux_may_have_a_comma(nvim: Editors, socket: str) -> 
     """Only what follows it, a process and a session, has none."""
     editor = nvim(config=QUIET, ui=False)
     editor.lua("vim.env.TMUX, vim.env.TMUX_PANE = ..., '%1'", f"{socket},123,0")
-    here = editor.lua("return require('bellboard.system.tmux').here()")
+    here = editor.lua("return require('bellboard.jump.tmux').here()")
     assert {"tmux": socket, "pane": "%1"} == here

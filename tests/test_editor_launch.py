@@ -220,7 +220,7 @@ def test_a_failed_install_is_reported(nvim: Editors, home: Home, claude: Path) -
     assert "settings.json" in says(editor, "bellboard: ")
     assert editor.lua("return vim.bo.filetype") == ""
     broken = nvim(config={**OPTIONS, "python": "/nowhere/python"}, ui=False)
-    broken.lua("require('bellboard.action.install').open('install', {})")
+    broken.lua("require('bellboard.install').open('install', {})")
     says(broken, 'cannot start "/nowhere/python"')
 
 

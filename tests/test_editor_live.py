@@ -27,7 +27,7 @@ STATUSLINE = (
     "vim.o.laststatus, vim.o.ruler = 3, false "
     "vim.o.statusline = \"%=%{%v:lua.require'bellboard'.statusline()%} \""
 )
-JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
+JOB = "return vim.fn.jobpid(require('bellboard.process.talk').status().channel)"
 
 
 class Agent:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.editor
 
 PUSH = "require('bellboard')._push(...)"
 #: As the background process does.
-HOST_PUSH = "require('bellboard.host')._pushed(...)"
+HOST_PUSH = "require('bellboard.process.talk')._pushed(...)"
 BEGIN = """
 vim.cmd('enew!')
 vim.o.shortmess = vim.o.shortmess .. 'I'
@@ -278,7 +278,7 @@ def test_what_fails_after_a_lock_keeps_nothing_else_back(nvim: Editors) -> None:
     """The error is shown, and what waits behind it is done."""
     editor = nvim(config=QUIET, ui=False)
     editor.lua(
-        "local after = require('bellboard.system.textlock').after"
+        "local after = require('bellboard.textlock').after"
         " after(function() after(function() vim.g.next = 'comes' end) error('one fails', 0) end)"
     )
     assert editor.lua("return vim.g.next") == "comes"

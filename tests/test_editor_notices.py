@@ -88,7 +88,7 @@ def test_of_three_neovims_one_shows_the_float_and_one_notifies(
     for editor in editors[:2]:
         editor.hides("needs you")
     front = editors[2].lua("return vim.v.servername")
-    why = editors[0].lua("return require('bellboard.view.float').status()")
+    why = editors[0].lua("return require('bellboard.float').status()")
     assert why == f"not shown: another Neovim had the focus last: {front}"
     editors[0].command("doautocmd FocusGained")
     editors[0].shows("1 needs you")
@@ -295,7 +295,7 @@ def test_a_vim_notify_that_fails_stops_no_other_notification(nvim: Editors, vers
     editor.lua("""
       vim.notify = function() error('boom') end
       _G.bells = 0
-      require('bellboard.view.notices').send = function() bells = bells + 1 end
+      require('bellboard.notify').send = function() bells = bells + 1 end
     """)
     Host(editor).push(blocked("api"), notices=[line(), {**line(), "channel": "bell"}])
     assert editor.lua("return bells") == 1
@@ -352,7 +352,7 @@ def test_nvim_notify_shows_each_notification(nvim: Editors, version: str) -> Non
     notice = {"channel": "notify", "session_id": "s", "status": "blocked", "title": "api"}
 
     def shows(text: str, *others: str) -> None:
-        editor.lua("require('bellboard.view.notices').show(...)", {**notice, "text": text})
+        editor.lua("require('bellboard.notify').show(...)", {**notice, "text": text})
         assert sorted(editor.lua("return vim.notify.shown()")) == sorted([f"api: {text}", *others])
 
     shows("one")
@@ -393,7 +393,7 @@ def test_only_our_notification_of_mini_notify_is_replaced(nvim: Editors, is_own:
     editor.lua(MINI, is_own)
     notice = {"channel": "notify", "session_id": "s", "status": "blocked", "title": "api"}
     for text in ("one", "two"):
-        editor.lua("require('bellboard.view.notices').show(...)", {**notice, "text": text})
+        editor.lua("require('bellboard.notify').show(...)", {**notice, "text": text})
         eventually(lambda text=text: f"api: {text}" in editor.lua(BOTH), text)
     expected = ["indexing", "api: two"] if is_own else ["indexing"]
     assert editor.lua("return vim.tbl_values(shown)") == expected
@@ -409,7 +409,7 @@ def test_the_bell_rings_in_the_terminal(home: Home, tmux: Server, version: str) 
     eventually(address.exists, "Neovim")
     pane.shows("NVIM")
     notice = json.dumps(line("bell"))
-    code = f"luaeval('require(\"bellboard.view.notices\").show(vim.json.decode(_A))', {notice!r})"
+    code = f"luaeval('require(\"bellboard.notify\").show(vim.json.decode(_A))', {notice!r})"
     ask = [argv[0], "--server", str(address), "--remote-expr", code]
     subprocess.run(ask, env=home.env, check=True, capture_output=True, timeout=PATIENCE)
     eventually(lambda: pane.ask("#{window_bell_flag}") == "1", "a bell")
@@ -420,9 +420,7 @@ def test_the_bell_rings_in_the_terminal(home: Home, tmux: Server, version: str) 
 @pytest.mark.parametrize("events", ["on", "off"])
 def test_missing_focus_events_in_tmux_are_reported(home: Home, tmux: Server, events: str) -> None:
     """Health says what to set; where focus is reported, it says nothing."""
-    lua = (
-        "_G.unsure = function() return require('bellboard.evidence.focus').unsure() and 1 or 0 end"
-    )
+    lua = "_G.unsure = function() return require('bellboard.report.focus').unsure() and 1 or 0 end"
     argv = command("0.12", home, "focus", config={**QUIET}, lua=lua)
     tmux.open(["sleep", "60"])
     tmux.run("set-option", "-g", "focus-events", events)
@@ -437,7 +435,7 @@ def test_missing_focus_events_in_tmux_are_reported(home: Home, tmux: Server, eve
         return (done.stdout or done.stderr).decode().strip()
 
     eventually(lambda: said("1") == "1", "Neovim")
-    said("luaeval('require(\"bellboard.evidence.focus\").attach()')")
+    said("luaeval('require(\"bellboard.report.focus\").attach()')")
     if events == "off":
         eventually(lambda: said("luaeval('unsure()')") == "1", "the doubt")
     else:  # wait until tmux has answered
@@ -498,7 +496,7 @@ def test_a_transition_during_a_restart_is_heard_once(
     for n in range(4 if how == "killed" else 6):  # five crashes in a row are the last
         told.append("blocked" if n % 2 == 0 else "completed")
         if how == "killed":
-            channel = editor.lua("return require('bellboard.host').status().channel")
+            channel = editor.lua("return require('bellboard.process.talk').status().channel")
             os.kill(editor.lua("return vim.fn.jobpid(...)", channel), signal.SIGKILL)
         else:
             editor.lua("change(...)", n + 1)

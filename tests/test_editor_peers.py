@@ -53,7 +53,9 @@ def opened(nvim: Editors, *sessions: dict[str, Any]) -> tuple[Editor, Host, str]
     host.push(blocked("api", "rm -rf build", tty=tty, branch="main"), *sessions)
     editor.lua("""
       _G.told = {}
-      require('bellboard.host').tell = function(line) table.insert(told, vim.json.encode(line)) end
+      require('bellboard.process.talk').tell = function(line)
+        table.insert(told, vim.json.encode(line))
+      end
     """)
     editor.command("Telescope bellboard")
     editor.shows("Agent sessions")

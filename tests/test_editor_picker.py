@@ -192,7 +192,7 @@ end) })
 def test_it_filters_below_a_menu_of_words(nvim: Editors, version: str) -> None:
     """The next letter, and <CR>, are still about the rows."""
     editor = nvim(version, CALM, columns=80, lines=20)
-    editor.lua("require('bellboard.action.jump').to = function(id) _G.went = id end")
+    editor.lua("require('bellboard.jump').to = function(id) _G.went = id end")
     Host(editor).push(blocked("api"), blocked("wiki"), blocked("web"))
     editor.command("ClaudeSessions")
     editor.lua(COMPLETES)

@@ -185,7 +185,7 @@ def test_clicking_a_sessions_item_goes_to_it(nvim: Editors, version: str) -> Non
 def heard(editor: Editor) -> None:
     """Record jumps instead of making them."""
     editor.lua("""
-      require('bellboard.action.jump').to = function(id)
+      require('bellboard.jump').to = function(id)
         _G.went = require('bellboard').session(id).session_id:gsub('^api$', 'blocked')
       end
       require('bellboard.command').run = function(verb) _G.went = verb end

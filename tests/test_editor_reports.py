@@ -20,7 +20,7 @@ QUERY = b"\x1b]7501;?"
 BEL, ST = b"\x07", b"\x1b\\"
 NAME_ASKED = b"\x1b[c"
 NAME = re.compile(rb"(.*)\x1b\[\?[0-9;]+c", re.DOTALL)
-RUNS = "return require('bellboard.host').status().running"
+RUNS = "return require('bellboard.process.talk').status().running"
 #: A program that prints what it is told, and keeps what its terminal types.
 PROGRAM = """
 import os, select, sys, tty
@@ -38,7 +38,7 @@ with open(sys.argv[2], "wb", buffering=0) as typed:
 #: Notes what is sent about terminals, from the message after the call on.
 LISTEN = """
 _G.sent = {}
-local host = require('bellboard.host')
+local host = require('bellboard.process.talk')
 _G.notify = _G.notify or host.notify
 host.notify = function(method, ...)
   local is_sent = _G.notify(method, ...)
@@ -249,7 +249,7 @@ def test_what_was_said_before_the_background_process_runs_is_sent_then(
     program = Program(editor)
     program.say(status("state=working"), status("state=done:id=a"), status("state=idle:id=a/b"))
     program.say(status("state=clear:id=a"), status("state=error:id=c"), status("state=blocked"))
-    last = "return (require('bellboard.state.records').of(...).reports[''] or {}).text"
+    last = "return (require('bellboard.records').of(...).reports[''] or {}).text"
     eventually(lambda: editor.lua(last, program.buffer) == "7501;state=blocked", "the last one")
     editor.command("ClaudeSessions start")
     said = ["7501;state=clear:id=a", "7501;state=error:id=c", "7501;state=blocked"]
@@ -306,7 +306,7 @@ def test_a_handler_that_fails_stands_in_no_way(nvim: Editors, version: str) -> N
     editor = nvim(version, SILENT, lua=FAILING, ui=False)
     assert Program(editor).asks(ST) == QUERY + ST
     eventually(lambda: "theirs" in editor.messages(), "its error")
-    editor = nvim(version, SILENT, lua="package.preload['bellboard.evidence.reports'] = error")
+    editor = nvim(version, SILENT, lua="package.preload['bellboard.report.terminals'] = error")
     assert Program(editor, "other").asks() == b""
     for data in (None, 1, {}, "\x1b]7501;?"):  # as another plugin might execute it
         editor.lua(EXECUTE, {"group": "bellboard.plugin", "data": data})
@@ -315,7 +315,7 @@ def test_a_handler_that_fails_stands_in_no_way(nvim: Editors, version: str) -> N
 
 #: Takes reports one after the other; returns what is to be sent then.
 TAKE = """
-local records = require('bellboard.state.records')
+local records = require('bellboard.records')
 local buf = ...
 local reporter = records.of(buf)
 for nth, text in ipairs(select(2, ...)) do
@@ -371,7 +371,7 @@ def test_a_report_replaces_only_what_it_is_about(nvim: Editors, version: str) ->
 
 #: Hands over pieces as Neovim 0.10 does, and a prompt; returns what was taken of them.
 PIECES = """
-local records = require('bellboard.state.records')
+local records = require('bellboard.records')
 local take, taken = records.take, {}
 records.take = function(_, _, text)
   taken[#taken + 1] = text:match('^7501;(.*)')
@@ -381,9 +381,9 @@ local all = {}
 for nth, pieces in ipairs(cases) do
   taken = {}
   for _, piece in ipairs(pieces) do
-    require('bellboard.evidence.reports').heard(buf, '\\27]7501;' .. piece)
+    require('bellboard.report.terminals').heard(buf, '\\27]7501;' .. piece)
   end
-  require('bellboard.evidence.reports').heard(buf, '\\27]133;A')
+  require('bellboard.report.terminals').heard(buf, '\\27]133;A')
   all[nth] = taken
 end
 records.take = take

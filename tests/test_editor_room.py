@@ -122,7 +122,7 @@ def test_a_new_agent_gets_a_tab_page_where_it_has_no_room(
     editor.command("set switchbuf=useopen")
     if layout == "vsplit":
         editor.command("only | set winwidth=30 winminwidth=30 | vsplit")
-    editor.lua("require('bellboard.action.launch').terminal({ 'cat' })")
+    editor.lua("require('bellboard.jump.launch').terminal({ 'cat' })")
     assert editor.lua("return { vim.bo.buftype, #vim.api.nvim_tabpage_list_wins(0) }") == [
         "terminal",
         1,

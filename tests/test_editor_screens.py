@@ -206,7 +206,7 @@ def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> 
     Host(editor).push(*house())
     editor.lua("vim.g.bellboard = { python = '/no/such/python', float = { enabled = false } }")
     editor.lua("require('bellboard').setup({}) vim.notify = function() end")
-    editor.lua("require('bellboard.push').stopped()")
+    editor.lua("require('bellboard.process.receive').stopped()")
     editor.command("ClaudeSessions board")
     editor.shows("outdated")
     screen.matches(editor, "stale")

@@ -31,7 +31,7 @@ def opens(editor: Editor, view: str) -> None:
     play(editor, edit(asking, "/nowhere/limits.py", "    DEBUG = TRUE\n", "  DEBUG = true\n"))
     Host(editor).push(asking)
     if view == "notices":
-        editor.lua("require('bellboard.view.notices').history({})")
+        editor.lua("require('bellboard.notify').history({})")
         editor.shows("No notifications yet.")
     elif view == "preview":
         editor.press(":ClaudeSessions board<CR>P")

@@ -23,7 +23,7 @@ from rig.waiting import eventually
 pytestmark = pytest.mark.editor
 
 CONFIG = {"python": sys.executable}
-STATUS = "return require('bellboard.host').status()"
+STATUS = "return require('bellboard.process.talk').status()"
 SHOWN = "return vim.tbl_map(function(s) return s.session_id end, require('bellboard').sessions())"
 BAD = ("Traceback", "Press ENTER", "Error", "E5108", "error caught", "Async request")
 STEPS = int(os.environ.get("BELLBOARD_STEPS", "40"))  # of the random walk
@@ -32,17 +32,17 @@ ACTS = {
     "require('bellboard').start()": True,
     "require('bellboard').stop()": False,
     "require('bellboard').restart()": True,
-    "require('bellboard.host').focused()": None,
+    "require('bellboard.process.talk').focused()": None,
     "vim.api.nvim_exec_autocmds('FocusGained', {})": None,
-    "require('bellboard.host').notify('mode', 'all')": None,
-    "require('bellboard.host').notify('mode', { 1 })": None,
-    "require('bellboard.host').notify('snapshot')": None,
-    "require('bellboard.host').notify('focus', 'x')": None,
-    "require('bellboard.host').notify('evidence', { view = false, viewer = 'nvim x' })": None,
-    "require('bellboard.host').notify('evidence', 'x')": None,
-    "require('bellboard.host').notify('start', { 1 })": None,
-    "require('bellboard.host').ask('stop', { session_id = 's' }, _G.replied)": None,
-    "require('bellboard.host').ask('nothing', { 1 }, _G.replied)": None,
+    "require('bellboard.process.talk').notify('mode', 'all')": None,
+    "require('bellboard.process.talk').notify('mode', { 1 })": None,
+    "require('bellboard.process.talk').notify('snapshot')": None,
+    "require('bellboard.process.talk').notify('focus', 'x')": None,
+    "require('bellboard.process.talk').notify('evidence', { view = false, viewer = 'x' })": None,
+    "require('bellboard.process.talk').notify('evidence', 'x')": None,
+    "require('bellboard.process.talk').notify('start', { 1 })": None,
+    "require('bellboard.process.talk').ask('stop', { session_id = 's' }, _G.replied)": None,
+    "require('bellboard.process.talk').ask('nothing', { 1 }, _G.replied)": None,
 }
 REPLIED = """
 _G.replies = 0
@@ -116,7 +116,7 @@ def test_requests_right_after_the_start_are_handled(
     editor = nvim(version, {**CONFIG, "auto_start": False}, ui=False)
     for verb in ["start", "stop", "start", *then.split()]:
         editor.lua(f"require('bellboard').{verb}()")
-    editor.lua("require('bellboard.host').focused()")
+    editor.lua("require('bellboard.process.talk').focused()")
     count = 0 if then.endswith("stop") else 1
     eventually(lambda: len(hosts_of(home)) == count, f"{count} hosts")
     if count:

@@ -65,7 +65,7 @@ def test_it_is_coloured_by_urgency(nvim: Editors, version: str) -> None:
     assert picture.groups_of("api: rm -rf build 2m") == ["StatusLine"]
 
 
-FACE = "return vim.api.nvim_get_hl(0, { name = require('bellboard.view.ink').on(...) })"
+FACE = "return vim.api.nvim_get_hl(0, { name = require('bellboard.ink').on(...) })"
 
 
 def test_its_colours_can_be_read_on_any_background(nvim: Editors, version: str) -> None:

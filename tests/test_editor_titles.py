@@ -17,7 +17,7 @@ WATCHES = "return require('bellboard').session('live').title_tells"
 #: Notes the title that was sent last.
 LISTEN = """
 _G.sent = ''
-local host = require('bellboard.host')
+local host = require('bellboard.process.talk')
 local notify = host.notify
 host.notify = function(method, ...)
   _G.sent = method == 'title' and select(3, ...) or sent

@@ -31,7 +31,7 @@ for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
   }
 end
 return shown"""
-LAUNCH = "require('bellboard.action.launch').terminal({ 'cat' })"
+LAUNCH = "require('bellboard.jump.launch').terminal({ 'cat' })"
 
 
 def shown(editor: Editor) -> Any:

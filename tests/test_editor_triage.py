@@ -133,7 +133,7 @@ def test_a_triage_that_waits_is_left_at_once(nvim: Editors, leaves: str) -> None
 
 #: Sends an answer once `release` is called.
 SLOW_ANSWER = """
-local host = require('bellboard.host')
+local host = require('bellboard.process.talk')
 local ask = host.ask
 host.ask = function(what, given, done)
   if what ~= 'answer' then

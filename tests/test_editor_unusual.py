@@ -20,11 +20,11 @@ RUN = "local verb = ... vim.schedule(function() require('bellboard').run(verb) e
 ASK = """
 _G.said = {}
 local choices = { { 'y', 'yes', function() table.insert(said, 'y') end }, { 'n', 'no' } }
-require('bellboard.view.question').ask('Title', { 'What it asks' }, choices)
+require('bellboard.answer.question').ask('Title', { 'What it asks' }, choices)
 """
 FOOTER = "return vim.inspect(vim.api.nvim_win_get_config(0).footer)"
 INPUT = """
-require('bellboard.view.input').open({ title = 'Answer' }, function(text)
+require('bellboard.answer.input').open({ title = 'Answer' }, function(text)
   _G.got = text
 end)
 """
@@ -57,7 +57,7 @@ def test_every_view_opens_where_no_buffer_can_be_changed(nvim: Editors, version:
     editor.hides("rate limits")
     editor.press("<Esc>")
     editor.hides("Agent sessions")
-    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' }, 'explain')")
+    editor.lua("require('bellboard.popup').window({ 'one', 'two' }, 'explain')")
     editor.shows("two")
     editor.command("close")
     editor.lua(INPUT)
@@ -84,14 +84,14 @@ def test_a_command_in_the_command_line_window_closes_it(
 
 #: Shows output as it arrives: of a command, of past notices, of an install, of a start.
 OUTPUT = {
-    "of explain": "require('bellboard.view.popup').window({ 'of', 'of explain' }, 'explain')",
-    "No notifications yet": "require('bellboard.view.notices').history({})",
-    "of a start": "require('bellboard.action.launch').terminal({ 'echo', 'of a start' })",
+    "of explain": "require('bellboard.popup').window({ 'of', 'of explain' }, 'explain')",
+    "No notifications yet": "require('bellboard.notify').history({})",
+    "of a start": "require('bellboard.jump.launch').terminal({ 'echo', 'of a start' })",
     "press y to write this": r"""
-      require('bellboard.system.program').run = function(_, after)
+      require('bellboard.process.program').run = function(_, after)
         after('--- a\n+++ b\n-old\n+new', '')
       end
-      require('bellboard.action.install').open('install', {})
+      require('bellboard.install').open('install', {})
     """,
 }
 
@@ -138,7 +138,7 @@ def test_without_a_command_line_no_message_waits_for_a_key(
     editor.shows('no subcommand "nonsense"')
     notice = {"channel": "notify", "session_id": "x", "title": "api failed", "text": "overloaded"}
     status = {"ERROR": "error", "WARN": "blocked"}[level]
-    editor.lua("require('bellboard.view.notices').show(...)", {**notice, "status": status})
+    editor.lua("require('bellboard.notify').show(...)", {**notice, "status": status})
     editor.shows("api failed: overloaded")
     assert not editor.nvim.request("nvim_get_mode")["blocking"]
 
@@ -153,7 +153,7 @@ def test_a_message_that_does_not_fit_is_whole_in_the_list(nvim: Editors, version
     eventually(lambda: editor.messages() == whole, "the whole message")
     assert "try :ClaudeSessions <Tab>" in editor.shows("bellboard: no sub").lines[-1]
     notice = {"channel": "notify", "session_id": "x", "title": "api failed", "text": "why " * 40}
-    editor.lua("require('bellboard.view.notices').show(...)", {**notice, "status": "error"})
+    editor.lua("require('bellboard.notify').show(...)", {**notice, "status": "error"})
     eventually(lambda: editor.messages().endswith("api failed: " + ("why " * 40).strip()), "all")
     assert not editor.nvim.request("nvim_get_mode")["blocking"]
     assert editor.nvim.eval("&shortmess") == short
@@ -205,11 +205,11 @@ def test_closing_a_window_goes_back_to_the_one_before(
     editor.shows("go to the session; fold a heading")
     editor.press("qq")
     eventually(lambda: editor.lua(here) == "b.txt", "the window before the board")
-    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' }, 'explain')")
+    editor.lua("require('bellboard.popup').window({ 'one', 'two' }, 'explain')")
     editor.press("q")
     eventually(lambda: editor.lua(here) == "b.txt", "the window before the list")
     editor.command("only")
-    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' }, 'explain')")
+    editor.lua("require('bellboard.popup').window({ 'one', 'two' }, 'explain')")
     editor.command("only")
     editor.press("q")
     editor.hides("two")
@@ -253,7 +253,7 @@ def test_windows_open_where_lines_are_two_cells_wide(
     editor.press("K")
     editor.shows("detail        rm -rf build")
     editor.press("qq")
-    cut = "return vim.fn.strdisplaywidth(require('bellboard.view.cells').fit('a long text', ...))"
+    cut = "return vim.fn.strdisplaywidth(require('bellboard.text').fit('a long text', ...))"
     for cells in range(6):
         assert editor.lua(cut, cells) == cells
     assert editor.messages() == "bellboard: api: answered; it went on after 0.1 s"
@@ -310,7 +310,7 @@ def test_windows_are_whole_although_an_autocommand_of_the_user_fails(
     eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "i")
     editor.press("<Esc>")
     editor.hides("Agent sessions")
-    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' }, 'explain')")
+    editor.lua("require('bellboard.popup').window({ 'one', 'two' }, 'explain')")
     editor.shows("two")
     editor.press("q")
     eventually(lambda: editor.lua(windows) == before, "the windows to close")
@@ -355,13 +355,13 @@ def test_windows_are_left_and_closed_although_an_autocommand_of_the_user_fails(
     leaves("y")
     assert editor.lua("return said") == ["y"]
     editor.command(f"let g:fails = {int(event == 'BufLeave')}")  # Neovim prints other errors itself
-    editor.lua("require('bellboard.action.launch').terminal({ 'sh', '-c', 'echo started; cat' })")
+    editor.lua("require('bellboard.jump.launch').terminal({ 'sh', '-c', 'echo started; cat' })")
     editor.shows("started")
     assert editor.lua("return #vim.api.nvim_list_wins()") == start[1] + 1
     terminal = editor.lua("return vim.api.nvim_get_current_buf()")
     editor.press("<C-\\><C-n>:noautocmd hide<CR>")
     eventually(lambda: editor.lua(here) == start)
-    editor.lua("require('bellboard.action.window').show(...)", terminal)
+    editor.lua("require('bellboard.jump.show').show(...)", terminal)
     assert editor.lua(here) == start
     assert editor.lua("return vim.api.nvim_get_current_buf()") == terminal
 
@@ -375,7 +375,7 @@ def test_a_terminal_gets_one_window_although_an_autocommand_of_the_user_fails(
     editor = nvim(version, {**QUIET, "launch": {"layout": layout}}, ui=False)
     file = editor.lua("return vim.api.nvim_get_current_buf()")
     editor.command(f"autocmd {event} * throw 'theirs'")
-    editor.lua("pcall(require('bellboard.action.launch').terminal, { 'cat' })")
+    editor.lua("pcall(require('bellboard.jump.launch').terminal, { 'cat' })")
     assert editor.lua("return vim.bo.buftype") == "terminal"
     assert editor.lua("return vim.bo[...].buftype", file) == ""
     assert editor.lua("return #vim.api.nvim_list_wins()") == 2
@@ -405,7 +405,7 @@ def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: 
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two' })")
     modes = ["n", "i", "x"]
     editor.lua("vim.keymap.set(..., '<F2>', '<Plug>(bellboard-board)')", modes)
-    editor.lua("_G.window = require('bellboard.view.popup').window")
+    editor.lua("_G.window = require('bellboard.popup').window")
     editor.lua(
         "vim.keymap.set({ 'n', 'i', 'x' }, '<F3>', function() window({ 'to read' }, 'x') end)"
     )
@@ -433,7 +433,7 @@ def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, th
     editor.shows("1 needs you ──")
     editor.command("ClaudeSessions board")
     editor.shows("! api   Bash rm -rf build")
-    editor.lua("require('bellboard.view.popup').open({ 'head', '  one', '  two' }, 'lines')")
+    editor.lua("require('bellboard.popup').open({ 'head', '  one', '  two' }, 'lines')")
     editor.shows("  one")
     editor.shows("  two")
     editor.press("q")
@@ -443,7 +443,7 @@ def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, th
     editor.press("<Esc>")
     editor.lua("require('bellboard').answer('api')")
     editor.shows("A   Yes, this once")
-    editor.lua("require('bellboard.view.popup').window({ 'head', '  one', '  two' }, 'explain')")
+    editor.lua("require('bellboard.popup').window({ 'head', '  one', '  two' }, 'explain')")
     editor.shows("  two")
     assert editor.messages().strip() == ""
 

@@ -44,7 +44,7 @@ def test_a_preview_over_the_board(nvim: Editors, screen: Screens, version: str) 
     editor.command("ClaudeSessions board")
     editor.press("]]K")
     screen.matches(editor, "preview")
-    assert editor.lua("return { require('bellboard.view.sgr').parse(...) }", [HOSTILE]) == [
+    assert editor.lua("return { require('bellboard.sgr').parse(...) }", [HOSTILE]) == [
         ["a red link and end"],
         [{"row": 0, "from": 2, "to": 5, "group": "BellboardSgr1"}],
     ]

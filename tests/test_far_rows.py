@@ -115,11 +115,11 @@ def test_a_filter_finds_the_sessions_of_a_machine(nvim: Editors) -> None:
     editor = nvim(config=ALONE)
     Host(editor).push(*machines())
     listed = """
-    local sections = require('bellboard.view.sections')
+    local sections = require('bellboard.board.groups')
     local choice = { filter = ..., sort = 'urgency' }
     return vim.tbl_map(function(session)
       return session.session_id
-    end, sections.listed(require('bellboard.state.sessions').list(), choice))
+    end, sections.listed(require('bellboard.sessions').list(), choice))
     """
     of_dev = ["dev/claude/api-blocked", "dev/claude/web-working"]
     assert editor.lua(listed, "machine:dev") == of_dev

@@ -25,7 +25,7 @@ SAID = "_G.said = {} vim.notify = function(text) table.insert(_G.said, text) end
 ASK = """
 local how, address = ...
 _G.verdict = nil
-local gate = require('bellboard.system.gate')
+local gate = require('bellboard.jump.gate')
 if how == 'connect' then
   gate.connect(address, function(pipe, why)
     _G.verdict = { pipe ~= nil, why }
@@ -163,7 +163,7 @@ def test_no_session_leads_to_a_stranger(editor: Editor, home: Home, stranger: St
         for sid in ("pane", "editor", "remote"):
             editor.lua(
                 "_G.lines = nil local session = require('bellboard').session(...) "
-                "require('bellboard.view.preview').lines(session, function(l) _G.lines = l end)",
+                "require('bellboard.preview').lines(session, function(l) _G.lines = l end)",
                 sid,
             )
             eventually(lambda: editor.lua("return _G.lines"), "a preview")
@@ -179,7 +179,7 @@ def test_a_neighbours_reply_cannot_lead_to_another_users_socket(
     trap = str(stranger.trap(stranger.folder / "sock").path)
     there = nvim(editor.version, QUIET, ui=False)
     there.lua(
-        "local trap = ... require('bellboard.action.jump').arrive = function() "
+        "local trap = ... require('bellboard.jump').arrive = function() "
         "return { shown = true, tmux = trap, pane = '%0' } end",
         trap,
     )
@@ -188,7 +188,7 @@ def test_a_neighbours_reply_cannot_lead_to_another_users_socket(
     editor.lua("require('bellboard').jump('api')")
     assert "belongs to another user" in said(editor)
     _, tty = editor.lua(TERMINAL)
-    editor.lua("require('bellboard.action.jump').arrive(...)", tty, {"tmux": trap, "pane": "%0"})
+    editor.lua("require('bellboard.jump').arrive(...)", tty, {"tmux": trap, "pane": "%0"})
     editor.lua("require('bellboard').back()")
     assert "belongs to another user" in said(editor)
     assert stranger.caught == ""

@@ -38,7 +38,7 @@ from rig.waiting import PATIENCE, at_best, eventually
 
 pytestmark = [pytest.mark.files, pytest.mark.editor]
 
-JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
+JOB = "return vim.fn.jobpid(require('bellboard.process.talk').status().channel)"
 SHOWN = "return require('bellboard').sessions({ hidden = true })"
 NOTE = "return require('bellboard').health().notes.database"
 PID = "return require('bellboard').health().pid"
@@ -130,7 +130,7 @@ def test_without_home_in_the_environment_it_says_so(nvim: Editors, home: Home) -
     env = {"BELLBOARD_HOME": "below"}
     editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
     eventually(lambda: "checkhealth" in editor.messages(), "a message")
-    stderr = editor.lua("return require('bellboard.host').status().stderr")
+    stderr = editor.lua("return require('bellboard.process.talk').status().stderr")
     assert "set BELLBOARD_HOME to an empty folder of yours" in "\n".join(stderr)
 
 

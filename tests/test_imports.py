@@ -72,7 +72,7 @@ def test_what_neovim_runs_imports_nothing_of_a_project(
 ) -> None:
     """Neovim's current folder is the project."""
     editor = nvim(config={"auto_start": False}, ui=False)
-    run(home, editor.lua("return require('bellboard.system.program').command()"), POISON[poison])
+    run(home, editor.lua("return require('bellboard.process.program').command()"), POISON[poison])
     assert not trap.exists(), trap.read_text()
 
 

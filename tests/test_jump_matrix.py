@@ -33,7 +33,7 @@ AGENT = ["sleep", "600"]
 WATCH = """
 local bellboard = require('bellboard')
 _G.said, _G.landed, _G.began = {}, nil, nil
-require("bellboard.host").tell = function(evidence)
+require("bellboard.process.talk").tell = function(evidence)
   _G.landed = evidence['goto'] and (vim.uv.hrtime() - _G.began) / 1e6 or _G.landed
 end
 vim.notify = function(text)

@@ -51,7 +51,7 @@ ODD = {
 ASK = """
 local address = ...
 _G.answer = nil
-require('bellboard.system.neighbour').ask(address, 'return 1', {}, function(result, why)
+require('bellboard.jump.neighbour').ask(address, 'return 1', {}, function(result, why)
   _G.answer = { vim.inspect(result), why }
 end)
 """
@@ -146,7 +146,7 @@ def test_an_odd_result_raises_no_error_in_the_editor(
     said = (FREE, msgpack.packb([1, 0, None, result]))
     Host(editor).push(blocked("api", nvim=answers(*said), tty="/dev/pts/9999"))
     editor.lua(
-        "require('bellboard.view.preview').lines(require('bellboard').sessions()[1],"
+        "require('bellboard.preview').lines(require('bellboard').sessions()[1],"
         " function(lines) _G.lines = lines end)"
     )
     for row in eventually(lambda: editor.lua("return _G.lines"), "a preview"):

@@ -1,11 +1,11 @@
 -- The commands `:Bellboard` and `:ClaudeSessions`: their subcommands and completion.
 local bellboard = require('bellboard')
-local cmdwin = require('bellboard.system.cmdwin')
+local cmdwin = require('bellboard.cmdwin')
 local config = require('bellboard.config')
-local host = require('bellboard.host')
-local mark = require('bellboard.action.mark')
+local host = require('bellboard.process.talk')
+local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
-local which = require('bellboard.action.which')
+local which = require('bellboard.jump.names')
 
 local M = {}
 
@@ -14,10 +14,10 @@ local api = vim.api
 ---@type table<string, fun(count: integer, rest: string[])>
 local verbs = {
   pick = function()
-    require('bellboard.picker.open').open()
+    require('bellboard.picker').open()
   end,
   board = function()
-    require('bellboard.view.board').open()
+    require('bellboard.board').open()
   end,
   next = function(count, rest)
     bellboard.next(count, table.concat(rest, ' '))
@@ -30,7 +30,7 @@ local verbs = {
     bellboard.answer(#rest > 0 and table.concat(rest, ' ') or nil)
   end,
   triage = function()
-    require('bellboard.action.triage').run()
+    require('bellboard.answer.triage').run()
   end,
   ['goto'] = function(_, rest)
     bellboard.jump(table.concat(rest, ' '))
@@ -55,19 +55,19 @@ local verbs = {
     host.notify('notices')
   end,
   new = function(_, rest)
-    require('bellboard.action.launch').new(rest)
+    require('bellboard.jump.launch').new(rest)
   end,
   resume = function(_, rest)
-    require('bellboard.action.launch').resume(rest)
+    require('bellboard.jump.launch').resume(rest)
   end,
   install = function(_, rest)
-    require('bellboard.action.install').open('install', rest)
+    require('bellboard.install').open('install', rest)
   end,
   uninstall = function(_, rest)
-    require('bellboard.action.install').open('uninstall', rest)
+    require('bellboard.install').open('uninstall', rest)
   end,
   build = function()
-    require('bellboard.action.build').run()
+    require('bellboard.build').run()
   end,
   health = function()
     vim.cmd.checkhealth('bellboard')
@@ -86,13 +86,13 @@ end
 --- another may follow.
 ---@type table<string, boolean>
 local by_words = {}
-for _, name in ipairs(require('bellboard.action.shell').commands) do
+for _, name in ipairs(require('bellboard.jump.shell').commands) do
   by_words[name] = name ~= 'explain' and name ~= 'forget'
   verbs[name] = function(_, rest)
     if not by_words[name] and #rest > 0 then
       rest = { table.concat(rest, ' ') }
     end
-    require('bellboard.action.shell').run(vim.list_extend({ name }, rest))
+    require('bellboard.jump.shell').run(vim.list_extend({ name }, rest))
   end
 end
 
@@ -169,7 +169,7 @@ local arguments = {
     return before == '' and labels or which.names()
   end,
   install = function()
-    return require('bellboard.action.install').files
+    return require('bellboard.install').files
   end,
 }
 arguments.uninstall = arguments.install

@@ -1,8 +1,8 @@
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
-local host = require('bellboard.host')
-local program = require('bellboard.system.program')
-local sessions = require('bellboard.state.sessions')
+local host = require('bellboard.process.talk')
+local program = require('bellboard.process.program')
+local sessions = require('bellboard.sessions')
 
 local M = {}
 
@@ -45,7 +45,7 @@ local function editor()
   else
     health.ok((':Bellboard (:%s belongs to another plugin)'):format(wanted))
   end
-  health.info('float: ' .. require('bellboard.view.float').status())
+  health.info('float: ' .. require('bellboard.float').status())
 end
 
 local function coprocess()
@@ -86,7 +86,7 @@ local function coprocess()
       health.info(('%s: %s'):format(key:gsub('_', ' '), text))
     end
   end
-  if require('bellboard.evidence.focus').unsure() then
+  if require('bellboard.report.focus').unsure() then
     health.warn(
       'tmux does not report focus: you count as present for a minute after each key',
       'add to tmux.conf: set -g focus-events on'

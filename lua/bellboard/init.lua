@@ -1,10 +1,10 @@
 -- The public functions; see |bellboard-functions|. Everything else is loaded when it is needed.
 local config = require('bellboard.config')
-local coprocess = require('bellboard.system.coprocess')
-local host = require('bellboard.host')
+local coprocess = require('bellboard.process.run')
+local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
-local push = require('bellboard.push')
-local sessions = require('bellboard.state.sessions')
+local push = require('bellboard.process.receive')
+local sessions = require('bellboard.sessions')
 
 local M = {}
 
@@ -56,7 +56,7 @@ M.health = sessions.health
 ---@param opts? bellboard.StatuslineOpts
 ---@return string
 M.statusline = function(opts)
-  return require('bellboard.view.statusline').text(opts)
+  return require('bellboard.statusline').text(opts)
 end
 
 --- Kinds of evidence, as the background process knows them.
@@ -102,7 +102,7 @@ local function shared()
     notices = options.notices,
     machines = next(options.machines) and options.machines or vim.empty_dict(),
     pull_requests = options.pull_requests,
-    icons = require('bellboard.view.style').icons(),
+    icons = require('bellboard.highlight').icons(),
     callbacks = callbacks,
   }
 end
@@ -130,16 +130,16 @@ M._attach = function()
   end
   attached = true
   for _, module in ipairs({
-    'state.terminals',
-    'view.style',
-    'view.place',
-    'view.float',
-    'view.indicator',
-    'evidence.focus',
-    'evidence.screens',
-    'evidence.titles',
-    'evidence.chats',
-    'action.reload',
+    'terminals',
+    'highlight',
+    'place',
+    'float',
+    'indicator',
+    'report.focus',
+    'report.screens',
+    'report.titles',
+    'report.chats',
+    'checktime',
   }) do
     require('bellboard.' .. module).attach()
   end
@@ -150,9 +150,9 @@ end
 ---@return fun(why: string)
 local function unbuilt(by_itself)
   return function(why)
-    require('bellboard.view.redraw').all()
+    require('bellboard.redraw').all()
     vim.schedule(function() -- or a window that a command opens would close the question
-      require('bellboard.action.build').offer(why, by_itself)
+      require('bellboard.build').offer(why, by_itself)
     end)
   end
 end
@@ -179,7 +179,7 @@ end
 --- Start the background process with Neovim, unless the options or this use of Neovim forbid it.
 M.autostart = function()
   require('bellboard.command').define()
-  require('bellboard.system.occasion').await(config.get().auto_start, function()
+  require('bellboard.report.occasion').await(config.get().auto_start, function()
     begin(coprocess.start, true)
   end)
 end
@@ -194,7 +194,7 @@ M.setup = function(opts)
     require('bellboard.command').define()
   end
   if host.status().running then
-    require('bellboard.view.redraw').all()
+    require('bellboard.redraw').all()
     if not vim.deep_equal(shared(), sent) then
       M.restart()
     end
@@ -205,7 +205,7 @@ end
 ---@param called string
 ---@param act fun(id: string)
 local function with(called, act)
-  local session = require('bellboard.action.which').one(called)
+  local session = require('bellboard.jump.names').one(called)
   if session then
     act(session.session_id)
   end
@@ -214,25 +214,25 @@ end
 --- Go to a session, wherever it runs.
 ---@param called string its id, the start of its id, its name or project
 M.jump = function(called)
-  with(called, require('bellboard.action.jump').to)
+  with(called, require('bellboard.jump').to)
 end
 
 --- Go to the next session that needs you.
 ---@param count? integer
 ---@param filter? string as on the board, such as `agent:codex`
 M.next = function(count, filter)
-  require('bellboard.action.jump').step(tonumber(count) or 1, nil, filter)
+  require('bellboard.jump').step(tonumber(count) or 1, nil, filter)
 end
 
 ---@param count? integer
 ---@param filter? string
 M.prev = function(count, filter)
-  require('bellboard.action.jump').step(-(tonumber(count) or 1), nil, filter)
+  require('bellboard.jump').step(-(tonumber(count) or 1), nil, filter)
 end
 
 --- Go back to where the first jump started.
 M.back = function()
-  require('bellboard.action.jump').back()
+  require('bellboard.jump').back()
 end
 
 --- Show what a session asks, to answer it; or answer it.
@@ -240,10 +240,10 @@ end
 ---@param choice? string|bellboard.Answer
 ---@param done? fun(reply: bellboard.Reply)
 M.answer = function(called, choice, done)
-  local answer = require('bellboard.action.answer')
+  local answer = require('bellboard.answer')
   local session, why
   if called then
-    session, why = require('bellboard.action.which').one(called)
+    session, why = require('bellboard.jump.names').one(called)
   end
   if session and choice then
     answer.give(session, choice, done or function() end)
@@ -258,9 +258,9 @@ end
 ---@param called string
 ---@param done fun(request: bellboard.Request|nil, why: string|nil)
 M.request = function(called, done)
-  local session, why = require('bellboard.action.which').one(called)
+  local session, why = require('bellboard.jump.names').one(called)
   if session then
-    require('bellboard.action.sending').get(session, nil, done)
+    require('bellboard.answer.sending').get(session, nil, done)
   else
     done(nil, why)
   end
@@ -271,7 +271,7 @@ end
 ---@param minutes? number default: end its snooze, or the usual time
 M.snooze = function(called, minutes)
   with(called, function(id)
-    require('bellboard.action.mark').snooze(id, minutes)
+    require('bellboard.session_edit').snooze(id, minutes)
   end)
 end
 
@@ -280,7 +280,7 @@ end
 ---@param on? boolean default: toggle
 M.park = function(called, on)
   with(called, function(id)
-    require('bellboard.action.mark').park(id, on)
+    require('bellboard.session_edit').park(id, on)
   end)
 end
 
@@ -289,7 +289,7 @@ end
 ---@param text? string
 M.label = function(called, text)
   with(called, function(id)
-    require('bellboard.action.mark').label(id, text)
+    require('bellboard.session_edit').label(id, text)
   end)
 end
 
@@ -297,7 +297,7 @@ end
 ---@param name? 'quiet'|'normal'|'all'
 ---@return 'quiet'|'normal'|'all'
 M.mode = function(name)
-  if name ~= nil and not require('bellboard.action.mark').mode(name) then
+  if name ~= nil and not require('bellboard.session_edit').mode(name) then
     name = nil
   end
   return name or sessions.mode()
@@ -321,22 +321,22 @@ end
 
 --- Show a terminal of this Neovim for a jump from another one.
 M._arrive = function(...)
-  return require('bellboard.action.jump').arrive(...)
+  return require('bellboard.jump').arrive(...)
 end
 
 --- The rows of a terminal of this Neovim, to answer from another one.
 M._rows = function(...)
-  return require('bellboard.action.dialog').rows(...)
+  return require('bellboard.answer.dialog').rows(...)
 end
 
 --- Type an answer into a terminal of this Neovim, if it still shows the question.
 M._type = function(...)
-  return require('bellboard.action.dialog').type(...)
+  return require('bellboard.answer.dialog').type(...)
 end
 
 --- The lines of a terminal of this Neovim, for a preview in another one.
 M._shown = function(...)
-  return require('bellboard.view.preview').of_terminal(...)
+  return require('bellboard.preview').of_terminal(...)
 end
 
 return M

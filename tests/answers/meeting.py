@@ -32,7 +32,7 @@ _G.reply = nil
 require('bellboard').answer(id, answer, function(reply) _G.reply = reply end)
 """
 REPLY: Final = "return _G.reply"
-KNOWN: Final = "return require('bellboard.state.sessions').get(...) ~= nil"
+KNOWN: Final = "return require('bellboard.sessions').get(...) ~= nil"
 DENIED: Final = "Not that one"
 NO: Final = {"choice": "deny", "message": DENIED}
 LOST: Final = "answered by|answered in the terminal first"  # what those who come second are told

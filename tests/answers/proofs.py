@@ -26,12 +26,12 @@ TEN: Final = 10
 SHOWS_ALL: Final = (2, 1, 200)  # shows a dialog for what a background subagent asks
 WAYS: Final = """
 local ways = {}
-for _, way in ipairs(require('bellboard.action.opened').now().request.ways or {}) do
+for _, way in ipairs(require('bellboard.answer.opened').now().request.ways or {}) do
   ways[#ways + 1] = way.name
 end
 return table.concat(ways, ' ')
 """
-CLOSED: Final = "return require('bellboard.action.opened').now() == nil"
+CLOSED: Final = "return require('bellboard.answer.opened').now() == nil"
 
 
 def ten(version: str) -> None:
@@ -92,7 +92,7 @@ def triaged(made: Place, editor: Editor) -> None:
 
 def blocked(editor: Editor) -> int:
     count = "return vim.tbl_count(vim.tbl_filter(function(s) return s.status == 'blocked' end,"
-    return int(editor.lua(f"{count} require('bellboard.state.sessions').list()))"))
+    return int(editor.lua(f"{count} require('bellboard.sessions').list()))"))
 
 
 def own(version: str) -> None:

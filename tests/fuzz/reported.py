@@ -56,7 +56,7 @@ local function clock(now)
   return (now.sec + now.usec / 1e6) * 1e3
 end
 _G.redraws, _G.shown, _G.passed = {}, {}, 0
-local host = require('bellboard.host')
+local host = require('bellboard.process.talk')
 local notify = host.notify
 host.notify = function(method, message, ...)
   passed = passed + (method == 'program_status' and #message.said or 0)
@@ -123,7 +123,9 @@ class Desk:
         self.editor.lua(NOTES)
         self.attacked, self.other = Terminal(self.editor), Terminal(self.editor)
         attacked.undone.callback(lambda: [os.close(x.device) for x in (self.attacked, self.other)])
-        host = self.editor.lua("return vim.fn.jobpid(require('bellboard.host').status().channel)")
+        host = self.editor.lua(
+            "return vim.fn.jobpid(require('bellboard.process.talk').status().channel)"
+        )
         self.processes = {"Neovim": psutil.Process(self.editor.pid), "host": psutil.Process(host)}
         self._turn = itertools.count()
 

@@ -48,7 +48,7 @@ def opened(name: str, editor: Editor, sessions: list[dict[str, Any]]) -> Host:
 
 HEARD = """
 local path = ...
-require('bellboard.host').tell = function(line)
+require('bellboard.process.talk').tell = function(line)
   vim.fn.writefile({ vim.json.encode(line) }, path, 'a')
 end
 """

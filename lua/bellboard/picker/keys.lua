@@ -1,6 +1,6 @@
 -- What the keys of a picker do: go to the session, and some actions of the board.
-local actions = require('bellboard.action.actions')
-local jump = require('bellboard.action.jump')
+local actions = require('bellboard.board.actions')
+local jump = require('bellboard.jump')
 
 local M = {}
 

@@ -1,6 +1,6 @@
 -- The picker of mini.pick.
 local picker_keys = require('bellboard.picker.keys')
-local preview = require('bellboard.view.preview')
+local preview = require('bellboard.preview')
 local rows = require('bellboard.picker.rows')
 
 local M = {}

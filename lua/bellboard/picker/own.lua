@@ -1,12 +1,12 @@
 -- The picker for users without one: a prompt, the rows that match, and a preview below.
-local canvas = require('bellboard.view.canvas')
-local cmdwin = require('bellboard.system.cmdwin')
-local ink = require('bellboard.view.ink')
+local canvas = require('bellboard.canvas')
+local cmdwin = require('bellboard.cmdwin')
+local ink = require('bellboard.ink')
 local picker_keys = require('bellboard.picker.keys')
-local preview = require('bellboard.view.preview')
+local preview = require('bellboard.preview')
 local rows = require('bellboard.picker.rows')
-local sessions = require('bellboard.state.sessions')
-local windows = require('bellboard.system.windows')
+local sessions = require('bellboard.sessions')
+local windows = require('bellboard.windows')
 
 local M = {}
 

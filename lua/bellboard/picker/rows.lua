@@ -1,12 +1,12 @@
 -- The rows of a picker, and what a search finds.
-local age = require('bellboard.view.age')
-local canvas = require('bellboard.view.canvas')
-local cells = require('bellboard.view.cells')
-local columns = require('bellboard.view.columns')
-local place = require('bellboard.view.place')
-local sessions = require('bellboard.state.sessions')
-local style = require('bellboard.view.style')
-local tmux = require('bellboard.system.tmux')
+local age = require('bellboard.age')
+local canvas = require('bellboard.canvas')
+local cells = require('bellboard.text')
+local columns = require('bellboard.line')
+local place = require('bellboard.place')
+local sessions = require('bellboard.sessions')
+local style = require('bellboard.highlight')
+local tmux = require('bellboard.jump.tmux')
 
 local M = {}
 
@@ -193,10 +193,10 @@ end
 M.sessions = function()
   local all = sessions.list()
   if #all == 0 then
-    require('bellboard.view.board').open() -- it shows what to do next
+    require('bellboard.board').open() -- it shows what to do next
     return nil
   end
-  tmux.learn(all, require('bellboard.view.redraw').all, true)
+  tmux.learn(all, require('bellboard.redraw').all, true)
   return vim.list_extend({}, all)
 end
 

@@ -1,9 +1,9 @@
 -- The picker of snacks.nvim.
 local picker_keys = require('bellboard.picker.keys')
-local preview = require('bellboard.view.preview')
+local preview = require('bellboard.preview')
 local rows = require('bellboard.picker.rows')
-local sessions = require('bellboard.state.sessions')
-local updates = require('bellboard.state.updates')
+local sessions = require('bellboard.sessions')
+local updates = require('bellboard.updates')
 
 local M = {}
 

@@ -1,8 +1,8 @@
 -- The lualine component 'bellboard', with the colours of the statuses on the section's background.
 -- Options: sessions = true for an item per session, colored = false. Updates refresh lualine.
-local ink = require('bellboard.view.ink')
-local statusline = require('bellboard.view.statusline')
-local updates = require('bellboard.state.updates')
+local ink = require('bellboard.ink')
+local statusline = require('bellboard.statusline')
+local updates = require('bellboard.updates')
 
 local M = require('lualine.component'):extend()
 

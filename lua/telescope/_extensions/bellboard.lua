@@ -2,8 +2,8 @@
 local picker_keys = require('bellboard.picker.keys')
 local bellboard = require('bellboard')
 local rows = require('bellboard.picker.rows')
-local preview = require('bellboard.view.preview')
-local updates = require('bellboard.state.updates')
+local preview = require('bellboard.preview')
+local updates = require('bellboard.updates')
 
 local action_state = require('telescope.actions.state')
 local actions = require('telescope.actions')

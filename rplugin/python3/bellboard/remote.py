@@ -16,9 +16,9 @@ from typing import Any, Final, NoReturn
 
 import pynvim
 
-PUSH: Final = "require('bellboard.host')._pushed(...)"
-REPLY: Final = "require('bellboard.host')._reply(...)"
-COMPLAIN: Final = "require('bellboard.host')._complain(...)"
+PUSH: Final = "require('bellboard.process.talk')._pushed(...)"
+REPLY: Final = "require('bellboard.process.talk')._reply(...)"
+COMPLAIN: Final = "require('bellboard.process.talk')._complain(...)"
 MOST_UNREAD: Final = 1 << 20  # bytes to keep for Neovim, which may be suspended for days
 
 #: Copies of what Neovim writes to and reads: files may get these numbers once pynvim closed them.

@@ -1,7 +1,7 @@
 """Agents as documented: what the makers of each say that it reports.  None of it was measured.
 
 Each is a table of what it calls its hook events, and the form in which it reads its hooks.  The
-plugins with chats inside Neovim have the words that `lua/bellboard/evidence/chats.lua` defines.
+plugins with chats inside Neovim have the words that `lua/bellboard/report/chats.lua` defines.
 """
 
 from __future__ import annotations

@@ -321,7 +321,7 @@ def find_session(shared: SharedBoard, called: str, also_logged: bool = False) ->
     """Return the id of the one session with that id, start of an id, or name; listed ones first.
 
     `also_logged`: if there is none, look for one of which only the log has events.
-    `lua/bellboard/action/which.lua` accepts the same.
+    `lua/bellboard/jump/names.lua` accepts the same.
     """
     from ..core.published import publish
     from ..core.session import is_listed

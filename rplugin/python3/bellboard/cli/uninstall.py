@@ -12,7 +12,7 @@ from .arguments import Args, Subcommands, add
 from .home import Problem, around, here, reason, warn
 from .hooks import confirm, do, in_words, problems, short
 
-#: What Neovim has asked or said once, in its own state folder: lua/bellboard/state/remembered.lua
+#: What Neovim has asked or said once, in its own state folder: lua/bellboard/remembered.lua
 REMEMBERED = {"hooks-asked", "build-declined", "statusline-told", "answers"}
 
 

@@ -1,0 +1,349 @@
+-- Triage: one blocked session after the other, the most urgent first, each with its whole request.
+local answer = require('bellboard.answer')
+local cmdwin = require('bellboard.cmdwin')
+local host = require('bellboard.process.talk')
+local mark = require('bellboard.session_edit')
+local message = require('bellboard.message')
+local opened = require('bellboard.answer.opened')
+local request_view = require('bellboard.answer.keys')
+local sending = require('bellboard.answer.sending')
+local sessions = require('bellboard.sessions')
+local updates = require('bellboard.updates')
+
+local M = {}
+
+--- Requests to have ready before they are shown.
+local AHEAD = 2
+--- Milliseconds for the next dialog of a session, which is busy in between.
+local FOLLOWS = 2000
+local AGAIN = 200 -- milliseconds until it is asked again
+
+---@class bellboard.Triage
+---@field only table<string, true>|nil the sessions that were chosen; nil: all
+---@field passed table<string, true> requests that are dealt with
+---@field ready table<string, bellboard.Request> by what is asked
+---@field asked table<string, true> those whose request is on its way
+---@field counts table<string, integer> how many were answered, skipped, snoozed, …
+---@field wrong string[] answers that did not do what they should
+---@field failed? bellboard.Session the session of the last one of them
+---@field pending integer answers on their way
+---@field follows? { id: string, last: integer } the session that goes on to its next dialog
+---@field note? string what has just happened
+---@field shown? bellboard.Shown what it has shown last
+---@field fetches? boolean what the next one asks is on its way
+---@field is_done? boolean nothing is asked now
+---@field said? string what the view says then
+---@field is_over? boolean
+
+---@type bellboard.Triage|nil
+local run
+
+--- What a session asks now.
+---@param session bellboard.Session
+---@return string
+local function key_of(session)
+  return ('%s %s %s'):format(session.session_id, session.request or '', session.asked_at or '')
+end
+
+--- The sessions that are still to be asked about, most urgent first.
+---@return bellboard.Session[]
+local function waiting()
+  return vim.tbl_filter(function(session)
+    local muted = not run.only and mark.is_muted(session)
+    return session.status == 'blocked'
+      and not muted
+      and not run.passed[key_of(session)]
+      and (not run.only or run.only[session.session_id] == true)
+  end, sessions.list())
+end
+
+--- How many of its sessions work: each of them may ask next.
+---@return integer
+local function working()
+  local some = vim.tbl_filter(function(session)
+    local is_ours = not run.only or run.only[session.session_id] == true
+    return session.status == 'working'
+      and is_ours
+      and (run.only ~= nil or not mark.is_muted(session))
+      and not session.link_since
+  end, sessions.stale() and {} or sessions.list())
+  return #some
+end
+
+---@param what string
+local function count(what)
+  run.counts[what] = (run.counts[what] or 0) + 1
+end
+
+--- The summary.
+---@param of bellboard.Triage
+---@return string
+local function summary(of)
+  local parts = {}
+  for _, what in ipairs({ 'answered', 'answered elsewhere', 'snoozed', 'skipped', 'left' }) do
+    parts[#parts + 1] = of.counts[what] and ('%d %s'):format(of.counts[what], what) or nil
+  end
+  vim.list_extend(parts, of.wrong)
+  return 'triage: ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing was asked')
+end
+
+--- Show it once the outcome of the last answer is known. Another triage may have begun by then.
+---@param of bellboard.Triage
+local function conclude(of)
+  if of.is_over and of.pending == 0 then
+    if of == run then
+      run = nil
+    end
+    message.info(summary(of))
+  end
+end
+
+local function close()
+  run.is_over = true
+  if run.shown then
+    request_view.close(run.shown)
+  end
+  conclude(run)
+end
+
+--- Nothing is asked. The view stays until the outcome of the last answer is known, while sessions
+--- work that may ask next, and, if an answer failed, until the user has read that.
+local function finish()
+  if not run.shown or opened.now() ~= run.shown then
+    return close()
+  end
+  local text, stays, busy = summary(run), #run.wrong > 0, working()
+  if run.pending > 0 then
+    text, stays = 'Sending…', true
+  elseif busy > 0 then
+    text = text:gsub('^triage', ('waiting for %d session%s'):format(busy, busy == 1 and '' or 's'))
+    stays = true
+  end
+  if text ~= run.said or not opened.is_here() then
+    run.said = text
+    request_view.finish(text, stays)
+  end
+end
+
+--- Get what the next ones ask.
+---@param list bellboard.Session[]
+local function prefetch(list)
+  local of = run
+  for nth = 2, math.min(#list, AHEAD + 1) do
+    local key = key_of(list[nth])
+    if not (of.ready[key] or of.asked[key]) then
+      of.asked[key] = true
+      sending.get(list[nth], nil, function(request)
+        of.ready[key], of.asked[key] = request, nil
+      end)
+    end
+  end
+end
+
+local step
+
+--- Whether its terminal showed another request first: what the session shows is still to be asked.
+---@param session bellboard.Session
+---@param request bellboard.Request
+---@return boolean
+local function is_another(session, request)
+  return request.id ~= (session.request or '')
+end
+
+--- Expect the next dialog of a session.
+---@param of bellboard.Triage
+---@param session bellboard.Session
+local function follow(of, session)
+  of.follows = { id = session.session_id, last = vim.uv.now() + FOLLOWS }
+end
+
+--- Whether a session may still go on to its next dialog.
+---@param session bellboard.Session
+---@return boolean
+local function goes_on(session)
+  local follows = run.follows
+  return follows ~= nil and follows.id == session.session_id and vim.uv.now() < follows.last
+end
+
+--- Handle the outcome of an answer.
+---@param session bellboard.Session
+---@param request bellboard.Request
+---@return fun(reply: bellboard.Reply)
+local function heard(session, request)
+  local of = run
+  return function(reply)
+    of.pending = of.pending - 1
+    if is_another(session, request) then
+      local key = key_of(session)
+      of.passed[key], of.ready[key] = nil, nil
+      follow(of, session)
+    end
+    local outcome = ('%s: %s'):format(session.words.project, answer.told(reply))
+    if answer.is_taken(reply) then
+      of.counts.answered = (of.counts.answered or 0) + 1
+    else
+      of.wrong[#of.wrong + 1] = outcome
+      of.failed = session
+    end
+    if of.is_over then
+      conclude(of)
+    elseif run.is_done then
+      run.note = outcome
+      step()
+    else
+      if run.fetches then
+        run.note = outcome -- the next one will replace what the view shows now
+      end
+      opened.say(outcome)
+    end
+  end
+end
+
+---@param session bellboard.Session
+---@param request bellboard.Request
+local function show(session, request)
+  local of = run
+  run.said = nil
+  local shown ---@type bellboard.Shown
+  local is_passed = false
+  --- Go on with the next one.
+  ---@param what? string to count
+  ---@param asks_more? boolean its session is still to be asked about
+  local function pass(what, asks_more)
+    local key = key_of(shown.session)
+    if of == run and not run.is_over and not is_passed then
+      is_passed = true
+      run.passed[key], run.ready[key] = not asks_more or nil, nil
+      if what then
+        count(what)
+      end
+      step()
+    end
+  end
+  shown = {
+    session = session,
+    request = request,
+    status = run.note,
+    prefix = function()
+      local left = of == run and #waiting() or 0
+      return left > 0 and ('%d left · '):format(left) or ''
+    end,
+    sent = heard(session, request),
+    sending = function()
+      run.pending = run.pending + 1
+      pass()
+    end,
+    skip = function()
+      pass('skipped')
+    end,
+    failed = function()
+      return of.failed
+    end,
+    over = function(how, why)
+      if how == 'closed' then
+        local left = #waiting()
+        run.counts.left = left > 0 and left or nil
+        close()
+      elseif how == 'snoozed' then
+        pass('snoozed')
+      else
+        run.note = ('%s: %s'):format(session.words.project, why)
+        local more = is_another(shown.session, shown.request)
+        if more then
+          follow(run, shown.session)
+        end
+        pass('answered elsewhere', more)
+      end
+    end,
+  }
+  local display = run.shown and request_view.show or request_view.open
+  run.shown = shown
+  display(shown)
+  run.note = nil
+end
+
+--- Show the next one, or end.
+step = function()
+  local of, list = run, waiting()
+  local session = list[1]
+  run.is_done = not session
+  if not session then
+    return finish()
+  end
+  local key = key_of(session)
+  prefetch(list)
+  if run.ready[key] then
+    return show(session, run.ready[key])
+  end
+  run.fetches = true
+  sending.get(session, nil, function(request, why)
+    cmdwin.after(function()
+      if of ~= run or run.is_over then
+        return
+      end
+      local stands = sending.stands(session)
+      if stands and not request and goes_on(session) then
+        return vim.defer_fn(function()
+          if of == run and not run.is_over then
+            run.fetches = false
+            step()
+          end
+        end, AGAIN)
+      end
+      run.fetches = false
+      if stands then
+        show(session, request or answer.unknown(session, why or 'unknown'))
+      else
+        step()
+      end
+    end)
+  end)
+end
+
+--- Go on when a session asks while nothing was asked, and end when none works any more, or the user
+--- has left the view: the keys of another window are not for the next question.
+local function follow_updates()
+  local of = run
+  local function look()
+    if of ~= run or of.is_over or not of.is_done then
+      return
+    elseif of.shown and not opened.is_here() then
+      return close()
+    end
+    step()
+  end
+  updates.on('triage', function()
+    if of ~= run or of.is_over then
+      return true
+    elseif of.is_done then
+      vim.schedule(function()
+        cmdwin.after(look)
+      end)
+    end
+  end)
+end
+
+--- Answer one session after the other.
+---@param only? bellboard.Session[] default: all that are blocked, not snoozed and not parked
+M.run = function(only)
+  if run and not run.is_over then
+    close()
+  end
+  run = { passed = {}, ready = {}, asked = {}, counts = {}, wrong = {}, pending = 0 }
+  for _, session in ipairs(only or {}) do
+    run.only = run.only or {}
+    run.only[session.session_id] = true
+  end
+  if sessions.stale() then
+    run = nil
+    message.info('cannot answer: ' .. host.outdated())
+  elseif #waiting() == 0 then
+    run = nil
+    message.info(host.instead('no session is asking anything'))
+  else
+    follow_updates()
+    step()
+  end
+end
+
+return M

@@ -1,0 +1,249 @@
+-- The lines of the board.
+local age = require('bellboard.age')
+local canvas = require('bellboard.canvas')
+local cells = require('bellboard.text')
+local columns = require('bellboard.line')
+local config = require('bellboard.config')
+local details = require('bellboard.board.details')
+local first_run = require('bellboard.board.first_run')
+local sections = require('bellboard.board.groups')
+local sessions = require('bellboard.sessions')
+local style = require('bellboard.highlight')
+
+local M = {}
+
+---@class bellboard.Line
+---@field chunks bellboard.Chunk[]
+---@field text string
+---@field id? string the session that this line belongs to
+---@field head? boolean whether it is the session's first line
+---@field section? bellboard.Section the one that it is in
+---@field at? integer the session's place in its section; nil: the line is a heading
+
+---@param chunks bellboard.Chunk[]
+---@param id? string
+---@param head? boolean
+---@return bellboard.Line
+local function line(chunks, id, head)
+  return { chunks = chunks, text = canvas.text(chunks), id = id, head = head }
+end
+
+---@class bellboard.Kept the lines of a session
+---@field lines bellboard.Line[]
+---@field key string what they depend on
+---@field open boolean
+
+--- Those that the board shows now. A changed session is a new table. No weak table: lines lead back
+--- to their session, by its section, and LuaJIT would keep both for ever.
+---@type table<bellboard.Session, bellboard.Kept>
+local kept = {}
+
+--- The lines of a session; the previous ones if nothing in them has changed.
+---@param known bellboard.Kept|nil
+---@param session bellboard.Session
+---@param widths bellboard.Columns
+---@param mixed boolean
+---@param choice bellboard.BoardChoice
+---@return bellboard.Line[]
+local function lines_of(known, session, widths, mixed, choice)
+  local id = session.session_id
+  local open, marked = choice.unfolded[id] or false, choice.marked[id] or false
+  local key = table.concat({
+    age.of(session.since),
+    age.left(session.snoozed_until),
+    age.outdated(session),
+    age.quiet(session),
+    widths.places[session] or '',
+    widths.names[session],
+    style.group(session),
+    widths.key,
+    mixed and 'mixed' or '',
+    marked and 'marked' or '',
+  }, '\0')
+  if known and known.key == key and not (open or known.open) then
+    kept[session] = known
+    return known.lines
+  end
+  local lines = { line(columns.chunks(session, widths, mixed, marked), id, true) }
+  local members = session.words.members
+  if open then
+    for _, chunks in ipairs(details.lines(session)) do
+      lines[#lines + 1] = line(chunks, id)
+    end
+  elseif members ~= '' then
+    lines[2] = line({ { '   ▸ ' .. members, 'BellboardDim' } }, id)
+  end
+  kept[session] = { lines = lines, key = key, open = open }
+  return lines
+end
+
+--- What to do while no session is known.
+---@return bellboard.Line[]
+local function start()
+  return vim.tbl_map(function(text)
+    return line({ { text, 'BellboardDetail' } })
+  end, first_run.lines())
+end
+
+---@param count integer
+---@param noun string
+---@return string
+local function amount(count, noun)
+  return ('%d %s'):format(count, count == 1 and noun or noun .. 's')
+end
+
+--- What the user chose to see, where that is not the default.
+---@param choice bellboard.BoardChoice
+---@return string[]
+local function chosen(choice)
+  local options, words = config.get().board, {}
+  if choice.filter ~= '' then
+    words[#words + 1] = 'filter: ' .. cells.safe(choice.filter)
+  end
+  if choice.here then
+    words[#words + 1] = 'only ' .. cells.safe(vim.fn.fnamemodify(choice.here, ':~'))
+  end
+  if choice.group ~= options.group then
+    words[#words + 1] = choice.group == 'none' and 'flat' or 'by ' .. choice.group
+  end
+  if choice.sort ~= options.sort then
+    words[#words + 1] = 'sorted by ' .. choice.sort
+  end
+  if next(choice.marked) then
+    words[#words + 1] = ('%d marked'):format(vim.tbl_count(choice.marked))
+  end
+  return words
+end
+
+---@param all bellboard.Session[]
+---@param listed bellboard.Session[]
+---@param width integer
+---@param choice bellboard.BoardChoice
+---@return bellboard.Line
+local function heading(all, listed, width, choice)
+  local count = amount(#all, 'session')
+  if #listed < #all then
+    count = ('%d of %s'):format(#listed, count)
+  end
+  local right = sessions.stale() and 'outdated  g? help ' or 'g? help '
+  local counts = width >= 60 and style.tally(all) or {}
+  local room = width - 2 - #right - cells.sum(counts)
+  local left = table.concat({ ' ' .. count, unpack(chosen(choice)) }, ' · ')
+  local chunks = { { cells.fit(left, math.max(room, 10)), 'BellboardDim' } }
+  vim.list_extend(chunks, counts)
+  chunks[#chunks + 1] = { '  ' .. right, 'BellboardDim' }
+  return line(chunks)
+end
+
+---@param section bellboard.Section
+---@param folded boolean
+---@param width integer
+---@return bellboard.Line
+local function title(section, folded, width)
+  local name, summary = cells.safe(section.title), {}
+  if folded then
+    local inside = amount(#section.sessions, 'session')
+    summary = { { ('  ▸ %s  '):format(inside), 'BellboardDim' } }
+    vim.list_extend(summary, style.tally(section.sessions))
+  end
+  local room = width - 2 - cells.sum(summary)
+  local group = section.key == 'needs' and 'BellboardBlocked' or 'BellboardRepository'
+  name = cells.cut(name ~= '' and name or 'elsewhere', math.max(room, 8))
+  local made = line({ { ' ' .. name, group }, unpack(summary) })
+  made.section = section
+  return made
+end
+
+--- A line for each unreachable machine, with the reason; it counts what has no row.
+---@param listed bellboard.Session[]
+---@param width integer
+---@return bellboard.Line[]
+local function outages(listed, width)
+  local down, names, folded = {}, {}, {}
+  for _, sessions_of in ipairs({ listed, sessions.folded() }) do
+    for _, session in ipairs(sessions_of) do
+      local machine = session.machine
+      if session.link_since and machine and not down[machine] then
+        down[machine] = session
+        names[#names + 1] = machine
+      end
+      if session.folded and machine then
+        folded[machine] = (folded[machine] or 0) + 1
+      end
+    end
+  end
+  table.sort(names)
+  return vim.tbl_map(function(name)
+    local why, count = cells.safe(down[name].link_why or ''), folded[name]
+    local since = age.of(down[name].link_since)
+    local text = count
+        and (' %s: %s, unreachable for %s'):format(
+          cells.safe(name),
+          amount(count, 'session'),
+          since
+        )
+      or (' %s cannot be reached (%s)'):format(cells.safe(name), since)
+    text = text .. (why ~= '' and ': ' .. why or '')
+    return line({ { cells.cut(text, width - 1), 'BellboardDim' } })
+  end, names)
+end
+
+--- Put empty rows above the first section.
+---@param lines bellboard.Line[]
+---@param count integer
+M.pad = function(lines, count)
+  for _ = 1, count do
+    table.insert(lines, 3, line({ { '' } }))
+  end
+end
+
+---@class bellboard.Composed
+---@field lines bellboard.Line[]
+---@field sections bellboard.Section[]
+
+--- The board is closed.
+M.forget = function()
+  kept = {}
+end
+
+--- All lines of the board.
+---@param width integer
+---@param choice bellboard.BoardChoice
+---@param held? bellboard.Held
+---@return bellboard.Composed
+M.compose = function(width, choice, held)
+  local all, before = sessions.list(), kept
+  kept = {}
+  if #all + #sessions.folded() == 0 then
+    return { lines = start(), sections = {} }
+  end
+  local listed = sections.listed(all, choice)
+  local found = sections.of(listed, choice, held)
+  local lines = { heading(all, listed, width, choice) }
+  vim.list_extend(lines, outages(listed, width))
+  lines[#lines + 1] = line({ { '' } })
+  if #listed == 0 and #all > 0 then
+    lines[#lines + 1] = line({ { ' No session matches.', 'BellboardDetail' } })
+  end
+  local widths = columns.measure(
+    vim.tbl_filter(function(section)
+      return not choice.folded[section.key]
+    end, found),
+    width
+  )
+  for _, section in ipairs(found) do
+    local folded = choice.folded[section.key] or false
+    if section.title then
+      lines[#lines + 1] = title(section, folded, width)
+    end
+    for at, session in ipairs(folded and {} or section.sessions) do
+      for _, each in ipairs(lines_of(before[session], session, widths, section.mixed, choice)) do
+        each.section, each.at = section, at
+        lines[#lines + 1] = each
+      end
+    end
+  end
+  return { lines = lines, sections = found }
+end
+
+return M

@@ -1,0 +1,76 @@
+-- Reads a file again that an agent has changed, in a buffer without changes of the user's own.
+local sessions = require('bellboard.sessions')
+local updates = require('bellboard.updates')
+
+local M = {}
+
+local api = vim.api
+
+---@type table<string, number> when each file was last seen to have changed
+local known = {}
+---@type table<string, true> files to read again once the user types no command
+local pending = {}
+local first = true
+
+--- Whether reading it again loses nothing and asks nothing.
+---@param buf integer
+---@return boolean
+local function is_safe(buf)
+  local own = vim.bo[buf].autoread -- nil unless it is set for this buffer
+  return api.nvim_buf_is_loaded(buf)
+    and vim.bo[buf].buftype == ''
+    and not vim.bo[buf].modified
+    and (own or own == nil and vim.go.autoread)
+end
+
+local function read()
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    local name = api.nvim_buf_get_name(buf)
+    -- The disk is asked last: Neovim waits for it, and there may be many buffers.
+    if
+      name ~= ''
+      and is_safe(buf)
+      and (pending[name] or pending[vim.uv.fs_realpath(name) or ''])
+      and vim.uv.fs_stat(name)
+    then
+      vim.cmd(('silent! checktime %d'):format(buf))
+    end
+  end
+  pending = {}
+end
+
+--- Wait until the user is in normal or terminal mode, with no half-typed command.
+local function read_when_free()
+  local mode = api.nvim_get_mode()
+  if not mode.blocking and (mode.mode == 'n' or mode.mode:find('t$')) then
+    return read()
+  end
+  api.nvim_create_autocmd('ModeChanged', {
+    group = api.nvim_create_augroup('bellboard.reload.wait', {}),
+    pattern = '*:n',
+    once = true,
+    callback = vim.schedule_wrap(read_when_free),
+  })
+end
+
+local function update()
+  local news = false
+  for _, session in ipairs(sessions.all()) do
+    for path, t in pairs(session.edited or {}) do
+      if t > (known[path] or 0) then
+        known[path], news = t, true
+        pending[path] = not first or nil
+      end
+    end
+  end
+  first = false -- what was changed before is read anyway
+  if news and next(pending) then
+    read_when_free()
+  end
+end
+
+M.attach = function()
+  updates.on('reload', update)
+end
+
+return M

@@ -1,0 +1,339 @@
+-- The float that lists the blocked sessions: in full for a while after one was blocked, then in one
+-- line. It makes room for whatever else is on the screen.
+local calls = require('bellboard.float.lines')
+local canvas = require('bellboard.canvas')
+local cells = require('bellboard.text')
+local cmdwin = require('bellboard.cmdwin')
+local config = require('bellboard.config')
+local corner = require('bellboard.float.place')
+local ink = require('bellboard.ink')
+local press = require('bellboard.float.press')
+local reloads = require('bellboard.process.reloads')
+local sessions = require('bellboard.sessions')
+local textlock = require('bellboard.textlock')
+local updates = require('bellboard.updates')
+local windows = require('bellboard.windows')
+
+local M = {}
+
+local api = vim.api
+
+---@type integer|nil
+local win
+---@type integer|nil
+local buf
+---@type string[]
+local texts = {}
+---@type bellboard.Form[] that may be shown now, the preferred one first; empty: none
+local forms = {}
+---@type bellboard.Form|nil
+local shown
+---@type bellboard.Corner|nil
+local present
+---@type table<string, true> the blocks that are known, by session and time
+local known = {}
+--- Whether it has shrunk to one line.
+local short = false
+---@type uv.uv_timer_t|nil until it shrinks
+local timer
+
+---@return boolean
+local function is_open()
+  return win ~= nil and api.nvim_win_is_valid(win)
+end
+
+local function hide()
+  press.give_back()
+  if is_open() then
+    windows.close(win)
+  end
+  win, shown, present, texts = nil, nil, nil, {}
+end
+
+---@param lines bellboard.Chunk[][]
+local function draw(lines)
+  local wanted = vim.tbl_map(cells.joined, lines)
+  if vim.deep_equal(wanted, texts) then
+    return
+  end
+  canvas.replace(buf, wanted)
+  texts = wanted
+  for row, chunks in ipairs(lines) do
+    local coloured = vim.tbl_map(function(chunk)
+      return { chunk[1], chunk[2] and ink.on(chunk[2], 'BellboardFloat') }
+    end, chunks)
+    canvas.colour(buf, row, wanted[row], coloured)
+  end
+end
+
+--- Go back to the previous window, and do something there.
+---@param act fun()
+local function leave(act)
+  local previous = vim.fn.win_getid(vim.fn.winnr('#'))
+  if api.nvim_get_current_win() == win and previous ~= 0 then
+    windows.go(previous)
+  end
+  vim.schedule(act)
+end
+
+--- Go to the session of a line, or show what it asks; the one-line form opens the full float, "and
+--- 3 more" the picker.
+---@param form bellboard.Form|nil
+---@param row integer
+---@param answers? boolean
+local function choose(form, row, answers)
+  leave(function()
+    if not form then
+      return
+    elseif form.ids[row] then
+      local act = answers and 'bellboard.answer' or 'bellboard.jump'
+      require(act).to(form.ids[row])
+    elseif not form.title then
+      M.unfold()
+    elseif form.lines[row] then
+      require('bellboard.command').run('pick')
+    end
+  end)
+end
+
+---@return boolean
+local function pressed()
+  local mouse, form = vim.fn.getmousepos(), shown
+  if mouse.winid ~= win then
+    return false
+  end
+  vim.schedule(function()
+    choose(form, mouse.line, true)
+  end)
+  return true
+end
+
+---@return integer
+local function create()
+  local made = api.nvim_create_buf(false, true)
+  vim.bo[made].bufhidden, vim.bo[made].modifiable, vim.bo[made].undolevels = 'hide', false, -1
+  local function map(modes, key, act, desc)
+    vim.keymap.set(modes, key, act, { buffer = made, desc = desc, nowait = true })
+  end
+  map({ 'n', 'i', 'x' }, '<LeftRelease>', function()
+    local mouse = vim.fn.getmousepos()
+    choose(shown, mouse.winid == win and mouse.line or 0)
+  end, 'go to the session')
+  map('n', 'a', function()
+    choose(shown, api.nvim_win_get_cursor(0)[1], true)
+  end, 'answer')
+  map('n', '<CR>', function()
+    choose(shown, api.nvim_win_get_cursor(0)[1])
+  end, 'go to the session')
+  map('n', 'q', function()
+    leave(function() end)
+  end, 'leave')
+  return made
+end
+
+--- Wipe out the one that was unloaded, which would come back as a buffer to edit.
+local function discard()
+  if buf and api.nvim_buf_is_valid(buf) then
+    api.nvim_buf_delete(buf, { force = true })
+  end
+end
+
+--- The border of the full form, for nvim_open_win().
+---@param form bellboard.Form
+---@return table
+local function frame(form)
+  if not form.title then
+    return { border = 'none' }
+  end
+  return { border = ink.border(), title = form.title, footer = form.footer, footer_pos = 'right' }
+end
+
+---@param form bellboard.Form
+---@return bellboard.Size
+local function size_of(form)
+  local edge = form.title and 2 or 0
+  return { width = form.width + edge, height = #form.lines + edge }
+end
+
+---@param form bellboard.Form
+---@param spot bellboard.Corner
+local function show(form, spot)
+  local same_frame = shown and (shown.title == nil) == (form.title == nil)
+  if not (is_open() and same_frame) then
+    hide()
+  end
+  if not (buf and api.nvim_buf_is_loaded(buf)) then -- `:%bd` unloads it
+    discard()
+    buf, texts = create(), {}
+  end
+  draw(form.lines)
+  local layout = vim.tbl_extend('error', spot, {
+    relative = 'editor',
+    width = form.width,
+    height = #form.lines,
+    style = 'minimal',
+    zindex = config.get().float.zindex,
+  }, frame(form))
+  if vim.fn.has('nvim-0.11') == 1 then
+    layout.focusable, layout.mouse = false, true
+  end
+  if is_open() then
+    api.nvim_win_set_config(win, layout)
+  else
+    win = api.nvim_open_win(buf, false, vim.tbl_extend('error', layout, { noautocmd = true }))
+    ink.frame(win)
+    vim.wo[win].wrap = false
+    press.take(pressed)
+  end
+  shown, present = form, spot
+end
+
+--- Show the first form that fits into a free corner.
+local function arrange()
+  if is_open() and api.nvim_get_current_win() == win then
+    return -- it is being clicked
+  end
+  if is_open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
+    hide()
+  end
+  local which, spot = corner.find(vim.tbl_map(size_of, forms), win, present)
+  if not (which and spot) then
+    hide()
+  elseif not (is_open() and vim.deep_equal({ forms[which], spot }, { shown, present })) then
+    show(forms[which], spot)
+  end
+end
+
+---@return boolean
+local function has_room()
+  return vim.o.columns >= calls.LEAST_COLUMNS and vim.o.lines >= calls.LEAST_LINES
+end
+
+--- Keep making room while there is something to show.
+local function follow()
+  local group = api.nvim_create_augroup('bellboard.float.open', {})
+  -- SafeState comes after each key and each window that a plugin opens, but not in a terminal.
+  api.nvim_create_autocmd({ 'SafeState', 'TermEnter', 'CursorMoved', 'CursorMovedI' }, {
+    group = group,
+    callback = arrange,
+  })
+  api.nvim_create_autocmd({ 'WinNew', 'WinClosed', 'WinScrolled', 'VimResized', 'TabEnter' }, {
+    group = group,
+    callback = vim.schedule_wrap(M.update),
+  })
+end
+
+local function close()
+  api.nvim_create_augroup('bellboard.float.open', {})
+  if timer then
+    timer:stop()
+  end
+  forms, known, short = {}, {}, false
+  hide()
+end
+
+--- The session that was blocked last, and whether one was since this was last run.
+---@param calling bellboard.Session[]
+---@return bellboard.Session newest
+---@return boolean is_new
+local function listen(calling)
+  local newest, is_new, now = calling[1], false, {}
+  for _, session in ipairs(calling) do
+    local key = ('%s %s'):format(session.session_id, session.asked_at or session.since)
+    is_new = is_new or not known[key]
+    now[key] = true
+    if (session.asked_at or session.since) > (newest.asked_at or newest.since) then
+      newest = session
+    end
+  end
+  known = now
+  return newest, is_new
+end
+
+--- Show it in full, for a while.
+M.unfold = function()
+  short = false
+  local seconds = config.get().float.seconds
+  if seconds > 0 then
+    timer = timer or assert(vim.uv.new_timer())
+    local function shrink()
+      short = true
+      textlock.after(M.update)
+    end
+    timer:start(seconds * 1000, 0, vim.schedule_wrap(shrink))
+  end
+  M.update()
+end
+
+--- Show the blocked sessions; close the float if there are none, or if they are out of date.
+M.update = function()
+  local enabled = config.get().float.enabled and not sessions.stale()
+  local calling = enabled and sessions.calling() or {}
+  if #calling == 0 then
+    return close()
+  elseif not next(known) then
+    follow()
+  end
+  local newest, is_new = listen(calling)
+  if is_new then
+    return M.unfold()
+  end
+  local room = has_room()
+  forms = room and { calls.in_short(calling) } or {}
+  if room and not short then
+    table.insert(forms, 1, calls.in_full(calling, newest))
+  end
+  arrange()
+end
+
+--- Why no session is to be shown here.
+---@return string
+local function unlisted()
+  local front = sessions.in_front()
+  if not sessions.health().version then
+    return 'nothing was received from the background process yet'
+  elseif (sessions.counts().blocked or 0) == 0 then
+    return 'nothing is blocked'
+  elseif front == '' then
+    return 'no Neovim with a screen is known'
+  elseif front and front ~= vim.v.servername then
+    return 'another Neovim had the focus last: ' .. front
+  end
+  local reasons = {}
+  for id, why in vim.spairs(sessions.silent()) do
+    local session = sessions.get(id)
+    reasons[#reasons + 1] = (session and session.words.project or id) .. ': ' .. why
+  end
+  return table.concat(reasons, '; ')
+end
+
+--- Whether it is shown, and if not, why.
+---@return string
+M.status = function()
+  local listed, why = #sessions.calling(), 'no corner of the screen is free'
+  if is_open() then
+    return ('shown (%d session%s)'):format(listed, listed == 1 and '' or 's')
+  elseif not config.get().float.enabled then
+    why = '`float.enabled` is false'
+  elseif sessions.stale() then
+    why = 'the sessions are out of date'
+  elseif listed == 0 then
+    why = unlisted()
+  elseif not has_room() then
+    why = ('the screen is smaller than %dx%d'):format(calls.LEAST_COLUMNS, calls.LEAST_LINES)
+  end
+  return 'not shown: ' .. why
+end
+
+--- Update on changes of sessions.
+M.attach = function()
+  updates.on('float', M.update)
+  reloads.on(function()
+    cmdwin.after(function()
+      close()
+      discard()
+    end)
+  end)
+end
+
+return M

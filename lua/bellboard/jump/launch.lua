@@ -1,0 +1,214 @@
+-- Start or resume a session in a terminal buffer.
+local age = require('bellboard.age')
+local cmdwin = require('bellboard.cmdwin')
+local config = require('bellboard.config')
+local message = require('bellboard.message')
+local popup = require('bellboard.popup')
+local program = require('bellboard.process.program')
+local window = require('bellboard.jump.show')
+local windows = require('bellboard.windows')
+
+local M = {}
+
+local api = vim.api
+
+---@type table<string, string> CLI → value of its --settings
+local settings = {}
+
+--- Show a buffer in a split, or a new tab page if there is no room: a float would cover others.
+---@param buf integer
+---@param layout vim.api.keyset.win_config
+local function split(buf, layout)
+  local win = windows.open(buf, true, layout)
+  if not windows.is_normal(win) then
+    windows.close(win) -- or with "useopen" in 'switchbuf', that would be entered
+    windows.tab(buf)
+  end
+end
+
+--- Show a buffer where the options put a terminal.
+---@param buf integer
+---@return bellboard.Place|nil before what the current window showed, if it shows the buffer now
+local function put(buf)
+  local options = config.get().launch
+  local function size(whole)
+    return math.max(1, math.floor(options.size <= 1 and whole * options.size or options.size))
+  end
+  if options.layout == 'tab' then
+    windows.tab(buf)
+  elseif options.layout == 'vsplit' then
+    split(buf, { split = 'right', win = -1, width = size(vim.o.columns) })
+  elseif options.layout == 'split' then
+    split(buf, { split = 'below', win = -1, height = size(vim.o.lines) })
+  else
+    return window.put(buf)
+  end
+end
+
+---@param command string[]
+---@param env? table<string, string>
+---@return integer buf
+---@return bellboard.Place|nil before
+local function open(command, env)
+  local opts = { env = env or vim.empty_dict() }
+  local buf = api.nvim_create_buf(true, false)
+  local ok, before = pcall(put, buf)
+  if not ok then
+    api.nvim_buf_delete(buf, { force = true })
+    error(before, 0)
+  end
+  if vim.fn.has('nvim-0.11') == 1 then
+    opts.term = true
+    vim.fn.jobstart(command, opts)
+  else
+    vim.fn.termopen(command, opts)
+  end
+  if config.get().jump.insert then
+    vim.cmd.startinsert()
+  end
+  return buf, before
+end
+
+--- Run a command in a terminal buffer, where the options put one, once no command line is open.
+---@param command string[]
+---@param env? table<string, string>
+---@param opened? fun(buf: integer, before: bellboard.Place|nil)
+M.terminal = function(command, env, opened)
+  cmdwin.after(function()
+    local buf, before = open(command, env)
+    if opened then
+      opened(buf, before)
+    end
+  end)
+end
+
+--- The hooks as settings for one session; asked for once per CLI.
+---@param claude string
+---@param after fun(json: string|nil)
+local function settings_for(claude, after)
+  if settings[claude] then
+    return after(settings[claude])
+  end
+  program.decoded({ 'hooks', 'print', '--cli', claude }, function(decoded, why)
+    if decoded then
+      settings[claude] = vim.json.encode(decoded):gsub('\\/', '/')
+    else
+      message.warn(('started without hooks: %s. See :checkhealth bellboard'):format(why))
+    end
+    after(settings[claude])
+  end)
+end
+
+--- Whether these words give a CLI settings, of which it reads only the first.
+---@param words string[]
+---@return boolean
+local function has_settings(words)
+  return vim.iter(words):any(function(word)
+    return word == '--settings' or vim.startswith(word, '--settings=')
+  end)
+end
+
+--- Run a command in a terminal buffer, if its program is there.
+---@param command string[]
+local function start(command)
+  if vim.fn.executable(command[1]) == 0 then
+    return message.error(('"%s" is not on PATH'):format(command[1]))
+  end
+  M.terminal(command)
+end
+
+--- Start a session of a named agent, whose hooks are in its settings.
+---@param agent string
+---@param args string[]
+local function new_of(agent, args)
+  program.decoded({ 'hooks', 'check', '--agent', agent, '--json' }, function(found, why)
+    if not found then
+      return popup.refuse(why, 'new')
+    end
+    start(vim.list_extend({ found.agents[1].program }, args))
+  end)
+end
+
+--- Start a session in a terminal buffer; one of Claude Code gets hooks of its own.
+---@param args? string[] passed to the CLI; `--agent NAME` in front chooses which one
+M.new = function(args)
+  args = args or {}
+  if args[1] == '--agent' and args[2] then
+    local rest = vim.list_slice(args, 3)
+    if args[2] ~= 'claude' then
+      return new_of(args[2], rest)
+    end
+    args = rest
+  end
+  local command = config.claude()
+  local claude = vim.fn.exepath(command[1])
+  if claude == '' then
+    return message.error(('"%s" is not on PATH. See :help g:bellboard.claude'):format(command[1]))
+  end
+  if has_settings(command) or has_settings(args) then
+    return M.terminal(vim.list_extend(command, args))
+  end
+  settings_for(claude, function(json)
+    vim.list_extend(command, json and { '--settings', json } or {})
+    M.terminal(vim.list_extend(command, args))
+  end)
+end
+
+---@class bellboard.Ended a session that has ended
+---@field session_id string
+---@field ended number
+---@field agent string
+---@field words { title: string, branch: string, agent: string }
+---@field resume string[] the command that resumes it
+
+---@param session bellboard.Ended
+---@param mixed boolean whether sessions of several agents are listed
+---@return string
+local function worded(session, mixed)
+  local words = session.words
+  local when = ('%4s'):format(age.of(session.ended))
+  local parts = { when, mixed and words.agent or '', words.branch, words.title }
+  return table.concat(
+    vim.tbl_filter(function(part)
+      return part ~= ''
+    end, parts),
+    '  '
+  )
+end
+
+--- Choose a session that ended in this directory and resume it.
+---@param args? string[] passed to the CLI
+---@param on_choice? fun() run once one is chosen
+M.resume = function(args, on_choice)
+  local words = { 'list', '--ended', '--json', '--dir', vim.fn.getcwd() }
+  program.decoded(words, function(decoded, why)
+    if not decoded then
+      return popup.refuse(why .. '. See :checkhealth bellboard', 'resume')
+    end
+    local sessions = vim.tbl_filter(function(session)
+      return #session.resume > 0
+    end, decoded.ended)
+    if #sessions == 0 then
+      return message.info('no session to resume in this directory')
+    end
+    local mixed = vim.iter(sessions):any(function(session)
+      return session.agent ~= sessions[1].agent
+    end)
+    local function format(session)
+      return worded(session, mixed)
+    end
+    local opts = { prompt = 'Resume', kind = 'bellboard', format_item = format }
+    vim.ui.select(sessions, opts, function(session)
+      if session and on_choice then
+        on_choice()
+      end
+      if session and session.agent == 'claude' then
+        M.new(vim.list_extend({ '--resume', session.session_id }, args or {}))
+      elseif session then
+        start(vim.list_extend(session.resume, args or {}))
+      end
+    end)
+  end)
+end
+
+return M

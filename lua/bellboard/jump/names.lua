@@ -1,0 +1,141 @@
+-- Which sessions a command is about.
+local cells = require('bellboard.text')
+local config = require('bellboard.config')
+local host = require('bellboard.process.talk')
+local message = require('bellboard.message')
+local sessions = require('bellboard.sessions')
+local terminals = require('bellboard.terminals')
+
+local M = {}
+
+--- Characters of an id in a message, and how many sessions it names.
+local SHORTEST, SOME = 4, 4
+
+--- The names of a session besides its id. The program accepts the same in a shell: cli/home.py.
+---@param session bellboard.Session
+---@return string[]
+local function names_of(session)
+  local words = session.words
+  local names = { session.name or words.title, session.title or '', words.project }
+  return vim.list_extend(names, { words.repository })
+end
+
+--- The ids of all sessions with that start of an id, name, title, project or repository.
+---@param called string
+---@return string[] in order
+local function matches(called)
+  local found = {}
+  for _, session in ipairs(sessions.list()) do
+    if
+      vim.startswith(session.session_id, called)
+      or vim.list_contains(names_of(session), called)
+    then
+      found[#found + 1] = session.session_id
+    end
+  end
+  table.sort(found)
+  return found
+end
+
+--- The shortest start of an id that means no other session.
+---@param id string
+---@return string
+local function start_of(id)
+  for length = SHORTEST, #id - 1 do
+    local start = id:sub(1, length)
+    if not tonumber(start) and #matches(start) == 1 then -- `snooze` would read minutes
+      return start
+    end
+  end
+  return id
+end
+
+--- That a name means several sessions: their ids, with as much of their titles as fits.
+---@param called string
+---@param found string[]
+---@return string
+local function ambiguous(called, found)
+  local text
+  for _, room in ipairs({ 24, 16, 8, 0 }) do
+    local some = {}
+    for nth = 1, math.min(#found, SOME) do
+      local title = cells.cut(sessions.get(found[nth]).words.title, room)
+      some[nth] = start_of(found[nth]) .. (title ~= '' and (' (%s)'):format(title) or '')
+    end
+    some[#some + 1] = #found > SOME and '…' or nil
+    text = '%d sessions match "%s": %s; give one of these ids'
+    text = text:format(#found, called, table.concat(some, ', '))
+    if message.fits(text) then
+      break
+    end
+  end
+  return text
+end
+
+--- The one session with that id, start of an id, name, title, project or repository.
+---@param called string
+---@return bellboard.Session|nil nil after a message
+---@return string|nil why not, as the message says
+M.one = function(called)
+  local exact = sessions.get(called)
+  if exact then
+    return exact
+  end
+  local function refuse(why)
+    message.info(why)
+    return nil, why
+  end
+  if called == '' then
+    return refuse('which session? <Tab> completes names, projects and ids')
+  end
+  local found = matches(called)
+  if #found > 1 then
+    return refuse(ambiguous(called, found))
+  elseif #found == 0 then
+    local why = ('no session "%s"; :%s lists all'):format(called, config.command())
+    return refuse(host.instead(why))
+  end
+  return sessions.get(found[1])
+end
+
+--- The sessions to act on: the named one, else the one in this window, else those in the
+--- float, else those that are already `done`, to undo it.
+---@param called string empty: not said
+---@param done? fun(session: bellboard.Session): boolean
+---@return bellboard.Session[] empty after a message
+M.some = function(called, done)
+  if called ~= '' then
+    local one = M.one(called)
+    return { one }
+  end
+  local here = terminals.current()
+  local meant = here and { here } or sessions.calling()
+  if #meant == 0 and done then
+    meant = vim.tbl_filter(done, sessions.list())
+  end
+  if #meant == 0 then
+    message.info(host.instead('no session in this window or in the float; name one'))
+  end
+  return meant
+end
+
+--- The names of sessions for completion: their ids, and names that only one has.
+---@return string[]
+M.names = function()
+  local ids, count, names = {}, {}, {}
+  for _, session in ipairs(sessions.list()) do
+    ids[#ids + 1], count[session.session_id] = session.session_id, math.huge
+    local seen = { [''] = true }
+    for _, name in ipairs(names_of(session)) do
+      count[name] = (count[name] or 0) + (seen[name] and 0 or 1)
+      seen[name] = true
+    end
+  end
+  for name, of in pairs(count) do
+    names[#names + 1] = of == 1 and name or nil
+  end
+  table.sort(names)
+  return vim.list_extend(names, ids)
+end
+
+return M

@@ -1,0 +1,149 @@
+-- The window that shows a terminal after a jump; shows buffers in place of others.
+local board = require('bellboard.board')
+local cmdwin = require('bellboard.cmdwin')
+local config = require('bellboard.config')
+local guards = require('bellboard.key_delay')
+local keeper = require('bellboard.jump.keeper')
+local places = require('bellboard.jump.history')
+local terminals = require('bellboard.terminals')
+local visual = require('bellboard.visual')
+local windows = require('bellboard.windows')
+
+local M = {}
+
+local api = vim.api
+
+local SETTLES = 200 -- ms in which the plugin that owns a terminal may still change the mode
+
+local entered = 0 -- how many terminals: only the newest timer cleans up
+
+--- A window that already shows the buffer: the current one, one in this tab, or any.
+---@param buf integer
+---@return integer|nil
+local function window_of(buf)
+  local found, rank = nil, 0
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local here = win == api.nvim_get_current_win() and 3
+    local merit = here or api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() and 2 or 1
+    if merit > rank and api.nvim_win_get_config(win).focusable then
+      found, rank = win, merit
+    end
+  end
+  return found
+end
+
+--- Leave a floating window, or one that is kept for what it shows, for one that is neither: the
+--- last one, else the first.
+local function leave()
+  if not windows.is_free(api.nvim_get_current_win()) then
+    local last_win = vim.fn.win_getid(vim.fn.winnr('#'))
+    local wins = { last_win, unpack(api.nvim_tabpage_list_wins(0)) }
+    windows.go(vim.iter(wins):find(windows.is_free) or vim.iter(wins):find(windows.is_normal))
+  end
+end
+
+--- Whether a window is the last one of a running terminal that would end without one.
+---@param win integer
+---@return boolean
+local function keeps_running(win)
+  local buf = api.nvim_win_get_buf(win)
+  local how = vim.bo[buf].bufhidden
+  local hides = how == 'hide' or how == '' and vim.o.hidden
+  return not hides and #vim.fn.win_findbuf(buf) == 1 and terminals.is_running(buf)
+end
+
+--- Show a buffer in the current window, or in a split if that must keep what it shows.
+---@param buf integer
+---@return bellboard.Place|nil before what a window showed instead of it
+M.put = function(buf)
+  if api.nvim_get_current_buf() == buf then
+    return
+  end
+  leave()
+  local before = places.here()
+  local is_kept = not windows.is_free(before.win) or keeps_running(before.win)
+  if is_kept or not pcall(windows.put, before.win, buf) then
+    windows.split(buf, '')
+    return
+  end
+  return before
+end
+
+--- Show in each window what it showed before the jumps.
+M.bring_back = function()
+  places.bring_back(keeps_running)
+end
+
+--- Show a hidden buffer: let the plugin that owns it do so, else open it as 'switchbuf' says, by
+--- default in the current window.
+---@param buf integer
+local function open(buf)
+  leave()
+  if keeper.show(buf) then
+    return
+  end
+  for _, how in ipairs(vim.split(vim.o.switchbuf, ',')) do
+    local modifier = ({ newtab = 'tab', vsplit = 'vertical', split = '' })[how]
+    if modifier then
+      return windows.split(buf, modifier)
+    end
+  end
+  local before = M.put(buf)
+  if before then
+    places.replace(before, buf)
+  end
+end
+
+--- Start Terminal mode, and once more if the owner of the terminal ends it: it may restore a mode
+--- on entering. Not if the user has pressed a key.
+---@param buf integer
+local function insert(buf)
+  vim.cmd.startinsert()
+  entered = entered + 1
+  local nth = entered
+  local namespace, is_pressed = api.nvim_create_namespace('bellboard.insert'), false
+  local again = vim.schedule_wrap(function()
+    local is_normal = api.nvim_get_current_buf() == buf and api.nvim_get_mode().mode == 'nt'
+    if is_normal and not is_pressed then
+      vim.cmd.startinsert()
+    end
+  end)
+  vim.on_key(function(_, typed)
+    is_pressed = is_pressed or guards.is_key(typed)
+  end, namespace)
+  again() -- the owner may end the mode before Neovim has entered it
+  local group = api.nvim_create_augroup('bellboard.insert', {})
+  local once = { group = group, pattern = 't:nt', once = true, callback = again }
+  api.nvim_create_autocmd('ModeChanged', once)
+  vim.defer_fn(function()
+    if nth == entered then
+      vim.on_key(nil, namespace)
+      api.nvim_create_augroup('bellboard.insert', {})
+    end
+  end, SETTLES)
+end
+
+---@param buf integer
+local function show(buf)
+  board.leave_float()
+  visual.leave() -- Neovim 0.10 would enter no terminal
+  local win = window_of(buf)
+  if win then
+    windows.go(win)
+  else
+    open(buf)
+  end
+  if config.get().jump.insert and vim.bo[buf].buftype == 'terminal' then
+    insert(buf)
+  end
+end
+
+--- Show a terminal's buffer, and enter it.
+---@param buf integer
+M.show = function(buf)
+  cmdwin.leave(function()
+    show(buf)
+  end)
+end
+
+return M

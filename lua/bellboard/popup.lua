@@ -1,0 +1,129 @@
+-- Lines to read: in a float over the board, or in a window of their own.
+local canvas = require('bellboard.canvas')
+local cells = require('bellboard.text')
+local cmdwin = require('bellboard.cmdwin')
+local config = require('bellboard.config')
+local ink = require('bellboard.ink')
+local message = require('bellboard.message')
+local windows = require('bellboard.windows')
+
+local M = {}
+
+local api = vim.api
+
+---@class bellboard.Below the window below the others
+---@field win integer
+---@field buf? integer
+---@field before integer the window that it was opened from
+
+---@type bellboard.Below|nil
+local below
+
+--- Show lines in a float that closes when it is left.
+---@param lines string[]
+---@param title string
+---@param at_end? boolean start at the last line
+---@return integer buf
+M.open = function(lines, title, at_end)
+  local width = 20
+  for _, text in ipairs(lines) do
+    width = math.max(width, cells.width(text) + 2)
+  end
+  width = math.min(width, vim.o.columns - 4)
+  local height = math.max(1, math.min(#lines, vim.o.lines - 6))
+  local shown = canvas.buffer(lines)
+  local win = windows.open(shown, true, {
+    relative = 'editor',
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
+    col = math.floor((vim.o.columns - width) / 2),
+    style = 'minimal',
+    border = ink.border(),
+    title = ' ' .. cells.cut(title, width - 2) .. ' ',
+    footer = #lines > height and ' more below ' or nil,
+    zindex = config.get().float.zindex + 1,
+  })
+  ink.frame(win)
+  vim.wo[win].wrap = false
+  if at_end then
+    api.nvim_win_set_cursor(win, { #lines, 0 })
+  end
+  local function close()
+    windows.close(win)
+  end
+  for _, key in ipairs({ 'q', '<Esc>' }) do
+    vim.keymap.set('n', key, close, { buffer = shown, desc = 'close', nowait = true })
+  end
+  api.nvim_create_autocmd('WinLeave', {
+    buffer = shown,
+    callback = function()
+      cmdwin.left(win, close)
+    end,
+  })
+  return shown
+end
+
+---@param lines string[]
+---@param at_end? boolean
+---@return integer buf
+local function put_below(lines, at_end)
+  local buf = canvas.buffer(vim.tbl_map(cells.safe_line, lines))
+  local shows = below and api.nvim_win_is_valid(below.win) and api.nvim_win_get_buf(below.win)
+  local is_there = shows and shows == below.buf
+  if is_there and api.nvim_win_get_tabpage(below.win) ~= api.nvim_get_current_tabpage() then
+    windows.close(below.win)
+    is_there = false
+  end
+  local here = api.nvim_get_current_win()
+  if is_there then
+    vim.wo[below.win].winfixbuf = false
+    windows.put(below.win, buf)
+    below.before = here ~= below.win and here or below.before
+    windows.enter(below.win)
+  else
+    local height = math.max(3, math.min(#lines, math.floor(vim.o.lines / 2)))
+    local win = windows.open(buf, true, { split = 'below', win = -1, height = height })
+    below = { win = win, before = here }
+  end
+  below.buf = buf
+  canvas.bare(below.win, { wrap = true, linebreak = true, breakindent = true })
+  local rows = api.nvim_win_text_height(below.win, {}).all
+  api.nvim_win_set_height(below.win, math.max(3, math.min(rows, math.floor(vim.o.lines / 2))))
+  api.nvim_win_set_cursor(below.win, { at_end and #lines or 1, 0 })
+  return buf
+end
+
+--- Show lines in the window below the others: the one that showed such lines before, or a new one.
+--- It waits for the end of a command line.
+---@param lines string[]
+---@param name string what they are
+---@param at_end? boolean start at the last line
+M.window = function(lines, name, at_end)
+  cmdwin.after(function()
+    local buf = put_below(lines, at_end)
+    canvas.name(buf, 'bellboard://' .. name)
+    local mine = assert(below)
+    vim.keymap.set('n', 'q', function()
+      canvas.close(mine.win, mine.before)
+    end, { buffer = buf, desc = 'close', nowait = true })
+  end)
+end
+
+--- Say why a command failed: in a message, or in that window if a message would lose its middle.
+---@param why string
+---@param name string of the command
+---@param printed? string[] what it printed before that, for the window
+M.refuse = function(why, name, printed)
+  local lines, fits = { unpack(printed or {}) }, message.fits(why)
+  if fits then
+    message.error(why)
+  else
+    vim.list_extend(lines, vim.split(why, '\n'))
+  end
+  if #lines > 0 then
+    M.window(lines, name, not fits)
+  end
+end
+
+return M

@@ -1,0 +1,168 @@
+-- What happens with a push of the background process: it is stored, shown and announced.
+local clock = require('bellboard.clock')
+local config = require('bellboard.config')
+local coprocess = require('bellboard.process.run')
+local host = require('bellboard.process.talk')
+local message = require('bellboard.message')
+local redraw = require('bellboard.redraw')
+local sessions = require('bellboard.sessions')
+local textlock = require('bellboard.textlock')
+local updates = require('bellboard.updates')
+
+local M = {}
+
+---@type integer|nil number of the last push
+local last
+local asked = false
+local warned = {}
+--- The newest transition that was announced, or came before all of them; and when the background
+--- process ended. The next one goes on from there.
+---@type integer|nil
+local seen
+---@type number|nil
+local left
+
+---@param key string
+---@param text string
+local function warn_once(key, text)
+  if not warned[key] then
+    warned[key] = true
+    message.warn(text)
+  end
+end
+
+---@param callback bellboard.Callback|nil
+---@param data bellboard.TransitionData
+local function call(callback, data)
+  if type(callback) == 'function' then -- commands are run by the background process
+    local ok, problem = pcall(callback, data)
+    if not ok then
+      message.error('error in a transition callback: ' .. tostring(problem))
+    end
+  end
+end
+
+---@param transition bellboard.Transition
+local function announce(transition)
+  local session = sessions.last_known(transition.session_id)
+  local about = { session = session, agent = session and session.agent }
+  ---@type bellboard.TransitionData
+  local data = vim.tbl_extend('force', transition, about)
+  local options = config.get()
+  call(options.on_transition, data)
+  call(options.on[data.to], data)
+  updates.fire('BellboardTransition', data)
+end
+
+--- Announce what was not announced yet.
+---@param push bellboard.Push
+local function announce_all(push)
+  if push.at and push.at < (seen or 0) then
+    seen = nil -- another database, which counts anew
+  end
+  for _, transition in ipairs(push.transitions or {}) do
+    local is_new = not (seen and transition.id and transition.id <= seen)
+    seen = is_new and transition.id or seen -- first, as a callback may restart the process
+    if is_new and transition.live ~= false then
+      announce(transition)
+    end
+  end
+  seen = push.at or seen
+end
+
+---@param push bellboard.Push
+---@param version string of this plugin
+---@return boolean understood
+local function check(push, version)
+  if push.v ~= 2 then
+    local text = 'the background process speaks protocol %s, not 2: restart Neovim'
+    warn_once('v', text:format(push.v))
+    return false
+  elseif push.version ~= version then
+    local text = 'the background process is version %s, the plugin %s. See :checkhealth bellboard'
+    warn_once('version', text:format(push.version, version))
+  end
+  return true
+end
+
+--- The hooks have vanished from a settings file. The command names it, unless it is the default.
+---@param where string
+---@param repair string arguments of the command
+local function report_vanished(where, repair)
+  local command = (':%s install%s'):format(config.command(), repair)
+  local texts = { where .. '; ' .. command, 'hooks gone; ' .. command }
+  message.warn(vim.iter(texts):find(message.fits) or where .. '; see :checkhealth bellboard')
+end
+
+--- vim.NIL would be truthy.
+local nil_is_nil = { luanil = { object = true, array = true } }
+
+---@param encoded string JSON: pynvim converts it faster than a table
+---@param version string of this plugin
+M.receive = function(encoded, version)
+  ---@type bellboard.Push
+  local push = vim.json.decode(encoded, nil_is_nil)
+  if not check(push, version) then
+    return
+  end
+  coprocess.heard()
+  if push.full then
+    asked = false
+  elseif push.seq ~= (last or -1) + 1 and not asked then
+    asked = true
+    host.notify('snapshot')
+  end
+  local vanished = sessions.health().vanished
+  local changed = sessions.take(push)
+  last = push.seq -- only now: one that fails counts as missed
+  local health = sessions.health()
+  if health.vanished and health.vanished ~= vanished then
+    report_vanished(health.vanished, health.repair or '')
+  end
+  if sessions.stale() then
+    warn_once('stale', (health.notes or {}).database or 'showing the last known sessions')
+  end
+  if push.front ~= nil then
+    require('bellboard.report.focus').is_front(push.front)
+  end
+  if changed then
+    redraw.all()
+  end
+  if push.full then
+    require('bellboard.report.focus').renew()
+    require('bellboard.report.screens').renew()
+    require('bellboard.report.titles').renew()
+    require('bellboard.report.terminals').renew()
+    require('bellboard.welcome').greet()
+  end
+  for _, notice in ipairs(push.notices or {}) do
+    require('bellboard.notify').show(notice)
+  end
+  if push.rung then
+    require('bellboard.notify').history(push.rung)
+  end
+  announce_all(push)
+end
+
+--- Where the next background process goes on.
+---@return { seen: integer|nil, left: number|nil }
+M.place = function()
+  return { seen = seen, left = seen and left or nil }
+end
+
+--- The background process has ended.
+---@param for_good boolean
+M.stopped = function(for_good)
+  sessions.expire()
+  last, left = nil, clock.now()
+  if for_good then
+    seen = nil -- what happens until it is started again is not news then
+  end
+  vim.defer_fn(function()
+    if sessions.stale() then
+      textlock.after(redraw.all)
+    end
+  end, for_good and 0 or 1000) -- a restart takes less
+end
+
+return M

@@ -1,0 +1,161 @@
+-- Talks to the background process of this Neovim, which calls functions here by name.
+local clock = require('bellboard.clock')
+local config = require('bellboard.config')
+local coprocess = require('bellboard.process.run')
+local message = require('bellboard.message')
+local sessions = require('bellboard.sessions')
+local textlock = require('bellboard.textlock')
+
+local M = {}
+
+---@class bellboard.Reply the result of a request
+---@field ok boolean
+---@field why? string why not
+---@field is_unsure? boolean it may have been done all the same
+---@field text? string
+---@field request? bellboard.Request
+---@field way? string in which an answer was sent
+---@field place? table where the terminal that shows another machine is shown here
+---@field command? string[] that shows another machine's session in a terminal
+---@field rows? string[] what its terminal shows
+---@field outcome? string what followed
+
+---@type number|nil when the user was last at this Neovim; 0: it has no screen
+local focused
+--- A push could not be shown; reported once.
+local broken = false
+---@type table<integer, { channel: integer, what: string, done: fun(reply: bellboard.Reply) }>
+---  by number
+local waiting = {}
+local asked = 0
+
+M.notify, M.status = coprocess.notify, coprocess.status
+
+--- The reply to a request. Called by the background process.
+---@param number integer
+---@param reply bellboard.Reply
+M._reply = function(number, reply)
+  local asker = waiting[number]
+  waiting[number] = nil
+  if asker then
+    textlock.after(function()
+      asker.done(reply)
+    end)
+  end
+end
+
+--- Something the user did could not be saved. Called by the background process.
+M._complain = message.warn
+
+-- Reply to whoever asked the one that has ended. They may ask again at once.
+coprocess.on_end(function(channel)
+  local numbers = vim.tbl_filter(function(number)
+    return waiting[number].channel == channel
+  end, vim.tbl_keys(waiting))
+  table.sort(numbers)
+  for _, number in ipairs(numbers) do
+    local is_answer = waiting[number].what == 'answer'
+    local why = 'the background process has ended'
+    why = is_answer and why .. '; it may have been sent' or why
+    M._reply(number, { ok = false, why = why, is_unsure = is_answer })
+  end
+end)
+
+--- An error here must not prompt at every change.
+---@param push string
+local function receive(push)
+  local ok, problem = pcall(require('bellboard')._push, push)
+  if not ok then
+    coprocess.note(tostring(problem))
+    if not broken then
+      broken = true
+      message.warn('cannot show the sessions. See :checkhealth bellboard')
+    end
+  end
+end
+
+--- Receive a push. Called by the background process.
+---@param push string
+M._pushed = function(push)
+  textlock.after(function()
+    receive(push)
+  end)
+end
+
+--- Why it cannot run, and what to do about it.
+---@return string|nil why
+---@return string step
+M.trouble = function()
+  local state = coprocess.status()
+  if state.is_unbuilt and config.get().python then
+    return state.gave_up, 'fix or unset the option python'
+  end
+  local verb = state.is_unbuilt and 'build' or 'restart'
+  return state.gave_up, (':%s %s'):format(config.command(), verb)
+end
+
+--- What to say when there is no session: without a background process, none is known.
+---@param text string
+---@return string
+M.instead = function(text)
+  local why, step = M.trouble()
+  return why and ('%s; %s'):format(why, step) or text
+end
+
+--- Why the sessions may be outdated, and what to do about it.
+---@return string
+M.outdated = function()
+  local state = coprocess.status()
+  if not state.running then
+    local text = 'the background process is not running; :%s start'
+    return M.instead(text:format(config.command()))
+  elseif not state.heard then
+    return 'the background process is starting; try again'
+  end
+  return (sessions.health().notes or {}).database or 'what is shown may be outdated; try again'
+end
+
+--- Report something that happened here, such as a label; see |bellboard.tell()|.
+---@param evidence table
+---@return boolean sent
+M.tell = function(evidence)
+  local sent = M.notify('evidence', evidence)
+  if not sent and not (evidence.view ~= nil or evidence['goto']) then
+    local why = pcall(vim.mpack.encode, evidence) and 'the background process is not running'
+      or 'a value in it cannot be sent'
+    message.warn(('%s failed: %s'):format(next(evidence), why))
+  end
+  return sent
+end
+
+--- Request something that may be refused. Does not block.
+---@param what 'stop'|'request'|'answer'|'show'|'goto'|'preview'
+---@param request table
+---@param done fun(reply: bellboard.Reply)
+M.ask = function(what, request, done)
+  asked = asked + 1
+  waiting[asked] = { channel = coprocess.status().channel, what = what, done = done }
+  if not M.notify('ask', asked, what, request) then
+    M._reply(asked, { ok = false, why = 'the background process is not running' })
+  end
+end
+
+--- Report that the user is at this Neovim.
+M.focused = function()
+  focused = clock.now()
+  M.notify('focus', focused)
+end
+
+--- Report that this Neovim has no screen: another one is in front.
+M.unseen = function()
+  focused = 0
+  M.notify('focus', focused)
+end
+
+--- When the user was last at this Neovim, for a background process that starts.
+---@return number
+M.last_focus = function()
+  return focused or clock.now()
+end
+
+return M

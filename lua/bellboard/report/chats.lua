@@ -1,0 +1,111 @@
+-- Reports chats with agents inside this Neovim: as their plugins announce them in `User` events, or
+-- as they are read.  Without such a plugin nothing runs.
+local host = require('bellboard.process.talk')
+local reading = require('bellboard.report.reading')
+local terminals = require('bellboard.terminals')
+
+local M = {}
+
+local api = vim.api
+
+---@alias bellboard.ChatSays 'opens'|'works'|'asks'|'goes on'|'fails'|'rests'|'breaks off'|'closes'
+
+--- Milliseconds that a chat must rest before its turn counts as ended: it also rests between two
+--- requests of a turn, and an error is announced last.
+local SETTLE = 200
+
+local adapters = { require('bellboard.report.codecompanion') }
+local readers = { require('bellboard.report.avante'), require('bellboard.report.agentic') }
+
+--- Makes the ids of chats unique among Neovims.
+local prefix = ('%x-%d'):format(os.time(), vim.fn.getpid())
+
+---@type table<integer, true> chats in a turn
+local at_work = {}
+---@type table<integer, integer> chat → number of the last event that counts
+local heard = {}
+---@type table<integer, string> chat → its folder, as it began: the user may be in a tab page of
+---  another project when it ends
+local folders = {}
+
+---@param value any
+---@return string|nil
+local function text(value)
+  return type(value) == 'string' and vim.fn.strcharpart(value, 0, 300) or nil
+end
+
+--- The folder of a window that shows a chat, or of the current one.
+---@param buf integer
+---@return string
+local function folder_of(buf)
+  local win = vim.fn.win_findbuf(buf)[1]
+  if not win then
+    return vim.fn.getcwd()
+  end
+  local tab, nr = unpack(vim.fn.win_id2tabwin(win))
+  return vim.fn.getcwd(nr, tab)
+end
+
+---@param agent string
+---@param buf integer
+---@param says bellboard.ChatSays
+---@param about { tool?: any, error?: any }
+local function report(agent, buf, says, about)
+  local id = ('%s-%s-%d'):format(agent, prefix, buf)
+  at_work[buf] = (says == 'works' or says == 'asks' or says == 'goes on') or nil
+  terminals.chat(buf, says ~= 'closes' and id or nil)
+  local folder = folders[buf] or folder_of(buf)
+  folders[buf] = says ~= 'closes' and folder or nil
+  host.notify('chat', agent, {
+    event = says,
+    session_id = id,
+    cwd = folder,
+    tool_name = text(about.tool),
+    error = text(about.error),
+    nth = heard[buf],
+  }, vim.v.servername)
+end
+
+---@param agent string
+---@param buf integer
+---@param says bellboard.ChatSays
+---@param about { tool?: any, error?: any }
+local function hear(agent, buf, says, about)
+  local is_ending = says == 'rests' or says == 'fails' or says == 'breaks off'
+  if (is_ending or says == 'goes on') and not at_work[buf] then
+    return -- its end has been reported; a question that was open then is closed after it
+  end
+  local nth = (heard[buf] or 0) + 1
+  heard[buf] = nth
+  if says == 'rests' then
+    vim.defer_fn(function()
+      if heard[buf] == nth then
+        report(agent, buf, says, about)
+      end
+    end, SETTLE)
+  elseif says ~= 'works' or not at_work[buf] then
+    report(agent, buf, says, about)
+  end
+end
+
+M.attach = function()
+  local group = api.nvim_create_augroup('bellboard.chats', {})
+  for _, reader in ipairs(readers) do
+    reading.attach(group, reader, hear)
+  end
+  for _, adapter in ipairs(adapters) do
+    api.nvim_create_autocmd('User', {
+      group = group,
+      pattern = adapter.pattern,
+      callback = function(event)
+        local data = type(event.data) == 'table' and event.data or {}
+        local ok, says, buf, about = pcall(adapter.read, event.match, data)
+        if ok and says and type(buf) == 'number' then
+          hear(adapter.agent, buf, says, about)
+        end
+      end,
+    })
+  end
+end
+
+return M
