@@ -20,14 +20,6 @@ QUIET = {
     "python": ["sh", "-c", "case $* in *doctor*) exit 1; esac; exec sleep 1000"],
     "float": {"seconds": 0},
 }
-#: Loads the plugin again, as :Lazy reload does.
-RELOAD = """
-for name in pairs(package.loaded) do
-  if name:find('^bellboard') then package.loaded[name] = nil end
-end
-vim.g.loaded_bellboard = nil
-vim.cmd('runtime plugin/bellboard.lua')
-"""
 #: Starts a terminal in a hidden buffer; returns the buffer and its tty.
 TERMINAL = """
 vim.cmd.file('here') -- :terminal would take an empty buffer over

@@ -15,11 +15,18 @@ import pytest
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import PATIENCE, at_best, eventually
-from sample import RELOAD
 
 pytestmark = pytest.mark.editor
 
 COUNT = "return #require('bellboard').sessions()"
+#: Loads the plugin again, as :Lazy reload does.
+RELOAD = """
+for name in pairs(package.loaded) do
+  if name:find('^bellboard') then package.loaded[name] = nil end
+end
+vim.g.loaded_bellboard = nil
+vim.cmd('runtime plugin/bellboard.lua')
+"""
 STATUS = "return require('bellboard.process.talk').status()"
 
 

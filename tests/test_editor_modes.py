@@ -278,10 +278,15 @@ def test_what_fails_after_a_lock_keeps_nothing_else_back(nvim: Editors) -> None:
     """The error is shown, and what waits behind it is done."""
     editor = nvim(config=QUIET, ui=False)
     editor.lua(
-        "local after = require('bellboard.textlock').after"
-        " after(function() after(function() vim.g.next = 'comes' end) error('one fails', 0) end)"
+        "local when = require('bellboard.moment').when"
+        " vim.keymap.set('n', 'gz', function()"
+        "   when('draw', function() error('one fails', 0) end)"
+        "   when('draw', function() vim.g.next = 'comes' end)"
+        "   vim.g.early = vim.g.next or 'nothing' return '' end, { expr = true })"
     )
-    assert editor.lua("return vim.g.next") == "comes"
+    editor.press("gz")
+    eventually(lambda: editor.lua("return vim.g.next") == "comes", "the second")
+    assert editor.lua("return vim.g.early") == "nothing"
     assert "one fails" in editor.messages()
 
 

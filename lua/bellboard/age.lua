@@ -1,6 +1,6 @@
 -- How long ago something was, in one short word, as `core/words.py` says it.
 local clock = require('bellboard.clock')
-local textlock = require('bellboard.textlock')
+local moment = require('bellboard.moment')
 
 local M = {}
 
@@ -18,7 +18,7 @@ local function rearm()
     0,
     vim.schedule_wrap(function()
       due = math.huge
-      textlock.after(require('bellboard.redraw').all)
+      moment.when('draw', require('bellboard.redraw').all)
     end)
   )
 end

@@ -1,8 +1,7 @@
 -- Buffers to show text in. Of lines with coloured chunks, only those that have changed are
 -- written.
 local cells = require('bellboard.text')
-local cmdwin = require('bellboard.cmdwin')
-local reloads = require('bellboard.process.reloads')
+local moment = require('bellboard.moment')
 local windows = require('bellboard.windows')
 
 local M = {}
@@ -28,9 +27,8 @@ local function is_view(win)
   return api.nvim_win_is_valid(win) and vim.b[api.nvim_win_get_buf(win)].bellboard_view == true
 end
 
---- Make a buffer one of our views. Its windows are closed once this plugin is loaded again: its
---- keys would act on what was loaded before. One that shows something else instead, by `:bdelete`
---- in the last window, is the user's again: other options go with the buffer, 'winfixbuf' does not.
+--- Mark a buffer as ours. When its window shows another buffer, as after `:bdelete` in the last
+--- window, unset 'winfixbuf', the only window option that would stay.
 ---@param buf integer
 M.adopt = function(buf)
   if vim.b[buf].bellboard_view then
@@ -83,8 +81,8 @@ end
 ---@param win integer
 ---@param before? integer
 M.close = function(win, before)
-  if cmdwin.is_from(win) then
-    return cmdwin.after(function()
+  if windows.is_kept(win) then
+    return moment.when('open', function()
       M.close(win, before)
     end)
   end
@@ -103,17 +101,6 @@ M.close = function(win, before)
     windows.put(win, api.nvim_create_buf(true, false))
   end
 end
-
-reloads.on(function()
-  local views = vim.tbl_filter(is_view, api.nvim_list_wins())
-  cmdwin.after(function() -- by then, modules that were loaded again may have opened others
-    for _, win in ipairs(views) do
-      if is_view(win) then
-        M.close(win)
-      end
-    end
-  end)
-end)
 
 --- Make a window show text and nothing else.
 ---@param win integer

@@ -1,4 +1,5 @@
 -- Reads a file again that an agent has changed, in a buffer without changes of the user's own.
+local moment = require('bellboard.moment')
 local sessions = require('bellboard.sessions')
 local updates = require('bellboard.updates')
 
@@ -39,20 +40,6 @@ local function read()
   pending = {}
 end
 
---- Wait until the user is in normal or terminal mode, with no half-typed command.
-local function read_when_free()
-  local mode = api.nvim_get_mode()
-  if not mode.blocking and (mode.mode == 'n' or mode.mode:find('t$')) then
-    return read()
-  end
-  api.nvim_create_autocmd('ModeChanged', {
-    group = api.nvim_create_augroup('bellboard.reload.wait', {}),
-    pattern = '*:n',
-    once = true,
-    callback = vim.schedule_wrap(read_when_free),
-  })
-end
-
 local function update()
   local news = false
   for _, session in ipairs(sessions.all()) do
@@ -65,7 +52,7 @@ local function update()
   end
   first = false -- what was changed before is read anyway
   if news and next(pending) then
-    read_when_free()
+    moment.when('read', read)
   end
 end
 

@@ -1,10 +1,10 @@
 -- The commands `:Bellboard` and `:ClaudeSessions`: their subcommands and completion.
 local bellboard = require('bellboard')
-local cmdwin = require('bellboard.cmdwin')
 local config = require('bellboard.config')
 local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local which = require('bellboard.jump.names')
 
 local M = {}
@@ -125,7 +125,7 @@ M.run = function(verb, count, rest)
   if windowless[verb] then
     run()
   else
-    cmdwin.leave(run)
+    moment.after_command_window(run)
   end
 end
 

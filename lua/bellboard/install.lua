@@ -1,9 +1,9 @@
 -- Install the hooks into the settings of agents, or remove them, after showing the diffs.
 local canvas = require('bellboard.canvas')
-local cmdwin = require('bellboard.cmdwin')
 local config = require('bellboard.config')
 local guards = require('bellboard.key_delay')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
 local program = require('bellboard.process.program')
 local windows = require('bellboard.windows')
@@ -120,7 +120,7 @@ M.open = function(verb, rest)
       message.error(why) -- of one file; there are others
     end
     if #files > 0 then
-      cmdwin.after(function()
+      moment.when('open', function()
         preview(diff, files, not is_dry and apply or nil)
       end)
     elseif printed then

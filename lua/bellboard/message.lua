@@ -1,9 +1,9 @@
 -- Messages to the user. What is said in one tick, or while a prompt was open, is one message: a
 -- second one would make Neovim wait for ENTER.
+local moment = require('bellboard.moment')
+
 local M = {}
 
---- Milliseconds until a prompt is looked at again: not every one that ends causes an event.
-local UNTOLD = 1000
 local GROUPS = { [vim.log.levels.WARN] = 'WarningMsg', [vim.log.levels.ERROR] = 'ErrorMsg' }
 
 ---@class bellboard.Message
@@ -201,29 +201,6 @@ local function flush()
   end
 end
 
---- Wait for the end of a prompt, where a message would be lost or hide what is typed.
----@param speak fun()
-M.when_free = function(speak)
-  local mode = vim.api.nvim_get_mode()
-  if not mode.blocking and not mode.mode:find('^[cr!]') and mode.mode:sub(1, 2) ~= 'no' then
-    return speak()
-  end
-  local waits
-  local again = vim.schedule_wrap(function()
-    if waits then
-      pcall(vim.api.nvim_del_autocmd, waits)
-      waits = nil
-      M.when_free(speak)
-    end
-  end)
-  waits = vim.api.nvim_create_autocmd('ModeChanged', {
-    group = vim.api.nvim_create_augroup('bellboard.message', { clear = false }),
-    once = true,
-    callback = again,
-  })
-  vim.defer_fn(again, UNTOLD)
-end
-
 --- Show a message, as one with all others of this tick.
 ---@param message bellboard.Message
 M.tell = function(message)
@@ -234,7 +211,7 @@ M.tell = function(message)
   pending[#pending + 1] = message
   if #pending == 1 then
     vim.schedule(function()
-      M.when_free(flush)
+      moment.when('tell', flush)
     end)
   end
 end

@@ -1,10 +1,10 @@
 -- Lines to read: in a float over the board, or in a window of their own.
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
-local cmdwin = require('bellboard.cmdwin')
 local config = require('bellboard.config')
 local ink = require('bellboard.ink')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local windows = require('bellboard.windows')
 
 local M = {}
@@ -58,7 +58,7 @@ M.open = function(lines, title, at_end)
   api.nvim_create_autocmd('WinLeave', {
     buffer = shown,
     callback = function()
-      cmdwin.left(win, close)
+      windows.left(win, close)
     end,
   })
   return shown
@@ -100,7 +100,7 @@ end
 ---@param name string what they are
 ---@param at_end? boolean start at the last line
 M.window = function(lines, name, at_end)
-  cmdwin.after(function()
+  moment.when('open', function()
     local buf = put_below(lines, at_end)
     canvas.name(buf, 'bellboard://' .. name)
     local mine = assert(below)

@@ -1,6 +1,6 @@
 -- Opens, enters and leaves windows, also if an autocommand of somebody else fails on the way.
-local cmdwin = require('bellboard.cmdwin')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local visual = require('bellboard.visual')
 
 local M = {}
@@ -259,12 +259,33 @@ local function shut(win)
   api.nvim_win_close(win, true)
 end
 
+--- Whether Neovim keeps a window because the command-line window was opened from there.
+---@param win integer
+---@return boolean
+M.is_kept = function(win)
+  return vim.fn.getcmdwintype() ~= '' and win == vim.fn.win_getid(vim.fn.winnr('#'))
+end
+
+--- Call `act` soon, if another window is current then. The command-line window does not count:
+--- Neovim returns from there.
+---@param win integer
+---@param act fun()
+M.left = function(win, act)
+  vim.schedule(function()
+    moment.when('open', function()
+      if api.nvim_get_current_win() ~= win then
+        act()
+      end
+    end)
+  end)
+end
+
 --- Close a window, if it is open. Neovim keeps the one from which the command-line window was
 --- opened: that one closes later.
 ---@param win integer
 M.close = function(win)
-  if cmdwin.is_from(win) then
-    cmdwin.after(function()
+  if M.is_kept(win) then
+    moment.when('open', function()
       M.close(win)
     end)
   elseif api.nvim_win_is_valid(win) then

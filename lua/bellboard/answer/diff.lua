@@ -1,6 +1,6 @@
 -- A change of a file as a diff of two buffers, in a tab page of its own.
 local canvas = require('bellboard.canvas')
-local cmdwin = require('bellboard.cmdwin')
+local moment = require('bellboard.moment')
 local readable = require('bellboard.readable')
 local windows = require('bellboard.windows')
 
@@ -69,7 +69,7 @@ M.close = function()
   local closed = shown
   shown = nil
   if closed then
-    cmdwin.after(closed.close)
+    moment.when('open', closed.close)
   end
 end
 

@@ -1,8 +1,8 @@
 -- Answer what a session asks, from where you are: in its view, or from a function.
-local cmdwin = require('bellboard.cmdwin')
 local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local request_view = require('bellboard.answer.keys')
 local sending = require('bellboard.answer.sending')
 local sessions = require('bellboard.sessions')
@@ -69,7 +69,7 @@ local function show(session)
         message.info(('%s: %s'):format(session.words.project, M.told(reply)))
       end
     end
-    cmdwin.after(function()
+    moment.when('open', function()
       request_view.open(shown)
     end)
   end)

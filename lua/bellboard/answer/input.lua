@@ -1,7 +1,6 @@
 -- A small window to type in, of one or more lines.
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
-local cmdwin = require('bellboard.cmdwin')
 local config = require('bellboard.config')
 local ink = require('bellboard.ink')
 local message = require('bellboard.message')
@@ -143,7 +142,7 @@ M.open = function(input, done)
     buffer = buf,
     callback = function()
       typed = written() -- the buffer may be gone soon
-      cmdwin.left(win, leave)
+      windows.left(win, leave)
     end,
   })
   api.nvim_create_autocmd('BufWipeout', {

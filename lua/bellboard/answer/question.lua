@@ -5,7 +5,7 @@ local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local guards = require('bellboard.key_delay')
 local ink = require('bellboard.ink')
-local textlock = require('bellboard.textlock')
+local moment = require('bellboard.moment')
 local windows = require('bellboard.windows')
 
 local M = {}
@@ -16,38 +16,6 @@ local api = vim.api
 ---@field [1] string its key
 ---@field [2] string what it does, in words
 ---@field [3]? fun()
-
---- Whether the user is in a normal window, with no prompt, operator or command line open, and
---- records no macro.
----@return boolean
-local function is_free()
-  local mode = api.nvim_get_mode()
-  local is_normal = mode.mode == 'n' and not mode.blocking and vim.fn.getcmdwintype() == ''
-  is_normal = is_normal and vim.fn.reg_recording() == ''
-  return is_normal and api.nvim_win_get_config(0).relative == '' and #api.nvim_list_uis() > 0
-end
-
---- Call once the user is free.
----@param ask fun()
-local function when_free(ask)
-  if is_free() then
-    return ask()
-  end
-  local group = api.nvim_create_augroup('bellboard.question', { clear = false })
-  local events =
-    { 'WinEnter', 'WinClosed', 'ModeChanged', 'CmdlineLeave', 'RecordingLeave', 'UIEnter' }
-  local id
-  id = api.nvim_create_autocmd(events, {
-    group = group,
-    callback = vim.schedule_wrap(function()
-      if id and is_free() then
-        api.nvim_del_autocmd(id)
-        id = nil
-        ask()
-      end
-    end),
-  })
-end
 
 ---@param choices bellboard.Option[]
 ---@param is_ready boolean whether their keys answer yet
@@ -157,7 +125,7 @@ local function open(title, lines, choices)
   end
   vim.on_key(function(_, typed)
     if guards.is_key(typed) then
-      textlock.after(close) -- so that any other key acts on the window below
+      moment.when('draw', close) -- so that any other key acts on the window below
     end
   end, namespace)
   api.nvim_create_autocmd('WinLeave', {
@@ -172,7 +140,7 @@ end
 ---@param lines string[] wrapped to fit
 ---@param choices bellboard.Option[]
 M.ask = function(title, lines, choices)
-  when_free(function()
+  moment.when('ask', function()
     open(title, lines, choices)
   end)
 end

@@ -1,9 +1,9 @@
 -- Triage: one blocked session after the other, the most urgent first, each with its whole request.
 local answer = require('bellboard.answer')
-local cmdwin = require('bellboard.cmdwin')
 local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local opened = require('bellboard.answer.opened')
 local request_view = require('bellboard.answer.keys')
 local sending = require('bellboard.answer.sending')
@@ -277,7 +277,7 @@ step = function()
   end
   run.fetches = true
   sending.get(session, nil, function(request, why)
-    cmdwin.after(function()
+    moment.when('open', function()
       if of ~= run or run.is_over then
         return
       end
@@ -317,7 +317,7 @@ local function follow_updates()
       return true
     elseif of.is_done then
       vim.schedule(function()
-        cmdwin.after(look)
+        moment.when('open', look)
       end)
     end
   end)

@@ -1,11 +1,11 @@
 -- What the keys of the board do.
 local board = require('bellboard.board')
 local beside = require('bellboard.board.preview')
-local cmdwin = require('bellboard.cmdwin')
 local host = require('bellboard.process.talk')
 local jump = require('bellboard.jump')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local page = require('bellboard.board.page')
 local popup = require('bellboard.popup')
 local rules = require('bellboard.config.rules')
@@ -33,7 +33,7 @@ end
 ---@param session bellboard.Session
 local function preview(session)
   require('bellboard.preview').lines(session, function(lines, colours)
-    cmdwin.after(function()
+    moment.when('open', function()
       if api.nvim_get_current_buf() == page.buffer() then -- the user may have gone on
         sgr.paint(popup.open(lines, session.words.project, true), colours)
       end

@@ -3,14 +3,12 @@
 local calls = require('bellboard.float.lines')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
-local cmdwin = require('bellboard.cmdwin')
 local config = require('bellboard.config')
 local corner = require('bellboard.float.place')
 local ink = require('bellboard.ink')
+local moment = require('bellboard.moment')
 local press = require('bellboard.float.press')
-local reloads = require('bellboard.process.reloads')
 local sessions = require('bellboard.sessions')
-local textlock = require('bellboard.textlock')
 local updates = require('bellboard.updates')
 local windows = require('bellboard.windows')
 
@@ -258,7 +256,7 @@ M.unfold = function()
     timer = timer or assert(vim.uv.new_timer())
     local function shrink()
       short = true
-      textlock.after(M.update)
+      moment.when('draw', M.update)
     end
     timer:start(seconds * 1000, 0, vim.schedule_wrap(shrink))
   end
@@ -328,12 +326,6 @@ end
 --- Update on changes of sessions.
 M.attach = function()
   updates.on('float', M.update)
-  reloads.on(function()
-    cmdwin.after(function()
-      close()
-      discard()
-    end)
-  end)
 end
 
 return M

@@ -1,8 +1,8 @@
 -- Start or resume a session in a terminal buffer.
 local age = require('bellboard.age')
-local cmdwin = require('bellboard.cmdwin')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
 local program = require('bellboard.process.program')
 local window = require('bellboard.jump.show')
@@ -74,7 +74,7 @@ end
 ---@param env? table<string, string>
 ---@param opened? fun(buf: integer, before: bellboard.Place|nil)
 M.terminal = function(command, env, opened)
-  cmdwin.after(function()
+  moment.when('open', function()
     local buf, before = open(command, env)
     if opened then
       opened(buf, before)

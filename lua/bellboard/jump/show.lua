@@ -1,9 +1,9 @@
 -- The window that shows a terminal after a jump; shows buffers in place of others.
 local board = require('bellboard.board')
-local cmdwin = require('bellboard.cmdwin')
 local config = require('bellboard.config')
 local guards = require('bellboard.key_delay')
 local keeper = require('bellboard.jump.keeper')
+local moment = require('bellboard.moment')
 local places = require('bellboard.jump.history')
 local terminals = require('bellboard.terminals')
 local visual = require('bellboard.visual')
@@ -141,7 +141,7 @@ end
 --- Show a terminal's buffer, and enter it.
 ---@param buf integer
 M.show = function(buf)
-  cmdwin.leave(function()
+  moment.after_command_window(function()
     show(buf)
   end)
 end

@@ -2,7 +2,7 @@
 -- target, because otherwise tmux uses whatever is active. Nothing here blocks.
 -- `system/tmux.py` does the same in Python.
 local gate = require('bellboard.jump.gate')
-local textlock = require('bellboard.textlock')
+local moment = require('bellboard.moment')
 
 local M = {}
 
@@ -160,7 +160,7 @@ M.learn = function(sessions, changed, again)
       looked[socket] = now + AGAIN
       M.look(socket, function()
         if not vim.deep_equal(known, targets[socket]) then
-          textlock.after(changed)
+          moment.when('draw', changed)
         end
       end)
     end

@@ -1,6 +1,5 @@
 -- The picker for users without one: a prompt, the rows that match, and a preview below.
 local canvas = require('bellboard.canvas')
-local cmdwin = require('bellboard.cmdwin')
 local ink = require('bellboard.ink')
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.preview')
@@ -245,7 +244,7 @@ local function attach(picker)
     group = group,
     buffer = picker.input,
     callback = function()
-      cmdwin.left(picker.wins[1], function()
+      windows.left(picker.wins[1], function()
         close(picker)
       end)
     end,

@@ -4,9 +4,9 @@ local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local redraw = require('bellboard.redraw')
 local sessions = require('bellboard.sessions')
-local textlock = require('bellboard.textlock')
 local updates = require('bellboard.updates')
 
 local M = {}
@@ -160,7 +160,7 @@ M.stopped = function(for_good)
   end
   vim.defer_fn(function()
     if sessions.stale() then
-      textlock.after(redraw.all)
+      moment.when('draw', redraw.all)
     end
   end, for_good and 0 or 1000) -- a restart takes less
 end

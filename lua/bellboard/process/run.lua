@@ -2,7 +2,6 @@
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.process.program')
-local reloads = require('bellboard.process.reloads')
 local sendable = require('bellboard.process.sendable')
 
 local M = {}
@@ -250,6 +249,11 @@ M.status = function()
   return state
 end
 
-reloads.on(M.stop)
+-- When the plugin is loaded again, as by `:Lazy reload`, the process of before ends.
+local group = vim.api.nvim_create_augroup('bellboard.run', { clear = false })
+local opts = { group = group, pattern = 'BellboardLoad' }
+vim.api.nvim_exec_autocmds('User', { group = group, pattern = 'BellboardLoad', modeline = false })
+vim.api.nvim_clear_autocmds(opts)
+vim.api.nvim_create_autocmd('User', vim.tbl_extend('error', opts, { callback = M.stop }))
 
 return M

@@ -3,8 +3,8 @@ local clock = require('bellboard.clock')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 local sessions = require('bellboard.sessions')
-local textlock = require('bellboard.textlock')
 
 local M = {}
 
@@ -38,7 +38,7 @@ M._reply = function(number, reply)
   local asker = waiting[number]
   waiting[number] = nil
   if asker then
-    textlock.after(function()
+    moment.when('draw', function()
       asker.done(reply)
     end)
   end
@@ -77,7 +77,7 @@ end
 --- Receive a push. Called by the background process.
 ---@param push string
 M._pushed = function(push)
-  textlock.after(function()
+  moment.when('draw', function()
     receive(push)
   end)
 end

@@ -4,9 +4,9 @@ local clock = require('bellboard.clock')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local host = require('bellboard.process.talk')
+local moment = require('bellboard.moment')
 local occasion = require('bellboard.report.occasion')
 local records = require('bellboard.records')
-local textlock = require('bellboard.textlock')
 
 local M = {}
 
@@ -72,7 +72,7 @@ local function show(delivery)
   if is_counted ~= delivery.was_counted then
     delivery.was_counted = is_counted
     if coprocess.status().gave_up then
-      textlock.after(require('bellboard.redraw').all)
+      moment.when('draw', require('bellboard.redraw').all)
     end
   end
 end
