@@ -251,8 +251,8 @@ end
 
 -- When the plugin is loaded again, as by `:Lazy reload`, the process of before ends.
 local group = vim.api.nvim_create_augroup('bellboard.run', { clear = false })
-local opts = { group = group, pattern = 'BellboardLoad' }
-vim.api.nvim_exec_autocmds('User', { group = group, pattern = 'BellboardLoad', modeline = false })
+local opts = { group = group, pattern = 'bellboard.run' }
+vim.api.nvim_exec_autocmds('User', { group = group, pattern = 'bellboard.run', modeline = false })
 vim.api.nvim_clear_autocmds(opts)
 vim.api.nvim_create_autocmd('User', vim.tbl_extend('error', opts, { callback = M.stop }))
 
