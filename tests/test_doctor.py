@@ -36,6 +36,7 @@ from rig import warm
 from rig.claude_code import VERSION
 from rig.fixtures import Agents, Editors
 from rig.home import Home
+from rig.tmux import Server
 from rig.waiting import eventually
 from session_files import write_session_file
 
@@ -83,6 +84,19 @@ def test_before_anything_is_set_up(home: Home) -> None:
         assert text in done.stdout
     assert "No problems found." in done.stdout
     assert not home.bellboard.exists()
+
+
+@pytest.mark.tmux
+@pytest.mark.parametrize(("events", "levels"), [("on", []), ("off", ["info"])])
+def test_missing_focus_events_in_tmux_are_reported(
+    home: Home, tmux: Server, events: str, levels: list[str]
+) -> None:
+    """Where focus is reported, doctor says nothing of it."""
+    tmux.open(["sleep", "60"])
+    tmux.run("set-option", "-g", "focus-events", events)
+    home.env["TMUX"] = f"{tmux.socket},1,0"
+    facts = doctor(home).items()
+    assert levels == [level for text, level in facts if "does not report which terminal" in text]
 
 
 @pytest.mark.files

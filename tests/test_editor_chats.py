@@ -24,55 +24,25 @@ return vim.tbl_map(function(s)
   return { s.status, s.agent, s.detail or s.tool or '' }
 end, require('bellboard').sessions())"""
 
-#: Stand-ins with the state that the plugins keep: `set` changes it, and writes into the chat.
-PLUGINS = {
-    "avante": """
+#: The chat of agentic.nvim in this tab page, and what its hooks are called with.
+AGENTIC = """
 _G.chat = vim.api.nvim_create_buf(false, true)
-local sidebar = { containers = { result = { bufnr = chat } }, chat_history = { messages = {} } }
-package.loaded.avante = { sidebars = { [vim.api.nvim_get_current_tabpage()] = sidebar } }
-local helpers = {}
-package.loaded['avante.llm_tools.helpers'] = helpers
-vim.bo[chat].filetype = 'Avante'
-local in_popup = false
-local printed = '\\n\\nError: { code = "x", message = "quota exceeded", status = "INTERNAL" }'
-local errors = { '\\n\\nError: quota exceeded', printed }
-function _G.set(state)
-  local states = { stopped = 'cancelled', failed = 'failed', done = 'succeeded' }
-  sidebar.current_state = states[state] or 'generating'
-  if state == 'failed' then
-    table.insert(errors, 1, table.remove(errors)) -- one after the other
-  end
-  sidebar.chat_history.messages = { { message = { content = errors[1] } } }
-  sidebar.permission_handler, helpers.confirm_popup = nil, nil
-  if state == 'asking' and in_popup then
-    helpers.confirm_popup = { _container_winid = vim.api.nvim_get_current_win() }
-  elseif state == 'asking' then
-    sidebar.permission_handler, in_popup = function() end, true
-  end
-  if state == 'working' then
-    vim.api.nvim_buf_set_lines(chat, -1, -1, false, { 'more' })
-  end
-end""",
-    "agentic": """
-_G.chat = vim.api.nvim_create_buf(false, true)
-local session = { widget = { buf_nrs = { chat = chat } }, permission_manager = { pending = {} } }
-package.loaded['agentic.session_registry'] = { sessions = { session } }
 vim.bo[chat].filetype = 'AgenticChat'
-local ends = {
-  stopped = '### x Generation stopped by the user request',
-  failed = '### x Agent finished with error: quota exceeded',
-}
-local is_old = false -- how it keeps what it asks: versions differ
-function _G.set(state)
-  session.is_generating = state == 'working' or state == 'asking'
-  local asked = state == 'asking' and { request = { toolCall = { title = 'Run ls' } } } or nil
-  local now = is_old and { current_request = asked } or { pending = { id = asked } }
-  session.permission_manager = now
-  is_old = is_old or state == 'asking'
-  local said = vim.split(state == 'working' and 'more' or ends[state] or '### done', '\\n')
-  vim.api.nvim_buf_set_lines(chat, -1, -1, false, state == 'asking' and {} or { '', unpack(said) })
-end""",
-}
+vim.cmd('sbuffer ' .. chat .. ' | wincmd p')
+local hooks = require('bellboard').agentic_hooks({
+  on_request_permission = function(data)
+    return data.request.toolCall.kind == 'read' and 'allow_once' or nil
+  end,
+})
+local tab = vim.api.nvim_get_current_tabpage()
+function _G.say(name, data)
+  data.session_id, data.tab_page_id = 'acp', tab
+  return hooks['on_' .. name](data)
+end
+function _G.update(kind, data)
+  data.sessionUpdate = kind
+  say('session_update', { update = data })
+end"""
 
 
 class Chat:
@@ -201,47 +171,58 @@ def test_a_question_that_is_closed_after_a_stop_does_not_go_on(nvim: Editors) ->
     shows(editor, "working")
 
 
-@pytest.mark.parametrize("plugin", ["avante", "agentic"])
-def test_a_chat_that_announces_nothing_is_read(nvim: Editors, version: str, plugin: str) -> None:
-    """Each moment of a turn, in one turn or another; a jump shows the chat, its end removes it."""
+def test_a_chat_of_agentic_reports_by_its_hooks(nvim: Editors, version: str) -> None:
+    """Each moment of a turn; a jump shows the chat, its end removes it."""
     editor = hosted(nvim(version, {}))
-    editor.lua(PLUGINS[plugin])
-    shows(editor, "idle")
+    editor.lua(AGENTIC)
 
-    def becomes(state: str, *statuses: str) -> list[str]:
-        editor.lua("set(...)", state)
-        return shows(editor, *statuses)[0]
+    def says(name: str, **data: Any) -> Any:
+        return editor.lua("return say(...)", name, data)
 
-    becomes("working", "working")
-    assert becomes("asking", "blocked")[1] == plugin
-    editor.command("ClaudeSessions next")
+    def asks(kind: str) -> Any:
+        call = {"toolCallId": "t1", "title": "Run ls", "kind": kind}
+        return says("request_permission", request={"toolCall": call})
+
+    says("prompt_submit", prompt="go")
+    shows(editor, "working")
+    assert asks("read") == "allow_once"
+    assert asks("execute") is None
+    [[_, agent, tool]] = shows(editor, "blocked")
+    assert (agent, tool) == ("agentic", "Run ls")
+    editor.command("tabnew | ClaudeSessions next")
     eventually(lambda: editor.nvim.current.buffer.number == editor.lua("return chat"), "the chat")
-    for _ in range(2):
-        becomes("working", "working")
-        assert becomes("failed", "error")[2] == "quota exceeded"
-    becomes("working", "working")
-    becomes("stopped", "idle")
-    becomes("working", "working")
-    becomes("asking", "blocked")
-    becomes("done", "completed")
-    editor.command("enew | bwipeout! " + str(editor.lua("return chat")))
+    update = "update(...)"
+    editor.lua(update, "tool_call_update", {"toolCallId": "t2", "status": "completed"})
+    editor.lua(update, "tool_call_update", {"toolCallId": "t1", "status": "in_progress"})
+    shows(editor, "working")
+    says("response_complete", success=False, error={"message": "quota exceeded"})
+    [[_, _, detail]] = shows(editor, "error")
+    assert detail == "quota exceeded"
+    says("prompt_submit", prompt="again")
+    shows(editor, "working")
+    says("response_complete", success=True)
+    editor.command("tabnew")
+    shows(editor, "completed")
+    editor.command("bwipeout! " + str(editor.lua("return chat")))
     shows(editor)
     assert editor.messages() == ""
 
 
-def test_a_plugin_that_has_changed_is_not_read(nvim: Editors) -> None:
-    """Its chats are shown at rest, and nothing breaks."""
+def test_a_chat_reports_the_states_of_its_protocol(nvim: Editors) -> None:
+    """Version 2 of the Agent Client Protocol says running, requires_action and idle."""
     editor = hosted(nvim(config={}))
-    for plugin in PLUGINS.values():
-        editor.lua(plugin)
-    shows(editor, "idle", "idle")
-    editor.lua("""
-      package.loaded.avante.sidebars = 1
-      package.loaded['agentic.session_registry'].sessions = { { widget = 1 } }
-      set('working')""")
-    editor.lua("package.loaded.avante, package.loaded['agentic.session_registry'] = true, 0")
-    editor.lua("set('asking')")
-    shows(editor, "idle", "idle")
+    editor.lua(AGENTIC)
+    for state, status in (
+        ({"state": "running"}, "working"),
+        ({"state": "requires_action"}, "blocked"),
+        ({"state": "running"}, "working"),
+        ({"state": "idle", "stopReason": "cancelled"}, "idle"),
+        ({"state": "running"}, "working"),
+        ({"state": "something new"}, "working"),
+        ({"state": "idle", "stopReason": "end_turn"}, "completed"),
+    ):
+        editor.lua("update(...)", "state_update", state)
+        shows(editor, status)
     assert editor.messages() == ""
 
 

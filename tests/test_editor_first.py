@@ -313,7 +313,7 @@ def test_a_build_without_a_network_names_what_is_not_found(
 OCCASIONS = """
 local file, auto_start = ...
 vim.cmd.args(vim.fn.fnameescape(file))
-return require('bellboard.report.occasion').wanted(auto_start)
+return require('bellboard.process.autostart').wanted(auto_start)
 """
 
 
@@ -328,7 +328,7 @@ def test_it_does_not_start_without_a_user(nvim: Editors, home: Home, plugin: Pat
     assert files == {name: editor.lua(OCCASIONS, name, True) for name in files}
     assert not editor.lua(OCCASIONS, "main.py", False)
     assert editor.lua(
-        "return require('bellboard.report.occasion').wanted(function() return true end)"
+        "return require('bellboard.process.autostart').wanted(function() return true end)"
     )
     editor.command("let g:vscode = 1")  # which draws none of its windows
     assert editor.lua(OCCASIONS, "main.py", True) is False

@@ -416,33 +416,6 @@ def test_the_bell_rings_in_the_terminal(home: Home, tmux: Server, version: str) 
     assert other.ask("#{window_bell_flag}") == "0"
 
 
-@pytest.mark.tmux
-@pytest.mark.parametrize("events", ["on", "off"])
-def test_missing_focus_events_in_tmux_are_reported(home: Home, tmux: Server, events: str) -> None:
-    """Health says what to set; where focus is reported, it says nothing."""
-    lua = "_G.unsure = function() return require('bellboard.report.focus').unsure() and 1 or 0 end"
-    argv = command("0.12", home, "focus", config={**QUIET}, lua=lua)
-    tmux.open(["sleep", "60"])
-    tmux.run("set-option", "-g", "focus-events", events)
-    pane = tmux.open(argv, env=home.env)
-    pane.shows("NVIM")
-    ask = [argv[0], "--server", str(home.root / "focus.sock"), "--remote-expr"]
-
-    def said(expression: str) -> str:
-        done = subprocess.run(
-            [*ask, expression], env=home.env, capture_output=True, timeout=PATIENCE
-        )
-        return (done.stdout or done.stderr).decode().strip()
-
-    eventually(lambda: said("1") == "1", "Neovim")
-    said("luaeval('require(\"bellboard.report.focus\").attach()')")
-    if events == "off":
-        eventually(lambda: said("luaeval('unsure()')") == "1", "the doubt")
-    else:  # wait until tmux has answered
-        waits = "vim.wait(1000, function() return unsure() == 1 end) and 1 or 0"
-        assert said(f"luaeval('{waits}')") == "0"
-
-
 # Callbacks
 
 

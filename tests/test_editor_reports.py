@@ -52,7 +52,7 @@ SENT = "return sent"
 SILENT = {**QUIET, "auto_start": True}
 LOADED = """
 return vim.tbl_filter(function(name)
-  return name:find('^bellboard%.evidence') ~= nil
+  return name:find('^bellboard%.report') ~= nil
 end, vim.tbl_keys(package.loaded))"""
 
 

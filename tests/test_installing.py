@@ -128,8 +128,8 @@ def test_a_file_of_somebody_else_is_left_alone(home: Home, cli: Agent, text: str
 
 def test_only_hooks_that_exist_are_printed(home: Home) -> None:
     """Chats in Neovim report by themselves."""
-    said = run(home, "hooks", "print", "--agent", "avante", code=1)
-    assert "cursor" in said and "avante," not in said
+    said = run(home, "hooks", "print", "--agent", "agentic", code=1)
+    assert "cursor" in said and "agentic," not in said
 
 
 @pytest.mark.parametrize("cli", OWN, ids=lambda cli: cli.key)

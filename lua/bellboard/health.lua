@@ -86,12 +86,6 @@ local function coprocess()
       health.info(('%s: %s'):format(key:gsub('_', ' '), text))
     end
   end
-  if require('bellboard.report.focus').unsure() then
-    health.warn(
-      'tmux does not report focus: you count as present for a minute after each key',
-      'add to tmux.conf: set -g focus-events on'
-    )
-  end
   for about, note in vim.spairs(said.notes or {}) do
     health.warn(('%s: %s'):format(about, note))
   end

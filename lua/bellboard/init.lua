@@ -89,6 +89,13 @@ M.tell = function(evidence)
   return false
 end
 
+--- The hooks with which agentic.nvim reports its chats, around those of the user.
+---@param theirs? table<string, fun(data: table): any>
+---@return table<string, fun(data: table): any>
+M.agentic_hooks = function(theirs)
+  return require('bellboard.report.agentic').hooks(theirs)
+end
+
 --- The options that the background process needs.
 ---@return table
 local function shared()
@@ -137,7 +144,6 @@ M._attach = function()
     'indicator',
     'report.focus',
     'report.screens',
-    'report.titles',
     'report.chats',
     'checktime',
   }) do
@@ -179,7 +185,7 @@ end
 --- Start the background process with Neovim, unless the options or this use of Neovim forbid it.
 M.autostart = function()
   require('bellboard.command').define()
-  require('bellboard.report.occasion').await(config.get().auto_start, function()
+  require('bellboard.process.autostart').await(config.get().auto_start, function()
     begin(coprocess.start, true)
   end)
 end

@@ -131,7 +131,6 @@ M.receive = function(encoded, version)
   if push.full then
     require('bellboard.report.focus').renew()
     require('bellboard.report.screens').renew()
-    require('bellboard.report.titles').renew()
     require('bellboard.report.terminals').renew()
     require('bellboard.welcome').greet()
   end

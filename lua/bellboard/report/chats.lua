@@ -1,7 +1,6 @@
--- Reports chats with agents inside this Neovim: as their plugins announce them in `User` events, or
--- as they are read.  Without such a plugin nothing runs.
+-- Reports chats with agents inside this Neovim, as their plugins announce them: codecompanion.nvim in
+-- `User` events, agentic.nvim through `agentic.lua`. Without such a plugin nothing runs.
 local host = require('bellboard.process.talk')
-local reading = require('bellboard.report.reading')
 local terminals = require('bellboard.terminals')
 
 local M = {}
@@ -9,13 +8,28 @@ local M = {}
 local api = vim.api
 
 ---@alias bellboard.ChatSays 'opens'|'works'|'asks'|'goes on'|'fails'|'rests'|'breaks off'|'closes'
+---@alias bellboard.ChatAbout { tool?: any, error?: any }
 
 --- Milliseconds that a chat must rest before its turn counts as ended: it also rests between two
 --- requests of a turn, and an error is announced last.
 local SETTLE = 200
 
-local adapters = { require('bellboard.report.codecompanion') }
-local readers = { require('bellboard.report.avante'), require('bellboard.report.agentic') }
+--- What the events of codecompanion.nvim say.
+---@type table<string, bellboard.ChatSays|fun(data: table): bellboard.ChatSays|nil>
+local events = {
+  ChatCreated = 'opens',
+  ChatSubmitted = 'works', -- also when it sends the results of tools
+  ToolApprovalRequested = 'asks',
+  ToolApprovalFinished = 'goes on', -- whatever the answer
+  RequestFinished = function(data)
+    local is_over = data.interaction ~= 'chat' or data.status == 'success'
+    return not is_over and data.status ~= 'cancelled' and 'fails' or nil
+  end,
+  ToolsFinished = 'rests', -- unless it sends the results at once
+  ChatDone = 'rests',
+  ChatStopped = 'breaks off',
+  ChatClosed = 'closes',
+}
 
 --- Makes the ids of chats unique among Neovims.
 local prefix = ('%x-%d'):format(os.time(), vim.fn.getpid())
@@ -49,7 +63,7 @@ end
 ---@param agent string
 ---@param buf integer
 ---@param says bellboard.ChatSays
----@param about { tool?: any, error?: any }
+---@param about bellboard.ChatAbout
 local function report(agent, buf, says, about)
   local id = ('%s-%s-%d'):format(agent, prefix, buf)
   at_work[buf] = (says == 'works' or says == 'asks' or says == 'goes on') or nil
@@ -66,11 +80,12 @@ local function report(agent, buf, says, about)
   }, vim.v.servername)
 end
 
+--- Report what a chat says.
 ---@param agent string
 ---@param buf integer
 ---@param says bellboard.ChatSays
----@param about { tool?: any, error?: any }
-local function hear(agent, buf, says, about)
+---@param about bellboard.ChatAbout
+M.hear = function(agent, buf, says, about)
   local is_ending = says == 'rests' or says == 'fails' or says == 'breaks off'
   if (is_ending or says == 'goes on') and not at_work[buf] then
     return -- its end has been reported; a question that was open then is closed after it
@@ -89,23 +104,20 @@ local function hear(agent, buf, says, about)
 end
 
 M.attach = function()
-  local group = api.nvim_create_augroup('bellboard.chats', {})
-  for _, reader in ipairs(readers) do
-    reading.attach(group, reader, hear)
-  end
-  for _, adapter in ipairs(adapters) do
-    api.nvim_create_autocmd('User', {
-      group = group,
-      pattern = adapter.pattern,
-      callback = function(event)
-        local data = type(event.data) == 'table' and event.data or {}
-        local ok, says, buf, about = pcall(adapter.read, event.match, data)
-        if ok and says and type(buf) == 'number' then
-          hear(adapter.agent, buf, says, about)
-        end
-      end,
-    })
-  end
+  api.nvim_create_autocmd('User', {
+    group = api.nvim_create_augroup('bellboard.chats', {}),
+    pattern = 'CodeCompanion*',
+    callback = function(event)
+      local data = type(event.data) == 'table' and event.data or {}
+      local says = events[event.match:gsub('^CodeCompanion', '')]
+      if type(says) == 'function' then
+        says = says(data)
+      end
+      if says and type(data.bufnr) == 'number' then
+        M.hear('codecompanion', data.bufnr, says, { tool = data.name, error = data.error })
+      end
+    end,
+  })
 end
 
 return M

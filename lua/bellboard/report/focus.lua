@@ -1,25 +1,19 @@
--- Reports which session the user is looking at.
+-- Reports which session the user is looking at, and at which Neovim the user is.
 local host = require('bellboard.process.talk')
 local terminals = require('bellboard.terminals')
-local tmux = require('bellboard.jump.tmux')
 local updates = require('bellboard.updates')
 
 local M = {}
 
 local api = vim.api
 
---- Without focus events, milliseconds after the last key in which the user counts as present.
-local PRESENCE = 60000
-
 local focused = true
---- The terminal reports its focus, so keys no longer matter.
+--- Whether the terminal reports its focus.
 local reported = false
 ---@type string|false the session in view
 local viewed = false
----@type boolean|nil whether this Neovim had the focus last, as the background process knows
-local front
----@type uv.uv_timer_t|nil runs while only a recent key proves that the user is here
-local presence
+--- Whether this Neovim had the focus last, as the background process knows.
+local front = true
 
 --- Report the session in view if it has changed.
 ---@param again? boolean report it anyway
@@ -41,51 +35,17 @@ local function focus(now)
   look()
 end
 
---- Note a key: without focus events, only keys prove that the user is here.
-local function here()
-  if reported then
-    return
-  elseif presence then
-    presence:start(
-      PRESENCE,
-      0,
-      vim.schedule_wrap(function()
-        focus(reported and focused)
-      end)
-    ) -- stylua: ignore
-  end
-  if (not focused or front == false) and #api.nvim_list_uis() > 0 then
-    front = nil -- until the background process says so
+--- Take the focus where no terminal reports it: somebody types here.
+local function typed()
+  if not (reported or front) and #api.nvim_list_uis() > 0 then
+    front = true -- until the background process says otherwise
     focus(true)
   end
 end
 
---- tmux only reports focus if 'focus-events' is on. Without it, a Neovim in a hidden pane would
---- count as looking at its sessions forever.
-local function doubt()
-  local socket = tmux.here().tmux
-  if not socket or vim.fn.executable('tmux') == 0 then
-    return
-  end
-  tmux.ask(socket, { 'show-options', '-gv', 'focus-events' }, function(value)
-    if vim.trim(value or '') == 'off' then
-      presence = presence or assert(vim.uv.new_timer())
-      vim.on_key(vim.schedule_wrap(here), api.nvim_create_namespace('bellboard.focus'))
-      here()
-    end
-  end)
-end
-
---- Whether this Neovim had the focus last, as the background process says.
 ---@param is_front boolean
 M.is_front = function(is_front)
   front = is_front
-end
-
---- Whether only keys prove that the user is here.
----@return boolean
-M.unsure = function()
-  return presence ~= nil and not reported
 end
 
 --- Report the session in view to a new background process.
@@ -110,7 +70,6 @@ M.attach = function()
   end)
   on({ 'UIEnter' }, function()
     focus(true) -- now, since that it has no focus may follow
-    here()
   end)
   local function left()
     if #api.nvim_list_uis() == 0 then -- after CTRL-Z, or detached
@@ -119,11 +78,10 @@ M.attach = function()
     end
   end
   on({ 'UILeave' }, vim.schedule_wrap(left)) -- one that leaves is still listed
-  on({ 'InsertEnter', 'CmdlineEnter', 'TermEnter' }, here)
+  on({ 'InsertEnter', 'CmdlineEnter', 'TermEnter' }, typed)
   updates.on('focus.update', function()
     look()
   end)
-  doubt()
 end
 
 return M

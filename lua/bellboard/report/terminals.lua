@@ -4,8 +4,8 @@ local clock = require('bellboard.clock')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local host = require('bellboard.process.talk')
+local autostart = require('bellboard.process.autostart')
 local moment = require('bellboard.moment')
-local occasion = require('bellboard.report.occasion')
 local records = require('bellboard.records')
 
 local M = {}
@@ -39,7 +39,7 @@ local group = api.nvim_create_augroup('bellboard.reports', {})
 ---@return boolean
 local function is_on()
   local wanted = coprocess.is_wanted()
-  return wanted or wanted == nil and occasion.wanted(config.get().auto_start)
+  return wanted or wanted == nil and autostart.wanted(config.get().auto_start)
 end
 
 --- Send what is new; to a new background process, all that still holds.

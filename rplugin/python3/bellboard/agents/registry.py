@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .agent import Agent
 
 #: Names in evidence of plugins with chats inside Neovim, which share one class.
-CHATS: Final = ("codecompanion", "avante", "agentic")
+CHATS: Final = ("codecompanion", "agentic")
 #: Name of an agent in evidence → its module here, and its class in that.
 _AGENTS: Final = {
     "claude": ("claude.agent", "ClaudeCode"),

@@ -120,3 +120,9 @@ def _tmux(environ: Mapping[str, str]) -> Iterator[Fact]:
     for server, panes in answers:
         if panes is None:
             yield warn(server.why, "jumps to its sessions fail; check that server")
+        elif panes and (server.ask("show-options", "-gv", "focus-events") or "").strip() == "off":
+            yield info(
+                f"{server.socket} does not report which terminal has the focus: what a Neovim or a "
+                "pane shows counts as seen wherever you are",
+                "set -g focus-events on, in tmux.conf",
+            )
