@@ -82,7 +82,7 @@ class Ringing:
             self._notices.sent(notice, now)
 
     def calling(self, now: float) -> list[str]:
-        return self._notices.announce_in_float(now)
+        return self._notices.list_for_float(now)[0]
 
     def wake(self, now: float) -> float:
         return self._notices.wake(now, self._able)

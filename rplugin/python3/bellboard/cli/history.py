@@ -123,13 +123,13 @@ def _in_float(shared: SharedBoard, sid: str) -> str:
     notices = Notices(Policy())
     notices.zone = time.localtime(now).tm_gmtoff
     notices.see(shared.board.sessions, (sid,), now)
-    if why := notices.silences(now).get(sid):
+    if why := notices.list_for_float(now)[1].get(sid):
         return f"not in the float: {why}"
     front = in_front((e for e in store.editors() if is_alive(e.pid)), now)
     if front is None:
         return "not in the float: no Neovim with a screen is open"
     more = "`:checkhealth bellboard` there says more"
-    return f"in the float of the Neovim that had the focus last, {front.server}; {more}"
+    return f"by default settings, in the float of {front.server}, which had the focus last; {more}"
 
 
 def show_rules(args: Args) -> None:

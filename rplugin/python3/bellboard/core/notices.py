@@ -160,7 +160,9 @@ def _hours(value: object) -> tuple[int, int] | None:
 #   ladder starts again when it no longer is.  It also starts again after a snooze, and never while
 #   the session is parked.
 # * What was due before a host was running, or before the mode changed, is skipped.
-# * A channel announces a session at most once per `gap`, and notifies at most `cap` times a minute
+# * The float is a list of what is so now: of these rules only looking, snoozing and parking hold
+#   for it.
+# * Any other channel announces a session at most once per `gap`, and notifies at most `cap` times a minute
 #   of sessions here, and as often of those of other machines: however many these have, no session
 #   here waits for them.  What these limits hold back is sent later, if it still applies.
 # * While somebody follows this machine, the channels that also reach a person away from the editor
@@ -194,10 +196,10 @@ class Standing(Struct):
     label: str = ""
     machine: str = ""  # the machine that decides about it, if it is another one
     short: bool = False
-    in_view: bool = False
+    viewer: str = ""  # a Neovim or tmux client that shows it to somebody
     parked: bool = False
     snoozed_until: float = 0.0
-    heard: set[str] = set()  # the channels that have notified
+    done: set[str] = set()  # the channels that have notified, or are skipped
 
 
 class Notices:
@@ -227,12 +229,12 @@ class Notices:
             if old is not None and old.status == status and s.since <= now < old.since:
                 old.since = s.since  # the clock was set back
             if old is None or (old.status, old.since) != (status, s.since):
-                old = Standing(status, s.since, s.since, heard=set())
+                old = Standing(status, s.since, s.since, done=set())
                 self._standing[sid] = old
-            in_view = bool(s.viewers)
-            if in_view or old.in_view:
+            viewer = next(iter(s.viewers), "")
+            if viewer or old.viewer:
                 old.begins = now
-            old.in_view, old.parked, old.snoozed_until = in_view, s.parked, s.snoozed_until
+            old.viewer, old.parked, old.snoozed_until = viewer, s.parked, s.snoozed_until
             old.label, old.machine = s.label, s.machine
             old.short = (
                 status in ("completed", "background")
@@ -259,7 +261,7 @@ class Notices:
         for sid, standing in self._standing.items():
             if sid in but:
                 continue
-            standing.heard |= {
+            standing.done |= {
                 c for c in CHANNELS if c != "float" and self._ready(sid, standing, c) <= now
             }
 
@@ -273,27 +275,20 @@ class Notices:
 
     # ------------------------------------------------------------ what is due
 
-    def announce_in_float(self, now: float) -> list[str]:
-        """Return the sessions that the float lists, longest waiting first; they are announced."""
-        listed = sorted(
-            (s.since, sid)
-            for sid, s in self._standing.items()
-            if self._delay(s, "float") < NEVER and not self._silence(sid, s, now)
-        )
-        for _, sid in listed:
-            if "float" not in (heard := self._standing[sid].heard):
-                heard.add("float")
-                self._spoke(sid, "float", now)
-        return [sid for _, sid in listed]
+    def list_for_float(self, now: float) -> tuple[list[str], dict[str, str]]:
+        """Return the sessions that the float lists, longest waiting first, and why not others.
 
-    def silences(self, now: float) -> dict[str, str]:
-        """Return why the float does not list some sessions, of those that it could list."""
-        found = {}
+        Each that is blocked is in one of both.
+        """
+        listed, left_out = [], {}
         for sid, s in self._standing.items():
-            could = s.status == "blocked" or self._delay(s, "float") < NEVER
-            if could and (why := self._silence(sid, s, now)):
-                found[sid] = why
-        return found
+            if s.status != "blocked" and self._delay(s, "float") == NEVER:
+                continue
+            if why := self._silence(sid, s, now):
+                left_out[sid] = why
+            else:
+                listed.append((s.since, sid))
+        return [sid for _, sid in sorted(listed)], left_out
 
     def _silence(self, sid: str, s: Standing, now: float) -> str:
         """Return why the float does not list a session; empty: it does."""
@@ -302,17 +297,16 @@ class Notices:
             own = self.policy.labels.get(s.label, {}).get(s.status, {})
             what = f"labels.{s.label}.{s.status}" if "float" in own else s.status
             return f"`notices.{what}.float` is false"
-        if s.in_view:
-            return "somebody looks at it"
+        if s.viewer:
+            return f"somebody looks at it: {s.viewer}"
         if s.parked:
             return "parked"
         if s.snoozed_until > now:
             return f"snoozed until {self._time_of_day(s.snoozed_until)}"
         ready = self._ready(sid, s, "float")
-        if "float" in s.heard or ready <= now:
+        if ready <= now:
             return ""
-        why = f"notices.{s.status}.float" if s.begins + delay >= ready else "notices.gap"
-        return f"held back by `{why}` until {self._time_of_day(ready)}"
+        return f"held back by `notices.{s.status}.float` until {self._time_of_day(ready)}"
 
     def _time_of_day(self, t: float) -> str:
         seconds = int((t + self.zone) % DAY)
@@ -331,7 +325,7 @@ class Notices:
         sid, channel = notice.session_id, notice.channel
         standing = self._standing.get(sid)
         if standing is not None and standing.id == notice.id:
-            standing.heard.add(channel)
+            standing.done.add(channel)
         self._spoke(sid, channel, now)
         times = self._sent[channel, notice.is_far]
         times.append(now)
@@ -343,8 +337,8 @@ class Notices:
         moments, others = [NEVER], set(able) - {"float"}
         for sid, s in self._standing.items():
             moments += [self._moment(sid, s, c, now) for c in others]
-            if "float" in able and not (s.in_view or s.parked):
-                t = s.snoozed_until if "float" in s.heard else self._ready(sid, s, "float")
+            if "float" in able and not (s.viewer or s.parked):
+                t = self._ready(sid, s, "float")
                 moments.append(t if t > now else NEVER)
         return min(moments)
 
@@ -366,12 +360,12 @@ class Notices:
         delay = self._delay(s, channel)
         if delay == NEVER:  # true of most sessions, while many wait
             return NEVER
-        again = self._last.get((sid, channel), -NEVER) + self.policy.gap
+        again = self._last.get((sid, channel), -NEVER) + self.policy.gap  # never for the float
         return max(s.begins + delay, s.snoozed_until, again)
 
     def _moment(self, sid: str, s: Standing, channel: str, now: float) -> float:
         """Return when a channel is to notify, as things are now."""
-        if not s.id or s.in_view or s.parked or channel in s.heard or not self.policy.cap:
+        if not s.id or s.viewer or s.parked or channel in s.done or not self.policy.cap:
             return NEVER
         if self.is_followed and channel in AWAY and not s.machine:
             return NEVER
@@ -383,6 +377,7 @@ class Notices:
 
 
 def _calls(s: Session) -> bool:
+    """Return whether it needs attention and is on the board: no channel tells of any other."""
     status = status_of(s)
     called = s.unseen if status == "background" else status in LADDERS
     return called and is_listed(s) and not is_hidden(s)

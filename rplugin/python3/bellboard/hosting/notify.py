@@ -243,12 +243,13 @@ class Notifier:
         """Return what an editor needs besides the sessions."""
         if self._editor is None:
             return {}
-        now, front = time.time(), self._is_front
+        front = self._is_front
+        listed, left_out = self.notices.list_for_float(time.time()) if front else ([], {})
         return {
             "front": front,
             "in_front": self._in_front.server if self._in_front is not None else "",
-            "float": self.notices.announce_in_float(now) if front else [],
-            "silent": self.notices.silences(now) if front else {},
+            "float": listed,
+            "silent": left_out,
             "mode": self.notices.policy.mode,
         }
 
