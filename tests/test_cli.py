@@ -216,7 +216,8 @@ def test_explain_says_whether_the_float_lists_a_session(shell: Shell) -> None:
     with closing(Store(shell.home.bellboard)) as store, store.transaction() as tx:
         tx.set_editor(Editor(os.getpid(), "/tmp/nvim.1", "", "", shell.now - 9))
         tx.set_editor(Editor(os.getppid(), "/tmp/nvim.2", "", "", 0.0))
-    assert said().startswith("by default settings, in the float of /tmp/nvim.1, which had the focus last;")
+    expected = "by default settings, in the float of /tmp/nvim.1, which had the focus last;"
+    assert said().startswith(expected)
     shell.spool.write({"t": shell.now, "snooze": {"session_id": "a1", "until": shell.now + 900}})
     until = time.strftime("%H:%M:%S", time.localtime(shell.now + 900))
     assert said() == f"not in the float: snoozed until {until}"

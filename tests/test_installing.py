@@ -554,7 +554,9 @@ def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
                 f"{cli.key}: without hooks that report `{moment}`, it cannot be installed for"
             )
         sources = ", ".join(ability.source for ability in cli.abilities.values())
-        sees_more = any(what in sources for what in ("file", "log", "title", "transcript"))
+        sees_more = bool(
+            {"file", "files", "log", "title", "transcript"} & set(re.findall(r"\w+", sources))
+        )
         assert sees_more == (type(cli).observing is not Agent.observing), (
             f"{cli.key}: its `abilities` name {sources}; what is not a hook needs `observing`"
         )

@@ -134,12 +134,12 @@ class Press(NamedTuple):
     why: str = ""
 
 
-def timeouts(
-    words: Words, each: int, *more: str, spared: Collection[str] = SPARED
+def timeouts_of(
+    words: Words, each: int, *also: str, spared: Collection[str] = SPARED
 ) -> Mapping[str, int]:
-    """Return how long the hook of each event may take: those of other kinds, and `more`."""
+    """Return how long each hook may take: those of all kinds but `spared`, and of `also`."""
     names = (name for name, kind in words.kinds.items() if kind not in spared)
-    return dict.fromkeys((*names, *more), each)
+    return dict.fromkeys((*names, *also), each)
 
 
 class OpenRequest(NamedTuple):

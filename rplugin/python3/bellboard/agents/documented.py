@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..core.untrusted import Facts, text_of
-from .agent import Agent, timeouts
+from .agent import Agent, timeouts_of
 from .words import FIELDS, STARTS, Words, failure, from_key, kind_in
 
 PATIENCE: Final = 10  # seconds that a hook may take
@@ -89,7 +89,7 @@ class CursorCli(Documented):
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks: dict[str, list[dict[str, object]]] = {
-            name: [{"command": line(name)}] for name in timeouts(self.words, PATIENCE)
+            name: [{"command": line(name)}] for name in timeouts_of(self.words, PATIENCE)
         }
         hooks["stop"][0]["loop_limit"] = None  # else it is reported five times and then no more
         return json.dumps({"version": 1, "hooks": hooks}, indent=2, ensure_ascii=False)
@@ -143,7 +143,7 @@ class Droid(Documented):
             "PreCompact": from_key("source", "trigger"),
         },
     )
-    timeouts = timeouts(words, PATIENCE, "Notification")
+    timeouts = timeouts_of(words, PATIENCE, "Notification")
 
 
 # ---------------------------------------------------------------- Goose
@@ -182,7 +182,7 @@ class Goose(Documented):
         },
         event="event",
     )
-    timeouts = timeouts(words, PATIENCE)
+    timeouts = timeouts_of(words, PATIENCE)
 
 
 # ---------------------------------------------------------------- Kimi Code
@@ -248,7 +248,7 @@ class Kimi(Documented):
     )
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        return "\n".join(_toml(name, line(name)) for name in timeouts(self.words, PATIENCE))
+        return "\n".join(_toml(name, line(name)) for name in timeouts_of(self.words, PATIENCE))
 
 
 def _toml(event: str, command: str) -> str:

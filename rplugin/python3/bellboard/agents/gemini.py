@@ -19,7 +19,7 @@ from ..core.request import Request
 from ..core.session import Session
 from ..core.text import line, marked
 from ..core.untrusted import Facts, object_of, storable, text_of, time_of
-from .agent import NAMED, NOTES, Abilities, Ability, Agent, Seen, timeouts
+from .agent import NAMED, NOTES, Abilities, Ability, Agent, Seen, timeouts_of
 from .installing.hookline import Environ, GlobalHooks, HooksFile
 from .parts import Input, part, readable, unanswerable
 from .words import FIELDS, Reader, Words, from_key, kind_in, typed_prompt
@@ -153,7 +153,7 @@ class Gemini(Agent):
     abilities = ABILITIES
     words = WORDS
     has_titles = True
-    timeouts = timeouts(WORDS, PATIENCE, "Notification", spared=NOTES)
+    timeouts = timeouts_of(WORDS, PATIENCE, "Notification", spared=NOTES)
     named = NAMED
     hooks = HooksFile(folder=_folder, name="settings.json", comments=True, obstacles=_obstacles)
 

@@ -25,7 +25,7 @@ from ..core.events import Event, Origin, Task
 from ..core.request import Request
 from ..core.text import line, marked
 from ..core.untrusted import Facts, object_of, storable, text_of, time_of
-from .agent import NAMED, NOTES, Abilities, Ability, Agent, Seen, timeouts
+from .agent import NAMED, NOTES, Abilities, Ability, Agent, Seen, timeouts_of
 from .installing.hookline import Environ, GlobalHooks, HooksFile, below_home
 from .parts import Input, part, readable, unanswerable
 from .words import FIELDS, STARTS, Reader, Words, from_key, kind_in, typed_prompt
@@ -168,7 +168,7 @@ class Qwen(Agent):
     abilities = ABILITIES
     words = WORDS
     has_titles = True
-    timeouts = timeouts(WORDS, PATIENCE, "Notification", spared=NOTES)
+    timeouts = timeouts_of(WORDS, PATIENCE, "Notification", spared=NOTES)
     named = NAMED
     resuming = ("--resume",)
     hooks = HooksFile(folder=_folder, name="settings.json", comments=True, obstacles=_obstacles)

@@ -246,14 +246,16 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
 def _is_another(s: Session, e: Event, before: float) -> bool:
     """Return whether an event without an id only looks like a copy of an earlier one.
 
-    That is so if the question that it repeats was answered, or an equal tool has begun since; or if
-    it ends a turn that began since: a CLI starts no turn while the hooks at the end of the last one
-    still run.
+    That is so if the question that it repeats was answered, or an equal tool has begun since; if it
+    ends a tool that has asked since; or if it ends a turn that began since: a CLI starts no turn
+    while the hooks at the end of the last one still run.
     """
     if e.kind in ENDS_OF_TURNS:
         return before < s.began or before < s.sent < e.t - LAG
     if e.kind == "prompt":
         return not e.prompt_id and before < s.over < e.t - LAG
+    if e.kind == "tool end" and not e.tool_id:
+        return any(before < b.since < e.t - LAG for b in s.blocks.values())
     if not e.asks or e.tool_id:
         return False
     is_over = all(b.key != e.key for b in s.blocks.values())

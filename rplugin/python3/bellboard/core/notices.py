@@ -162,9 +162,9 @@ def _hours(value: object) -> tuple[int, int] | None:
 # * What was due before a host was running, or before the mode changed, is skipped.
 # * The float is a list of what is so now: of these rules only looking, snoozing and parking hold
 #   for it.
-# * Any other channel announces a session at most once per `gap`, and notifies at most `cap` times a minute
-#   of sessions here, and as often of those of other machines: however many these have, no session
-#   here waits for them.  What these limits hold back is sent later, if it still applies.
+# * Any other channel announces a session at most once per `gap`, and notifies at most `cap` times
+#   a minute of sessions here, and as often of those of other machines: however many these have, no
+#   session here waits for them.  What these limits hold back is sent later, if it still applies.
 # * While somebody follows this machine, the channels that also reach a person away from the editor
 #   are left to that reader, except for sessions of machines that this one follows itself.
 # * In quiet hours and in the mode `quiet` only the float appears: only somebody present sees it.

@@ -189,7 +189,7 @@ def _spool(spool: Spool, hosts: list[int]) -> Iterator[Fact]:
             f"{words.amount(others, 'file')} in the spool could not be read as an event",
             f"the reasons are in {bad}; then remove the files",
         )
-    if not counts["bad"] and (refused := spool.counts()["refused"]):
+    if refused := spool.counts()["refused"]:
         yield info(f"refused so far: {refused}")
 
 

@@ -434,12 +434,12 @@ class Backlog:
         return None
 
     def refuse(self, name: str, reason: str, detail: str = "") -> None:
-        """Set a file aside."""
+        """Set a file aside, into `spool/bad`."""
         self.refused += 1
         self._spool.set_aside(name, reason, detail)
 
     def blame(self, name: str, reason: str) -> None:
-        """Set a file aside with the traceback of the error that is being handled."""
+        """Set a file aside, with the traceback of the error that is being handled."""
         import traceback
 
         self.refuse(name, reason, traceback.format_exc())
@@ -483,7 +483,7 @@ class Backlog:
         return is_narrow
 
     def leave(self, name: str, why: str) -> None:
-        """Leave a file until the code that it needs can be loaded."""
+        """Leave a file where it is until the code that it needs can be loaded."""
         self._unloaded[name] = why
 
     @property
