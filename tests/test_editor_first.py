@@ -75,7 +75,7 @@ def asks(editor: Editor, question: str) -> None:
     """Wait for a question whose keys answer."""
     editor.shows(question)
     footer = "return vim.inspect(vim.api.nvim_win_get_config(0).footer)"
-    eventually(lambda: "BellboardKeyOnBellboardFloat" in editor.lua(footer), "keys that answer")
+    eventually(lambda: "BellboardKey" in editor.lua(footer), "keys that answer")
 
 
 def test_the_first_start_asks_to_build_and_then_for_hooks(

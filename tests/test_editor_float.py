@@ -108,7 +108,7 @@ def test_a_border_of_the_user_is_kept_where_lines_are_two_cells_wide(
     play(editor, edit(asking, "limits.py", "a\n", "b\n"))
     editor.nvim.options["winborder"] = own
     editor.command("set ambiwidth=double")
-    assert editor.lua("return require('bellboard.ink').border()") == border
+    assert editor.lua("return require('bellboard.highlight').border()") == border
     host.push(asking)
     editor.shows("rm -rf build")
     editor.press(":ClaudeSessions answer edit<CR>")
@@ -201,7 +201,7 @@ def heard(editor: Editor) -> None:
     """Record jumps instead of making them."""
     editor.lua("""
       require('bellboard.jump').to = function(id) _G.went = id end
-      require('bellboard.answer').to = function(id) _G.answered = id end
+      require('bellboard.answer').to = function(id) _G.went = id end
       require('bellboard.command').run = function(verb) _G.went = verb end
       vim.o.mouse = 'a'
     """)
@@ -215,7 +215,7 @@ def click(editor: Editor, text: str, button: str = "left", *actions: str) -> Non
 
 
 def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
-    """A session's rows go to it, the last row opens the picker, the one line the full float."""
+    """A session's rows show its request, the last row the picker, the one line the full float."""
     editor = nvim(version, {**QUIET, "float": {"seconds": 0, "sessions": 2}}, columns=80)
     host = Host(editor)
     heard(editor)
@@ -264,36 +264,8 @@ def test_it_is_itself_again_after_all_buffers_were_deleted(
     assert editor.messages() == ""
 
 
-@pytest.mark.parametrize("model", ["popup_setpos", "popup", "extend"])
-@pytest.mark.parametrize("actions", [("press",), ("press", "release")])
-def test_a_right_click_shows_what_is_asked(
-    nvim: Editors, version: str, model: str, actions: tuple[str, ...]
-) -> None:
-    """At the press: Neovim would open its menu or start a selection. The focus stays."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80)
-    host = Host(editor)
-    heard(editor)
-    editor.command(f"set mousemodel={model}")
-    before: Any = editor.lua("return vim.api.nvim_get_current_win()")
-    host.push(blocked(ago=300), blocked("web", "npm publish"))
-    for keys, mode in (("", "n"), ("v", "v"), ("<Esc>gh", "s"), ("<Esc>i", "i")):
-        editor.press(keys)
-        editor.lua("_G.answered = nil")
-        click(editor, "npm publish", "right", *actions)
-        eventually(lambda: editor.lua("return answered") == "web", f"its request, in {mode}")
-        assert mode == editor.lua("return vim.fn.mode()")
-        assert before == editor.lua("return vim.api.nvim_get_current_win()")
-        editor.hides("Select All")
-    editor.press("<Esc>")
-    editor.command("terminal cat")
-    editor.press("i")
-    editor.lua("_G.answered = nil")
-    click(editor, "npm publish", "right", *actions)
-    eventually(lambda: editor.lua("return answered") == "web", "its request, in a terminal")
-
-
 @pytest.mark.parametrize("keys", ["", "i", "v"])
-def test_a_right_click_leads_to_the_request(nvim: Editors, version: str, keys: str) -> None:
+def test_a_click_leads_to_the_request(nvim: Editors, version: str, keys: str) -> None:
     """The next key acts on it."""
     editor = nvim(version, {**QUIET, "float": {"seconds": 0}, "answer": {"ready": 0}}, columns=80)
     host, asking = Host(editor), asks("edit", tool="Edit")
@@ -302,73 +274,11 @@ def test_a_right_click_leads_to_the_request(nvim: Editors, version: str, keys: s
     host.push(asking)
     editor.shows("1 needs you")
     editor.press(keys)
-    click(editor, "! edit", "right")
+    click(editor, "! edit")
     editor.shows("edit: Edit a file")
     assert editor.lua("return vim.fn.mode()") == "n"
     editor.press("q")
     editor.hides("edit: Edit a file")
-    assert editor.messages() == ""
-
-
-OWN_MAPS = """
-vim.cmd('noremap <RightMouse> <Cmd>let g:own = "noremap"<CR>')
-vim.keymap.set('i', '<RightMouse>', function() vim.g.own = 'function' return '<Ignore>' end,
-  { expr = true })
-"""
-
-
-def test_a_right_click_elsewhere_does_what_it_did(nvim: Editors, version: str) -> None:
-    """The user's mappings, or Neovim's own; once the float is closed, nothing of ours is left."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=24)
-    host = Host(editor)
-    heard(editor)
-    editor.command("set mousetime=0")  # each is a single click
-    modes = "nxsoit"
-    maps = (
-        "local modes, found = ..., {} for mode in modes:gmatch('.') do "
-        "local one = vim.fn.maparg('<RightMouse>', mode, false, true) "
-        "found[mode] = { one.rhs or vim.NIL, one.callback ~= nil, one.noremap or vim.NIL } end "
-        "return found"
-    )
-    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'some words', 'below' })")
-    for own in (False, True):
-        if own:
-            editor.lua(OWN_MAPS)
-        before = editor.lua(maps, modes)
-        host.push(blocked())
-        editor.shows("1 needs you")
-        if own:
-            for keys, mapped in (("", "noremap"), ("i", "function"), ("<Esc>v", "noremap")):
-                editor.press(keys)
-                editor.lua("vim.g.own = vim.NIL")
-                click(editor, "below", "right")
-                eventually(lambda mapped=mapped: editor.lua("return vim.g.own") == mapped, mapped)
-            editor.press("<Esc>")
-        else:
-            click(editor, "below", "right")
-            editor.shows("Select All")
-            editor.press("<Esc>")
-            editor.hides("Select All")
-        click(editor, "rm -rf", "right")
-        eventually(lambda: editor.lua("return answered") == "api", "its request")
-        host.push()
-        editor.hides("1 needs you")
-        assert before == editor.lua(maps, modes)
-        editor.lua("_G.answered = nil")
-    assert editor.messages() == ""
-
-
-def test_mappings_that_are_cleared_stay_so(nvim: Editors, version: str) -> None:
-    """With :mapclear while the float is open, which goes on."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=24)
-    host = Host(editor)
-    editor.lua(OWN_MAPS)
-    host.push(blocked())
-    editor.shows("1 needs you")
-    editor.command("mapclear | mapclear!")
-    host.push()
-    editor.hides("1 needs you")
-    assert editor.lua("return vim.fn.maparg('<RightMouse>', 'n')") == ""
     assert editor.messages() == ""
 
 

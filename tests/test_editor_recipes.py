@@ -99,13 +99,12 @@ def test_a_recipe_shows_what_changes(nvim: Editors, version: str, name: str) -> 
     editor = nvim(version, QUIET, peers=peers, lua=PREPARED.get(name, ""), columns=100)
     host = follow(editor, name)
     host.push(blocked(detail="100%"), session("working", project="web"))
-    sessions = name == "sessions"
-    editor.shows("! api 2m  * web" if sessions else ONE)
+    editor.shows(ONE)
     host.push(session("completed", project="web"))
-    editor.shows("+ web" if sessions else NEXT)
-    editor.hides("! api" if sessions else "!1")
+    editor.shows(NEXT)
+    editor.hides("!1")
     host.push()
-    editor.hides("+ web" if sessions else NEXT)
+    editor.hides(NEXT)
     assert editor.messages() == ""
 
 
@@ -170,18 +169,6 @@ def test_an_item_is_a_button(nvim: Editors, version: str, button: str, on: str, 
     eventually(lambda: editor.lua("return went") == lands, "the click")
 
 
-def test_clicking_a_sessions_item_goes_to_it(nvim: Editors, version: str) -> None:
-    """Also if it is not the first of its status."""
-    editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=100)
-    host = follow(editor, "sessions")
-    heard(editor)
-    host.push(blocked("api"), blocked("web", ago=60), session("working", project="docs"))
-    picture = editor.shows("! api 2m  ! web 1m  * docs")
-    row = len(picture.lines) - 2
-    click(editor, "left", row, picture.lines[row].index("web"))
-    eventually(lambda: editor.lua("return went") == "web", "the click")
-
-
 def heard(editor: Editor) -> None:
     """Record jumps instead of making them."""
     editor.lua("""
@@ -196,35 +183,3 @@ def heard(editor: Editor) -> None:
 def click(editor: Editor, button: str, row: int, column: int) -> None:
     editor.nvim.api.input_mouse(button, "press", "", 0, row, column)
     editor.nvim.api.input_mouse(button, "release", "", 0, row, column)
-
-
-@pytest.mark.parametrize(
-    ("format", "sessions", "expected"),
-    [
-        ({"one": "{project}<{branch}>"}, [blocked(branch="main")], "api<main>"),
-        ({"one": "{project} <{branch}> {count}"}, [blocked()], "api> !1"),
-        ({"count": "{count}{icon}"}, [session("working"), session("error")], "1x 1*"),
-        ({"many": "{count} waiting {waits}!"}, [blocked(), blocked("web")], "!2 waiting 2m!"),
-        ({"one": "{nonsense}{word}"}, [blocked()], "Bash"),
-    ],
-)
-def test_the_format_is_configurable(
-    nvim: Editors, format: dict[str, str], sessions: list[dict[str, object]], expected: str
-) -> None:
-    """Fields in braces; an empty one drops the text before it as well."""
-    editor = nvim(config={**QUIET, "statusline": {"format": format}}, ui=False)
-    Host(editor).push(*sessions)
-    assert editor.lua("return require('bellboard').statusline({ plain = true })") == expected
-
-
-def test_items_of_sessions_take_no_more_than_their_width(nvim: Editors, version: str) -> None:
-    """Sessions that do not fit are counted; idle ones show only if alone."""
-    editor = nvim(version, QUIET, ui=False)
-    host = Host(editor)
-    text = "return require('bellboard').statusline({ plain = true, sessions = true })"
-    host.push(*(session("working", f"w{n}", project=f"project-{n}") for n in range(30)))
-    assert editor.lua(text) == "* project-0  * project-1  …28"
-    host.push(session("working", project="api"), session("idle", project="web"))
-    assert editor.lua(text) == "* api"
-    host.push(session("idle", project="web"))
-    assert editor.lua(text) == ". web"

@@ -4,6 +4,10 @@ local moment = require('bellboard.moment')
 
 local M = {}
 
+--- Draws again what is shown, when an age in it has changed.
+---@type fun()
+M.on_step = function() end
+
 ---@type uv.uv_timer_t|nil
 local timer
 local due = math.huge
@@ -18,7 +22,7 @@ local function rearm()
     0,
     vim.schedule_wrap(function()
       due = math.huge
-      moment.when('draw', require('bellboard.redraw').all)
+      moment.when('draw', M.on_step)
     end)
   )
 end

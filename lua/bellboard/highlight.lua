@@ -1,6 +1,5 @@
--- Icons and highlight groups.
+-- Highlight groups, icons and borders.
 local config = require('bellboard.config')
-local ink = require('bellboard.ink')
 local sessions = require('bellboard.sessions')
 
 local M = {}
@@ -9,18 +8,20 @@ local api = vim.api
 
 ---@alias bellboard.Chunk { [1]: string, [2]?: string } text and highlight group
 
---- The highlight groups, defined with `default = true` so that colorschemes can set them.
----@type table<string, string|false> the group that each links to; false: none
+--- Highlight groups as links, so that colorschemes and users can set them. Each of these reads on
+--- the background of text in every colorscheme that Neovim has, and so do floats, which have that.
+---@type table<string, string|false> false: no colors of its own
 M.highlights = {
   BellboardBlocked = 'DiagnosticError',
-  BellboardError = 'DiagnosticWarn',
-  BellboardCompleted = 'DiagnosticOk',
-  BellboardUnknown = 'DiagnosticHint',
-  BellboardWorking = 'DiagnosticInfo',
-  BellboardBackground = 'DiagnosticHint',
+  BellboardError = 'WarningMsg',
+  BellboardCompleted = 'Added',
+  BellboardUnknown = 'Question',
+  BellboardWorking = 'Directory',
+  BellboardBackground = 'Comment',
   BellboardIdle = 'Comment',
   BellboardQuiet = 'Comment',
-  BellboardStale = 'NonText',
+  BellboardStale = 'Comment',
+  BellboardUrgent = 'ErrorMsg',
   BellboardRepository = 'Title',
   BellboardMarked = 'WarningMsg',
   BellboardProject = false,
@@ -30,11 +31,11 @@ M.highlights = {
   BellboardImportant = 'WarningMsg',
   BellboardHeading = 'Title',
   BellboardKey = 'Special',
-  BellboardChosen = 'DiagnosticOk',
+  BellboardChosen = 'Added',
   BellboardHidden = 'CurSearch',
   BellboardStatus = 'WarningMsg',
-  BellboardFloat = 'NormalFloat',
-  BellboardFloatBorder = 'FloatBorder',
+  BellboardFloat = 'Normal',
+  BellboardFloatBorder = 'Comment',
   BellboardFloatTitle = 'BellboardBlocked',
 }
 
@@ -110,7 +111,7 @@ M.group = function(session)
   return quiet and 'BellboardQuiet' or M.group_of(session.status)
 end
 
---- The same text in one quiet colour: what it says may be old.
+--- The same text in one quiet color: what it says may be old.
 ---@param chunks bellboard.Chunk[]
 ---@return bellboard.Chunk[]
 M.faded = function(chunks)
@@ -147,28 +148,68 @@ M.label_group = function(session)
   return label and label.highlight or 'BellboardLabel'
 end
 
-local function define_highlights()
+--- Lines of a border; 'ambiwidth' and setcellwidths() decide how wide they are.
+local LINES = '─│'
+
+--- The characters of a text take more than a cell each. Neovim refuses such a border.
+---@param text string
+---@return boolean
+local function is_wide(text)
+  return api.nvim_strwidth(text) > vim.fn.strcharlen(text)
+end
+
+--- A border of our own choice: rounded, or of blanks where lines are two cells wide.
+---@return 'rounded'|'solid'
+M.plain_border = function()
+  return is_wide(LINES) and 'solid' or 'rounded'
+end
+
+--- The border of a float: as 'winborder' says, else a plain one. Titles need a border, so 'none'
+--- gives one of blanks, and so does one that is two cells wide.
+---@return string|string[]
+M.border = function()
+  local own = vim.fn.exists('+winborder') == 1 and vim.o.winborder or ''
+  if own == '' then
+    return M.plain_border()
+  elseif own:find(',', 1, true) then
+    return is_wide(own) and 'solid' or vim.split(own, ',', { plain = true })
+  elseif own == 'shadow' then
+    return own
+  end
+  return (own == 'none' or is_wide(LINES)) and 'solid' or own
+end
+
+--- Give a float our colors, and show lines as they were written.
+---@param win integer
+M.frame = function(win)
+  vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:BellboardFloatBorder'
+  for _, name in ipairs({ 'foldenable', 'rightleft' }) do -- a float inherits the user's
+    api.nvim_set_option_value(name, false, { scope = 'local', win = win })
+  end
+end
+
+--- Give the errors of a colorscheme the background of text, if they are reversed and have none: in a
+--- bar, that of the bar would become their text.
+local function settle()
+  local urgent = api.nvim_get_hl(0, { name = 'BellboardUrgent' })
+  local errors = api.nvim_get_hl(0, { name = 'ErrorMsg', link = false })
+  if urgent.link == 'ErrorMsg' and errors.reverse and not errors.bg then
+    local normal = api.nvim_get_hl(0, { name = 'Normal', link = false })
+    errors.bg, errors.ctermbg = normal.bg, normal.ctermbg
+    api.nvim_set_hl(0, 'BellboardUrgent', errors)
+  end
+end
+
+--- Define the highlight groups; `:colorscheme` and `:highlight clear` keep default links.
+M.attach = function()
   for name, target in pairs(M.highlights) do
     api.nvim_set_hl(0, name, { link = target or nil, default = true })
   end
-  ink.renew()
-end
-
---- Define the highlight groups, now and after each change of colours. The default ones follow
---- 'background' without a ':colorscheme'.
-M.attach = function()
-  define_highlights()
-  local group = api.nvim_create_augroup('bellboard.style', {})
-  for event, pattern in pairs({ ColorScheme = '*', OptionSet = 'background' }) do
-    api.nvim_create_autocmd(event, {
-      group = group,
-      pattern = pattern,
-      callback = function()
-        define_highlights()
-        vim.schedule(ink.renew) -- once statuslines have defined theirs
-      end,
-    })
-  end
+  settle()
+  api.nvim_create_autocmd('ColorScheme', {
+    group = api.nvim_create_augroup('bellboard.highlight', {}),
+    callback = settle,
+  })
 end
 
 return M

@@ -141,7 +141,7 @@ M._attach = function()
     'highlight',
     'place',
     'float',
-    'indicator',
+    'statusline',
     'report.focus',
     'report.screens',
     'report.chats',
@@ -315,6 +315,20 @@ end
 ---@param rest? string[]
 M.run = function(verb, count, rest)
   require('bellboard.command').run(verb, count, rest)
+end
+
+--- Go to the next session with the status of a count in the statusline; the right button opens the
+--- picker, the middle one the board.
+---@param nth integer of the statuses
+---@param button string
+M._click = function(nth, _, button)
+  vim.schedule(function()
+    if button == 'l' then
+      require('bellboard.jump').step(1, M.statuses[nth])
+    else
+      M.run(button == 'm' and 'board' or 'pick')
+    end
+  end)
 end
 
 -- The rest is called from other Neovims, which may have another version of this plugin.

@@ -2,7 +2,7 @@
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
-local ink = require('bellboard.ink')
+local highlight = require('bellboard.highlight')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local windows = require('bellboard.windows')
@@ -39,12 +39,12 @@ M.open = function(lines, title, at_end)
     row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
     col = math.floor((vim.o.columns - width) / 2),
     style = 'minimal',
-    border = ink.border(),
+    border = highlight.border(),
     title = ' ' .. cells.cut(title, width - 2) .. ' ',
     footer = #lines > height and ' more below ' or nil,
     zindex = config.get().float.zindex + 1,
   })
-  ink.frame(win)
+  highlight.frame(win)
   vim.wo[win].wrap = false
   if at_end then
     api.nvim_win_set_cursor(win, { #lines, 0 })

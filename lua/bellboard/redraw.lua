@@ -1,5 +1,5 @@
 -- Updates everything that shows sessions.
-local ink = require('bellboard.ink')
+local age = require('bellboard.age')
 local statusline = require('bellboard.statusline')
 local updates = require('bellboard.updates')
 
@@ -7,9 +7,10 @@ local M = {}
 
 --- The statusline first: listeners may ask for its text.
 M.all = function()
-  ink.restore()
   statusline.update()
   updates.fire('BellboardUpdate')
 end
+
+age.on_step = M.all
 
 return M

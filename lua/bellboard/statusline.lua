@@ -1,173 +1,136 @@
 -- The text of the statusline: computed on changes, looked up on redraws.
-local buttons = require('bellboard.buttons')
+local age = require('bellboard.age')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
-local format = require('bellboard.format')
 local host = require('bellboard.process.talk')
-local ink = require('bellboard.ink')
+local message = require('bellboard.message')
 local records = require('bellboard.records')
+local remembered = require('bellboard.remembered')
 local sessions = require('bellboard.sessions')
 local style = require('bellboard.highlight')
 local terminals = require('bellboard.terminals')
+local updates = require('bellboard.updates')
 
 local M = {}
 
 local api = vim.api
 
 ---@class bellboard.StatuslineOpts
----@field plain? boolean without colours and mouse
----@field sessions? boolean an item per session instead of counts
----@field on? string the group whose background to use; default: that of the statusline
+---@field plain? boolean without colors and mouse
+---@field on? string the group that the text around it has; default: that of the bar
 
----@class bellboard.StatuslineTexts
----@field items bellboard.Item[]
----@field styled table<string, string> by the group of the background
----@field plain string
+---@class bellboard.Item a button of the statusline
+---@field text string
+---@field status? bellboard.Status a click goes to the next session with it
+---@field urgent? integer length of the start of the text that is highlighted
 
----@alias bellboard.Layout 'counts'|'sessions'
-
+---@type bellboard.Item[]
+local items = {}
+---@type string
+local plain = ''
+---@type table<string, string> text for 'statusline', by what follows the highlighted part
+local rendered = {}
+local clickable = true
 local used = false -- something has asked for a text, such as a statusline
 
----@type table<bellboard.Layout, bellboard.StatuslineTexts|nil> the layouts in use
-local texts = { counts = { items = {}, styled = {}, plain = '' } }
+local NAME = 16 -- maximum width of a project's name
+local LEAST = 6 -- minimum width of a question that is cut
+local TERMINAL = 60 -- maximum width of b:bellboard_status
 
---- The number of blocked sessions and how long they have waited; for a single one, what it asks.
+--- How long a session has been waiting, from the first minute on.
+---@param since number
+---@return string
+local function waits(since)
+  local waited = age.of(since)
+  return waited:match('[mhd]$') and ' ' .. waited or ''
+end
+
+--- Counts by icon, and how long the oldest session has been blocked; of a single session also its
+--- project and question.
+---@param blocked bellboard.Session[]
 ---@param room integer
----@return bellboard.Item[]
-local function blocked_items(room)
-  local options, blocked = config.get().statusline, {}
-  local tally, oldest = {}, math.huge
-  for _, session in ipairs(sessions.list()) do
-    if session.status ~= 'blocked' then
-      break
-    end
-    blocked[#blocked + 1] = session
-    local icon = style.icon(session)
-    tally[icon] = (tally[icon] or 0) + 1
+---@return bellboard.Item
+local function blocked_item(blocked, room)
+  local oldest, count = math.huge, {}
+  for _, session in ipairs(blocked) do
     oldest = math.min(oldest, session.since)
   end
-  local heads = {}
-  for _, name in ipairs({ 'blocked', 'question' }) do
-    local icon = style.icon_named(name)
-    if tally[icon] then
-      heads[#heads + 1] =
-        options.format.count:gsub('{(%w+)}', { icon = icon, count = tostring(tally[icon]) })
-      tally[icon] = nil
+  for _, chunk in ipairs(style.tally(blocked)) do
+    count[#count + 1] = vim.trim(chunk[1])
+  end
+  local text, waited = table.concat(count, ' '), waits(oldest)
+  local urgent = #text
+  if #blocked == 1 and config.get().statusline.detail then
+    local words = blocked[1].words
+    room = room - cells.width(text) - cells.width(waited)
+    local name = cells.cut(words.project, math.min(NAME, room - 1))
+    text = name ~= '' and text .. ' ' .. name or text
+    room = room - cells.width(name) - 3
+    local asks = words.text ~= '' and words.text or words.word
+    if asks ~= '' and room >= math.min(LEAST, cells.width(asks)) then
+      text = text .. ': ' .. cells.cut(asks, room)
     end
   end
-  local known = { count = table.concat(heads, ' '), waits = format.waits(oldest) }
-  local one = #blocked == 1 and options.detail
-  local said = one and format.of_session(blocked[1]) or function()
-    return ''
-  end
-  local group, on = style.group_of('blocked'), buttons.number({ status = 'blocked' })
-  return format.fill(one and options.format.one or options.format.many, function(field)
-    return known[field] or said(field)
-  end, room, group, on)
+  return { text = text .. waited, status = 'blocked', urgent = urgent }
 end
 
---- Items of counts, as the same few recur.
----@type table<string, bellboard.Item[]>
-local counted = {}
-
----@param status bellboard.Status
----@param count integer
+--- One item for each status, the most urgent first.
 ---@return bellboard.Item[]
-local function count_items(status, count)
-  local options, icon, group =
-    config.get().statusline, style.icon_named(status), style.group_of(status)
-  local key =
-    table.concat({ options.format.count, options.width, icon, group, status, count }, '\0')
-  if not counted[key] then
-    local known = { icon = icon, count = tostring(count) }
-    counted[key] = format.fill(options.format.count, function(field)
-      return known[field] or ''
-    end, options.width, group, buttons.number({ status = status }))
-  end
-  return counted[key]
-end
-
---- How many of those at work are quiet.
----@return bellboard.Item[]
-local function quiet_items()
-  local quiet = #vim.tbl_filter(style.is_quiet, sessions.list())
-  return quiet > 0 and { { (' (%d quiet)'):format(quiet), 'BellboardQuiet' } } or {}
-end
-
----@type table<bellboard.Layout, fun(): bellboard.Item[]>
-local layouts = {}
-
-layouts.counts = function()
-  local options, counts, rest = config.get().statusline, sessions.counts(), {}
-  local blocked = (counts.blocked or 0) > 0
+local function counts()
+  local all, room = sessions.counts(), config.get().statusline.width
+  local found, taken = {}, 0
   for _, status in ipairs(sessions.statuses) do
-    local count = counts[status] or 0
     -- Idle sessions only show while there is nothing else.
-    local shown = status ~= 'idle' or (#rest == 0 and not blocked)
-    if count > 0 and status ~= 'blocked' and shown then
-      if #rest > 0 then
-        rest[#rest + 1] = { ' ' }
-      end
-      vim.list_extend(rest, count_items(status, count))
-      if status == 'working' then
-        vim.list_extend(rest, quiet_items())
-      end
+    local shown = status ~= 'idle' or (#found == 0 and (all.blocked or 0) == 0)
+    if (all[status] or 0) > 0 and status ~= 'blocked' and shown then
+      local text = style.icon_named(status) .. all[status]
+      local quiet = status == 'working' and #vim.tbl_filter(style.is_quiet, sessions.list()) or 0
+      text = quiet > 0 and ('%s (%d quiet)'):format(text, quiet) or text
+      found[#found + 1] = { text = #found > 0 and ' ' .. text or text, status = status }
+      taken = taken + cells.width(found[#found].text)
     end
   end
-  if not blocked then
-    return rest
+  if (all.blocked or 0) > 0 then
+    local blocked = vim.tbl_filter(function(session)
+      return session.status == 'blocked'
+    end, sessions.list())
+    if taken > 0 then
+      table.insert(found, 1, { text = '  ' })
+      taken = taken + 2
+    end
+    table.insert(found, 1, blocked_item(blocked, room - taken))
   end
-  local gap = #rest > 0 and { { '  ' } } or {}
-  local items = blocked_items(options.width - cells.sum(rest) - cells.sum(gap))
-  return vim.list_extend(vim.list_extend(items, gap), rest)
+  return found
 end
 
-layouts.sessions = function()
-  buttons.prune(sessions.get)
-  local options, items, room = config.get().statusline, {}, config.get().statusline.width
-  local all, left = sessions.list(), #sessions.list()
-  local counts = sessions.counts()
-  if (counts.idle or 0) < left then
-    left = left - (counts.idle or 0) -- they come last
-  end
-  for nth = 1, left do
-    local session = all[nth]
-    local on = buttons.number({ id = session.session_id })
-    local gap = nth > 1 and { { '  ' } } or {}
-    local more = nth < left and #tostring(left) + 3 or 0 -- room for the number of those left out
-    local space = room - cells.sum(gap) - more
-    local wanted, group = options.format.session, style.group(session)
-    local most = nth == 1 and space or options.width -- the first may be cut
-    local item = format.fill(wanted, format.of_session(session), most, group, on)
-    if nth > 1 and cells.sum(item) > space then
-      items[#items + 1] = { ('  …%d'):format(left - nth + 1) }
-      break
-    end
-    vim.list_extend(vim.list_extend(items, gap), item)
-    room = room - cells.sum(gap) - cells.sum(item)
-  end
-  return items
+--- What to do where programs report and nothing can read it.
+---@return bellboard.Item[]
+local function unread()
+  local why, step = host.trouble()
+  local count = why and records.count() or 0
+  local text = ('bellboard: %d %s here; %s'):format(count, count == 1 and 'agent' or 'agents', step)
+  return count > 0 and { { text = text } } or {}
 end
 
---- Items as 'statusline' text: `%` doubled, colours from `paint`, clickable.
----@param items bellboard.Item[]
----@param paint fun(group: string|nil): string
----@return string
-M.render = function(items, paint)
-  local click, parts, on = config.get().statusline.click, {}, nil
-  for _, item in ipairs(items) do
-    if click and item.on ~= on then
-      parts[#parts + 1] = on and '%X' or ''
-      parts[#parts + 1] = item.on and buttons.start(item.on) or ''
-      on = item.on
-    end
-    parts[#parts + 1] = paint(item[2])
-    parts[#parts + 1] = (item[1]:gsub('%%', '%%%%'))
+---@type string|nil why the function of the user failed
+local failure
+
+--- What the function of the user returns; nil without one, or if it fails.
+---@return bellboard.Item[]|nil
+local function formatted()
+  local format = config.get().statusline.format
+  if not format then
+    return nil
   end
-  if #items > 0 then
-    parts[#parts + 1] = on and '%X' or ''
+  local ok, text = pcall(format, sessions.list())
+  local why = not ok and tostring(text)
+    or type(text) ~= 'string' and 'it returned no string'
+    or nil
+  if why and why ~= failure then
+    message.error('statusline.format failed: ' .. why)
   end
-  return table.concat(parts)
+  failure = why
+  return not why and { { text = cells.safe(text) } } or nil
 end
 
 --- Plain text that is safe in 'statusline' even unescaped.
@@ -177,63 +140,55 @@ local function defused(text)
   return (text:gsub('%%', '％'))
 end
 
---- The groups of a bar, in which `%*` restores its own colours.
-local BARS = { StatusLine = true, StatusLineNC = true }
-
----@param layout bellboard.Layout
----@param ground string
+--- Text for 'statusline': `%` doubled, clickable.
+---@param urgent string what switches to the highlighted part
+---@param after string what switches back
 ---@return string
-local function styled_on(layout, ground)
-  local known = texts[layout]
-  if not known.styled[ground] then
-    local plain = BARS[ground] and '%*' or ('%%#%s#'):format(ground)
-    local text = M.render(known.items, function(group)
-      if not group and not sessions.stale() then
-        return plain
-      end
-      return ('%%#%s#'):format(ink.on(group or 'BellboardStale', ground))
-    end)
-    known.styled[ground] = text ~= '' and text .. plain or ''
+M.render = function(urgent, after)
+  used = true
+  if not rendered[after] then
+    local parts = {}
+    for _, item in ipairs(items) do
+      local head, rest = item.text:sub(1, item.urgent or 0), item.text:sub((item.urgent or 0) + 1)
+      local on = clickable and item.status
+      local nth = on and vim.fn.index(sessions.statuses, on) + 1
+      parts[#parts + 1] = on and ("%%%d@v:lua.require'bellboard'._click@"):format(nth) or ''
+      parts[#parts + 1] = head ~= '' and urgent .. head:gsub('%%', '%%%%') .. after or ''
+      parts[#parts + 1] = rest:gsub('%%', '%%%%') .. (on and '%X' or '')
+    end
+    rendered[after] = table.concat(parts)
   end
-  return known.styled[ground]
+  return rendered[after]
 end
 
---- What to do where programs report and nothing can read it.
----@return bellboard.Item[]
-local function unread_items()
-  local why, step = host.trouble()
-  local count = why and records.count() or 0
-  local text = ('bellboard: %d %s here; %s'):format(count, count == 1 and 'agent' or 'agents', step)
-  return count > 0 and { { text } } or {}
-end
-
----@param layout bellboard.Layout
----@return boolean changed
-local function work_out(layout)
-  local before = texts[layout]
-  local items = layouts[layout]()
-  if #items == 0 then
-    items = unread_items()
-  elseif sessions.stale() then -- not everybody sees colours
-    items = vim.list_extend(vim.list_slice(items), { { ' outdated' } })
+--- See |bellboard.statusline()|.
+---@param opts? bellboard.StatuslineOpts
+---@return string
+M.text = function(opts)
+  used = true
+  if opts and opts.plain then
+    return plain
   end
-  texts[layout] = { items = items, styled = {}, plain = defused(cells.joined(items)) }
-  if before and before.styled.StatusLine == styled_on(layout, 'StatusLine') then
-    texts[layout] = before
-    return false
-  end
-  return true
+  return M.render('%#BellboardUrgent#', opts and opts.on and ('%%#%s#'):format(opts.on) or '%*')
 end
 
 --- Set b:bellboard_status in the terminal buffer of each session.
 ---@return boolean changed
 local function label_terminals()
-  local changed, wanted = false, config.get().statusline.format.terminal
+  local changed = false
   for tty, buf in pairs(terminals.list()) do
     if api.nvim_buf_is_valid(buf) then
       local session, text = sessions.of_tty(tty), ''
       if session then
-        text = defused(cells.joined(format.fill(wanted, format.of_session(session), 60, '')))
+        local words = session.words
+        local parts = { style.icon(session), words.word, words.text, age.quiet(session) }
+        text = table.concat(
+          vim.tbl_filter(function(part)
+            return part ~= ''
+          end, parts),
+          ' '
+        )
+        text = defused(cells.cut(text, TERMINAL))
       end
       if (vim.b[buf].bellboard_status or '') ~= text then
         vim.b[buf].bellboard_status = text
@@ -248,25 +203,38 @@ end
 ---@return table<string, any>
 local function dict()
   local first = sessions.list()[1]
-  local known = { text = texts.counts.plain, total = #sessions.list(), stale = sessions.stale() }
+  local values = { text = plain, total = #sessions.list(), stale = sessions.stale() }
   if first and first.status == 'blocked' then
-    known.project = defused(first.words.project)
-    known.asks = defused(format.of_session(first)('asks'))
-    known.kind, known.since = first.kind, first.since
+    local words = first.words
+    values.project = defused(words.project)
+    values.asks = defused(words.text ~= '' and words.text or words.word)
+    values.kind, values.since = first.kind, first.since
   end
   for status, count in pairs(sessions.counts()) do
-    known[status] = count
+    values[status] = count
   end
-  return known
+  return values
 end
 
 --- Compute all texts again, and redraw if one has changed.
 M.update = function()
   local changed = label_terminals()
-  for layout in pairs(texts) do
-    changed = work_out(layout) or changed
+  local found = formatted() or counts()
+  if #found == 0 then
+    found = unread()
+  elseif sessions.stale() then
+    found[#found + 1] = { text = ' outdated' }
   end
-  api.nvim_set_var('bellboard_status', texts.counts.plain)
+  local click = config.get().statusline.click
+  if click ~= clickable or not vim.deep_equal(found, items) then
+    items, clickable, rendered, changed = found, click, {}, true
+    local texts = {}
+    for nth, item in ipairs(items) do
+      texts[nth] = item.text
+    end
+    plain = defused(table.concat(texts))
+  end
+  api.nvim_set_var('bellboard_status', plain)
   api.nvim_set_var('bellboard_status_dict', dict())
   if not changed then
     return
@@ -280,41 +248,57 @@ M.update = function()
   end
 end
 
---- The items of a layout, for components with their own colours. A new table only after a change.
----@param layout bellboard.Layout
----@return bellboard.Item[]
-M.items = function(layout)
-  used = true
-  if not texts[layout] then
-    work_out(layout)
-  end
-  return texts[layout].items
-end
+local ITEM = "%{%v:lua.require'bellboard.statusline'.item()%}"
+--- What Neovim shows while 'statusline' is empty, its default before 0.12, with the item in it.
+local EMPTY = '%<%f %h%w%m%r %='
+  .. ITEM
+  .. "%{% &showcmdloc == 'statusline' ? '%-10.S ' : '' %}"
+  .. "%{% exists('b:keymap_name') ? '<'..b:keymap_name..'> ' : '' %}"
+  .. "%{% &ruler ? ( &rulerformat == '' ? '%-14.(%l,%c%V%) %P' : &rulerformat ) : '' %}"
+--- Remembered: the user read how to add the item.
+local ADVICE = 'statusline-told'
+--- Milliseconds for a statusline to use the text, before the message.
+local PATIENCE = 2000
 
---- The group of the bar that is drawn: in `%!`, Neovim names its window; in `%{}`, the focused one.
+--- The counts in Neovim's own statusline, with space up to the next item.
 ---@return string
-local function bar()
-  local here = api.nvim_get_current_win()
-  local drawn, focused = vim.g.statusline_winid or here, tonumber(vim.g.actual_curwin) or here
-  return (vim.o.laststatus == 3 or drawn == focused) and 'StatusLine' or 'StatusLineNC'
+M.item = function()
+  local text = M.text()
+  return text == '' and '' or text .. '  '
 end
 
---- See |bellboard.statusline()|.
----@param opts? bellboard.StatuslineOpts
----@return string
-M.text = function(opts)
-  used = true
-  opts = opts or {}
-  local layout = opts.sessions and 'sessions' or 'counts'
-  if not texts[layout] then
-    work_out(layout)
+--- Put the item into Neovim's own statusline.
+---@return boolean done false: the user has another one
+local function put()
+  if api.nvim_get_option_info2('statusline', { scope = 'global' }).was_set then
+    return vim.go.statusline:find('bellboard', 1, true) ~= nil
   end
-  return opts.plain and texts[layout].plain or styled_on(layout, opts.on or bar())
+  local default = vim.go.statusline
+  vim.go.statusline = default == '' and EMPTY
+    or (default:gsub('%%=', '%%=' .. ITEM:gsub('%%', '%%%%'), 1))
+  return true
 end
 
----@return boolean
-M.is_used = function()
-  return used
+--- Say how to add the item, unless something has used the text by then.
+---@return boolean|nil done
+local function advise()
+  if #sessions.list() == 0 then
+    return
+  end
+  vim.defer_fn(function()
+    if not used and remembered.note(ADVICE) then
+      message.info('for your statusline, see :help bellboard-statusline')
+    end
+  end, PATIENCE)
+  return true
+end
+
+--- Show the counts to users without a statusline of their own; all others get one message that says
+--- how to add them.
+M.attach = function()
+  if config.get().statusline.auto and not put() and not remembered.is(ADVICE) then
+    updates.on('statusline', advise)
+  end
 end
 
 return M

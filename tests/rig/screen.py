@@ -18,12 +18,16 @@ import msgpack
 from rig.waiting import eventually
 
 
+Colors = tuple[int, int]  # foreground and background, as RGB
+
+
 @dataclass(frozen=True)
 class Picture:
     """A screen at rest: cells as text ("" is the second half of a wide one) and group names."""
 
     cells: tuple[tuple[str, ...], ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()  # the top group of each cell, "" for none
+    colors: tuple[tuple[Colors, ...], ...] = ()  # the effective ones of each cell
 
     @property
     def lines(self) -> list[str]:
@@ -42,6 +46,15 @@ class Picture:
             if start >= 0:
                 first = _column(row, start)
                 return list(dict.fromkeys(names[first : _column(row, start + len(text))]))
+        raise AssertionError(f"no {text!r} on this screen:\n{self.text}")
+
+    def colors_of(self, text: str) -> list[Colors]:
+        """Return the colors of the first occurrence of a text, without repeats."""
+        for row, pairs in zip(self.cells, self.colors, strict=True):
+            start = "".join(row).find(text)
+            if start >= 0:
+                first = _column(row, start)
+                return list(dict.fromkeys(pairs[first : _column(row, start + len(text))]))
         raise AssertionError(f"no {text!r} on this screen:\n{self.text}")
 
     def __str__(self) -> str:
@@ -76,6 +89,8 @@ class _Grid:
     cells: list[list[str]] = field(default_factory=list)
     marks: list[list[int]] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=lambda: {0: ""})
+    attributes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    default: Colors = (0xFFFFFF, 0)
 
     title: str = ""
 
@@ -89,7 +104,11 @@ class _Grid:
     def grid_clear(self, _: int) -> None:
         self.grid_resize(1, len(self.cells[0]), len(self.cells))
 
-    def hl_attr_define(self, id: int, _rgb: Any, _cterm: Any, info: list[dict[str, Any]]) -> None:
+    def default_colors_set(self, fg: int, bg: int, *_: Any) -> None:
+        self.default = (fg, bg)
+
+    def hl_attr_define(self, id: int, rgb: Any, _cterm: Any, info: list[dict[str, Any]]) -> None:
+        self.attributes[id] = rgb
         top = info[-1] if info else {}
         self.names[id] = top.get("hi_name") or top.get("ui_name") or ""
 
@@ -111,10 +130,16 @@ class _Grid:
             for plane in planes:
                 plane[row][left:right] = plane[row + rows][left:right]
 
+    def _colors(self, mark: int) -> Colors:
+        own = self.attributes.get(mark, {})
+        fg, bg = own.get("foreground", self.default[0]), own.get("background", self.default[1])
+        return (bg, fg) if own.get("reverse") else (fg, bg)
+
     def picture(self) -> Picture:
         return Picture(
             tuple(map(tuple, self.cells)),
             tuple(tuple(self.names.get(mark, "") for mark in row) for row in self.marks),
+            tuple(tuple(map(self._colors, row)) for row in self.marks),
         )
 
 

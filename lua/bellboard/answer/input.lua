@@ -2,7 +2,7 @@
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
-local ink = require('bellboard.ink')
+local highlight = require('bellboard.highlight')
 local message = require('bellboard.message')
 local windows = require('bellboard.windows')
 
@@ -35,7 +35,7 @@ end
 ---@param text string
 ---@return bellboard.Chunk[]
 local function edge_of(text)
-  return { { (' %s '):format(text), ink.on('BellboardDim', 'BellboardFloat') } }
+  return { { (' %s '):format(text), 'BellboardDim' } }
 end
 
 --- Show that the text can no longer be sent; it can still be read.
@@ -79,14 +79,14 @@ M.open = function(input, done)
     row = math.max(math.floor((vim.o.lines - height) / 2) - 1, 0),
     col = math.max(math.floor((vim.o.columns - width - 2) / 2), 0),
     style = 'minimal',
-    border = ink.border(),
-    title = { { (' %s '):format(input.title), ink.on('BellboardFloatTitle', 'BellboardFloat') } },
+    border = highlight.border(),
+    title = { { (' %s '):format(input.title), 'BellboardFloatTitle' } },
     footer = edge_of(cells.cut(footer, width - 2)),
     footer_pos = 'right',
     zindex = config.get().float.zindex + 2,
   })
   canvas.bare(win, { wrap = true, linebreak = true })
-  ink.frame(win)
+  highlight.frame(win)
   vim.bo[buf].syntax = input.filetype or ''
   local mine = { win = win } ---@type bellboard.Input.Open
   now = mine

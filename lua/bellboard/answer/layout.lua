@@ -1,6 +1,6 @@
 -- Where the two parts of a request's view go on the screen.
 local config = require('bellboard.config')
-local ink = require('bellboard.ink')
+local highlight = require('bellboard.highlight')
 
 local M = {}
 
@@ -24,7 +24,7 @@ local FRAMES = {
 ---@return string[] above
 ---@return string[] below
 local function borders()
-  local frame = FRAMES[ink.border()] or FRAMES[ink.plain_border()]
+  local frame = FRAMES[highlight.border()] or FRAMES[highlight.plain_border()]
   local nw, ne, sw, se, across, down, west, east = unpack(frame)
   local above = { nw, across, ne, down, east, across, west, down }
   return above, { '', '', '', down, se, across, sw, down }

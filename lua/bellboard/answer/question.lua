@@ -4,7 +4,7 @@ local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local guards = require('bellboard.key_delay')
-local ink = require('bellboard.ink')
+local highlight = require('bellboard.highlight')
 local moment = require('bellboard.moment')
 local windows = require('bellboard.windows')
 
@@ -23,8 +23,8 @@ local api = vim.api
 local function footer(choices, is_ready)
   local chunks, group = {}, is_ready and 'BellboardKey' or 'BellboardDim'
   for _, choice in ipairs(choices) do
-    chunks[#chunks + 1] = { ' ' .. choice[1], ink.on(group, 'BellboardFloat') }
-    chunks[#chunks + 1] = { (' %s '):format(choice[2]), ink.on('BellboardDim', 'BellboardFloat') }
+    chunks[#chunks + 1] = { ' ' .. choice[1], group }
+    chunks[#chunks + 1] = { (' %s '):format(choice[2]), 'BellboardDim' }
   end
   return chunks
 end
@@ -72,14 +72,14 @@ local function open(title, lines, choices)
     row = math.max(0, math.floor((vim.o.lines - height) / 2) - 2),
     col = math.floor((vim.o.columns - width - 4) / 2),
     style = 'minimal',
-    border = ink.border(),
+    border = highlight.border(),
     title = (' %s '):format(title),
     footer = footer(choices, false),
     footer_pos = 'right',
     zindex = config.get().float.zindex + 1,
     noautocmd = true,
   })
-  ink.frame(win)
+  highlight.frame(win)
   local guard = guards.new(function()
     if api.nvim_win_is_valid(win) then
       api.nvim_win_set_config(win, { footer = footer(choices, true), footer_pos = 'right' })

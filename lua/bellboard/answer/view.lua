@@ -65,9 +65,8 @@ local function label()
     vim.wo[sheet.body].winbar = title .. '%=%#BellboardHidden#' .. more
     return
   end
-  local title = text.coloured(sheet.title)
   local footer = more ~= '' and { { more, 'BellboardHidden' } } or ''
-  local opts = { title = title, footer = footer, footer_pos = more ~= '' and 'right' or nil }
+  local opts = { title = sheet.title, footer = footer, footer_pos = more ~= '' and 'right' or nil }
   api.nvim_win_set_config(sheet.body, opts)
 end
 
@@ -105,7 +104,7 @@ local function dress(win)
   if not layout.is_split() then
     vim.wo[win].winhighlight = table.concat({
       'NormalFloat:BellboardFloat',
-      'FloatBorder:' .. text.legible('BellboardFloatBorder'),
+      'FloatBorder:BellboardFloatBorder',
       'FoldColumn:BellboardFloat',
       'CursorLineFold:BellboardFloat',
     }, ',')

@@ -2,7 +2,7 @@
 local beside = require('bellboard.board.preview')
 local canvas = require('bellboard.canvas')
 local config = require('bellboard.config')
-local ink = require('bellboard.ink')
+local highlight = require('bellboard.highlight')
 local page = require('bellboard.board.page')
 local windows = require('bellboard.windows')
 
@@ -121,7 +121,7 @@ local function layout()
       height = height,
       row = math.floor((vim.o.lines - height) / 2) - 1,
       col = math.floor((vim.o.columns - width) / 2),
-      border = ink.border(),
+      border = highlight.border(),
       title = ' Agent sessions ',
       zindex = ZINDEX,
     }

@@ -1,6 +1,6 @@
 -- A preview beside the board, of the session under its cursor.
 local canvas = require('bellboard.canvas')
-local ink = require('bellboard.ink')
+local highlight = require('bellboard.highlight')
 local page = require('bellboard.board.page')
 local preview = require('bellboard.preview')
 local windows = require('bellboard.windows')
@@ -51,7 +51,7 @@ local function layout(board)
     col = column,
     width = math.max(width - 2, 1),
     height = rows,
-    border = ink.border(),
+    border = highlight.border(),
     focusable = false,
     zindex = is_float and below.zindex + 1 or nil,
   }

@@ -39,14 +39,7 @@
 ---@field detail boolean while exactly one session is blocked, show its project and question
 ---@field width integer maximum width in cells
 ---@field click boolean make the items clickable
----@field format bellboard.Config.Format
-
----@class (exact) bellboard.Config.Format text with fields in braces
----@field count string the sessions of one status
----@field one string while exactly one session is blocked
----@field many string while several are
----@field session string one session, if each has its own item
----@field terminal string b:bellboard_status
+---@field format? fun(sessions: bellboard.Session[]): string the text, instead of ours
 
 ---@class (exact) bellboard.Config.Float
 ---@field enabled boolean
@@ -122,13 +115,7 @@ return {
     detail = true,
     width = 40,
     click = true,
-    format = {
-      count = '{icon}{count}',
-      one = '{count} {project}: {asks} {waits}',
-      many = '{count} {waits}',
-      session = '{icon} {project} {waits} {quiet}',
-      terminal = '{icon} {word} {detail} {quiet}',
-    },
+    format = nil,
   },
   float = { enabled = true, width = 60, sessions = 4, zindex = 60, seconds = 8 },
   board = {

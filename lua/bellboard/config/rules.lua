@@ -64,6 +64,7 @@ local rules = {
   icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, inside = true },
   ['icons.question'] = { types = { 'string' }, like = '^%C*$', example = '?' },
   ['statusline.width'] = { least = 1, whole = true },
+  ['statusline.format'] = { types = { 'function' } },
   ['float.width'] = { least = 10, whole = true },
   ['float.sessions'] = { least = 1, whole = true },
   ['float.zindex'] = { least = 1, whole = true },

@@ -5,9 +5,8 @@ local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local corner = require('bellboard.float.place')
-local ink = require('bellboard.ink')
+local highlight = require('bellboard.highlight')
 local moment = require('bellboard.moment')
-local press = require('bellboard.float.press')
 local sessions = require('bellboard.sessions')
 local updates = require('bellboard.updates')
 local windows = require('bellboard.windows')
@@ -41,7 +40,6 @@ local function is_open()
 end
 
 local function hide()
-  press.give_back()
   if is_open() then
     windows.close(win)
   end
@@ -57,10 +55,7 @@ local function draw(lines)
   canvas.replace(buf, wanted)
   texts = wanted
   for row, chunks in ipairs(lines) do
-    local coloured = vim.tbl_map(function(chunk)
-      return { chunk[1], chunk[2] and ink.on(chunk[2], 'BellboardFloat') }
-    end, chunks)
-    canvas.colour(buf, row, wanted[row], coloured)
+    canvas.colour(buf, row, wanted[row], chunks)
   end
 end
 
@@ -94,18 +89,6 @@ local function choose(form, row, answers)
   end)
 end
 
----@return boolean
-local function pressed()
-  local mouse, form = vim.fn.getmousepos(), shown
-  if mouse.winid ~= win then
-    return false
-  end
-  vim.schedule(function()
-    choose(form, mouse.line, true)
-  end)
-  return true
-end
-
 ---@return integer
 local function create()
   local made = api.nvim_create_buf(false, true)
@@ -115,8 +98,8 @@ local function create()
   end
   map({ 'n', 'i', 'x' }, '<LeftRelease>', function()
     local mouse = vim.fn.getmousepos()
-    choose(shown, mouse.winid == win and mouse.line or 0)
-  end, 'go to the session')
+    choose(shown, mouse.winid == win and mouse.line or 0, true)
+  end, 'answer')
   map('n', 'a', function()
     choose(shown, api.nvim_win_get_cursor(0)[1], true)
   end, 'answer')
@@ -143,7 +126,8 @@ local function frame(form)
   if not form.title then
     return { border = 'none' }
   end
-  return { border = ink.border(), title = form.title, footer = form.footer, footer_pos = 'right' }
+  local border = highlight.border()
+  return { border = border, title = form.title, footer = form.footer, footer_pos = 'right' }
 end
 
 ---@param form bellboard.Form
@@ -179,9 +163,8 @@ local function show(form, spot)
     api.nvim_win_set_config(win, layout)
   else
     win = api.nvim_open_win(buf, false, vim.tbl_extend('error', layout, { noautocmd = true }))
-    ink.frame(win)
+    highlight.frame(win)
     vim.wo[win].wrap = false
-    press.take(pressed)
   end
   shown, present = form, spot
 end

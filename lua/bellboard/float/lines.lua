@@ -3,7 +3,6 @@ local age = require('bellboard.age')
 local cells = require('bellboard.text')
 local columns = require('bellboard.line')
 local config = require('bellboard.config')
-local ink = require('bellboard.ink')
 local sessions = require('bellboard.sessions')
 local style = require('bellboard.highlight')
 
@@ -14,8 +13,6 @@ M.LEAST_COLUMNS, M.LEAST_LINES = 30, 8
 
 --- The cells of a title for which it becomes wider.
 local TITLE = 20
-
-local GROUND = 'BellboardFloat'
 
 ---@class bellboard.Form a way to show them
 ---@field lines bellboard.Chunk[][]
@@ -126,8 +123,8 @@ M.in_full = function(calling, newest)
     lines = lines,
     ids = ids,
     width = width,
-    title = { { title, ink.on('BellboardFloatTitle', GROUND) } },
-    footer = { { keys, ink.on('BellboardDim', GROUND) } },
+    title = { { title, 'BellboardFloatTitle' } },
+    footer = { { keys, 'BellboardDim' } },
   }
 end
 

@@ -1,6 +1,6 @@
 -- The picker for users without one: a prompt, the rows that match, and a preview below.
 local canvas = require('bellboard.canvas')
-local ink = require('bellboard.ink')
+local highlight = require('bellboard.highlight')
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.preview')
 local rows = require('bellboard.picker.rows')
@@ -43,7 +43,7 @@ local function show_preview(picker)
     picker.seen = session
     local buf = canvas.buffer()
     windows.put(win, buf)
-    ink.frame(win) -- the options of a window are those of the buffer in it
+    highlight.frame(win) -- the options of a window are those of the buffer in it
     if session then
       preview.into(session, buf)
     end
@@ -124,11 +124,11 @@ local function layout(picker, count)
       row = row,
       col = math.floor((vim.o.columns - width - 2) / 2),
       style = 'minimal',
-      border = ink.border(),
+      border = highlight.border(),
       title = title,
       zindex = 100,
     })
-    ink.frame(win)
+    highlight.frame(win)
     vim.wo[win].wrap = false
     return win
   end

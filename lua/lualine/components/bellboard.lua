@@ -1,6 +1,4 @@
--- The lualine component 'bellboard', with the colours of the statuses on the section's background.
--- Options: sessions = true for an item per session, colored = false. Updates refresh lualine.
-local ink = require('bellboard.ink')
+-- The lualine component 'bellboard': the counts in the color of the section. Updates refresh lualine.
 local statusline = require('bellboard.statusline')
 local updates = require('bellboard.updates')
 
@@ -8,30 +6,20 @@ local M = require('lualine.component'):extend()
 
 function M:init(options)
   M.super.init(self, options)
-  self.layout = self.options.sessions and 'sessions' or 'counts'
+  local colors = require('lualine.utils.utils').extract_highlight_colors('BellboardUrgent')
+  self.urgent = self:create_hl(colors or {}, 'urgent')
   local drawn
   updates.on('lualine.' .. self.component_no, function()
-    local items = statusline.items(self.layout)
-    if items ~= drawn then -- not every update changes the text
-      drawn = items
+    local text = statusline.text({ plain = true })
+    if text ~= drawn then -- not every update changes the text
+      drawn = text
       require('lualine').refresh()
     end
   end)
 end
 
---- A group's colour on the background of this section in this mode.
----@param group string|nil
----@return string
-function M:paint(group)
-  local own = self:get_default_hl()
-  local ground = group and self.options.colored ~= false and own:match('^%%#(.-)#')
-  return ground and ('%%#%s#'):format(ink.on(group, ground)) or own
-end
-
 function M:update_status()
-  return statusline.render(statusline.items(self.layout), function(group)
-    return self:paint(group)
-  end)
+  return statusline.render(self:format_hl(self.urgent), self:get_default_hl())
 end
 
 return M
