@@ -130,7 +130,7 @@ def test_the_user_may_write_it(nvim: Editors) -> None:
     host = Host(editor)
     editor.lua(f"require('bellboard').setup({own.replace('%s', 'all[1].words.project')})")
     host.push(blocked())
-    assert editor.lua(PLAIN) == "1％m api"
+    assert editor.lua(PLAIN) == "1\N{FULLWIDTH PERCENT SIGN}m api"
     shown = editor.nvim.api.eval_statusline("%{%v:lua.require'bellboard'.statusline()%}", {})
     assert shown["str"] == "1%m api"
     editor.lua(f"require('bellboard').setup({own.replace('%s', 'nobody.words')})")

@@ -17,7 +17,6 @@ import msgpack
 
 from rig.waiting import eventually
 
-
 Colors = tuple[int, int]  # foreground and background, as RGB
 
 
