@@ -32,14 +32,12 @@ pytestmark = pytest.mark.editor
 Open = Callable[..., Editor]
 LADDER = {"notify": False, "desktop": 0, "command": False}
 NOTICES: dict[str, Any] = {"via": "notify-send", "blocked": LADDER}
-#: A vim.notify that records its arguments and returns a record, as nvim-notify does.
+#: A vim.notify that records its arguments.
 KEEP = """
 _G.notified = {}
 vim.notify = function(text, level, opts)
   opts = opts or {}
-  local replaced = type(opts.replace) == 'table' and opts.replace.number or nil
-  table.insert(notified, { text, level, opts.id or '', replaced or 0 })
-  return { number = #notified }
+  table.insert(notified, { text, level, opts.id or '', opts.key or '' })
 end
 """
 
@@ -212,14 +210,22 @@ def test_a_label_can_pin_its_session(nvim: Editors) -> None:
 
 
 def test_past_notifications_can_be_listed(home: Home, open_: Open, spool: Spool) -> None:
-    """When, where, about what; in a window that closes with q."""
+    """When, where, and their text; <CR> goes to the session, q closes the window."""
     desktop = Desktop(home)
     editor = open_()
-    asks(spool, "api")
+    _, tty = editor.lua(TERMINAL)
+    started = {"hook_event_name": "UserPromptSubmit", "session_id": "api", "cwd": "/srv/api"}
+    spool.write({"t": time.time(), "hook": {**started, "prompt": "go"}, "origin": {"tty": tty}})
+    becomes(spool, "api", "blocked")
     desktop.shows("api needs you")
     editor.command("ClaudeSessions notices")
-    editor.shows("desktop  api")
+    editor.shows("desktop  api needs you: permission: set by hand")
     editor.press("q")
+    editor.hides("desktop  api")
+    editor.command("ClaudeSessions notices")
+    editor.shows("desktop  api")
+    editor.press("<CR>")
+    eventually(lambda: editor.lua("return vim.bo.buftype") == "terminal", "the session")
     editor.hides("desktop  api")
 
 
@@ -276,17 +282,14 @@ def test_a_suspended_neovim_leaves_notifications_to_another(
 
 
 def test_a_notification_replaces_the_previous_one_of_its_session(nvim: Editors) -> None:
-    """By id in snacks.nvim and fidget.nvim, by record in nvim-notify."""
+    """By its id in snacks.nvim, by its key in fidget.nvim."""
     editor = nvim(config=QUIET, ui=False)
     editor.lua(KEEP)
     host = Host(editor)
     for sid in ("api", "web", "api"):
         host.push(blocked("api"), notices=[line(sid=sid)])
-    assert [(n[2], n[3]) for n in editor.lua("return notified")] == [
-        ("bellboard.api", 0),
-        ("bellboard.web", 0),
-        ("bellboard.api", 1),
-    ]
+    ids = ["bellboard.api", "bellboard.web", "bellboard.api"]
+    assert [n[2:] for n in editor.lua("return notified")] == [[each, each] for each in ids]
 
 
 def test_a_vim_notify_that_fails_stops_no_other_notification(nvim: Editors, version: str) -> None:
@@ -299,104 +302,6 @@ def test_a_vim_notify_that_fails_stops_no_other_notification(nvim: Editors, vers
     """)
     Host(editor).push(blocked("api"), notices=[line(), {**line(), "channel": "bell"}])
     assert editor.lua("return bells") == 1
-
-
-#: nvim-notify as far as notices use it: windows that close, records, and what replacing does.
-NVIM_NOTIFY = """
-local records, wins = {}, {}
-local M = {}
-function M.notify(text, _, opts)
-  opts = opts or {}
-  local replaced, buf = opts.replace and opts.replace.id, vim.api.nvim_create_buf(false, true)
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, { text })
-  if replaced and not records[replaced] then
-    M.notify('Invalid notification to replace')
-    return nil
-  end
-  local id = #records + 1
-  records[id] = { id = id, message = { text } }
-  if not replaced then
-    local layout = { relative = 'editor', row = 0, col = 0, width = 9, height = 1 }
-    wins[id] = vim.api.nvim_open_win(buf, false, layout)
-    if opts.on_open then
-      opts.on_open(wins[id], records[id])
-    end
-  elseif wins[replaced] and vim.api.nvim_win_is_valid(wins[replaced]) then
-    wins[id], wins[replaced] = wins[replaced], nil
-    vim.api.nvim_win_set_buf(wins[id], buf)
-  else
-    M.notify('No matching notification found to replace')
-  end
-  return { id = id }
-end
-function M.history() return vim.deepcopy(records) end
-function M.clear_history() records = {} end
-function M.dismiss() for _, win in pairs(wins) do pcall(vim.api.nvim_win_close, win, true) end end
-function M.shown()
-  local shown = {}
-  for _, win in ipairs(vim.api.nvim_list_wins()) do
-    local text = vim.fn.getbufoneline(vim.api.nvim_win_get_buf(win), 1)
-    if vim.api.nvim_win_get_config(win).relative ~= '' then table.insert(shown, text) end
-  end
-  return shown
-end
-package.loaded.notify = M
-vim.notify = setmetatable(M, { __call = function(_, ...) return M.notify(...) end })
-"""
-
-
-def test_nvim_notify_shows_each_notification(nvim: Editors, version: str) -> None:
-    """It replaces only one that is still shown, and none of another plugin."""
-    editor = nvim(version, QUIET, ui=False)
-    editor.lua(NVIM_NOTIFY)
-    notice = {"channel": "notify", "session_id": "s", "status": "blocked", "title": "api"}
-
-    def shows(text: str, *others: str) -> None:
-        editor.lua("require('bellboard.notify').show(...)", {**notice, "text": text})
-        assert sorted(editor.lua("return vim.notify.shown()")) == sorted([f"api: {text}", *others])
-
-    shows("one")
-    shows("two")
-    editor.lua("vim.notify.dismiss()")  # or its time is up
-    shows("three")
-    shows("four")
-    editor.lua("vim.notify.clear_history()")
-    editor.lua("vim.notify.dismiss()")
-    shows("five")
-    editor.lua("vim.notify.clear_history() vim.notify('Build FAILED')")
-    shows("six", "Build FAILED", "api: five")
-    shows("seven", "Build FAILED", "api: five")
-
-
-#: mini.notify as far as notices use it, with its own vim.notify or that of somebody else.
-MINI = """
-local is_own = ...
-_G.shown, _G.told = { 'indexing' }, {} -- the progress of a language server
-_G.MiniNotify = {
-  get_all = function() return shown end,
-  remove = function(id) shown[id or -1] = nil end,
-}
-local code = [[
-  local where = ...
-  return function(text) vim.schedule(function() table.insert(where, text) end) end
-]]
-local file = is_own and '@/plugins/mini.nvim/lua/mini/notify.lua' or '@/home/user/init.lua'
-vim.notify = loadstring(code, file)(is_own and shown or told)
-"""
-BOTH = "return vim.list_extend(vim.tbl_values(shown), told)"
-
-
-@pytest.mark.parametrize("is_own", [True, False])
-def test_only_our_notification_of_mini_notify_is_replaced(nvim: Editors, is_own: bool) -> None:
-    """It may show the progress of language servers while vim.notify is somebody else's."""
-    editor = nvim(config=QUIET, ui=False)
-    editor.lua(MINI, is_own)
-    notice = {"channel": "notify", "session_id": "s", "status": "blocked", "title": "api"}
-    for text in ("one", "two"):
-        editor.lua("require('bellboard.notify').show(...)", {**notice, "text": text})
-        eventually(lambda text=text: f"api: {text}" in editor.lua(BOTH), text)
-    expected = ["indexing", "api: two"] if is_own else ["indexing"]
-    assert editor.lua("return vim.tbl_values(shown)") == expected
 
 
 @pytest.mark.tmux

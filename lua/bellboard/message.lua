@@ -11,8 +11,7 @@ local GROUPS = { [vim.log.levels.WARN] = 'WarningMsg', [vim.log.levels.ERROR] = 
 ---@field level integer
 ---@field short? string what is left of it beside others
 ---@field about? string only the last one about it is shown
----@field opts? fun(): table for vim.notify of a plugin, if it is shown alone
----@field shown? fun(record: any) gets what vim.notify returned, if it was shown alone
+---@field opts? table for vim.notify of a plugin, if it is shown alone
 
 ---@type bellboard.Message[] to be shown once no prompt is open
 local pending = {}
@@ -124,16 +123,13 @@ end
 ---@param text string
 ---@param level integer
 ---@param opts? table
----@return any record
 local function notify(text, level, opts)
   if target() == 'passed on' and vim.o.cmdheight == 0 then
     level = math.min(level, vim.log.levels.WARN) -- an error of any length waits for ENTER
   end
-  local ok, record = pcall(vim.notify, text, level, opts)
-  if not ok then
+  if not pcall(vim.notify, text, level, opts) then
     vim.api.nvim_echo({ { text, 'WarningMsg' } }, true, {})
   end
-  return ok and record or nil
 end
 
 ---@param one bellboard.Message
@@ -143,10 +139,7 @@ local function show(one)
     return echo(on_one_line(one.text), one.level)
   end
   local text = where == 'passed on' and fitted(on_one_line(one.text)) or one.text
-  local record = notify(text, one.level, one.opts and one.opts())
-  if one.shown then
-    one.shown(record)
-  end
+  notify(text, one.level, one.opts)
 end
 
 --- Show several as one.

@@ -3,7 +3,6 @@ local cells = require('bellboard.text')
 local message = require('bellboard.message')
 local popup = require('bellboard.popup')
 local sessions = require('bellboard.sessions')
-local toasts = require('bellboard.toasts')
 
 local M = {}
 
@@ -19,12 +18,13 @@ local api = vim.api
 ---@field sequence? string escape sequence that makes the terminal send a desktop notification
 
 --- A past notice, of any Neovim.
----@class bellboard.Rung
+---@class bellboard.PastNotice
 ---@field t number
 ---@field channel bellboard.Channel
 ---@field session_id string
 ---@field status? bellboard.Status
----@field why string
+---@field why string of the change of status
+---@field text string as it was shown; '' if that was not kept
 
 local LEVELS = {
   blocked = vim.log.levels.WARN,
@@ -33,60 +33,27 @@ local LEVELS = {
   background = vim.log.levels.INFO,
 }
 
----@type table<string, integer> notification of mini.notify by session
-local minis = {}
-
 ---@param notice bellboard.Notice
 ---@return string
 local function line_of(notice)
   return cells.safe(notice.title .. (notice.text ~= '' and ': ' .. notice.text or ''))
 end
 
---- Whether mini.notify shows what vim.notify gets. It may be set up for the progress of language
---- servers only.
----@param mini any
----@return boolean
-local function is_shown_by(mini)
-  local is_there = type(mini) == 'table' and type(mini.get_all) == 'function'
-  local source = type(vim.notify) == 'function' and debug.getinfo(vim.notify, 'S').source or ''
-  return is_there and source:find('mini[/.]notify') ~= nil
-end
-
---- mini.notify cannot replace: remove the session's last notification, and remember the new one.
----@param id string
-local function forget_mini(id)
-  local mini = rawget(_G, 'MiniNotify')
-  if not is_shown_by(mini) then
-    return
-  end
-  pcall(mini.remove, minis[id])
-  vim.schedule(function() -- after mini.notify's own scheduled call
-    minis[id] = vim.iter(vim.tbl_keys(mini.get_all())):fold(0, math.max)
-  end)
-end
-
 ---@type table<string, fun(notice: bellboard.Notice)>
 local speak = {
   notify = function(notice)
     local id = 'bellboard.' .. notice.session_id
-    local text = line_of(notice)
     message.tell({
-      text = text,
+      text = line_of(notice),
       level = LEVELS[notice.status],
       short = cells.safe(notice.title),
       about = id,
-      opts = function()
-        return vim.tbl_extend('error', toasts.options(id), {
-          title = 'bellboard',
-          id = id, -- snacks.nvim
-          key = id, -- fidget.nvim
-          ft = 'text', -- not Markdown: the text is from an agent
-        })
-      end,
-      shown = function(record)
-        toasts.keep(id, text, record)
-        forget_mini(id)
-      end,
+      opts = {
+        title = 'bellboard',
+        id = id, -- by which snacks.nvim replaces the last one of the session
+        key = id, -- and fidget.nvim
+        ft = 'text', -- not Markdown: the text is from an agent
+      },
     })
   end,
   bell = function()
@@ -119,18 +86,26 @@ M.show = function(notice)
   end
 end
 
---- Show past notices in a window, newest last.
----@param rung bellboard.Rung[]
-M.history = function(rung)
+--- Show past notices in a window, newest last; `<CR>` goes to the session of a line.
+---@param log bellboard.PastNotice[]
+M.history = function(log)
   local lines = {}
-  for nth, one in ipairs(rung) do
-    local session = sessions.get(one.session_id)
-    local name = session and session.words.project or one.session_id:sub(1, 8)
-    local words = { one.channel, name, one.status or 'ended', cells.safe(one.why) }
-    local when = os.date('%d %b %H:%M:%S', math.floor(one.t)) --[[@as string]]
-    lines[nth] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
+  for nth, past in ipairs(log) do
+    local text = past.text
+    if text == '' then
+      local session = sessions.get(past.session_id)
+      local name = session and session.words.project or past.session_id:sub(1, 8)
+      text = ('%s: %s, %s'):format(name, past.status or 'ended', past.why)
+    end
+    local when = os.date('%d %b %H:%M:%S', math.floor(past.t)) --[[@as string]]
+    lines[nth] = ('%s  %-8s %s'):format(when, past.channel, cells.safe(text))
   end
-  popup.window(#lines > 0 and lines or { 'No notifications yet.' }, 'notifications', true)
+  if #log == 0 then
+    return popup.window({ 'No notifications yet.' }, 'notifications')
+  end
+  popup.window(lines, 'notifications', true, function(row)
+    require('bellboard.jump').to(log[row].session_id)
+  end)
 end
 
 return M

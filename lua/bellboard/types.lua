@@ -189,7 +189,7 @@
 ---@field silent? table<string, string> why the float does not list a session that is blocked
 ---@field mode? 'quiet'|'normal'|'all' which notices are on
 ---@field notices? bellboard.Notice[] for this Neovim to show
----@field rung? bellboard.Rung[] past notices, as requested
+---@field notice_log? bellboard.PastNotice[] as requested
 ---@field transitions? bellboard.Transition[]
 ---@field at? integer of a snapshot: the newest transition that the reader has then
 ---@field health? table<string, any>

@@ -137,8 +137,8 @@ M.receive = function(encoded, version)
   for _, notice in ipairs(push.notices or {}) do
     require('bellboard.notify').show(notice)
   end
-  if push.rung then
-    require('bellboard.notify').history(push.rung)
+  if push.notice_log then
+    require('bellboard.notify').history(push.notice_log)
   end
   announce_all(push)
 end

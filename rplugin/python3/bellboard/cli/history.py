@@ -80,7 +80,7 @@ def show_history(args: Args) -> None:
 
 
 def show_notices(sent: list[SentNotice], names: dict[str, str], args: Args) -> None:
-    from ..core import text, words
+    from ..core import words
 
     if not sent and not args.json:
         print(" No notifications.")
@@ -89,8 +89,9 @@ def show_notices(sent: list[SentNotice], names: dict[str, str], args: Args) -> N
             print_json(r._asdict())
             continue
         when = time.strftime("%d %b %H:%M:%S", time.localtime(r.t))
-        name = text.cut(names.get(r.session_id) or words.plain(r.session_id[:8]), 16)
-        print(f" {when}  {r.channel:8} {name:16} {r.status or 'ended':10} {words.plain(r.why)}")
+        name = names.get(r.session_id) or words.plain(r.session_id[:8])
+        said = words.plain(r.text) or f"{name}: {r.status or 'ended'}, {words.plain(r.why)}"
+        print(f" {when}  {r.channel:8} {said}")
 
 
 def explain_session(args: Args) -> None:

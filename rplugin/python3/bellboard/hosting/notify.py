@@ -13,19 +13,19 @@ from typing import Any, Final
 from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.notices import AWAY, MODES, Notice, Notices, policy_of
-from ..core.published import publish
+from ..core.published import Published, publish
 from ..core.session import Session, is_listed, published_status
 from ..core.text import whole
 from ..core.untrusted import decimal
 from ..storage.feed_position import token_of
 from ..storage.machines import OPTION
-from ..storage.store import Change, Claim, Editor, Store, in_front
+from ..storage.store import Busy, Change, Editor, Store, in_front
 from ..system.deaths import Deaths
 from ..system.failures import Backoff, Declined
 from ..system.processes import is_alive, runs, started_of
 from ..system.tmux import socket_in
-from .callbacks import PAUSE, Commands, claimed
-from .channels import Channels
+from .callbacks import PAUSE, Commands
+from .channels import Channels, wording
 from .jobs import Attempts
 from .other_machine import OtherMachines
 
@@ -294,7 +294,7 @@ class Notifier:
                 token = token_of(store, notice.id, self.pid, now)
                 self._grants.ask(notice, session, token, speak)
             else:
-                ours = claimed(store, _claim(notice), self.pid)
+                ours = self._claim(store, notice, session, board)
                 if ours is None:
                     return PAUSE
                 if ours:
@@ -336,7 +336,7 @@ class Notifier:
         """Send what our machine was granted, unless another host has; return False if it waits."""
         wishes = self._grants.take(board.sessions)
         while wishes:
-            ours = claimed(store, _claim(wishes[0].notice), self.pid)
+            ours = self._claim(store, wishes[0].notice, wishes[0].session, board)
             if ours is None:
                 self._grants.put_back(wishes)
                 return False
@@ -345,11 +345,23 @@ class Notifier:
                 wish.send()
         return True
 
+    def _claim(
+        self, store: Store, notice: Notice, session: Session | None, board: Board
+    ) -> bool | None:
+        """Claim a notification; return whether it is ours, or None while the lock is taken."""
+        text = ""
+        if session is not None:
+            text = ": ".join(filter(None, wording(notice, _published(session, board))))
+        try:
+            claim = notice.id, f"notice {notice.channel}"
+            return store.announce(claim, text, self.pid, time.time())
+        except Busy:
+            return None
+
     def _speak(self, notice: Notice, session: Session | None, board: Board) -> None:
         if session is None:
             return
-        others = (s for s in board.sessions.values() if s.agent != session.agent)
-        published = publish(session) | {"mixed": any(map(is_listed, others))}
+        published = _published(session, board)
         if command := self.channels.command_of(notice, published):
             self._commands.start(command)
         elif notice.channel != "sound":
@@ -419,8 +431,9 @@ class Notifier:
         self._wake()  # to drop that editor
 
 
-def _claim(notice: Notice) -> Claim:
-    return notice.id, f"notice {notice.channel}"
+def _published(session: Session, board: Board) -> Published:
+    others = (s for s in board.sessions.values() if s.agent != session.agent)
+    return publish(session) | {"mixed": any(map(is_listed, others))}
 
 
 def _is_shared(session: Session, store: Store) -> bool:

@@ -300,7 +300,7 @@ class Pusher:
             self._once["notices"] = notices
         with self._connection.use() as shared:
             if shared is not None and self._wants_notices:
-                self._once["rung"] = [r._asdict() for r in shared.store.notices(NOTICES)]
+                self._once["notice_log"] = [r._asdict() for r in shared.store.notices(NOTICES)]
                 self._wants_notices = False
         shown = self._notifier.shown()
         self._send(self._publisher.push(None, (), (), None, time.time(), shown, self._once))

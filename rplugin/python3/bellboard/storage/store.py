@@ -150,6 +150,7 @@ class SentNotice(NamedTuple):
     session_id: str
     status: str | None
     why: str
+    text: str  # its words; "" if they were not kept
 
 
 class Editor(NamedTuple):
@@ -189,7 +190,7 @@ _Time = Annotated[float, Meta(ge=-LATEST, le=LATEST)]
 _SESSION: Final = tuple[str, _Number, bytes | None]
 _CHANGE: Final = tuple[_Number, _Time, str, str | None, str | None, str, str, int]
 _LOGGED: Final = tuple[_Number, str, bytes, str, str, int, str, str | None, str | None]
-_SENT: Final = tuple[_Number, str, _Time, _Number, str, str | None, str]
+_SENT: Final = tuple[_Number, str, _Time, _Number, str, str | None, str, str]
 _OPTION: Final = tuple[str, bytes, _Time]
 _NAME: Final = tuple[str, _Time]
 _CHANGES: Final = "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
@@ -203,6 +204,8 @@ _KEYS: Final = {  # table → the column that names a row; one of claims has no 
 }
 Sessions = list[tuple[str, int, bytes | None]]
 
+#: What begins the claim that keeps the words of another one.
+WORDS: Final = "words of "
 UNSOUND: Final = (
     *(TypeError, ValueError, LookupError, ArithmeticError, RecursionError),
     msgspec.MsgspecError,
@@ -439,13 +442,25 @@ class Store:
             where = "transition_id = ? AND effect = ?"
             return bool(self.database.all(f"SELECT 1 FROM claims WHERE {where}", *own))
 
+    def announce(self, claim: Claim, text: str, pid: int, now: float) -> bool:
+        """Claim a notification, and keep its words as a claim beside it."""
+        number, effect = claim
+        with self.transaction() as tx:
+            is_ours = tx.claim(claim, pid, now)
+            if is_ours:
+                tx.claim((number, f"{WORDS}{effect}: {text}"), pid, now)
+        return is_ours
+
     def notices(self, most: int) -> list[SentNotice]:
         """Return the newest notifications of all hosts, oldest first."""
         rows = self.database.all(
-            "SELECT transition_id, effect, claims.t, pid, session_id, after, why FROM claims"
-            " JOIN transitions ON transitions.id = transition_id"
-            " WHERE effect LIKE 'notice %' ORDER BY claims.t DESC LIMIT ?",
-            most,
+            "SELECT sent.transition_id, sent.effect, sent.t, sent.pid, session_id, after, why,"
+            " coalesce(substr(words.effect, length(? || sent.effect || ': ') + 1), '')"
+            " FROM claims AS sent JOIN transitions ON transitions.id = sent.transition_id"
+            " LEFT JOIN claims AS words ON words.transition_id = sent.transition_id"
+            " AND instr(words.effect, ? || sent.effect || ': ') = 1"
+            " WHERE sent.effect LIKE 'notice %' ORDER BY sent.t DESC LIMIT ?",
+            *(WORDS, WORDS, most),
         )
         found = self._sound("claims", rows[::-1], _SENT)
         return [SentNotice(t, effect.removeprefix("notice "), *x) for _, effect, t, *x in found]
