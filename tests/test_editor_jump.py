@@ -50,22 +50,6 @@ def test_a_terminal_in_another_tab_is_jumped_to(nvim: Editors) -> None:
     assert len(editor.lua("return vim.fn.win_findbuf(...)", buf)) == 1
 
 
-def test_a_terminal_is_shown_once_although_an_autocommand_of_the_user_fails(
-    nvim: Editors, version: str
-) -> None:
-    """Its error does not say that the buffer is not shown."""
-    editor = nvim(version, CALM, ui=False)
-    buf, tty = editor.lua(TERMINAL)
-    Host(editor).push(blocked("api", tty=tty))
-    editor.command("autocmd BufEnter * throw 'theirs'")
-    editor.lua("require('bellboard').jump('api')")
-    assert editor.lua("return vim.fn.win_findbuf(...)", buf) == editor.lua(
-        "return vim.api.nvim_list_wins()"
-    )
-    eventually(lambda: mode(editor) == "t", "terminal mode")
-    eventually(lambda: "an autocommand failed" in editor.messages(), "their error")
-
-
 def stays(editor: Editor, expected: str) -> None:
     """Wait for a mode that lasts: what was scheduled meanwhile does not change it."""
 

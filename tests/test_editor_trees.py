@@ -8,7 +8,7 @@ import pytest
 
 from rig.editor import Editor
 from rig.fixtures import Editors
-from sample import QUIET, TERMINAL, Host, blocked
+from sample import QUIET, Host, blocked
 
 pytestmark = pytest.mark.editor
 
@@ -40,10 +40,9 @@ def shown(editor: Editor) -> Any:
     return editor.lua(SHOWN)
 
 
-@pytest.mark.parametrize("layout", ["split", "tab"])
-def test_a_tree_beside_the_board_stays_a_tree(nvim: Editors, version: str, layout: str) -> None:
-    """The board gets the focus and its own options, in a tab page that had no tree yet."""
-    editor = nvim(version, {**CALM, "board": {"layout": layout}}, columns=100)
+def test_a_tree_beside_the_board_stays_a_tree(nvim: Editors, version: str) -> None:
+    """The board gets the focus and its own options."""
+    editor = nvim(version, CALM, columns=100)
     Host(editor).push(blocked())
     editor.lua(TREE)
     editor.command("ClaudeSessions board")
@@ -51,19 +50,3 @@ def test_a_tree_beside_the_board_stays_a_tree(nvim: Editors, version: str, layou
     assert shown(editor)["tree"] == [False, True, False]
     board = editor.lua("return { vim.bo.filetype, vim.wo.number, vim.wo.winfixbuf }")
     assert board == ["bellboard", False, True]
-
-
-@pytest.mark.parametrize("way", ["launch", "jump"])
-def test_a_terminal_in_a_new_tab_page_leaves_a_tree_there(
-    nvim: Editors, version: str, way: str
-) -> None:
-    """Whether a session is started there, or shown as 'switchbuf' says."""
-    editor = nvim(version, {**CALM, "launch": {"layout": "tab"}}, columns=100)
-    _, tty = editor.lua(TERMINAL)
-    Host(editor).push(blocked("api", tty=tty))
-    editor.lua(TREE)
-    editor.command("set switchbuf=newtab")
-    editor.lua(LAUNCH if way == "launch" else "require('bellboard').jump('api')")
-    assert editor.lua("return vim.fn.tabpagenr('$')") == 2
-    assert shown(editor) == {"tree": [False, True, False], "ours": [True, False, False]}
-    assert editor.lua("return vim.bo.buftype") == "terminal"

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from asked import asks, command, edit, play
+from asked import asks, command, play
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host, house
-from test_editor_answer import typed
 
 pytestmark = pytest.mark.editor
 
@@ -257,128 +256,6 @@ def test_windows_open_where_lines_are_two_cells_wide(
     for cells in range(6):
         assert editor.lua(cut, cells) == cells
     assert editor.messages() == "bellboard: api: answered; it went on after 0.1 s"
-
-
-#: Fails for a buffer with such a name, for every one, or for a left one that has no name.
-THEIRS = {
-    "names": "autocmd BufEnter * lcd %:p:h",
-    "buffers": "autocmd BufEnter * throw 'theirs'",
-    "saves": "call setline(1, 'unnamed') | autocmd BufLeave * if &bt == '' | update | endif",
-}
-
-
-@pytest.mark.parametrize("theirs", THEIRS)
-def test_windows_are_whole_although_an_autocommand_of_the_user_fails(
-    nvim: Editors, version: str, theirs: str
-) -> None:
-    """Neovim opens a window and then reports the error, which is shown once ours is whole."""
-    config = {**QUIET, "answer": {"ready": 0}}
-    editor = nvim(version, config, columns=70, lines=30)
-    api = asks("api")
-    file = editor.home.file("limits.py", "    return 5\n")
-    play(editor, edit(api, str(file), "    return 5\n", "    return 10\n"))
-    Host(editor).push(api)
-    windows = "return #vim.api.nvim_list_wins()"
-    before = editor.lua(windows)
-    editor.command(THEIRS[theirs])
-    for layout in ("split", "float", "tab"):
-        editor.lua("require('bellboard').setup({ board = { layout = ... } })", layout)
-        editor.lua(RUN, "board")
-        editor.shows("g? help")
-        eventually(lambda: "an autocommand failed" in editor.messages(), "their error")
-        editor.command("messages clear")
-        editor.press("g?")
-        editor.shows("go to the session; fold a heading")
-        editor.press("q")
-        editor.hides("go to the session; fold a heading")
-        editor.press("q")
-        editor.hides("g? help")
-    editor.lua("require('bellboard').setup({ answer = { ready = 0 } })")
-    editor.lua("require('bellboard').answer('api')")
-    editor.shows("api: Edit a file")
-    editor.shows("A   Yes, this once")
-    editor.press("gd")
-    editor.shows("return 10")
-    eventually(lambda: editor.lua("return vim.fn.diff_hlID(1, 1)") > 0, "a difference")
-    editor.press("q")
-    editor.shows("A   Yes, this once")
-    editor.press("R")
-    typed(editor, "No", "later")
-    eventually(lambda: editor.lua("return #answers == 1"), "the answer")
-    editor.lua(RUN, "pick")
-    editor.shows("Agent sessions")
-    eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "i")
-    editor.press("<Esc>")
-    editor.hides("Agent sessions")
-    editor.lua("require('bellboard.popup').window({ 'one', 'two' }, 'explain')")
-    editor.shows("two")
-    editor.press("q")
-    eventually(lambda: editor.lua(windows) == before, "the windows to close")
-
-
-@pytest.mark.parametrize("event", ["BufLeave", "WinLeave", "WinClosed"])
-def test_windows_are_left_and_closed_although_an_autocommand_of_the_user_fails(
-    nvim: Editors, version: str, event: str
-) -> None:
-    """Neovim leaves and closes nothing after such an error, so that is done once more."""
-    config = {**QUIET, "answer": {"ready": 0}, "float": {"enabled": False}}
-    editor = nvim(version, config, columns=70, lines=30)
-    api = asks("api")
-    play(editor, command(api, "make"))
-    Host(editor).push(api)
-    here = "return { vim.api.nvim_get_current_win(), #vim.api.nvim_list_wins() }"
-    start = editor.lua(here)
-    editor.command(f"autocmd {event} * if get(g:, 'fails') | throw 'theirs' | endif")
-
-    def leaves(keys: str) -> None:
-        editor.command("let g:fails = 1")
-        editor.press(keys)
-        eventually(lambda: editor.lua(here) == start, "the window before")
-        editor.command("let g:fails = 0")
-
-    for layout in ("split", "float", "tab"):
-        editor.lua("require('bellboard').setup({ board = { layout = ... } })", layout)
-        editor.lua(RUN, "board")
-        editor.shows("g? help")
-        leaves("q")
-    editor.lua("require('bellboard').setup({ answer = { ready = 0 } })")
-    editor.lua("require('bellboard').answer('api')")
-    editor.shows("A   Yes, this once")
-    leaves("q")
-    editor.lua(RUN, "pick")
-    editor.shows("Agent sessions")
-    eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "i")
-    leaves("<Esc>")
-    editor.lua(ASK)
-    editor.shows("What it asks")
-    eventually(lambda: "BellboardKeyOn" in editor.lua(FOOTER), "keys that answer")
-    leaves("y")
-    assert editor.lua("return said") == ["y"]
-    editor.command(f"let g:fails = {int(event == 'BufLeave')}")  # Neovim prints other errors itself
-    editor.lua("require('bellboard.jump.launch').terminal({ 'sh', '-c', 'echo started; cat' })")
-    editor.shows("started")
-    assert editor.lua("return #vim.api.nvim_list_wins()") == start[1] + 1
-    terminal = editor.lua("return vim.api.nvim_get_current_buf()")
-    editor.press("<C-\\><C-n>:noautocmd hide<CR>")
-    eventually(lambda: editor.lua(here) == start)
-    editor.lua("require('bellboard.jump.show').show(...)", terminal)
-    assert editor.lua(here) == start
-    assert editor.lua("return vim.api.nvim_get_current_buf()") == terminal
-
-
-@pytest.mark.parametrize("layout", ["split", "vsplit", "tab"])
-@pytest.mark.parametrize("event", ["BufLeave", "WinLeave"])
-def test_a_terminal_gets_one_window_although_an_autocommand_of_the_user_fails(
-    nvim: Editors, version: str, event: str, layout: str
-) -> None:
-    """Neovim has then opened it without entering it, or goes on in the old buffer."""
-    editor = nvim(version, {**QUIET, "launch": {"layout": layout}}, ui=False)
-    file = editor.lua("return vim.api.nvim_get_current_buf()")
-    editor.command(f"autocmd {event} * throw 'theirs'")
-    editor.lua("pcall(require('bellboard.jump.launch').terminal, { 'cat' })")
-    assert editor.lua("return vim.bo.buftype") == "terminal"
-    assert editor.lua("return vim.bo[...].buftype", file) == ""
-    assert editor.lua("return #vim.api.nvim_list_wins()") == 2
 
 
 def test_a_request_is_answered_although_an_autocommand_of_the_user_fails(

@@ -1,8 +1,6 @@
 -- Buffers to show text in. Of lines with coloured chunks, only those that have changed are
 -- written.
 local cells = require('bellboard.text')
-local moment = require('bellboard.moment')
-local windows = require('bellboard.windows')
 
 local M = {}
 
@@ -21,42 +19,13 @@ M.replace = function(buf, lines)
   vim.bo[buf].modifiable = false
 end
 
----@param win integer
----@return boolean
-local function is_view(win)
-  return api.nvim_win_is_valid(win) and vim.b[api.nvim_win_get_buf(win)].bellboard_view == true
-end
-
---- Mark a buffer as ours. When its window shows another buffer, as after `:bdelete` in the last
---- window, unset 'winfixbuf', the only window option that would stay.
----@param buf integer
-M.adopt = function(buf)
-  if vim.b[buf].bellboard_view then
-    return
-  end
-  vim.b[buf].bellboard_view = true
-  api.nvim_create_autocmd('BufWinLeave', {
-    buffer = buf,
-    callback = function()
-      local wins = vim.fn.win_findbuf(buf)
-      vim.schedule(function()
-        for _, win in ipairs(wins) do
-          if api.nvim_win_is_valid(win) and not is_view(win) then
-            vim.wo[win].winfixbuf = false
-          end
-        end
-      end)
-    end,
-  })
-end
-
 --- A buffer that is wiped out once no window shows it.
 ---@param lines? string[] that the user cannot change; default: an empty buffer to write into
 ---@return integer
 M.buffer = function(lines)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'wipe', true -- it is off in `nvim -M`
-  M.adopt(buf)
+  vim.b[buf].bellboard_view = true
   if lines then
     M.replace(buf, lines)
   end
@@ -75,59 +44,6 @@ M.name = function(buf, name)
   end
   pcall(api.nvim_buf_set_name, buf, name) -- an autocommand of the user may fail
   vim.bo[buf].buftype = 'nowrite'
-end
-
---- Close a window and go back to another one. The last window shows another buffer instead.
----@param win integer
----@param before? integer
-M.close = function(win, before)
-  if windows.is_kept(win) then
-    return moment.when('open', function()
-      M.close(win, before)
-    end)
-  end
-  local is_here = win == api.nvim_get_current_win()
-  if is_here and before and api.nvim_win_is_valid(before) then
-    windows.go(before) -- Neovim would go to the nearest one
-  end
-  if pcall(windows.close, win) then
-    return
-  end
-  vim.wo[win].winfixbuf = false
-  local other = vim.fn.bufnr('#')
-  if other > 0 and other ~= api.nvim_win_get_buf(win) and vim.bo[other].buflisted then
-    windows.put(win, other)
-  else
-    windows.put(win, api.nvim_create_buf(true, false))
-  end
-end
-
---- Make a window show text and nothing else.
----@param win integer
----@param also? table<string, any> more options
-M.bare = function(win, also)
-  for name, value in
-    pairs(vim.tbl_extend('force', {
-      wrap = false,
-      conceallevel = 0,
-      number = false,
-      relativenumber = false,
-      signcolumn = 'no',
-      statuscolumn = '',
-      colorcolumn = '',
-      foldcolumn = '0',
-      foldenable = false,
-      list = false,
-      spell = false,
-      cursorline = false,
-      cursorcolumn = false,
-      fillchars = 'eob: ',
-      rightleft = false,
-      winfixbuf = true,
-    }, also or {}))
-  do
-    api.nvim_set_option_value(name, value, { scope = 'local', win = win })
-  end
 end
 
 ---@param before bellboard.Line

@@ -6,11 +6,9 @@ local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
 local program = require('bellboard.process.program')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
-
-local api = vim.api
 
 --- The options of `bellboard hooks` that name agents, or a settings file.
 M.files = { '--agent', '--all', '--user', '--project', '--local', '--settings' }
@@ -72,8 +70,7 @@ local function preview(diff, files, apply)
   vim.bo[buf].filetype = 'diff'
   canvas.colour(buf, 1, head, { { head, 'BellboardStatus' } }) -- not as quiet as a comment
   local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
-  local before = api.nvim_get_current_win()
-  local win = windows.open(buf, true, { split = 'below', win = -1, height = height })
+  local win = window.open(buf, true, { split = 'below', win = -1, height = height })
   local guard = guards.new()
   guard.keep(buf)
   for _, lhs in ipairs({ 'y', '<CR>', 'q' }) do
@@ -81,7 +78,7 @@ local function preview(diff, files, apply)
       if lhs ~= 'q' and not guard.is_ready() then
         return -- typed before it was read
       end
-      canvas.close(win, before)
+      window.close(win)
       if lhs ~= 'q' and apply then
         apply()
       end

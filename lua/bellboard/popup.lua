@@ -5,7 +5,7 @@ local config = require('bellboard.config')
 local highlight = require('bellboard.highlight')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -14,7 +14,6 @@ local api = vim.api
 ---@class bellboard.Below the window below the others
 ---@field win integer
 ---@field buf? integer
----@field before integer the window that it was opened from
 
 ---@type bellboard.Below|nil
 local below
@@ -32,7 +31,7 @@ M.open = function(lines, title, at_end)
   width = math.min(width, vim.o.columns - 4)
   local height = math.max(1, math.min(#lines, vim.o.lines - 6))
   local shown = canvas.buffer(lines)
-  local win = windows.open(shown, true, {
+  local win = window.open(shown, true, {
     relative = 'editor',
     width = width,
     height = height,
@@ -50,7 +49,7 @@ M.open = function(lines, title, at_end)
     api.nvim_win_set_cursor(win, { #lines, 0 })
   end
   local function close()
-    windows.close(win)
+    window.close(win)
   end
   for _, key in ipairs({ 'q', '<Esc>' }) do
     vim.keymap.set('n', key, close, { buffer = shown, desc = 'close', nowait = true })
@@ -58,7 +57,7 @@ M.open = function(lines, title, at_end)
   api.nvim_create_autocmd('WinLeave', {
     buffer = shown,
     callback = function()
-      windows.left(win, close)
+      window.left(win, close)
     end,
   })
   return shown
@@ -72,22 +71,20 @@ local function put_below(lines, at_end)
   local shows = below and api.nvim_win_is_valid(below.win) and api.nvim_win_get_buf(below.win)
   local is_there = shows and shows == below.buf
   if is_there and api.nvim_win_get_tabpage(below.win) ~= api.nvim_get_current_tabpage() then
-    windows.close(below.win)
+    window.close(below.win)
     is_there = false
   end
-  local here = api.nvim_get_current_win()
   if is_there then
     vim.wo[below.win].winfixbuf = false
-    windows.put(below.win, buf)
-    below.before = here ~= below.win and here or below.before
-    windows.enter(below.win)
+    api.nvim_win_set_buf(below.win, buf)
+    window.enter(below.win)
   else
     local height = math.max(3, math.min(#lines, math.floor(vim.o.lines / 2)))
-    local win = windows.open(buf, true, { split = 'below', win = -1, height = height })
-    below = { win = win, before = here }
+    local win = window.open(buf, true, { split = 'below', win = -1, height = height })
+    below = { win = win }
   end
   below.buf = buf
-  canvas.bare(below.win, { wrap = true, linebreak = true, breakindent = true })
+  window.bare(below.win, { wrap = true, linebreak = true, breakindent = true })
   local rows = api.nvim_win_text_height(below.win, {}).all
   api.nvim_win_set_height(below.win, math.max(3, math.min(rows, math.floor(vim.o.lines / 2))))
   api.nvim_win_set_cursor(below.win, { at_end and #lines or 1, 0 })
@@ -105,17 +102,9 @@ M.window = function(lines, name, at_end, on_line)
     local buf = put_below(lines, at_end)
     canvas.name(buf, 'bellboard://' .. name)
     local mine = assert(below)
-    local function close()
-      canvas.close(mine.win, mine.before)
-    end
-    vim.keymap.set('n', 'q', close, { buffer = buf, desc = 'close', nowait = true })
-    if on_line then
-      vim.keymap.set('n', '<CR>', function()
-        local row = api.nvim_win_get_cursor(0)[1]
-        close()
-        on_line(row)
-      end, { buffer = buf, desc = 'go to the session', nowait = true })
-    end
+    vim.keymap.set('n', 'q', function()
+      window.close(mine.win)
+    end, { buffer = buf, desc = 'close', nowait = true })
   end)
 end
 

@@ -2,7 +2,7 @@
 local canvas = require('bellboard.canvas')
 local moment = require('bellboard.moment')
 local readable = require('bellboard.readable')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -93,10 +93,10 @@ local function open(part, old, new, foot, attach)
   local path, back = part.path or '', api.nvim_get_current_tabpage()
   local feet = vim.fn.win_findbuf(foot)
   local before, after = buffer(old, path, 'now'), buffer(new, path, 'then')
-  windows.tab(before)
+  window.tab(before)
   local tab, left = api.nvim_get_current_tabpage(), api.nvim_get_current_win()
   local beside = vim.o.columns >= WIDE and 'right' or 'below'
-  local right = windows.open(after, true, { split = beside, win = left })
+  local right = window.open(after, true, { split = beside, win = left })
   compare(true)
   for win, what in pairs({ [left] = 'now', [right] = 'then' }) do
     vim.wo[win].winbar = (' %s  %%#BellboardDim#%s'):format(what, path:gsub('%%', '%%%%'))
@@ -107,8 +107,8 @@ local function open(part, old, new, foot, attach)
   attach(before)
   attach(after)
   vim.cmd.normal({ 'gg]c', bang = true })
-  local below = windows.open(foot, false, { split = 'below', win = -1, height = 1 })
-  canvas.bare(below, { winfixheight = true })
+  local below = window.open(foot, false, { split = 'below', win = -1, height = 1 })
+  window.bare(below, { winfixheight = true })
   local function copies() -- also those that `:split` or CTRL-W T has made
     return vim.iter({ before, after, foot }):map(vim.fn.win_findbuf):flatten():filter(function(win)
       return not vim.list_contains(feet, win)
@@ -124,17 +124,17 @@ local function open(part, old, new, foot, attach)
         or api.nvim_get_current_tabpage() == tab
         or copies():find(api.nvim_get_current_win()) ~= nil
       if is_there and api.nvim_tabpage_is_valid(back) then
-        windows.go(api.nvim_tabpage_get_win(back))
+        api.nvim_set_current_win(api.nvim_tabpage_get_win(back))
       end
       if api.nvim_tabpage_is_valid(tab) then
         if #api.nvim_list_tabpages() == 1 then
           vim.cmd.tabnew() -- the last one cannot be closed
         end
         for _, win in ipairs(api.nvim_tabpage_list_wins(tab)) do -- their buffers go with them
-          windows.close(win)
+          window.close(win)
         end
       end
-      copies():each(canvas.close)
+      copies():each(window.close)
     end,
   }
   api.nvim_create_autocmd({ 'TabEnter', 'TabLeave' }, {

@@ -4,7 +4,7 @@ local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local highlight = require('bellboard.highlight')
 local message = require('bellboard.message')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -72,7 +72,7 @@ M.open = function(input, done)
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].textwidth = 0
   local height = math.max(LEAST, math.min(#lines, MOST, vim.o.lines - 6))
-  local win = windows.open(buf, true, {
+  local win = window.open(buf, true, {
     relative = 'editor',
     width = width,
     height = height,
@@ -85,7 +85,7 @@ M.open = function(input, done)
     footer_pos = 'right',
     zindex = config.get().float.zindex + 2,
   })
-  canvas.bare(win, { wrap = true, linebreak = true })
+  window.bare(win, { wrap = true, linebreak = true })
   highlight.frame(win)
   vim.bo[buf].syntax = input.filetype or ''
   local mine = { win = win } ---@type bellboard.Input.Open
@@ -102,7 +102,7 @@ M.open = function(input, done)
     now = nil
     local is_left = api.nvim_get_current_win() ~= win
     vim.cmd.stopinsert()
-    windows.close(win)
+    window.close(win)
     done(text, is_left)
     if mine.after then
       mine.after()
@@ -142,7 +142,7 @@ M.open = function(input, done)
     buffer = buf,
     callback = function()
       typed = written() -- the buffer may be gone soon
-      windows.left(win, leave)
+      window.left(win, leave)
     end,
   })
   api.nvim_create_autocmd('BufWipeout', {

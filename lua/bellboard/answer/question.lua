@@ -6,7 +6,7 @@ local config = require('bellboard.config')
 local guards = require('bellboard.key_delay')
 local highlight = require('bellboard.highlight')
 local moment = require('bellboard.moment')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -89,7 +89,7 @@ local function open(title, lines, choices)
   local namespace = api.nvim_create_namespace('') -- of this question alone
   local function close()
     vim.on_key(nil, namespace)
-    windows.close(win)
+    window.close(win)
     vim.schedule(function()
       pcall(api.nvim_buf_delete, buf, { force = true })
     end)

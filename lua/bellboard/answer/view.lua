@@ -3,10 +3,9 @@
 local canvas = require('bellboard.canvas')
 local foot = require('bellboard.answer.foot')
 local layout = require('bellboard.answer.layout')
-local origin = require('bellboard.answer.origin')
 local syntax = require('bellboard.answer.syntax')
 local text = require('bellboard.answer.text')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -25,7 +24,7 @@ local BEHIND = 40
 ---@field more integer rows below the screen
 ---@field is_behind? boolean a picker of another plugin is shown
 ---@field changed fun() called when they are to be drawn again
----@field restore fun()
+---@field restore fun(resumes: boolean)
 
 ---@class bellboard.Sheet.Content
 ---@field title bellboard.Chunk[]
@@ -100,7 +99,7 @@ end
 
 ---@param win integer
 local function dress(win)
-  canvas.bare(win, { foldcolumn = '1', scrolloff = 0, winfixheight = true })
+  window.bare(win, { foldcolumn = '1', scrolloff = 0, winfixheight = true })
   if not layout.is_split() then
     vim.wo[win].winhighlight = table.concat({
       'NormalFloat:BellboardFloat',
@@ -130,11 +129,11 @@ M.close = function()
   local is_here = vim.list_contains(closed.bufs, api.nvim_get_current_buf())
   for _, buf in ipairs(closed.bufs) do
     for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-      canvas.close(win)
+      window.close(win)
     end
   end
   if is_here then
-    closed.restore()
+    closed.restore(true)
   end
 end
 
@@ -155,12 +154,12 @@ M.open = function(on)
     is_seen = false,
     more = 0,
     changed = on.changed,
-    restore = origin.keep(layout.is_split()),
+    restore = window.origin(layout.is_split()),
   }
-  made.body = windows.open(empty(), true, (layout.of(nil, 1, 1)))
+  made.body = window.open(empty(), true, (layout.of(nil, 1, 1)))
   layout.settle(made.body)
   local _, below = layout.of(made.body, 1, 1)
-  made.foot = windows.open(empty(), false, below)
+  made.foot = window.open(empty(), false, below)
   layout.settle(made.foot)
   made.bufs = { api.nvim_win_get_buf(made.foot), api.nvim_win_get_buf(made.body) }
   sheet = made
@@ -281,7 +280,7 @@ end
 M.enter = function()
   if M.is_open() then
     come_back()
-    windows.enter(sheet.body)
+    window.enter(sheet.body)
   end
 end
 

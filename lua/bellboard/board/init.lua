@@ -4,7 +4,7 @@ local canvas = require('bellboard.canvas')
 local config = require('bellboard.config')
 local highlight = require('bellboard.highlight')
 local page = require('bellboard.board.page')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -16,28 +16,33 @@ M.NAME = 'bellboard://board'
 --- have 50 unless they choose.
 local ZINDEX = 45
 
----@type integer|nil the window that it was opened from
-local before
-
 --- Close it where it is a float: it would cover what is shown next.
 local function close_float()
   for _, win in ipairs(page.windows()) do
     if api.nvim_win_get_config(win).relative ~= '' then
-      windows.close(win)
+      window.close(win)
     end
   end
+end
+
+---@param win integer
+---@return boolean
+local function is_elsewhere(win)
+  return window.is_normal(win) and api.nvim_win_get_buf(win) ~= page.buffer()
 end
 
 --- Go to another window, so that a jump does not replace the board. A float closes.
 M.leave = function()
   beside.close()
   local last = vim.fn.win_getid(vim.fn.winnr('#')) -- the board itself, after a popup
-  for _, win in ipairs({ last, before or 0, unpack(api.nvim_tabpage_list_wins(0)) }) do
-    local is_normal = api.nvim_win_is_valid(win) and api.nvim_win_get_config(win).relative == ''
-    if win ~= 0 and is_normal and api.nvim_win_get_buf(win) ~= page.buffer() then
-      windows.go(win)
-      break
-    end
+  if is_elsewhere(last) then
+    api.nvim_set_current_win(last)
+  else
+    window.go_back(api.nvim_get_current_win())
+  end
+  if not is_elsewhere(api.nvim_get_current_win()) then
+    local other = vim.iter(api.nvim_tabpage_list_wins(0)):find(is_elsewhere)
+    api.nvim_set_current_win(other or 0)
   end
   close_float()
 end
@@ -54,7 +59,7 @@ end
 M.close = function()
   local win = api.nvim_get_current_win()
   M.leave()
-  canvas.close(win)
+  window.close(win)
 end
 
 local function set_window_options()
@@ -62,7 +67,7 @@ local function set_window_options()
     return
   end
   for _, win in ipairs(page.windows()) do -- another plugin may have entered one of its own
-    canvas.bare(win, { cursorline = true, scrolloff = 0 }) -- or the row under the cursor would move
+    window.bare(win, { cursorline = true, scrolloff = 0 }) -- or the row under the cursor would move
   end
 end
 
@@ -70,7 +75,7 @@ end
 ---@param buf integer
 local function adopt(buf)
   page.attach(buf)
-  canvas.adopt(buf)
+  vim.b[buf].bellboard_view = true
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'nowrite', 'wipe'
   vim.bo[buf].buflisted, vim.bo[buf].swapfile = false, false
   vim.bo[buf].undolevels, vim.bo[buf].modifiable = -1, false
@@ -135,10 +140,9 @@ end
 M.open = function()
   for _, win in ipairs(page.windows()) do
     if api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
-      return windows.enter(win)
+      return window.enter(win)
     end
   end
-  before = api.nvim_get_current_win()
   local buf = page.buffer()
   if not buf then
     buf = api.nvim_create_buf(false, true)
@@ -146,9 +150,9 @@ M.open = function()
     adopt(buf)
   end
   if config.get().board.layout == 'tab' then
-    windows.tab(buf)
+    window.tab(buf)
   else
-    windows.open(buf, true, layout())
+    window.open(buf, true, layout())
   end
   set_window_options()
   page.update()

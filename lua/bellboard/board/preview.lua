@@ -3,7 +3,7 @@ local canvas = require('bellboard.canvas')
 local highlight = require('bellboard.highlight')
 local page = require('bellboard.board.page')
 local preview = require('bellboard.preview')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -27,7 +27,7 @@ end
 
 M.close = function()
   if M.is_open() then
-    pcall(windows.close, win) -- it may be the last window: :only, from elsewhere
+    window.close(win)
   end
   win, shown = nil, nil
 end
@@ -61,9 +61,9 @@ end
 local function open(board)
   local buf = canvas.buffer()
   canvas.replace(buf, { NONE })
-  win = windows.open(buf, false, layout(board))
+  win = window.open(buf, false, layout(board))
   canvas.name(buf, 'bellboard://preview')
-  canvas.bare(win)
+  window.bare(win)
 end
 
 local function follow()

@@ -1,7 +1,7 @@
 -- What a session file has restored of our windows, or had before this plugin was loaded: buffers
 -- that only have our names. The board is filled again, all others are closed.
 local board = require('bellboard.board')
-local canvas = require('bellboard.canvas')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -16,7 +16,7 @@ M.clear = function()
     if name == board.NAME and #wins > 0 then
       board.restore(buf)
     elseif is_left then
-      vim.iter(wins):each(canvas.close)
+      vim.iter(wins):each(window.close)
       if api.nvim_buf_is_valid(buf) then -- it would be in the next session file
         api.nvim_buf_delete(buf, { force = true })
       end

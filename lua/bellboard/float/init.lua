@@ -9,7 +9,7 @@ local highlight = require('bellboard.highlight')
 local moment = require('bellboard.moment')
 local sessions = require('bellboard.sessions')
 local updates = require('bellboard.updates')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -41,7 +41,7 @@ end
 
 local function hide()
   if is_open() then
-    windows.close(win)
+    window.close(win)
   end
   win, shown, present, texts = nil, nil, nil, {}
 end
@@ -64,7 +64,7 @@ end
 local function leave(act)
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
   if api.nvim_get_current_win() == win and previous ~= 0 then
-    windows.go(previous)
+    api.nvim_set_current_win(previous)
   end
   vim.schedule(act)
 end

@@ -1,6 +1,4 @@
 -- What windows showed before jumps put terminals into them, to bring it back.
-local windows = require('bellboard.windows')
-
 local M = {}
 
 local api = vim.api
@@ -61,7 +59,7 @@ M.bring_back = function(keeps)
     local place = one.place
     local is_there = api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == one.by
     if is_there and api.nvim_buf_is_valid(place.buf) and not keeps(win) then
-      if pcall(windows.put, win, place.buf) then
+      if pcall(api.nvim_win_set_buf, win, place.buf) then
         M.restore(place)
       end
     end

@@ -9,7 +9,6 @@ local sessions = require('bellboard.sessions')
 local terminals = require('bellboard.terminals')
 local tmux = require('bellboard.jump.tmux')
 local window = require('bellboard.jump.show')
-local windows = require('bellboard.windows')
 
 local M = {}
 
@@ -149,7 +148,7 @@ M.back = function()
   vim.cmd.stopinsert()
   window.bring_back()
   if api.nvim_win_is_valid(to.win) then
-    windows.go(to.win)
+    api.nvim_set_current_win(to.win)
   end
   if api.nvim_buf_is_valid(to.buf) then
     local before = window.put(to.buf)

@@ -1,7 +1,7 @@
 -- Lets the plugin that owns a hidden terminal show it, in the plugin's usual place.
-local windows = require('bellboard.windows')
-
 local M = {}
+
+local api = vim.api
 
 ---@class bellboard.Keeper
 ---@field module string loaded once the plugin has a terminal
@@ -58,7 +58,7 @@ M.show = function(buf)
     if type(theirs) == 'table' and pcall(keeper.show, theirs, buf) then
       local win = vim.fn.bufwinid(buf)
       if win ~= -1 then
-        windows.go(win)
+        api.nvim_set_current_win(win)
         return true
       end
     end

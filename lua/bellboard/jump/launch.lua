@@ -6,7 +6,7 @@ local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
 local program = require('bellboard.process.program')
 local window = require('bellboard.jump.show')
-local windows = require('bellboard.windows')
+local windows = require('bellboard.window')
 
 local M = {}
 

@@ -6,8 +6,7 @@ local keeper = require('bellboard.jump.keeper')
 local moment = require('bellboard.moment')
 local places = require('bellboard.jump.history')
 local terminals = require('bellboard.terminals')
-local visual = require('bellboard.visual')
-local windows = require('bellboard.windows')
+local windows = require('bellboard.window')
 
 local M = {}
 
@@ -38,7 +37,9 @@ local function leave()
   if not windows.is_free(api.nvim_get_current_win()) then
     local last_win = vim.fn.win_getid(vim.fn.winnr('#'))
     local wins = { last_win, unpack(api.nvim_tabpage_list_wins(0)) }
-    windows.go(vim.iter(wins):find(windows.is_free) or vim.iter(wins):find(windows.is_normal))
+    api.nvim_set_current_win(
+      vim.iter(wins):find(windows.is_free) or vim.iter(wins):find(windows.is_normal)
+    )
   end
 end
 
@@ -62,7 +63,7 @@ M.put = function(buf)
   leave()
   local before = places.here()
   local is_kept = not windows.is_free(before.win) or keeps_running(before.win)
-  if is_kept or not pcall(windows.put, before.win, buf) then
+  if is_kept or not pcall(api.nvim_win_set_buf, before.win, buf) then
     windows.split(buf, '')
     return
   end
@@ -126,10 +127,10 @@ end
 ---@param buf integer
 local function show(buf)
   board.leave_float()
-  visual.leave() -- Neovim 0.10 would enter no terminal
+  windows.leave_visual() -- Neovim 0.10 would enter no terminal
   local win = window_of(buf)
   if win then
-    windows.go(win)
+    api.nvim_set_current_win(win)
   else
     open(buf)
   end

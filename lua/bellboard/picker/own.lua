@@ -5,7 +5,7 @@ local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.preview')
 local rows = require('bellboard.picker.rows')
 local sessions = require('bellboard.sessions')
-local windows = require('bellboard.windows')
+local window = require('bellboard.window')
 
 local M = {}
 
@@ -21,7 +21,6 @@ local LEAST_PREVIEW = 4 -- lines; with less room there is no preview
 ---@field shown bellboard.Session[]
 ---@field at integer
 ---@field seen? bellboard.Session the one previewed
----@field before integer the window to go back to
 
 --- The sessions that contain all of these words.
 ---@param query string
@@ -42,7 +41,7 @@ local function show_preview(picker)
   if win and session ~= picker.seen then
     picker.seen = session
     local buf = canvas.buffer()
-    windows.put(win, buf)
+    api.nvim_win_set_buf(win, buf)
     highlight.frame(win) -- the options of a window are those of the buffer in it
     if session then
       preview.into(session, buf)
@@ -98,12 +97,11 @@ local function close(picker)
   current = nil
   api.nvim_create_augroup('bellboard.picker', {})
   vim.cmd.stopinsert() -- it was left with the mouse
-  local is_here = vim.list_contains(picker.wins, api.nvim_get_current_win())
-  if is_here and api.nvim_win_is_valid(picker.before) then
-    windows.go(picker.before)
+  if vim.list_contains(picker.wins, api.nvim_get_current_win()) then
+    window.go_back(picker.wins[1])
   end
   for _, win in ipairs(picker.wins) do
-    windows.close(win)
+    window.close(win)
   end
 end
 
@@ -117,7 +115,7 @@ local function layout(picker, count)
   local room = height - 1 - 3 * 2 -- the prompt, and three borders
   local list = math.max(1, math.min(count, room - LEAST_PREVIEW, math.floor(room / 2)))
   local function open(buf, row, lines, title, enter)
-    local win = windows.open(buf, enter == true, {
+    local win = window.open(buf, enter == true, {
       relative = 'editor',
       width = width,
       height = lines,
@@ -244,7 +242,7 @@ local function attach(picker)
     group = group,
     buffer = picker.input,
     callback = function()
-      windows.left(picker.wins[1], function()
+      window.left(picker.wins[1], function()
         close(picker)
       end)
     end,
@@ -253,7 +251,7 @@ end
 
 M.open = function()
   if current and api.nvim_win_is_valid(current.wins[1]) then
-    windows.enter(current.wins[1])
+    window.enter(current.wins[1])
     return vim.cmd.startinsert()
   end
   ---@type bellboard.OwnPicker
@@ -263,7 +261,6 @@ M.open = function()
     wins = {},
     shown = {},
     at = 1,
-    before = api.nvim_get_current_win(),
   }
   current = picker
   no_completion(picker.input)
