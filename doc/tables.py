@@ -1,16 +1,20 @@
 """Write what is generated in the help and in the README: `python doc/tables.py [--check]`.
 
-The text between two marker lines is generated: the rules from `machine.py`, and from `agents` their
-abilities and the files of their hooks.  With --check nothing is written; the exit status says
+The text between two marker lines is generated: the rules from `machine.py`, from `agents` their
+abilities and the files of their hooks, and from `config/options.lua` the options.  The types of
+these are written into `config/types.lua`.  With --check nothing is written; the exit status says
 whether all of it is up to date.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bellboard.agents.agent import MOMENTS, ability_mark, ability_words
 from bellboard.agents.registry import installable
@@ -18,10 +22,13 @@ from bellboard.core.machine import RULES, TABLE
 from bellboard.core.session import ABSENT, STATUSES
 
 MANUAL = Path(__file__).parent / "bellboard.txt"
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+TYPES = ROOT / "lua/bellboard/config/types.lua"
 RULES_BEGIN = "------ The rules, written by doc/tables.py ------"
 AGENTS_BEGIN = "------ The agents, written by doc/tables.py ------"
 FILES_BEGIN = "------ The files, written by doc/tables.py ------"
+OPTIONS_BEGIN = "------ The options, written by doc/tables.py ------"
 END = "------ Here ends what doc/tables.py writes ------"
 SHORT = {"observed": "yes", "not known": "-"}
 WIDTH = 78
@@ -93,6 +100,67 @@ def hook_files() -> list[str]:
     return [*lines, ""]
 
 
+#: Prints each option as JSON, with its default as it is written in Lua.
+LISTING = r"""
+vim.opt.rtp:prepend(vim.uv.cwd())
+for _, option in ipairs(require('bellboard.config.options').options) do
+  local path, default, kind, text = unpack(option, 1, 4)
+  local is_table = type(default) == 'table' and next(default) ~= nil
+  local shown = default ~= nil and not is_table and vim.inspect(default) or nil
+  io.write(vim.json.encode({ path = path, default = shown, type = kind, text = text }), '\n')
+end
+vim.cmd.quitall()
+"""
+
+
+def options() -> list[dict[str, Any]]:
+    """Return the options, as the editor reads them."""
+    argv = [ROOT / "tests/rig/nvim", "stable", "--clean", "--headless", "--cmd", f"lua {LISTING}"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def option_entries(listed: list[dict[str, Any]]) -> list[str]:
+    """Return what each option is for, with its tag, type and default."""
+    lines, groups = [""], set()
+    for option in listed:
+        path = option["path"]
+        group = path.partition(".")[0]
+        if "text" not in option:
+            continue
+        if group not in groups and group != path:
+            lines.append(f"{f'*g:bellboard.{group}*':>{WIDTH}}")
+        groups.add(group)
+        default = f", default {option['default']}" if "default" in option else ""
+        lines.append(f"{path}{f'*g:bellboard.{path}*':>{WIDTH - len(path)}}")
+        text = f"({option['type'].replace('|', ' | ')}{default}) {option['text']}"
+        wrapped = textwrap.wrap(text, WIDTH - 8, break_on_hyphens=False)
+        lines += [f"        {line}" for line in wrapped]
+    return [*lines, ""]
+
+
+def option_types(listed: list[dict[str, Any]]) -> str:
+    """Return the classes of the options, for language servers."""
+    classes: dict[str, list[str]] = {"": []}
+    for option in listed:
+        path = option["path"]
+        if "*" in path:
+            continue
+        group, _, name = path.rpartition(".")
+        if group and group not in classes:
+            classes[group] = []
+            classes[""].append(f"---@field {group} bellboard.Config.{group.capitalize()}")
+        text = f" {option['text']}" if "text" in option else ""
+        optional = "" if "default" in option or option["type"].startswith("table<") else "?"
+        classes[group].append(f"---@field {name}{optional} {option['type']}{text}")
+    parts = ["---@meta bellboard.config.types", "-- The options; written by doc/tables.py."]
+    for group, fields in classes.items():
+        name = f"bellboard.Config{'.' if group else ''}{group.capitalize()}"
+        parts += ["", f"---@class (exact) {name}", *fields]
+    base = "---@class bellboard.UserConfig: bellboard.Config, {}  every field is optional"
+    return "\n".join([*parts, "", base, ""])
+
+
 def abilities() -> list[str]:
     """Return the same as a table for the README."""
     names = " | ".join(cli.name for cli in installable())
@@ -117,12 +185,17 @@ def main() -> int:
     made = with_section(manual, RULES_BEGIN, END, rules())
     made = with_section(made, AGENTS_BEGIN, END, agents())
     made = with_section(made, FILES_BEGIN, END, hook_files())
+    listed = options()
+    made = with_section(made, OPTIONS_BEGIN, END, option_entries(listed))
+    types = option_types(listed)
     marks = (f"<!-- {line.strip('- ')} -->" for line in (AGENTS_BEGIN, END))
     shown = with_section(readme, *marks, abilities())
     if "--check" in sys.argv:
-        return int((made, shown) != (manual, readme))
+        current = TYPES.read_text(encoding="utf-8") if TYPES.exists() else ""
+        return int((made, shown, types) != (manual, readme, current))
     MANUAL.write_text(made, encoding="utf-8")
     README.write_text(shown, encoding="utf-8")
+    TYPES.write_text(types, encoding="utf-8")
     return 0
 
 

@@ -59,13 +59,12 @@ if vim.fn.exists('##PackChanged') == 1 then -- vim.pack has updated this plugin
   })
 end
 
-local given = type(vim.g.bellboard) == 'table' and vim.g.bellboard.command
 local command, complete =
   late('bellboard.command', 'command'), late('bellboard.command', 'complete')
-for _, name in ipairs({ 'Bellboard', type(given) == 'string' and given or 'ClaudeSessions' }) do
+for _, name in ipairs({ 'Bellboard', 'ClaudeSessions' }) do
   if vim.fn.exists(':' .. name) ~= 2 then -- another plugin may have defined it first
     local opts = { nargs = '*', count = 1, desc = 'Agent sessions', complete = complete }
-    pcall(vim.api.nvim_create_user_command, name, command, opts) -- the name may be invalid
+    vim.api.nvim_create_user_command(name, command, opts)
   end
 end
 

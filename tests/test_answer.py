@@ -53,7 +53,7 @@ def settings() -> dict[str, Any]:
 
 
 def opened(nvim: Editors, version: str = "0.12") -> Editor:
-    config = {"float": {"enabled": False}, "answer": {"ready": 0}}
+    config = {"float": {"enabled": False}, "answer": {"key_delay": 0}}
     editor = nvim(version, config, lua=NOTED, columns=110, lines=45)
     new = editor.home.bellboard / "spool" / "new"
     eventually(lambda: new.is_dir() and editor.lua("return require('bellboard').health().version"))

@@ -15,7 +15,7 @@ from sample import QUIET, TERMINAL, Host, session
 
 pytestmark = pytest.mark.editor
 
-CALM = {**QUIET, "float": {"enabled": False}, "answer": {"ready": 0}}
+CALM = {**QUIET, "float": {"enabled": False}, "answer": {"key_delay": 0}}
 LONG = "\n".join(f"echo step {n}" for n in range(1, 60)) + "  \nrm -rf /"
 SAID = "_G.said = {} vim.notify = function(text) table.insert(said, text) end"
 #: Windows, tab pages and the mode: what must be as before.
@@ -170,7 +170,7 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     editor.shows("import os")
     editor.press("A")
     assert sent(editor) == {"choice": "allow"}
-    editor.lua("require('bellboard').setup({ answer = { ready = 0.3 } })")
+    editor.lua("require('bellboard').setup({ answer = { key_delay = 0.3 } })")
     opened(editor, "plan", "Approve a plan")
     counts(editor)
     editor.press("AAAA")  # the view takes those that come after the answer
@@ -332,14 +332,14 @@ def test_nothing_is_allowed_unread_or_by_accident(
     assert editor.lua("return #answers") == 2
 
     # The keys of a view that has just opened wait for a pause.
-    editor.lua("require('bellboard').setup({ answer = { ready = 1000 } })")
+    editor.lua("require('bellboard').setup({ answer = { key_delay = 1000 } })")
     opened(editor, "api", "Run a command")
     editor.press("GAADSPsgo")  # nor does it snooze, or go there
     editor.shows("Run a command")
     editor.press("<Esc>")
     editor.hides("Run a command")
     assert editor.lua("return #answers") == 2
-    editor.lua("require('bellboard').setup({ answer = { ready = 0 } })")
+    editor.lua("require('bellboard').setup({ answer = { key_delay = 0 } })")
 
     # Nothing but to go there: its keys are gone, and count once there is a way again.
     go = {"way": "go", "ways": [{"name": "go", "words": "there"}]}
@@ -568,7 +568,7 @@ def test_the_view_of_a_request_names_its_place_as_the_board_does(nvim: Editors) 
 
 def test_a_function_answers_what_was_read(nvim: Editors) -> None:
     """And the view is a split, a board's marked sessions are triaged, terminals get keys."""
-    config = {**CALM, "answer": {"ready": 0, "layout": "split"}}
+    config = {**CALM, "answer": {"key_delay": 0, "layout": "split"}}
     editor = nvim(config=config, columns=80, lines=30)
     host = Host(editor)
     editor.lua(SAID)

@@ -40,7 +40,7 @@ def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> N
     editor.press("q")
     editor.hides("p1: Run a command")
     assert editor.lua("return #vim.api.nvim_list_wins()") == 2
-    editor.lua("require('bellboard').setup({ answer = { ready = 0, layout = 'split' } })")
+    editor.lua("require('bellboard').setup({ answer = { key_delay = 0, layout = 'split' } })")
     own = editor.lua("return vim.api.nvim_get_current_win()")
     opened(editor, "p0", "Run a command")
     editor.lua("vim.api.nvim_set_current_win(...)", own)
@@ -55,7 +55,7 @@ def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> N
 
 
 #: Sets how long a pause must be until keys count.
-READY = "require('bellboard').setup({ answer = { ready = ... } })"
+READY = "require('bellboard').setup({ answer = { key_delay = ... } })"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ end
 @pytest.mark.parametrize("callbacks", [1, 3])
 def test_other_plugins_get_each_key_once(nvim: Editors, version: str, callbacks: int) -> None:
     """Also one of a prompt, after which the keys of the view wait again."""
-    editor = nvim(version, {**CALM, "answer": {"ready": 0.3}}, columns=70, lines=30)
+    editor = nvim(version, {**CALM, "answer": {"key_delay": 0.3}}, columns=70, lines=30)
     reads(editor)
     counts(editor)
     editor.lua(COUNT, callbacks)
@@ -136,7 +136,7 @@ def test_other_plugins_get_each_key_once(nvim: Editors, version: str, callbacks:
     assert editor.lua("return counted") == [3] * callbacks
 
 
-WAIT = "require('bellboard').setup({ answer = { ready = 1000, layout = ... } })"
+WAIT = "require('bellboard').setup({ answer = { key_delay = 1000, layout = ... } })"
 #: A file that is read once `release` is called, and is not there then.
 SLOW_FILE = """
 vim.uv.fs_open = function(_, _, _, done)
@@ -150,7 +150,7 @@ end
 
 def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) -> None:
     """Whatever gives the view the focus back, its keys count only after a pause."""
-    config = {**CALM, "answer": {"ready": 0, "layout": "split"}}
+    config = {**CALM, "answer": {"key_delay": 0, "layout": "split"}}
     editor = nvim(version, config, columns=70, lines=30)
     host, api = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(api, "/srv/limits.py", "5", "10"))
@@ -184,7 +184,7 @@ def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) ->
     editor.press("A")
     pressed(editor)
     assert editor.lua("return answers") == []
-    editor.lua("require('bellboard').setup({ answer = { ready = 0, layout = 'split' } })")
+    editor.lua("require('bellboard').setup({ answer = { key_delay = 0, layout = 'split' } })")
     editor.press("<C-w>w")
     counts(editor)
     editor.lua(WAIT, "split")
@@ -207,7 +207,7 @@ end))
 
 def test_a_mouse_that_moves_presses_no_key(nvim: Editors, version: str) -> None:
     """Neovim reports it as one, with 'mousemoveevent'."""
-    config = {**CALM, "answer": {"ready": 0.5}}
+    config = {**CALM, "answer": {"key_delay": 0.5}}
     editor = nvim(version, config, columns=70, lines=30)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
@@ -353,7 +353,7 @@ def test_no_copy_of_a_view_outlives_it(
     nvim: Editors, version: str, layout: str, copied: str
 ) -> None:
     """It would show one request, and its keys would answer another; the last window is free."""
-    config = {**CALM, "answer": {"ready": 0, "layout": layout}}
+    config = {**CALM, "answer": {"key_delay": 0, "layout": layout}}
     editor = nvim(version, config, columns=70, lines=30)
     host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
     play(editor, *(command(each, f"make {each['session_id']}") for each in two))
@@ -370,7 +370,7 @@ def test_no_copy_of_a_view_outlives_it(
 
 def test_a_copy_of_a_view_grants_nothing(nvim: Editors, version: str) -> None:
     """What is chosen there is not seen there; the view answers, and the copy goes with it."""
-    editor = nvim(version, {**CALM, "answer": {"ready": 0}}, columns=70, lines=40)
+    editor = nvim(version, {**CALM, "answer": {"key_delay": 0}}, columns=70, lines=40)
     reads(editor)
     view = editor.lua("return vim.api.nvim_get_current_win()")
     editor.command("split")

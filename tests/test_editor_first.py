@@ -212,7 +212,7 @@ def test_any_key_closes_a_question_and_acts_on_the_window_below(
     nvim: Editors, version: str, key: str
 ) -> None:
     """Whatever the key, and whatever it is mapped to: no file opens inside the question."""
-    editor = nvim(version, {"auto_start": False, "answer": {"ready": 0}})
+    editor = nvim(version, {"auto_start": False, "answer": {"key_delay": 0}})
     editor.lua("vim.cmd('edit! second') vim.cmd('edit! first') vim.cmd('normal! 2oline')")
     editor.command("set hidden | nmap <F5> <C-^>| nmap gz <C-^>| nmap <buffer> K <C-^>")
     editor.command("nmap <expr> X &modifiable ? '<C-^>' : ''")

@@ -60,7 +60,7 @@ def stands(editor: Editor, expected: str) -> None:
 @pytest.mark.parametrize(("own", "corner"), [("double", "╔"), ("none", " "), ("", "╭")])
 def test_every_float_has_the_border_of_the_user(nvim: Editors, own: str, corner: str) -> None:
     """Of 'winborder', which Neovim 0.11 brought; without it, titles and keys stay readable."""
-    editor = nvim(neovim.NEWEST, config={**QUIET, "answer": {"ready": 0}}, columns=80, lines=30)
+    editor = nvim(neovim.NEWEST, config={**QUIET, "answer": {"key_delay": 0}}, columns=80, lines=30)
     host, asking = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(asking, "limits.py", "a\n", "b\n"))
     editor.command(f"set winborder={own}")
@@ -103,7 +103,7 @@ def test_a_border_of_the_user_is_kept_where_lines_are_two_cells_wide(
     nvim: Editors, own: str, border: str | list[str]
 ) -> None:
     """If Neovim takes it; a view of two parts has one that both can share."""
-    editor = nvim(neovim.NEWEST, config={**QUIET, "answer": {"ready": 0}}, columns=80, lines=30)
+    editor = nvim(neovim.NEWEST, config={**QUIET, "answer": {"key_delay": 0}}, columns=80, lines=30)
     host, asking = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(asking, "limits.py", "a\n", "b\n"))
     editor.nvim.options["winborder"] = own
@@ -157,7 +157,7 @@ def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
 
 def test_it_covers_no_change_that_is_asked_about(nvim: Editors, version: str) -> None:
     """The diff fills the tab page; the statusline still counts."""
-    config = {**QUIET, "float": {"seconds": 0}, "answer": {"ready": 0}}
+    config = {**QUIET, "float": {"seconds": 0}, "answer": {"key_delay": 0}}
     editor = nvim(version, config, columns=80, lines=30)
     host, asking = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(asking, "/srv/limits.py", "return 5\n", "return 10\n"))
@@ -177,7 +177,7 @@ def test_it_covers_no_change_that_is_asked_about(nvim: Editors, version: str) ->
 
 def test_it_shrinks_to_a_line_and_opens_for_a_new_question(nvim: Editors, version: str) -> None:
     """The newest is marked, and among those shown."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0.2, "sessions": 2}}, columns=80)
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0.2, "max_sessions": 2}}, columns=80)
     host = Host(editor)
     three = [blocked(name, ago=7300, asked_at=at) for at, name in enumerate(("api", "web", "docs"))]
     plan = blocked("infra", "Which one?", kind="question", ago=7100, asked_at=3)
@@ -216,7 +216,7 @@ def click(editor: Editor, text: str, button: str = "left", *actions: str) -> Non
 
 def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
     """A session's rows show its request, the last row the picker, the one line the full float."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0, "sessions": 2}}, columns=80)
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0, "max_sessions": 2}}, columns=80)
     host = Host(editor)
     heard(editor)
     before: Any = editor.lua("return vim.api.nvim_get_current_win()")
@@ -267,7 +267,8 @@ def test_it_is_itself_again_after_all_buffers_were_deleted(
 @pytest.mark.parametrize("keys", ["", "i", "v"])
 def test_a_click_leads_to_the_request(nvim: Editors, version: str, keys: str) -> None:
     """The next key acts on it."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0}, "answer": {"ready": 0}}, columns=80)
+    config = {**QUIET, "float": {"seconds": 0}, "answer": {"key_delay": 0}}
+    editor = nvim(version, config, columns=80)
     host, asking = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(asking, "limits.py", "a\n", "b\n"))
     editor.command("set mouse=a")

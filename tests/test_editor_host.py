@@ -166,7 +166,7 @@ def test_one_host_runs_although_a_refusal_starts_one(
 
 def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
     """After too many crashes in a row: its last words, and where to look."""
-    editor = nvim(config=config("dies", notes, restarts=3), ui=False)
+    editor = nvim(config=config("dies", notes, max_restarts=3), ui=False)
     said = says(editor, "checkhealth")
     assert said == "bellboard: cannot run: the host's last words. See :checkhealth bellboard"
     assert len(told(notes, "born")) == 3
@@ -188,7 +188,7 @@ def test_a_missing_package_of_a_chosen_python_is_reported(nvim: Editors, notes: 
 def test_a_python_without_a_module_of_its_own_is_said_to_be_unfit(nvim: Editors) -> None:
     """No build would help."""
     script = Path(__file__).with_name("no_sqlite.py")
-    editor = nvim(config={"python": [sys.executable, str(script)], "restarts": 2}, ui=False)
+    editor = nvim(config={"python": [sys.executable, str(script)], "max_restarts": 2}, ui=False)
     what = f'{sys.executable} was built without its module "_sqlite3"; use another Python'
     assert (
         says(editor, "cannot run") == f"bellboard: cannot run: {what}. See :checkhealth bellboard"
@@ -255,7 +255,7 @@ def test_stop_stops_and_a_command_starts_again(nvim: Editors, notes: Path) -> No
 
 def test_restart_is_not_a_crash(nvim: Editors, notes: Path) -> None:
     """:ClaudeSessions restart starts a new process at once."""
-    editor = running(nvim(config=config("well", notes, restarts=1), ui=False))
+    editor = running(nvim(config=config("well", notes, max_restarts=1), ui=False))
     editor.command("ClaudeSessions restart")
     eventually(lambda: len(told(notes, "start")) == 2, "a second host")
     assert editor.messages() == ""

@@ -26,7 +26,7 @@ VERSION = "2.1.328"
 OPTIONS: dict[str, Any] = {
     "auto_start": False,
     "python": sys.executable,
-    "answer": {"ready": 0},  # tests type faster than anybody reads
+    "answer": {"key_delay": 0},  # tests type faster than anybody reads
 }
 
 
@@ -126,7 +126,7 @@ def test_what_was_typed_before_the_change_was_shown_does_not_make_it(
     nvim: Editors, home: Home, claude: Path
 ) -> None:
     """It may appear under the fingers: it takes a moment to compute."""
-    editor = nvim(config={**OPTIONS, "answer": {"ready": 1000}}, columns=100, lines=40)
+    editor = nvim(config={**OPTIONS, "answer": {"key_delay": 1000}}, columns=100, lines=40)
     editor.command("ClaudeSessions install")
     editor.shows("settings.json: press y to write this")
     editor.press("y<CR>y")
@@ -141,7 +141,7 @@ def test_typing_on_over_the_change_does_not_make_it(
     nvim: Editors, version: str, home: Home, claude: Path
 ) -> None:
     """Its keys count once none was pressed for a moment, as those of a request do."""
-    editor = nvim(version, {**OPTIONS, "answer": {"ready": 1.5}}, columns=100, lines=40)
+    editor = nvim(version, {**OPTIONS, "answer": {"key_delay": 1.5}}, columns=100, lines=40)
     editor.command("ClaudeSessions install")
     editor.shows("settings.json: press y to write this")
     started = time.monotonic()
@@ -165,7 +165,7 @@ def test_a_key_for_a_window_that_was_closed_does_not_make_the_change(
     editor.command("ClaudeSessions install")
     editor.shows("settings.json: press y to write this")
     editor.command("wincmd p")
-    editor.lua("require('bellboard').setup({ answer = { ready = 1000 } })")
+    editor.lua("require('bellboard').setup({ answer = { key_delay = 1000 } })")
     editor.press(":quit<CR>yy:let g:pressed = 1<CR>")
     eventually(lambda: editor.lua("return vim.g.pressed"), "all keys")
     assert editor.lua("return vim.bo.filetype") == "diff"

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.editor
 
 Open = Callable[..., Editor]
 LADDER = {"notify": False, "desktop": 0, "command": False}
-NOTICES: dict[str, Any] = {"via": "notify-send", "blocked": LADDER}
+NOTICES: dict[str, Any] = {"desktop": "notify-send", "blocked": LADDER}
 #: A vim.notify that records its arguments.
 KEEP = """
 _G.notified = {}

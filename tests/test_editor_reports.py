@@ -415,7 +415,7 @@ def test_a_report_in_pieces_is_put_together(nvim: Editors, version: str) -> None
 
 def test_the_statusline_says_what_to_do_where_nothing_reads(nvim: Editors, version: str) -> None:
     """As long as no session is known otherwise."""
-    crashes = {"python": ["sh", "-c", "exit 1"], "restarts": 1}
+    crashes = {"python": ["sh", "-c", "exit 1"], "max_restarts": 1}
     editor = nvim(version, crashes, lua=STATUSLINE)
     program = Program(editor)
     program.say(status("state=idle"))

@@ -61,7 +61,7 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     editor.shows("hello world")
 
     # What is pressed after the last answer goes nowhere.
-    editor.lua("answers = {} require('bellboard').setup({ answer = { ready = 0.3 } })")
+    editor.lua("answers = {} require('bellboard').setup({ answer = { key_delay = 0.3 } })")
     play(editor, command(new, "make new"))
     host.push(new)
     editor.press("<C-g>")

@@ -236,7 +236,7 @@ def test_windows_open_where_lines_are_two_cells_wide(
     nvim: Editors, version: str, wide: str
 ) -> None:
     """Neovim refuses a border of such characters, so the border is blank; what is cut fits."""
-    config = {**QUIET, "board": {"layout": "float"}, "answer": {"ready": 0}}
+    config = {**QUIET, "board": {"layout": "float"}, "answer": {"key_delay": 0}}
     editor = nvim(version, config, columns=70, lines=30)
     editor.command(wide)
     api = asks("api")
@@ -262,7 +262,7 @@ def test_a_request_is_answered_although_an_autocommand_of_the_user_fails(
     nvim: Editors, version: str
 ) -> None:
     """Its buffers get names."""
-    config = {**QUIET, "answer": {"ready": 0}, "float": {"enabled": False}}
+    config = {**QUIET, "answer": {"key_delay": 0}, "float": {"enabled": False}}
     editor = nvim(version, config, columns=70, lines=30)
     api = asks("api")
     play(editor, command(api, "make"))
@@ -302,7 +302,7 @@ def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: 
 @pytest.mark.parametrize("theirs", ["rightleft", "foldmethod=indent foldlevel=0 shiftwidth=2"])
 def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, theirs: str) -> None:
     """Neither mirrored nor folded, whatever the user's files are shown with."""
-    editor = nvim(version, {**QUIET, "answer": {"ready": 0}}, columns=80, lines=40)
+    editor = nvim(version, {**QUIET, "answer": {"key_delay": 0}}, columns=80, lines=40)
     editor.command(f"set {theirs}")
     api = asks("api")
     play(editor, command(api, "make"))

@@ -171,11 +171,11 @@ def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None
     dev, laptops = machine("dev"), [machine("one"), machine("two")]
     rings = dev.home.file("ring", '#!/bin/sh\necho "$1" >>"$0.rung"\n')
     rings.chmod(0o755)
-    there = dev.host(config={"notices": {"blocked": ladder, "gap": 0, "command": [str(rings)]}})
+    often = {"blocked": ladder, "min_interval": 0}
+    there = dev.host(config={"notices": {**often, "command": [str(rings)]}})
     desktops = [Desktop(laptop.home) for laptop in laptops]
     hosts = [
-        laptop.host(config={"notices": {"blocked": ladder, "gap": 0, "via": "notify-send"}})
-        for laptop in laptops
+        laptop.host(config={"notices": {**often, "desktop": "notify-send"}}) for laptop in laptops
     ]
 
     def rung() -> tuple[int, int]:

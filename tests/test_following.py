@@ -305,7 +305,7 @@ def test_a_reader_that_does_not_read_delays_nobody(follow: Follow, spool: Spool)
 
 def config(desktop: float = 0) -> dict[str, Any]:
     ladder = {"notify": 0, "desktop": desktop, "command": False}
-    return {"server": "/nowhere/x", "notices": {"via": "notify-send", "blocked": ladder}}
+    return {"server": "/nowhere/x", "notices": {"desktop": "notify-send", "blocked": ladder}}
 
 
 def followed(host: RecordedHost) -> bool:

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.files
 
 Start = Callable[..., RecordedHost]
 SECOND = 1.0  # for a process to end on request
-RINGS = {"server": "/nowhere/nvim", "notices": {"least": 0}}
+RINGS = {"server": "/nowhere/nvim", "notices": {"min_turn": 0}}
 
 
 def goes_on(host: RecordedHost, sid: str = "canary") -> None:
@@ -139,7 +139,8 @@ def test_health_names_few_of_many_failures() -> None:
         {"options": [1]},
         {"options": {"clear": 5, "grace": "x", "approval": [1]}},
         {"notices": {"mode": []}},
-        {"notices": {"cap": float("inf"), "gap": "x", "labels": [1], "sounds": 5, "via": {}}},
+        {"notices": {"max_per_minute": float("inf"), "min_interval": "x", "labels": [1]}},
+        {"notices": {"sounds": 5, "desktop": {}}},
         {"notices": {"player": ["~nobody-there/x"], "command": [[]], "quiet_hours": 7}},
         {"notices": {"labels": {"x": {"sounds": {"blocked": 1}, "blocked": 3}}, "blocked": "x"}},
         {"server": "\udcff", "focused": 1e400, "notices": {}},

@@ -67,7 +67,7 @@ def test_hosts_killed_at_random_lose_and_repeat_nothing(
     home: Home, nvim: Editors, record_property: Callable[[str, object], None]
 ) -> None:
     """Every event folded once, the log replays, every effect at most once."""
-    config = {"restarts": 1000, "python": sys.executable}
+    config = {"max_restarts": 1000, "python": sys.executable}
     editors = [nvim(version, config, ui=False) for version in (*VERSIONS, *VERSIONS)[:2]]
     chaos = Chaos(home, editors, CHAOS // len(EVENTS), period=0.5 if CHAOS < 5000 else 1.0)
     began = time.monotonic()
@@ -117,7 +117,7 @@ def test_a_host_without_a_home_says_what_to_do(nvim: Editors, home: Home) -> Non
     """In :checkhealth; Neovim continues."""
     (home.root / "file").write_text("in the way")
     env = {"BELLBOARD_HOME": str(home.root / "file" / "below")}
-    editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
+    editor = nvim(config={"max_restarts": 1, "python": sys.executable}, env=env, ui=False)
     eventually(lambda: "checkhealth" in editor.messages(), "a message")
     editor.command("checkhealth bellboard")
     report = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
@@ -128,7 +128,7 @@ def test_a_host_without_a_home_says_what_to_do(nvim: Editors, home: Home) -> Non
 def test_without_home_in_the_environment_it_says_so(nvim: Editors, home: Home) -> None:
     """A relative path is not used either."""
     env = {"BELLBOARD_HOME": "below"}
-    editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
+    editor = nvim(config={"max_restarts": 1, "python": sys.executable}, env=env, ui=False)
     eventually(lambda: "checkhealth" in editor.messages(), "a message")
     stderr = editor.lua("return require('bellboard.process.talk').status().stderr")
     assert "set BELLBOARD_HOME to an empty folder of yours" in "\n".join(stderr)

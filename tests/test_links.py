@@ -253,7 +253,7 @@ def test_a_machine_learns_whether_somebody_sits_here(start: Start, dev: FarFeed)
 
     shows(start("server"), {S1: "working"})
     greeted(alone=True)
-    editor = start("editor", config={"notices": {"via": "notify-send"}})
+    editor = start("editor", config={"notices": {"desktop": "notify-send"}})
     greeted(alone=False)
     editor.kill()
     greeted(alone=True)

@@ -243,7 +243,7 @@ def test_a_host_that_starts_meanwhile_is_not_disturbed(shell: Shell, agents: Sta
     asks.says("waiting", 2)
     listing = subprocess.Popen([*shell.argv, "list"], env=shell.env, stdout=subprocess.DEVNULL)
     ladder = {"notify": False, "desktop": 0.01, "command": False}
-    settings = {"via": "notify-send", "blocked": ladder, "least": 0}
+    settings = {"desktop": "notify-send", "blocked": ladder, "min_turn": 0}
     shell.start("serve", "--notices", json.dumps(settings))
     assert listing.wait(60) == 0
     eventually(lambda: statuses(shell) == {"asks": "blocked", "later": "working"})

@@ -261,7 +261,7 @@ def test_in_quiet_hours_there_is_only_the_float() -> None:
 
 
 def test_many_at_once_are_limited_per_minute() -> None:
-    house = House(ladders(desktop=0)._replace(cap=3))
+    house = House(ladders(desktop=0)._replace(max_per_minute=3))
     for n in range(7):
         house.be("blocked", f"s{n}")
     assert len(house.wait(59)) == 3
@@ -272,7 +272,7 @@ def test_many_at_once_are_limited_per_minute() -> None:
 
 def test_a_clock_set_back_delays_no_notification() -> None:
     """Such as after the start of a machine whose clock was hours ahead."""
-    house = House(ladders(desktop=0, sound=60)._replace(cap=3))
+    house = House(ladders(desktop=0, sound=60)._replace(max_per_minute=3))
     house.now += 7200
     for n in range(3):
         house.be("blocked", f"s{n}")
@@ -298,7 +298,7 @@ def test_a_clock_set_back_delays_no_notification() -> None:
 
 def test_notifications_of_other_machines_never_delay_those_of_this_one() -> None:
     """Each kind has its own limit."""
-    house = House(ladders(desktop=1)._replace(cap=3))
+    house = House(ladders(desktop=1)._replace(max_per_minute=3))
     for n in range(300):
         house.be("blocked", f"box/claude/{n}", machine="box")
     house.wait(120)
@@ -332,8 +332,8 @@ def test_settings_of_the_wrong_type_are_ignored() -> None:
         "mode": "loud",
         "blocked": {"desktop": "soon", "float": None, "horn": 1},
         "error": 3,
-        "gap": True,
-        "cap": -1,
+        "min_interval": True,
+        "max_per_minute": -1,
         "quiet_hours": "25:99-",
         "labels": [1],
     }
@@ -383,7 +383,7 @@ def test_it_is_said_why_the_float_does_not_list_a_session(
 
 
 def test_the_float_lists_a_session_that_asks_again_at_once() -> None:
-    """It is a list, not a message: `gap` holds for the other channels only."""
+    """It is a list, not a message: `min_interval` holds for the other channels only."""
     house = House()
     house.be("blocked")
     assert house.float == ["s"]
@@ -420,8 +420,8 @@ STEPS = st.one_of(
 POLICIES = st.builds(
     Policy,
     mode=st.sampled_from(sorted(MODES)),
-    gap=st.sampled_from([0.0, 3.0, 30.0]),
-    cap=st.integers(0, 4),
+    min_interval=st.sampled_from([0.0, 3.0, 30.0]),
+    max_per_minute=st.integers(0, 4),
     quiet=st.none() | st.tuples(st.integers(0, 1439), st.integers(0, 1439)),
     ladders=st.fixed_dictionaries(
         {
@@ -448,13 +448,13 @@ class Checked(House):
             if policy.mode == "normal" and notice.status == "completed":
                 assert notice.channel == "notify"
             same = [t for t, n in self.rung if n.channel == notice.channel]
-            assert len([t for t in same if t > self.now - MINUTE]) < policy.cap
+            assert len([t for t in same if t > self.now - MINUTE]) < policy.max_per_minute
             of_session = [
                 t
                 for t, n in self.rung
                 if (n.session_id, n.channel) == (notice.session_id, notice.channel)
             ]
-            assert all(self.now - t >= policy.gap for t in of_session)
+            assert all(self.now - t >= policy.min_interval for t in of_session)
             assert (notice.id, notice.channel) not in {(n.id, n.channel) for _, n in self.rung}
             self.notices.sent(notice, self.now)
             self.rung.append((self.now, notice))
@@ -516,7 +516,7 @@ def test_nothing_is_due_before_the_host_wakes(
 
 def test_while_followed_only_the_editor_and_sessions_of_other_machines_notify() -> None:
     """Afterwards, what still waits is announced."""
-    house = House(Policy(gap=0.0))
+    house = House(Policy(min_interval=0.0))
     house.notices.is_followed = True
     house.be("blocked")
     house.be("blocked", "dev/claude/s", machine="dev")

@@ -43,7 +43,7 @@ def is_plain(text: str) -> bool:
 @pytest.mark.parametrize("via", ["notify-send", "osascript"])
 def test_hostile_text_is_passed_as_separate_arguments(channel: str, via: str) -> None:
     """After `--`, without control characters."""
-    channels = Channels({"via": via, "command": ["/bin/sh", "-c", "true"]}, ENV)
+    channels = Channels({"desktop": via, "command": ["/bin/sh", "-c", "true"]}, ENV)
     told = channels.command_of(notice(channel), asking(HOSTILE, f"/srv/{HOSTILE}"))
     assert all(is_plain(word) for word in told)
     if channel == "command":
@@ -75,7 +75,7 @@ def test_a_project_is_one_visible_line(of: str) -> None:
 @pytest.mark.parametrize("via", ["osc9", "osc777"])
 def test_an_escape_sequence_ends_where_we_end_it(via: str) -> None:
     """And is the one intended: 9;4 would be a progress bar, another `;` another field."""
-    channels = Channels({"via": via}, ENV)
+    channels = Channels({"desktop": via}, ENV)
     line = channels.line_of(notice("desktop"), asking(HOSTILE, f"/srv/{HOSTILE}"))
     sequence = line["sequence"]
     assert sequence[0] == "\x1b"
@@ -170,7 +170,7 @@ def test_the_desktop_is_notified_by_what_is_available(
     for name in programs:
         program(tmp_path, name)
     channels = Channels({}, {"PATH": str(tmp_path), **environ})
-    assert channels.via == expected
+    assert channels.desktop == expected
     assert ("desktop" in channels.able(front=False)) == (expected == "notify-send")
     assert ("desktop" in channels.able(front=True)) == bool(expected)
 

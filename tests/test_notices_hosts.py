@@ -40,7 +40,7 @@ def config(name: str, desktop: float = 0, **more: Any) -> dict[str, Any]:
     ladder = {"notify": False, "desktop": desktop, "command": False}
     return {
         "server": f"/nowhere/{name}",
-        "notices": {"via": "notify-send", "blocked": ladder, "least": 0, **more},
+        "notices": {"desktop": "notify-send", "blocked": ladder, "min_turn": 0, **more},
     }
 
 
@@ -114,7 +114,7 @@ def test_a_question_that_is_answered_before_its_machine_replies_notifies_nobody(
 ) -> None:
     dev, reply = followed(home)
     os.mkfifo(reply)  # it replies once this is written to
-    host = start("host", config=config("host", gap=0))
+    host = start("host", config=config("host", min_interval=0))
     eventually(lambda: host.shown == {"dev/claude/api": "working"}, "dev")
     dev.say(dev.moved("api", "blocked", project="api"))
     eventually(lambda: [x for x in dev.asked if x["do"] == "claim"], "a request")
@@ -133,7 +133,7 @@ def test_a_host_that_dies_before_a_machine_replies_leaves_its_notification_to_th
     dev, reply = followed(home)
     reply.write_text('{"ok": false, "why": "its database is busy; try again"}')
     keeper = start("keeper")
-    hosts = [start(name, config=config(name, gap=0)) for name in ("first", "second")]
+    hosts = [start(name, config=config(name, min_interval=0)) for name in ("first", "second")]
     for host in (keeper, *hosts):
         eventually(lambda host=host: host.shown == {"dev/claude/api": "working"}, "dev")
     dev.say(dev.moved("api", "blocked", project="api"))
@@ -145,7 +145,7 @@ def test_a_host_that_dies_before_a_machine_replies_leaves_its_notification_to_th
     reply.write_text('{"ok": true, "granted": true}')
     desktop.shows("dev:api needs you")
     hosts.remove(dying)
-    hosts.append(start("third", config=config("third", gap=0)))
+    hosts.append(start("third", config=config("third", min_interval=0)))
     eventually(lambda: hosts[1].shown == {"dev/claude/api": "blocked"}, "dev")
     dev.say(dev.moved("api", "working", project="api"))
     dev.say(dev.moved("api", "blocked", project="api"))
@@ -280,7 +280,7 @@ def test_an_editor_without_a_screen_is_not_in_front(spool: Spool) -> None:
 def test_twenty_rapid_transitions_send_one_notification(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    host = start("host", config=config("host", gap=60))
+    host = start("host", config=config("host", min_interval=60))
     begins(spool, "api")
     for _ in range(10):
         becomes(spool, "api", "blocked", host)

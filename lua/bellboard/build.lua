@@ -86,7 +86,7 @@ M.offer = function(why, by_itself)
       'not now',
       function()
         remembered.note(DECLINED)
-        message.info((':%s build installs them later'):format(config.command()))
+        message.info(':ClaudeSessions build installs them later')
       end,
     },
   })

@@ -113,7 +113,7 @@ local windowless = {
 M.run = function(verb, count, rest)
   local action = verbs[verb]
   if not action then
-    message.error(('no subcommand "%s"; try :%s <Tab>'):format(verb, config.command()))
+    message.error(('no subcommand "%s"; try :ClaudeSessions <Tab>'):format(verb))
     return
   end
   if not without_host[verb] then
@@ -200,7 +200,7 @@ end
 ---@param line string
 ---@return string
 local function after_command(line)
-  local names = { 'Bellboard', config.get().command }
+  local names = { 'Bellboard', 'ClaudeSessions' }
   for word, stop in line:gmatch('%f[%a](%u%w*)()') do
     if vim.startswith(names[1], word) or vim.startswith(names[2], word) then
       return line:sub(stop)
@@ -250,20 +250,6 @@ M.complete = function(lead, line, at)
   return vim.tbl_filter(function(word)
     return vim.startswith(word, lead)
   end, candidates)
-end
-
---- Define the second command under the name in the options, unless another plugin has that.
-M.define = function()
-  local wanted = config.get().command
-  for name, command in pairs(api.nvim_get_commands({})) do
-    if config.is_ours(command) and name ~= 'Bellboard' and name ~= wanted then
-      api.nvim_del_user_command(name)
-    end
-  end
-  if wanted and vim.fn.exists(':' .. wanted) ~= 2 then
-    local opts = { nargs = '*', count = 1, desc = config.DESC, complete = M.complete }
-    api.nvim_create_user_command(wanted, M.command, opts)
-  end
 end
 
 return M

@@ -39,12 +39,6 @@ local function editor()
   if #problems == 0 then
     health.ok('configuration')
   end
-  local wanted = config.get().command
-  if config.command() == wanted then
-    health.ok((':%s, :Bellboard'):format(wanted))
-  else
-    health.ok((':Bellboard (:%s belongs to another plugin)'):format(wanted))
-  end
   health.info('float: ' .. require('bellboard.float').status())
 end
 
@@ -69,7 +63,7 @@ local function coprocess()
   elseif status.gave_up then
     health.error(host.trouble())
   else
-    health.warn('not running', (':%s starts it'):format(config.command()))
+    health.warn('not running', ':ClaudeSessions starts it')
   end
   if status.restarts > 0 then
     local times = status.restarts == 1 and 'once' or status.restarts .. ' times'

@@ -178,13 +178,11 @@ end
 --- Restart the background process with the current configuration.
 M.restart = function()
   config.read()
-  require('bellboard.command').define()
   begin(coprocess.restart, false)
 end
 
 --- Start the background process with Neovim, unless the options or this use of Neovim forbid it.
 M.autostart = function()
-  require('bellboard.command').define()
   require('bellboard.process.autostart').await(config.get().auto_start, function()
     begin(coprocess.start, true)
   end)
@@ -196,9 +194,6 @@ M.stop = coprocess.stop
 ---@param opts? bellboard.UserConfig|fun(): bellboard.UserConfig
 M.setup = function(opts)
   config.set(opts)
-  if type(opts) == 'function' or type(opts) == 'table' and opts.command then
-    require('bellboard.command').define()
-  end
   if host.status().running then
     require('bellboard.redraw').all()
     if not vim.deep_equal(shared(), sent) then

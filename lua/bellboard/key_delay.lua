@@ -61,7 +61,7 @@ M.new = function(settled, waits)
   end
 
   guard.wait = function()
-    local pause = config.get().answer.ready * 1e9
+    local pause = config.get().answer.key_delay * 1e9
     local mine = vim.uv.hrtime() + pause
     ready = mine
     local function look()

@@ -1,11 +1,10 @@
 -- The sessions as last published by the background process.
 local config = require('bellboard.config')
-local rules = require('bellboard.config.rules')
 
 local M = {}
 
 ---@type bellboard.Status[] most urgent first
-M.statuses = rules.statuses
+M.statuses = config.statuses
 
 local rank = {}
 for nth, status in ipairs(M.statuses) do

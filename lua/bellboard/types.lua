@@ -1,6 +1,31 @@
 ---@meta bellboard.types
 -- Types used in more than one file. For readers and language servers; never required.
 
+---@alias bellboard.Status
+---| 'blocked' waiting for your answer
+---| 'error' the turn failed
+---| 'completed' the turn is over and you have not looked
+---| 'unknown' was working when last seen
+---| 'working' busy
+---| 'background' the turn is over, shells still run
+---| 'idle' nothing for you
+
+---@alias bellboard.IconName bellboard.Status|'question'
+
+---@alias bellboard.Channel 'float'|'notify'|'bell'|'desktop'|'sound'|'command'
+
+--- A function is called in each Neovim; a command (a list of arguments) runs once per machine.
+---@alias bellboard.Callback fun(transition: bellboard.TransitionData)|string[]
+
+---@class (exact) bellboard.Label what differs for sessions with a label
+---@field pin? boolean keep it on top: of the board, and of sessions with the same status
+---@field highlight? string highlight group of the label
+---@field sounds? table<string, string>
+---@field blocked? table<bellboard.Channel, number|boolean>
+---@field error? table<bellboard.Channel, number|boolean>
+---@field completed? table<bellboard.Channel, number|boolean>
+---@field background? table<bellboard.Channel, number|boolean>
+
 ---@class bellboard.Task a subagent or background task
 ---@field id string
 ---@field type? string

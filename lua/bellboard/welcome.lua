@@ -1,5 +1,4 @@
 -- What a new user is asked once: whether to install the hooks.
-local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.process.program')
 local question = require('bellboard.answer.question')
@@ -45,7 +44,7 @@ local function ask(names, unlisted)
       'no hooks',
       function()
         remembered.note(ASKED)
-        message.info((':%s install adds them later'):format(config.command()))
+        message.info(':ClaudeSessions install adds them later')
       end,
     },
   })

@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 #: Every channel works, whatever is installed here.
-SETTINGS: Final = {"via": "notify-send", "player": ["player"], "command": ["command"]}
+SETTINGS: Final = {"desktop": "notify-send", "player": ["player"], "command": ["command"]}
 ENVIRONMENT: Final = {"TZ": "UTC", "COLUMNS": "100", "NO_COLOR": "1", "HOME": "/home/user"}
 
 

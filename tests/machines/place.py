@@ -23,7 +23,7 @@ from rig.waiting import PATIENCE, eventually
 from ringing import Desktop
 
 BELLS: Final = {"blocked": {"notify": False, "desktop": 0, "command": False}}
-RINGS: Final = {"notices": {"via": "notify-send", "least": 0, "gap": 0, **BELLS}}
+RINGS: Final = {"notices": {"desktop": "notify-send", "min_turn": 0, "min_interval": 0, **BELLS}}
 
 
 @dataclass

@@ -1,6 +1,5 @@
 -- Gets a session's request and sends an answer to it. The background process checks both and
 -- chooses the way.
-local config = require('bellboard.config')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local remembered = require('bellboard.remembered')
@@ -46,7 +45,7 @@ local function offer(session, reply)
   local is_off = sessions.health().answers == 'off' and not session.machine
   if reply.ok and reply.way == 'keys' and is_off and remembered.note('answers') then
     vim.defer_fn(function()
-      message.info(('typed as keys; ":%s answers on" avoids that'):format(config.command()))
+      message.info('typed as keys; ":ClaudeSessions answers on" avoids that')
     end, READ)
   end
 end

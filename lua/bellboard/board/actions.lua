@@ -1,6 +1,7 @@
 -- What the keys of the board do.
 local board = require('bellboard.board')
 local beside = require('bellboard.board.preview')
+local config = require('bellboard.config')
 local host = require('bellboard.process.talk')
 local jump = require('bellboard.jump')
 local mark = require('bellboard.session_edit')
@@ -8,7 +9,6 @@ local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local page = require('bellboard.board.page')
 local popup = require('bellboard.popup')
-local rules = require('bellboard.config.rules')
 local several = require('bellboard.board.selection')
 local sgr = require('bellboard.sgr')
 
@@ -91,8 +91,8 @@ end
 
 --- The value after the current one, or the first one after the last.
 ---@param field 'group'|'sort'
----@param among string[]
-local function turn(field, among)
+local function turn(field)
+  local among = config.values('board.' .. field)
   return function()
     local at = 0
     for nth, each in ipairs(among) do
@@ -114,7 +114,7 @@ M.list = {
   },
   { 'answer', 'show what it asks, to answer it', all = several.answer },
   { 'preview', 'preview', one = preview },
-  { 'beside', 'preview beside the board', anywhere = beside.toggle },
+  { 'preview_window', 'preview beside the board', anywhere = beside.toggle },
   {
     'fold',
     'unfold or fold a session or section',
@@ -144,8 +144,8 @@ M.list = {
       page.choose({ here = not page.choice().here and root or vim.NIL })
     end,
   },
-  { 'group', 'group by urgency or repository, or not', anywhere = turn('group', rules.groupings) },
-  { 'sort', 'sort by urgency, time or name', anywhere = turn('sort', rules.sortings) },
+  { 'group', 'group by urgency or repository, or not', anywhere = turn('group') },
+  { 'sort', 'sort by urgency, time or name', anywhere = turn('sort') },
   { 'mark', 'mark for the next key, or unmark', all = page.mark },
   {
     'unmark_all',

@@ -34,7 +34,7 @@ M.lines = function()
   if why then
     return { (' Not running: %s.'):format(cells.safe(why)), '', ' 1  ' .. step }
   end
-  local command, claude = ':' .. config.command(), config.claude()[1]
+  local command, claude = ':ClaudeSessions', config.claude()[1]
   local is_there = vim.fn.executable(claude) == 1
   return filled({
     missing = is_there and '' or cells.safe(claude),

@@ -5,8 +5,8 @@ local sessions = require('bellboard.sessions')
 local M = {}
 
 ---@class bellboard.BoardChoice what the user wants to see
----@field group bellboard.Grouping
----@field sort bellboard.Sorting
+---@field group 'urgency'|'repository'|'none'
+---@field sort 'urgency'|'recent'|'name'
 ---@field filter string
 ---@field here? string only sessions of the repository that this directory is in
 ---@field folded table<string, boolean> sections, by key
@@ -54,7 +54,7 @@ local function of_directory(all, directory)
   end, all)
 end
 
----@type table<bellboard.Sorting, fun(a: bellboard.Session, b: bellboard.Session): boolean>
+---@type table<string, fun(a: bellboard.Session, b: bellboard.Session): boolean>
 local before = {
   recent = function(a, b)
     return a.since > b.since

@@ -90,7 +90,7 @@ end
 ---@param newest bellboard.Session
 ---@return bellboard.Session[]
 local function chosen(calling, newest)
-  local most = math.min(config.get().float.sessions, math.floor((vim.o.lines - 5) / 2))
+  local most = math.min(config.get().float.max_sessions, math.floor((vim.o.lines - 5) / 2))
   local some = vim.list_slice(calling, 1, most)
   if #some > 0 and not vim.tbl_contains(some, newest) then
     some[#some] = newest
@@ -117,8 +117,8 @@ M.in_full = function(calling, newest)
     lines[#lines + 1] = { { ('   and %d more'):format(#calling - #some), 'BellboardDim' } }
   end
   local title = (' %d need%s you '):format(#calling, #calling == 1 and 's' or '')
-  local keys = (' :%s next · snooze '):format(config.command())
-  keys = cells.width(keys) <= width and keys or (' :%s next '):format(config.command())
+  local keys = ' :ClaudeSessions next · snooze '
+  keys = cells.width(keys) <= width and keys or ' :ClaudeSessions next '
   return {
     lines = lines,
     ids = ids,

@@ -1,6 +1,5 @@
 -- Which sessions a command is about.
 local cells = require('bellboard.text')
-local config = require('bellboard.config')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local sessions = require('bellboard.sessions')
@@ -92,7 +91,7 @@ M.one = function(called)
   if #found > 1 then
     return refuse(ambiguous(called, found))
   elseif #found == 0 then
-    local why = ('no session "%s"; :%s lists all'):format(called, config.command())
+    local why = ('no session "%s"; :ClaudeSessions lists all'):format(called)
     return refuse(host.instead(why))
   end
   return sessions.get(found[1])

@@ -89,7 +89,7 @@ end
 ---@param where string
 ---@param repair string arguments of the command
 local function report_vanished(where, repair)
-  local command = (':%s install%s'):format(config.command(), repair)
+  local command = ':ClaudeSessions install' .. repair
   local texts = { where .. '; ' .. command, 'hooks gone; ' .. command }
   message.warn(vim.iter(texts):find(message.fits) or where .. '; see :checkhealth bellboard')
 end

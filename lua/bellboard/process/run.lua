@@ -143,7 +143,7 @@ local function go_on()
     return await_build(why)
   end
   crashes = (state.heard and ticks() - started >= QUICK) and 0 or crashes + 1
-  if crashes >= config.get().restarts then
+  if crashes >= config.get().max_restarts then
     state.gave_up = 'the background process stopped after repeated crashes'
     message.warn(('cannot run: %s. See :checkhealth bellboard'):format(last_words()))
     return

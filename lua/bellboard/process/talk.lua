@@ -91,7 +91,7 @@ M.trouble = function()
     return state.gave_up, 'fix or unset the option python'
   end
   local verb = state.is_unbuilt and 'build' or 'restart'
-  return state.gave_up, (':%s %s'):format(config.command(), verb)
+  return state.gave_up, ':ClaudeSessions ' .. verb
 end
 
 --- What to say when there is no session: without a background process, none is known.
@@ -107,8 +107,7 @@ end
 M.outdated = function()
   local state = coprocess.status()
   if not state.running then
-    local text = 'the background process is not running; :%s start'
-    return M.instead(text:format(config.command()))
+    return M.instead('the background process is not running; :ClaudeSessions start')
   elseif not state.heard then
     return 'the background process is starting; try again'
   end

@@ -73,9 +73,9 @@ class Policy(NamedTuple):
     mode: str = "normal"
     ladders: dict[str, Delays] = LADDERS
     labels: dict[str, dict[str, Delays]] = LABELS
-    gap: float = 10.0  # seconds between two notices of a session on one channel
-    cap: int = 6  # notices of a channel in a minute
-    least: float = 10.0  # seconds; the end of a shorter turn is not announced: you are present
+    min_interval: float = 10.0  # seconds between two notices of a session on one channel
+    max_per_minute: int = 6  # notices of a channel
+    min_turn: float = 10.0  # seconds; the end of a shorter turn is not announced: you are present
     quiet: tuple[int, int] | None = None  # start and end in minutes of the day
 
     def delay(self, status: str, label: str, short: bool, channel: str) -> float:
@@ -112,7 +112,7 @@ def policy_of(settings: Mapping[str, Any]) -> Policy:
         labels[name] = {s: delays for s, delays in both.items() if delays}
     numbers: dict[str, Any] = {
         k: type(getattr(usual, k))(v)
-        for k in ("gap", "cap", "least")
+        for k in ("min_interval", "max_per_minute", "min_turn")
         if _is_number(v := settings.get(k, -1)) and v >= 0
     }
     if settings.get("mode") in MODES:
@@ -162,9 +162,10 @@ def _hours(value: object) -> tuple[int, int] | None:
 # * What was due before a host was running, or before the mode changed, is skipped.
 # * The float is a list of what is so now: of these rules only looking, snoozing and parking hold
 #   for it.
-# * Any other channel announces a session at most once per `gap`, and notifies at most `cap` times
-#   a minute of sessions here, and as often of those of other machines: however many these have, no
-#   session here waits for them.  What these limits hold back is sent later, if it still applies.
+# * Any other channel announces a session at most once per `min_interval`, and notifies at most
+#   `max_per_minute` times of sessions here, and as often of those of other machines: however many
+#   these have, no session here waits for them.  What these limits hold back is sent later, if it
+#   still applies.
 # * While somebody follows this machine, the channels that also reach a person away from the editor
 #   are left to that reader, except for sessions of machines that this one follows itself.
 # * In quiet hours and in the mode `quiet` only the float appears: only somebody present sees it.
@@ -238,7 +239,7 @@ class Notices:
             old.label, old.machine = s.label, s.machine
             old.short = (
                 status in ("completed", "background")
-                and 0.0 < s.since - s.began < self.policy.least
+                and 0.0 < s.since - s.began < self.policy.min_turn
             )
 
     def hear(self, changes: Iterable[tuple[int, Transition, bool]]) -> None:
@@ -329,7 +330,7 @@ class Notices:
         self._spoke(sid, channel, now)
         times = self._sent[channel, notice.is_far]
         times.append(now)
-        while len(times) > max(1, self.policy.cap):
+        while len(times) > max(1, self.policy.max_per_minute):
             times.popleft()
 
     def wake(self, now: float, able: Collection[str]) -> float:
@@ -346,7 +347,7 @@ class Notices:
         self._last.pop((sid, channel), None)
         self._last[sid, channel] = now
         for key, t in [*islice(self._last.items(), 2)]:  # the oldest; one comes, two may go
-            if now - t >= self.policy.gap:
+            if now - t >= self.policy.min_interval:
                 del self._last[key]
 
     def _delay(self, s: Standing, channel: str) -> float:
@@ -360,19 +361,20 @@ class Notices:
         delay = self._delay(s, channel)
         if delay == NEVER:  # true of most sessions, while many wait
             return NEVER
-        again = self._last.get((sid, channel), -NEVER) + self.policy.gap  # never for the float
+        last = self._last.get((sid, channel), -NEVER)  # never for the float
+        again = last + self.policy.min_interval
         return max(s.begins + delay, s.snoozed_until, again)
 
     def _moment(self, sid: str, s: Standing, channel: str, now: float) -> float:
         """Return when a channel is to notify, as things are now."""
-        if not s.id or s.viewer or s.parked or channel in s.done or not self.policy.cap:
+        if not s.id or s.viewer or s.parked or channel in s.done or not self.policy.max_per_minute:
             return NEVER
         if self.is_followed and channel in AWAY and not s.machine:
             return NEVER
         t = self._ready(sid, s, channel)
         times = self._sent[channel, bool(s.machine)]
-        if len(times) >= self.policy.cap:
-            t = max(t, times[-self.policy.cap] + MINUTE)
+        if len(times) >= self.policy.max_per_minute:
+            t = max(t, times[-self.policy.max_per_minute] + MINUTE)
         return t if t == NEVER else self.policy.after_quiet(max(t, now), self.zone)
 
 

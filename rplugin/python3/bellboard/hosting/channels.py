@@ -94,8 +94,8 @@ class Channels:
         self.player = _words(settings.get("player")) or next(
             ([*p] for p in PLAYERS if near(p[0], path)), []
         )
-        via = settings.get("via")
-        self.via = str(via) if via in VIAS else _best_via(environ, path)
+        desktop = settings.get("desktop")
+        self.desktop = str(desktop) if desktop in VIAS else _best_via(environ, path)
         self._sounds = _texts(settings.get("sounds"))
         labels = settings.get("labels")
         self._of_label = {k: dict(v) for k, v in OF_LABEL.items()}
@@ -109,7 +109,7 @@ class Channels:
             "float": front,
             "notify": front,
             "bell": front,
-            "desktop": front if self.via.startswith("osc") else bool(self.via),
+            "desktop": front if self.desktop.startswith("osc") else bool(self.desktop),
             "sound": bool(self.player),
             "command": bool(self.command),
         }
@@ -117,19 +117,19 @@ class Channels:
 
     def program_of(self, channel: str) -> str:
         """Return the program of a channel, or "" if the editor handles it."""
-        if channel == "desktop" and not self.via.startswith("osc"):
-            return self.via
+        if channel == "desktop" and not self.desktop.startswith("osc"):
+            return self.desktop
         words = {"sound": self.player, "command": self.command}.get(channel)
         return words[0] if words else ""
 
     def command_of(self, notice: Notice, p: Published) -> list[str]:
         """Return the command to run, or [] if the editor handles it or there is nothing to play."""
         title, text = wording(notice, p)
-        if notice.channel == "desktop" and self.via == "notify-send":
+        if notice.channel == "desktop" and self.desktop == "notify-send":
             urgency = "critical" if notice.status == "blocked" else "normal"
             options = ["--app-name=bellboard", f"--urgency={urgency}"]
             return ["notify-send", *options, "--", title, _markup(text)]
-        if notice.channel == "desktop" and self.via == "osascript":
+        if notice.channel == "desktop" and self.desktop == "osascript":
             script = [word for line in APPLESCRIPT for word in ("-e", line)]
             return ["osascript", *script, "--", title, text]
         if notice.channel == "sound":
@@ -152,7 +152,7 @@ class Channels:
             "text": text,
         }
         if notice.channel == "desktop":
-            line["sequence"] = _osc(self.via, title, text)
+            line["sequence"] = _osc(self.desktop, title, text)
         return line
 
     def sound(self, status: str, label: str) -> str:

@@ -260,7 +260,7 @@ class Notifier:
         player = self.channels.player
         return {
             "mode": self.notices.policy.mode,
-            "desktop": self.channels.via or "not available",
+            "desktop": self.channels.desktop or "not available",
             "sound": player[0] if player else "no player found",
             **(
                 {"left to": "another machine that follows this one"}
@@ -388,7 +388,7 @@ class Notifier:
                 with store.transaction() as tx:
                     tx.set_editor(self._editor)
                 news = True
-            if self.sends and self.channels.via:
+            if self.sends and self.channels.desktop:
                 news |= note(store, SCREENS, self.pid, "desktop", True, time.time())
             self._is_noted = True
         if self._wish:
