@@ -184,7 +184,7 @@ def test_it_shrinks_to_a_line_and_opens_for_a_new_question(nvim: Editors, versio
     host.push(*three, plan)
     editor.shows(" !3 ?1 · api: rm -rf build 2h")
     editor.hides("4 need you")
-    slow = "vim.g.bellboard = { float = { seconds = 0, sessions = 2 } }"
+    slow = "vim.g.bellboard = { float = { seconds = 0, max_sessions = 2 } }"
     editor.lua(slow + " require('bellboard').setup()")
     host.push(*three, plan)
     editor.shows(" !3 ?1 · api")

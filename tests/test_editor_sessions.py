@@ -49,7 +49,7 @@ def test_a_session_file_restores_no_dead_window(
 ) -> None:
     """Only the board; also if this plugin is loaded after it."""
     file = tmp_path / "session.vim"
-    answer = {"ready": 0, "layout": "split" if "split" in view else "float"}
+    answer = {"key_delay": 0, "layout": "split" if "split" in view else "float"}
     editor = nvim(version, {**CALM, "answer": answer}, columns=130, lines=40)
     editor.command("edit one")
     opens(editor, view)

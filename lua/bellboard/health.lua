@@ -39,6 +39,10 @@ local function editor()
   if #problems == 0 then
     health.ok('configuration')
   end
+  local command = vim.api.nvim_get_commands({}).ClaudeSessions
+  if command and command.definition ~= 'Agent sessions' then
+    health.warn(':ClaudeSessions belongs to another plugin', 'use :Bellboard')
+  end
   health.info('float: ' .. require('bellboard.float').status())
 end
 
