@@ -51,7 +51,7 @@ def sent(editor: Editor) -> dict[str, Any]:
 def counts(editor: Editor) -> None:
     """Wait until keys count."""
     eventually(
-        lambda: editor.lua("return require('bellboard.answer.opened').can()"), "keys to count"
+        lambda: editor.lua("return require('bellboard.answer.keys').can()"), "keys to count"
     )
 
 
@@ -161,7 +161,7 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     editor.shows("-     return 5")
     editor.press("gd")
     editor.shows("import os")  # the whole file
-    editor.shows("S   No, and stop the turn")
+    editor.shows("S  No, and stop the turn")
     editor.shows("q back")
     assert editor.lua("return { vim.wo.diff, vim.bo.filetype }") == [True, "python"]
     editor.press("q")
@@ -187,7 +187,7 @@ def test_a_choice_without_a_key_has_a_number_that_is_pressed_twice(nvim: Editors
     host.push(api, web)
     for keys, choice in (("33", "edits"), ("23<CR>", "edits"), ("2j2", "folder"), ("11", "allow")):
         opened(editor, "api", "Run a command")
-        editor.shows("3   Yes, and accept ALL EDITS of this session")
+        editor.shows("3  Yes, and accept ALL EDITS of this session")
         editor.shows("no longer asks for edits")
         editor.shows("setMode bypassPermissions session")
         editor.press(keys[:-1] if keys[-1] != ">" else keys[:2])
@@ -347,7 +347,7 @@ def test_nothing_is_allowed_unread_or_by_accident(
     opened(editor, "api", "Run a command")
     editor.press("G")
     editor.shows("It can only be answered there: press go.")
-    editor.hides("A   Yes")
+    editor.hides("A  Yes")
     editor.press("A")
     eventually(lambda: editor.lua("return #asked == 2"), "another look")
     editor.press("D")

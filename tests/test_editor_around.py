@@ -99,15 +99,15 @@ def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(nvim: Editors)
     editor.hides("ot answered")
 
 
-@pytest.mark.parametrize(("lines", "last"), [(12, "q close"), (11, "S   No"), (9, "D   No")])
+@pytest.mark.parametrize(("lines", "last"), [(12, "q close"), (11, "S  No"), (9, "D  No")])
 def test_both_parts_of_a_view_fit_a_small_screen(nvim: Editors, lines: int, last: str) -> None:
     """What is left out are the last rows, the other keys first, and never what is asked."""
     editor = nvim(config=CALM, columns=70, lines=lines)
     reads(editor)
     editor.shows(last)
-    rows = editor.shows("A   Yes, this once").lines
+    rows = editor.shows("A  Yes, this once").lines
     assert "│ api " in rows[1]
-    assert "│ A   Yes, this once " in rows[3]
+    assert "│ A  Yes, this once " in rows[3]
     assert last in rows[lines - 3]
     assert rows[lines - 2].startswith("╰")
 
@@ -155,7 +155,7 @@ def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) ->
     host, api = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(api, "/srv/limits.py", "5", "10"))
     host.push(api)
-    can = "return require('bellboard.answer.opened').can()"
+    can = "return require('bellboard.answer.keys').can()"
     go, here = "vim.api.nvim_set_current_win(...)", "return vim.api.nvim_get_current_win()"
     own = editor.lua(here)
 

@@ -36,7 +36,7 @@ def ends_below(editor: Editor, host: Host) -> None:
     enters(editor, ":<C-f>")
     editor.lua("requests.api = nil")
     host.push()
-    eventually(lambda: editor.lua("return not require('bellboard.answer.opened').now()"), "gone")
+    eventually(lambda: editor.lua("return not require('bellboard.answer.keys').now()"), "gone")
     leaves(editor)
 
 

@@ -202,7 +202,7 @@ def test_an_update_starts_nothing_that_the_user_does_not_run(nvim: Editors) -> N
     assert not editor.lua(RUNS)
 
 
-ASK = "require('bellboard.answer.question').ask('Sure?', { 'of it' }, { { 'y', 'yes' } })"
+ASK = "require('bellboard.dialog').ask('Sure?', { 'of it' }, { { 'y', 'yes' } })"
 
 
 @pytest.mark.parametrize(

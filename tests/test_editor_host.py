@@ -81,7 +81,7 @@ ASKED = """
 _G.heard = {}
 for _, what in ipairs({ 'answer', 'request' }) do
   require('bellboard.process.talk').ask(what, {}, function(reply)
-    heard[what] = require('bellboard.answer').told(reply)
+    heard[what] = require('bellboard.answer.request').outcome(reply)
   end)
 end
 """

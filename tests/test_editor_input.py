@@ -25,8 +25,8 @@ def test_no_with_a_message_has_its_own_key(nvim: Editors) -> None:
     play(editor, shown)
     host.push(api)
     opened(editor, "api", "Run a command")
-    editor.shows("R   No, and say why")
-    editor.hides("D   No")
+    editor.shows("R  No, and say why")
+    editor.hides("D  No")
     editor.press("D")
     editor.press("R")
     typed(editor, "No", "later")
@@ -141,7 +141,7 @@ def test_an_answer_is_shown_where_nothing_can_be_remembered(nvim: Editors, versi
 def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     """Pure: wide characters, long words, marks; numbers, several options."""
     editor = nvim(config=QUIET, ui=False)
-    line = "return require('bellboard.answer.wrap').line(...)"
+    line = "return require('bellboard.answer.rows').line(...)"
     assert editor.lua(line, "make all now", 9) == ["make all ", "now"]
     assert editor.lua(line, "x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
     assert editor.lua(line, "日本語日本語", 5) == ["日本", "語日", "本語"]
@@ -150,13 +150,13 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     assert "".join(editor.lua(line, whole, 40)) == whole
     seconds = """
       local began = os.clock()
-      require('bellboard.answer.wrap').line(('word and '):rep(200000), 76)
+      require('bellboard.answer.rows').line(('word and '):rep(200000), 76)
       return os.clock() - began
     """
     assert editor.lua(seconds) < 3  # of this process; 0.1 s, and 15 s if it were quadratic
     rows = """
       local rows = {}
-      require('bellboard.answer.parts').add(..., 40, rows)
+      require('bellboard.answer.rows').part(..., 40, rows)
       return rows
     """
     part = {"kind": "command", "text": "ls <U+202E>x ··", "warnings": ["it turns"]}

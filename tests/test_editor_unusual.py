@@ -19,7 +19,7 @@ RUN = "local verb = ... vim.schedule(function() require('bellboard').run(verb) e
 ASK = """
 _G.said = {}
 local choices = { { 'y', 'yes', function() table.insert(said, 'y') end }, { 'n', 'no' } }
-require('bellboard.answer.question').ask('Title', { 'What it asks' }, choices)
+require('bellboard.dialog').ask('Title', { 'What it asks' }, choices)
 """
 FOOTER = "return vim.inspect(vim.api.nvim_win_get_config(0).footer)"
 INPUT = """
@@ -269,7 +269,7 @@ def test_a_request_is_answered_although_an_autocommand_of_the_user_fails(
     Host(editor).push(api)
     editor.command("autocmd BufFilePre,BufFilePost * throw 'theirs'")
     editor.lua("require('bellboard').answer('api')")
-    editor.shows("A   Yes, this once")
+    editor.shows("A  Yes, this once")
     editor.press("A")
     eventually(lambda: editor.lua("return #answers == 1"), "the answer")
     eventually(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "closed")
@@ -319,7 +319,7 @@ def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, th
     editor.shows("detail        rm -rf build")
     editor.press("<Esc>")
     editor.lua("require('bellboard').answer('api')")
-    editor.shows("A   Yes, this once")
+    editor.shows("A  Yes, this once")
     editor.lua("require('bellboard.popup').window({ 'head', '  one', '  two' }, 'explain')")
     editor.shows("  two")
     assert editor.messages().strip() == ""

@@ -1,11 +1,11 @@
 -- Build the background process: its Python packages go into .venv in the plugin's folder.
 local builder = require('bellboard.builder')
 local config = require('bellboard.config')
+local dialog = require('bellboard.dialog')
 local coprocess = require('bellboard.process.run')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local program = require('bellboard.process.program')
-local question = require('bellboard.answer.question')
 local remembered = require('bellboard.remembered')
 
 local M = {}
@@ -44,7 +44,7 @@ M.run = function(by_itself)
       end
       return require('bellboard').restart()
     end
-    question.ask("bellboard's Python packages could not be installed", { built.text }, {
+    dialog.ask("bellboard's Python packages could not be installed", { built.text }, {
       {
         'r',
         'try again',
@@ -79,7 +79,7 @@ M.offer = function(why, by_itself)
   if not by_itself then
     table.insert(lines, 1, why .. '.')
   end
-  question.ask('bellboard', lines, {
+  dialog.ask('bellboard', lines, {
     { 'y', 'install', M.run },
     {
       'n',

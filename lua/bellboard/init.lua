@@ -261,7 +261,7 @@ end
 M.request = function(called, done)
   local session, why = require('bellboard.jump.names').one(called)
   if session then
-    require('bellboard.answer.sending').get(session, nil, done)
+    require('bellboard.answer.request').get(session, nil, done)
   else
     done(nil, why)
   end
@@ -341,12 +341,12 @@ end
 
 --- The rows of a terminal of this Neovim, to answer from another one.
 M._rows = function(...)
-  return require('bellboard.answer.dialog').rows(...)
+  return require('bellboard.terminals').last_rows(...)
 end
 
 --- Type an answer into a terminal of this Neovim, if it still shows the question.
 M._type = function(...)
-  return require('bellboard.answer.dialog').type(...)
+  return require('bellboard.terminals').type(...)
 end
 
 --- The lines of a terminal of this Neovim, for a preview in another one.

@@ -107,6 +107,34 @@ M.rows = function(buf, most)
   return api.nvim_buf_get_lines(buf, math.max(0, last - most), last, false)
 end
 
+--- Rows of a terminal in which a question is looked for: more than any dialog has.
+local DEPTH = 60
+
+--- The last rows of a terminal, for the background process, which answers its question.
+---@param tty string
+---@return string[]|nil
+M.last_rows = function(tty)
+  local buf = M.buffer(tty)
+  return buf and M.rows(buf, DEPTH) or nil
+end
+
+--- Type a key into a terminal that still shows these rows, one below the other.
+---@param tty string
+---@param rows string[]
+---@param key string
+---@return boolean typed
+M.type = function(tty, rows, key)
+  local lines = vim.tbl_map(function(row)
+    return row:match('^(.*%S)') or ''
+  end, M.last_rows(tty) or {})
+  local text = '\n' .. table.concat(lines, '\n') .. '\n'
+  if not text:find('\n' .. table.concat(rows, '\n') .. '\n', 1, true) then
+    return false
+  end
+  api.nvim_chan_send(vim.bo[M.buffer(tty)].channel, key)
+  return true
+end
+
 M.attach = function()
   api.nvim_create_autocmd({ 'TermOpen', 'TermClose', 'BufWipeout' }, {
     group = api.nvim_create_augroup('bellboard.terminals', {}),

@@ -1,7 +1,7 @@
 -- What a new user is asked once: whether to install the hooks.
+local dialog = require('bellboard.dialog')
 local message = require('bellboard.message')
 local program = require('bellboard.process.program')
-local question = require('bellboard.answer.question')
 local remembered = require('bellboard.remembered')
 
 local M = {}
@@ -27,7 +27,7 @@ end
 ---@param names string[] of the agents on this machine
 ---@param unlisted string[] those that need hooks to be listed
 local function ask(names, unlisted)
-  question.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
+  dialog.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
     'Hooks report each change at once, with the tool in use, subagents and progress.',
     without(names, unlisted),
   }, {

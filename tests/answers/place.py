@@ -24,9 +24,9 @@ from rig.waiting import PATIENCE, eventually
 
 PROGRAM: Final = (sys.executable, "-m", "bellboard")
 QUIET: Final = {"float": {"enabled": False}}
-CAN: Final = "return require('bellboard.answer.opened').can()"
+CAN: Final = "return require('bellboard.answer.keys').can()"
 OPEN: Final = """
-local open = require('bellboard.answer.opened').now()
+local open = require('bellboard.answer.keys').now()
 return open and open.request.parts and open.request.parts[1].text or ''
 """
 

@@ -26,12 +26,12 @@ TEN: Final = 10
 SHOWS_ALL: Final = (2, 1, 200)  # shows a dialog for what a background subagent asks
 WAYS: Final = """
 local ways = {}
-for _, way in ipairs(require('bellboard.answer.opened').now().request.ways or {}) do
+for _, way in ipairs(require('bellboard.answer.keys').now().request.ways or {}) do
   ways[#ways + 1] = way.name
 end
 return table.concat(ways, ' ')
 """
-CLOSED: Final = "return require('bellboard.answer.opened').now() == nil"
+CLOSED: Final = "return require('bellboard.answer.keys').now() == nil"
 
 
 def ten(version: str) -> None:

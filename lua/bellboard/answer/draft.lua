@@ -1,6 +1,14 @@
 -- What the user has chosen so far of a request: options, typed answers, values of a form.
 local M = {}
 
+---@class bellboard.Draft
+---@field chosen table<integer, table<integer, true>> by question, its options
+---@field typed table<integer, string> by question
+---@field kept table<integer, string> by question, a text that an option has replaced
+---@field once? string the choice whose key was pressed once, and has to be pressed twice
+---@field values table<integer, any> by field
+---@field refused table<string, string> by choice, the text of an answer that was refused
+
 --- From here on, numbers are rounded.
 local LARGEST = 2 ^ 53
 

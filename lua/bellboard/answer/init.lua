@@ -3,50 +3,17 @@ local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
-local request_view = require('bellboard.answer.keys')
-local sending = require('bellboard.answer.sending')
+local requests = require('bellboard.answer.request')
 local sessions = require('bellboard.sessions')
+local view = require('bellboard.answer.keys')
 
 local M = {}
-
---- What to show of a request that the background process does not have in full.
----@param session bellboard.Session
----@param why string
----@return bellboard.Request
-M.unknown = function(session, why)
-  return {
-    id = session.request or '',
-    session_id = session.session_id,
-    digest = '',
-    kind = session.kind or 'permission',
-    title = session.words.word,
-    asked_at = session.asked_at,
-    parts = { { kind = 'text', text = session.words.text } },
-    choices = {},
-    complete = false,
-    why = why,
-  }
-end
-
---- Whether the agent did what the answer says.
----@param reply bellboard.Reply
----@return boolean
-M.is_taken = function(reply)
-  return reply.ok and reply.outcome == 'taken'
-end
-
---- The outcome of an answer, in words.
----@param reply bellboard.Reply
----@return string
-M.told = function(reply)
-  return reply.ok and 'answered; ' .. (reply.text or '') or sending.failure(reply)
-end
 
 --- Show what a session asks.
 ---@param session bellboard.Session
 local function show(session)
-  sending.get(session, nil, function(request, why)
-    if not request and not sending.stands(session) then
+  requests.get(session, nil, function(request, why)
+    if not request and not requests.still_asks(session) then
       local now = sessions.get(session.session_id)
       if now and now.status == 'blocked' then
         return show(now)
@@ -56,21 +23,23 @@ local function show(session)
     local shown ---@type bellboard.Shown
     shown = {
       session = session,
-      request = request or M.unknown(session, why or 'unknown'),
-      over = function(_, told)
-        request_view.close(shown)
-        if told then
-          message.info(('%s: %s'):format(session.words.project, told))
+      request = request or requests.incomplete(session, why or 'unknown'),
+      over = function(how, why)
+        view.close(shown)
+        if why then
+          message.info(('%s: %s'):format(session.words.project, why))
+        elseif how == 'again' then
+          M.to(session.session_id)
         end
       end,
     }
     shown.sent = function(reply)
-      if not request_view.heard(shown, reply, M.is_taken(reply) and M.told(reply) or nil) then
-        message.info(('%s: %s'):format(session.words.project, M.told(reply)))
+      if not view.heard(shown, reply) then
+        message.info(('%s: %s'):format(session.words.project, requests.outcome(reply)))
       end
     end
     moment.when('open', function()
-      request_view.open(shown)
+      view.open(shown)
     end)
   end)
 end
@@ -111,13 +80,13 @@ M.give = function(session, choice, done)
   local digest = answer.digest
   answer.digest = nil
   local which = { id = not digest and session.request or '', digest = digest }
-  sending.get(session, which, function(request, why)
+  requests.get(session, which, function(request, why)
     if not request then
       return done({ ok = false, why = why })
     elseif digest and digest ~= request.digest then
       return done({ ok = false, why = 'it asks something else now' })
     end
-    sending.send(session, request, answer --[[@as bellboard.Answer]], done)
+    requests.send(session, request, answer --[[@as bellboard.Answer]], done)
   end)
 end
 

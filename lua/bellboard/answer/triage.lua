@@ -1,14 +1,12 @@
 -- Triage: one blocked session after the other, the most urgent first, each with its whole request.
-local answer = require('bellboard.answer')
 local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
-local opened = require('bellboard.answer.opened')
-local request_view = require('bellboard.answer.keys')
-local sending = require('bellboard.answer.sending')
+local requests = require('bellboard.answer.request')
 local sessions = require('bellboard.sessions')
 local updates = require('bellboard.updates')
+local view = require('bellboard.answer.keys')
 
 local M = {}
 
@@ -101,7 +99,7 @@ end
 local function close()
   run.is_over = true
   if run.shown then
-    request_view.close(run.shown)
+    view.close(run.shown)
   end
   conclude(run)
 end
@@ -109,7 +107,7 @@ end
 --- Nothing is asked. The view stays until the outcome of the last answer is known, while sessions
 --- work that may ask next, and, if an answer failed, until the user has read that.
 local function finish()
-  if not run.shown or opened.now() ~= run.shown then
+  if not run.shown or view.now() ~= run.shown then
     return close()
   end
   local text, stays, busy = summary(run), #run.wrong > 0, working()
@@ -119,9 +117,9 @@ local function finish()
     text = text:gsub('^triage', ('waiting for %d session%s'):format(busy, busy == 1 and '' or 's'))
     stays = true
   end
-  if text ~= run.said or not opened.is_here() then
+  if text ~= run.said or not view.is_here() then
     run.said = text
-    request_view.finish(text, stays)
+    view.finish(text, stays)
   end
 end
 
@@ -133,7 +131,7 @@ local function prefetch(list)
     local key = key_of(list[nth])
     if not (of.ready[key] or of.asked[key]) then
       of.asked[key] = true
-      sending.get(list[nth], nil, function(request)
+      requests.get(list[nth], nil, function(request)
         of.ready[key], of.asked[key] = request, nil
       end)
     end
@@ -178,8 +176,8 @@ local function heard(session, request)
       of.passed[key], of.ready[key] = nil, nil
       follow(of, session)
     end
-    local outcome = ('%s: %s'):format(session.words.project, answer.told(reply))
-    if answer.is_taken(reply) then
+    local outcome = ('%s: %s'):format(session.words.project, requests.outcome(reply))
+    if requests.is_taken(reply) then
       of.counts.answered = (of.counts.answered or 0) + 1
     else
       of.wrong[#of.wrong + 1] = outcome
@@ -194,7 +192,7 @@ local function heard(session, request)
       if run.fetches then
         run.note = outcome -- the next one will replace what the view shows now
       end
-      opened.say(outcome)
+      view.say(outcome)
     end
   end
 end
@@ -256,7 +254,7 @@ local function show(session, request)
       end
     end,
   }
-  local display = run.shown and request_view.show or request_view.open
+  local display = run.shown and view.show or view.open
   run.shown = shown
   display(shown)
   run.note = nil
@@ -276,12 +274,12 @@ step = function()
     return show(session, run.ready[key])
   end
   run.fetches = true
-  sending.get(session, nil, function(request, why)
+  requests.get(session, nil, function(request, why)
     moment.when('open', function()
       if of ~= run or run.is_over then
         return
       end
-      local stands = sending.stands(session)
+      local stands = requests.still_asks(session)
       if stands and not request and goes_on(session) then
         return vim.defer_fn(function()
           if of == run and not run.is_over then
@@ -292,7 +290,7 @@ step = function()
       end
       run.fetches = false
       if stands then
-        show(session, request or answer.unknown(session, why or 'unknown'))
+        show(session, request or requests.incomplete(session, why or 'unknown'))
       else
         step()
       end
@@ -307,7 +305,7 @@ local function follow_updates()
   local function look()
     if of ~= run or of.is_over or not of.is_done then
       return
-    elseif of.shown and not opened.is_here() then
+    elseif of.shown and not view.is_here() then
       return close()
     end
     step()

@@ -1,7 +1,7 @@
 -- The window that shows a terminal after a jump; shows buffers in place of others.
 local board = require('bellboard.board')
 local config = require('bellboard.config')
-local guards = require('bellboard.key_delay')
+local dialog = require('bellboard.dialog')
 local keeper = require('bellboard.jump.keeper')
 local moment = require('bellboard.moment')
 local places = require('bellboard.jump.history')
@@ -110,7 +110,7 @@ local function insert(buf)
     end
   end)
   vim.on_key(function(_, typed)
-    is_pressed = is_pressed or guards.is_key(typed)
+    is_pressed = is_pressed or dialog.is_key(typed)
   end, namespace)
   again() -- the owner may end the mode before Neovim has entered it
   local group = api.nvim_create_augroup('bellboard.insert', {})

@@ -1,0 +1,156 @@
+-- What a session asks: fetched in full, and answered. The background process checks both and
+-- chooses the way.
+local host = require('bellboard.process.talk')
+local message = require('bellboard.message')
+local remembered = require('bellboard.remembered')
+local sessions = require('bellboard.sessions')
+
+local M = {}
+
+--- Milliseconds to read the outcome of an answer, before another message replaces it.
+local READ = 5000
+
+--- The choices that a key stands for; the first one that exists counts.
+---@type table<string, string[]>
+M.MEANS = {
+  yes = { 'allow', 'approve', 'choose', 'fill' },
+  always = { 'always', 'approve-edits' },
+  no = { 'deny', 'decline' },
+  reply = { 'deny', 'keep' },
+  stop = { 'stop' },
+  edit = { 'edit' },
+}
+
+--- The choice that a key stands for.
+---@param request bellboard.Request
+---@param name string of a key
+---@return bellboard.Choice|nil
+M.choice = function(request, name)
+  for _, id in ipairs(M.MEANS[name] or {}) do
+    for _, choice in ipairs(request.choices or {}) do
+      local needs = choice.needs or ''
+      local takes = { reply = needs:find('^message') ~= nil, no = needs ~= 'message' }
+      if choice.id == id and takes[name] ~= false then
+        return choice
+      end
+    end
+  end
+end
+
+--- The choice with a number: of a permission or a plan, as in the dialogs of the agents.
+---@param request bellboard.Request
+---@param nth integer
+---@return bellboard.Choice|nil
+M.numbered = function(request, nth)
+  return not (request.questions or request.fields) and (request.choices or {})[nth] or nil
+end
+
+--- The only question, if one answer to it is all that is asked.
+---@param request bellboard.Request
+---@return bellboard.Question|nil
+M.only_question = function(request)
+  local questions = request.questions or {}
+  return #questions == 1 and not questions[1].many and questions[1] or nil
+end
+
+--- Whether it has choices, and none of them can be given from here.
+---@param request bellboard.Request
+---@return boolean
+M.is_only_there = function(request)
+  return request.way == 'go' and #(request.choices or {}) > 0
+end
+
+--- The request of a session of which the background process does not have all.
+---@param session bellboard.Session
+---@param why string
+---@return bellboard.Request
+M.incomplete = function(session, why)
+  return {
+    id = session.request or '',
+    session_id = session.session_id,
+    digest = '',
+    kind = session.kind or 'permission',
+    title = session.words.word,
+    asked_at = session.asked_at,
+    parts = { { kind = 'text', text = session.words.text } },
+    choices = {},
+    complete = false,
+    why = why,
+  }
+end
+
+--- Get what a session asks, in full.
+---@param session bellboard.Session
+---@param which {id?: string, digest?: string}|nil a request; default: the one that it shows, unless
+---  its terminal shows another one first
+---@param done fun(request: bellboard.Request|nil, why: string|nil)
+M.get = function(session, which, done)
+  local wanted = which or { id = session.request or '', shown = true }
+  wanted = vim.tbl_extend('error', { session_id = session.session_id }, wanted)
+  host.ask('request', wanted, function(reply)
+    if reply.ok and reply.request then
+      done(reply.request)
+    else
+      done(nil, reply.why or 'the background process is older than this plugin; restart it')
+    end
+  end)
+end
+
+--- Whether a session still asks what it asked.
+---@param session bellboard.Session as it was
+---@return boolean
+M.still_asks = function(session)
+  local now = sessions.get(session.session_id)
+  return now ~= nil
+    and now.status == 'blocked'
+    and now.request == session.request
+    and now.asked_at == session.asked_at
+end
+
+--- Say once how to answer without typed keys, while answers are off.
+---@param session bellboard.Session
+---@param reply bellboard.Reply
+local function offer(session, reply)
+  local is_off = sessions.health().answers == 'off' and not session.machine
+  if reply.ok and reply.way == 'keys' and is_off and remembered.note('answers') then
+    vim.defer_fn(function()
+      message.info('typed as keys; ":ClaudeSessions answers on" avoids that')
+    end, READ)
+  end
+end
+
+--- Send an answer; `done` gets the outcome.
+---@param session bellboard.Session
+---@param request bellboard.Request
+---@param answer bellboard.Answer
+---@param done fun(reply: bellboard.Reply)
+M.send = function(session, request, answer, done)
+  local sent = vim.tbl_extend('error', {
+    session_id = session.session_id,
+    request = request.id,
+    digest = request.digest,
+  }, answer)
+  host.ask('answer', sent, function(reply)
+    offer(session, reply)
+    done(reply)
+  end)
+end
+
+--- Whether the agent did what the answer says.
+---@param reply bellboard.Reply
+---@return boolean
+M.is_taken = function(reply)
+  return reply.ok and reply.outcome == 'taken'
+end
+
+--- The outcome of an answer, in words.
+---@param reply bellboard.Reply
+---@return string
+M.outcome = function(reply)
+  if reply.ok then
+    return 'answered; ' .. (reply.text or '')
+  end
+  return reply.is_unsure and reply.why or 'not answered: ' .. reply.why
+end
+
+return M
