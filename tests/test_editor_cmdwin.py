@@ -10,7 +10,6 @@ from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
 from test_editor_answer import CALM, opened
-from test_editor_diff import show_diff
 
 pytestmark = pytest.mark.editor
 
@@ -76,7 +75,7 @@ def test_a_view_stays_open_below_the_command_line_window(
 def test_a_request_that_ends_below_the_command_line_window_closes_after_it(
     nvim: Editors, version: str
 ) -> None:
-    """Neither its text nor its foot is left over."""
+    """Nothing is left over."""
     editor = nvim(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
@@ -84,21 +83,6 @@ def test_a_request_that_ends_below_the_command_line_window_closes_after_it(
     opened(editor, "api", "Run a command")
     ends_below(editor, host)
     assert editor.lua(WINDOWS) == 1
-    assert "E11" not in editor.messages()
-
-
-def test_a_diff_whose_request_ends_below_the_command_line_window_closes_after_it(
-    nvim: Editors, version: str
-) -> None:
-    """With its tab page."""
-    editor = nvim(version, CALM, columns=90, lines=30)
-    show_diff(editor)
-    enters(editor, ":<C-f>")
-    editor.lua("requests.edit = nil")
-    Host(editor).push()
-    editor.lua("vim.wait(50)")
-    leaves(editor)
-    eventually(lambda: editor.nvim.eval("tabpagenr('$')") == 1, "closed")
     assert "E11" not in editor.messages()
 
 
@@ -121,7 +105,7 @@ def test_a_copy_of_a_request_that_ends_below_the_command_line_window_is_left_to_
 
 
 def test_a_request_closed_without_autocommands_leaves_nothing(nvim: Editors, version: str) -> None:
-    """Its foot goes with the next change of sessions."""
+    """It goes with the next change of sessions."""
     editor = nvim(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
@@ -129,4 +113,5 @@ def test_a_request_closed_without_autocommands_leaves_nothing(nvim: Editors, ver
     opened(editor, "api", "Run a command")
     editor.command("noautocmd quit")
     host.push(api)
-    eventually(lambda: editor.lua(WINDOWS) == 1, "no foot")
+    eventually(lambda: not editor.lua("return require('bellboard.answer.keys').now()"), "gone")
+    assert editor.lua(WINDOWS) == 1

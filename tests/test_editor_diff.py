@@ -1,4 +1,4 @@
-"""A change, as a diff in a tab page of its own: what it shows, and what its keys do."""
+"""A change as a diff in a tab page: Neovim's own diff mode, with no keys of ours."""
 
 from __future__ import annotations
 
@@ -15,165 +15,79 @@ from test_editor_answer import CALM, opened
 
 pytestmark = pytest.mark.editor
 
-FLOAT = """
-local at = { relative = 'editor', row = 1, col = 1, width = 5, height = 1 }
-vim.api.nvim_open_win(vim.api.nvim_create_buf(false, true), false, at)
+#: The text of the buffers in the tab page, and the group of their second lines.
+SIDES = """
+return vim.tbl_map(function(win)
+  return vim.api.nvim_win_call(win, function()
+    local group = vim.fn.synIDattr(vim.fn.diff_hlID(2, 1), 'name')
+    local ours = vim.wo.winhighlight:match(group .. ':(%w+)')
+    return { vim.fn.getline(1, '$'), ours or group }
+  end)
+end, vim.api.nvim_tabpage_list_wins(0))
 """
 
-CLOSE_FLOATS = (
-    "vim.iter(vim.api.nvim_list_wins())"
-    ":filter(function(w) return vim.api.nvim_win_get_config(w).relative ~= '' end)"
-    ":each(function(w) vim.api.nvim_win_close(w, true) end)"
-)
 
-
-def diffs(session: dict[str, Any], path: str) -> dict[str, Any]:
-    """Return a request that asks about two changes of a file, and says something about each."""
-    asked = edit(session, path, "    DEBUG = TRUE\n", "  DEBUG = true\n")
-    more = {"label": "Everywhere in the file", "warnings": ["a line break added"]}
-    asked["parts"] = [{**asked["parts"][0], **more}, dict(asked["parts"][0])]
-    return asked
-
-
-def show_diff(editor: Editor) -> None:
-    """Open the diff of a change to a file that does not exist."""
-    asking = asks("edit", tool="Edit")
-    play(editor, edit(asking, "/nowhere/limits.py", "    DEBUG = TRUE\n", "  DEBUG = true\n"))
+def show_diff(editor: Editor, **more: Any) -> None:
+    """Open the diff of a change to a file that has another line as well."""
+    file = editor.home.file("limits.py", "import os\n    DEBUG = TRUE\n")
+    asking = asks("edit", tool="Edit", **more)
+    play(editor, edit(asking, str(file), "    DEBUG = TRUE\n", "  DEBUG = True\n  more = 1\n"))
     Host(editor).push(asking)
     opened(editor, "edit", "Edit a file")
     editor.press("gd")
-    editor.shows("q back")
+    eventually(lambda: editor.lua("return vim.wo.diff"), "a diff")
 
 
-def test_the_diff_of_a_file_shows_all_that_differs(nvim: Editors, version: str) -> None:
-    """Whatever the user's 'diffopt' hides elsewhere; and it says what else is asked."""
-    editor = nvim(version, CALM, columns=90, lines=30)
-    file = editor.home.project / "limits.py"
-    file.write_text("import os\n    DEBUG = TRUE\n")
-    asking = asks("edit", tool="Edit")
-    play(editor, diffs(asking, str(file)))
-    Host(editor).push(asking)
-    own = "call writefile(systemlist('diff -iw ' .. v:fname_in .. ' ' .. v:fname_new), v:fname_out)"
-    editor.lua("vim.cmd(...)", f"function! Own()\n{own}\nendfunction")
-    editor.command("set diffopt+=iwhiteall,icase diffexpr=Own()")
+def test_the_diff_of_a_file_is_a_tab_page_as_neovim_makes_it(nvim: Editors, version: str) -> None:
+    """Its keys are the user's, 'diffopt' is as it was; the request is behind it, and answers."""
+    editor = nvim(version, CALM, columns=130, lines=30)
+    editor.command("set diffopt+=icase")
     theirs = editor.nvim.eval("[&diffopt, &diffexpr]")
-    opened(editor, "edit", "Edit a file")
-    editor.press("gd")
-    editor.shows("import os")
-    editor.shows("This is only the first of 2 diffs; q shows all that is asked.")
-    picture = editor.shows("hidden in it: a line break added")
-    assert "Everywhere in the file" in picture.text
-    eventually(lambda: editor.lua("return vim.fn.diff_hlID(2, 1)") > 0, "a difference")
-    editor.command("tabnext")
+    show_diff(editor)
     assert editor.nvim.eval("[&diffopt, &diffexpr]") == theirs
-    editor.command("tabnext")
-    eventually(lambda: editor.lua("return vim.fn.diff_hlID(2, 1)") > 0, "a difference")
-    editor.press("q")
+    sides = [lines for lines, _ in editor.lua(SIDES)]
+    assert sides == [["import os", "    DEBUG = TRUE"], ["import os", "  DEBUG = True", "  more = 1"]]
+    assert editor.nvim.eval("map(['A', 'q', '<CR>'], {_, key -> maparg(key, 'n')})") == [""] * 3
+    editor.press("A")
+    editor.command("tabclose")
     editor.shows("edit: Edit a file")
-    assert editor.nvim.eval("[&diffopt, &diffexpr]") == theirs
+    assert editor.lua("return answers") == []
+    editor.press("A")
+    eventually(lambda: editor.lua("return #answers") == 1, "the answer")
+    assert editor.messages().endswith("bellboard: edit: answered; it went on after 0.1 s")
 
 
-def test_a_float_of_another_plugin_does_not_keep_it_open(nvim: Editors, version: str) -> None:
-    """Neovim 0.10 crashes if the last window but a float is closed in another tab page."""
-    editor = nvim(version, CALM, columns=90, lines=30)
-    file = editor.home.file("limits.py", "    DEBUG = TRUE\n")
+def test_a_red_line_is_a_deleted_line(nvim: Editors) -> None:
+    """Neovim would show it as one that is added, as the other window does not have it."""
+    editor = nvim(config=CALM, columns=130, lines=30)
+    file = editor.home.file("limits.py", "import os\nDEBUG = 1\nlast = 1\n")
     asking = asks("edit", tool="Edit")
-    play(editor, diffs(asking, str(file)))
+    play(editor, edit(asking, str(file), "DEBUG = 1\n", ""))
     Host(editor).push(asking)
     opened(editor, "edit", "Edit a file")
+    rows = "return vim.iter(vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, { details = true }))"
+    groups = rows + ":map(function(m) return m[4].line_hl_group end):totable()"
+    assert editor.lua(groups) == ["DiffDelete"]
     editor.press("gd")
-    editor.shows("This is only the first of 2 diffs")
-    editor.lua(FLOAT)
-    editor.press("q")
-    editor.shows("edit: Edit a file")
-    assert editor.lua("return #vim.api.nvim_list_tabpages()") == 1
+    eventually(lambda: editor.lua("return vim.wo.diff"), "a diff")
+    (before, group), (after, _) = editor.lua(SIDES)
+    assert (len(before), len(after), group) == (3, 2, "DiffDelete")
 
 
 def test_a_change_on_another_machine_is_not_compared_with_a_file_here(nvim: Editors) -> None:
     """It would show what is not there."""
     editor = nvim(config=CALM, columns=90, lines=30)
-    file = editor.home.project / "limits.py"
-    file.write_text("import os\n    DEBUG = TRUE\n")
-    asking = asks("edit", tool="Edit", machine="dev")
-    play(editor, edit(asking, str(file), "    DEBUG = TRUE\n", "  DEBUG = true\n"))
-    Host(editor).push(asking)
-    opened(editor, "edit", "Edit a file")
-    editor.press("gd")
-    editor.shows("q back")
+    show_diff(editor, machine="dev")
     assert "import os" not in editor.screen.text
 
 
-def test_a_diff_whose_tab_page_is_the_only_one_can_be_closed(nvim: Editors, version: str) -> None:
-    """:tabonly closes the view, and the diff goes with it."""
-    editor = nvim(version, CALM, columns=90, lines=30)
+def test_what_replaces_the_request_leaves_the_diff_to_the_user(nvim: Editors) -> None:
+    """It is theirs: they close it, and return to where they were."""
+    editor = nvim(config=CALM, columns=90, lines=30)
     show_diff(editor)
-    editor.command("tabonly")
-    editor.hides("q back")
+    play(editor)
+    Host(editor).push()
+    eventually(lambda: "The session has ended" in editor.messages(), "its end")
+    assert editor.lua("return vim.wo.diff")
+    editor.command("tabclose")
     assert editor.lua("return { #vim.api.nvim_list_wins(), vim.wo.diff }") == [1, False]
-    assert editor.messages().strip() == ""
-
-
-def test_a_diff_whose_view_was_closed_without_a_word_can_be_closed(nvim: Editors) -> None:
-    """Plugins close floats from autocommands, and then Neovim reports no more."""
-    editor = nvim(config=CALM, columns=90, lines=30)
-    show_diff(editor)
-    editor.command(f"noautocmd lua {CLOSE_FLOATS}")
-    editor.press("1")
-    editor.press("q")
-    editor.hides("q back")
-    assert editor.messages().strip() == ""
-
-
-def test_a_diff_can_be_opened_again_from_itself(nvim: Editors) -> None:
-    """The one before is closed, and the new one stays."""
-    editor = nvim(config=CALM, columns=90, lines=30)
-    file = editor.home.project / "limits.py"
-    file.write_text("import os\n    DEBUG = TRUE\n")
-    asking = asks("edit", tool="Edit")
-    play(editor, edit(asking, str(file), "    DEBUG = TRUE\n", "  DEBUG = true\n"))
-    Host(editor).push(asking)
-    opened(editor, "edit", "Edit a file")
-    for _ in range(2):
-        editor.press("gd")
-        editor.shows("import os")
-        editor.shows("q back")
-    editor.lua("vim.wait(50)")
-    assert editor.lua("return #vim.api.nvim_list_tabpages()") == 2
-    editor.press("q")
-    editor.shows("edit: Edit a file")
-
-
-@pytest.mark.parametrize("before", ["q:", ":let g:typed = 1"])
-def test_a_request_that_arrives_in_a_command_line_waits(nvim: Editors, before: str) -> None:
-    """No window can be opened there, and the rest of the command would go to it."""
-    editor = nvim(config=CALM, columns=90, lines=30)
-    asking = asks("edit", tool="Edit")
-    play(editor, edit(asking, "/srv/a.py", "a\n", "b\n"))
-    Host(editor).push(asking)
-    editor.lua("""
-      local host = require('bellboard.process.talk')
-      local ask = host.ask
-      host.ask = function(what, given, done)
-        _G.reply = function() ask(what, given, done) end
-      end
-    """)
-    editor.command("ClaudeSessions answer edit")
-    editor.press(before)
-    eventually(lambda: editor.nvim.eval("getcmdwintype() != '' || mode() == 'c'"), "it")
-    editor.lua("_G.reply()")
-    editor.lua("vim.wait(50)")
-    editor.press(":quit<CR>" if before == "q:" else "<CR>")
-    editor.shows("edit: Edit a file")
-    assert editor.messages().strip() == ""
-
-
-@pytest.mark.parametrize("copied", ["<C-w>T", "<C-w>j<C-w>T"])
-def test_no_copy_of_a_diff_outlives_it(nvim: Editors, version: str, copied: str) -> None:
-    """Neither of its two sides nor of what is below them; the request is shown again."""
-    editor = nvim(version, CALM, columns=130, lines=30)
-    show_diff(editor)
-    editor.press(copied)
-    editor.shows("edit: Edit a file")
-    eventually(lambda: editor.nvim.eval("tabpagenr('$')") == 1, "closed")
-    assert editor.lua("return #vim.api.nvim_list_wins()") == 3
-    assert editor.messages().strip() == ""

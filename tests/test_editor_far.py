@@ -147,7 +147,7 @@ def test_a_member_that_may_only_read_is_offered_nothing_that_it_may_not_do(
     editor.command(f"ClaudeSessions answer {SID}")
     editor.shows("Cannot be answered here: you may look.")
     editor.shows("read only")
-    for hint in ("go there", "snooze", "Yes"):
+    for hint in ("go terminal", "snooze", "Yes"):
         editor.hides(hint)
 
 

@@ -168,7 +168,7 @@ def test_it_covers_no_change_that_is_asked_about(nvim: Editors, version: str) ->
     editor.press("gd")
     eventually(lambda: editor.lua("return vim.wo.diff"), "the diff")
     stands(editor, "")
-    editor.press("q")
+    editor.command("tabclose")
     editor.shows("Edit a file")
     editor.press("q")
     stands(editor, "NE 2")

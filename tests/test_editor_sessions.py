@@ -38,8 +38,9 @@ def opens(editor: Editor, view: str) -> None:
         eventually(lambda: editor.lua("return vim.fn.bufwinid('bellboard://preview')") > 0, "it")
     else:
         opened(editor, "edit", "Edit a file")
-        editor.press("gd" if "diff" in view else "")
-        editor.shows("q back" if "diff" in view else "q close")
+        if "diff" in view:
+            editor.press("gd")
+            eventually(lambda: editor.lua("return vim.wo.diff"), "a diff")
 
 
 @pytest.mark.parametrize("view", ["notices", "preview", "diff", "split", "split diff"])

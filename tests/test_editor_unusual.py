@@ -172,7 +172,7 @@ def test_a_question_takes_no_key_that_was_meant_for_the_text(nvim: Editors, vers
     editor.press("xq")
     editor.shows("What it asks")
     assert editor.nvim.eval("@a") == "xx"
-    eventually(lambda: "BellboardKeyOn" in editor.lua(FOOTER), "keys that answer")
+    eventually(lambda: "BellboardKey" in editor.lua(FOOTER), "keys that answer")
     editor.press("y")
     eventually(lambda: editor.lua("return said") == ["y"], "the answer")
 

@@ -63,6 +63,7 @@ local INERT = {
 ---@field since? number shown in the upper right corner
 ---@field rows bellboard.Row[]
 ---@field hints bellboard.Hint[]
+---@field page? string the key that shows the next page
 ---@field note? string shown in the lower right corner, if there is room
 ---@field status? string a message, shown in place of the keys while the last row is not in sight
 
@@ -161,7 +162,9 @@ end
 ---@return bellboard.Chunk[]
 function Dialog:foot(width, edge)
   local content, is_below = self.content, self.more > 0
-  local right = is_below and { { (' %d more '):format(self.more), 'BellboardHidden' } } or {}
+  local key = content.page and ': ' .. content.page or ''
+  local more = (' %d more%s '):format(self.more, key)
+  local right = is_below and { { more, 'BellboardHidden' } } or {}
   local room = width - cells.sum(right)
   if is_below and content.status then
     local text = (' %s '):format(cells.cut(content.status, room - 2))
@@ -212,9 +215,11 @@ function Dialog:frame()
       return ('%%#%s#%s'):format(chunk[2] or 'WinBar', (chunk[1]:gsub('%%', '%%%%')))
     end, chunks))
   end
-  local foot = self:foot(0, ' ')
-  local title = self:head(math.max(width - cells.sum(foot), 20), ' ')
-  vim.wo[self.win].winbar = bar(title) .. '%#WinBar#%=' .. bar(foot)
+  local content = self.content
+  local whole = cells.width((content.prefix or '') .. content.title) + 10
+  local title = self:head(math.min(whole, math.max(math.floor(width / 2), 10)), ' ')
+  local foot = self:foot(math.max(width - cells.sum(title), 1), ' ')
+  vim.wo[self.win].winbar = bar(title) .. bar(foot)
 end
 
 -- The text --------------------------------------------------------------------------------------
@@ -294,6 +299,7 @@ end
 function Dialog:place(rows)
   local lines = vim.o.lines - vim.o.cmdheight
   local height = math.max(math.min(rows, lines - AROUND), 1)
+  local border = highlight.border()
   local width = self:width() + 2
   self.row = self.row or math.max(math.floor((lines - height - AROUND) / 2), 0)
   return {
@@ -302,7 +308,7 @@ function Dialog:place(rows)
     height = height,
     row = math.max(math.min(self.row, lines - height - AROUND), 0),
     col = math.max(math.floor((vim.o.columns - width - 2) / 2), 0),
-    border = highlight.border(),
+    border = border == 'shadow' and highlight.plain_border() or border, -- a title needs an edge
     zindex = self.is_behind and BEHIND or config.get().float.zindex + (self.is_over and 2 or 1),
   }
 end
@@ -655,14 +661,14 @@ M.ask = function(title, lines, choices)
         end,
       }
     end
-    local content = { title = title, rows = wrapped(lines, 60), hints = {} }
+    local content = { title = title, rows = wrapped(lines, math.min(62, vim.o.columns - BESIDE)), hints = {} }
     local function changed()
       for nth, choice in ipairs(choices) do
         content.hints[nth] = { choice[1], choice[2], is_dim = not self:is_ready() }
       end
       self:draw(content)
     end
-    self = M.open({ keys = keys, passes = true, most = 64, changed = changed }, content)
+    self = M.open({ keys = keys, passes = true, most = 66, changed = changed }, content)
     changed()
   end)
 end

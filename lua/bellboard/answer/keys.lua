@@ -87,6 +87,7 @@ M.draw = function(is_new)
     since = (request.asked_at or 0) > 0 and request.asked_at or session.since,
     rows = rows.of(open, width, is_ready, is_long and asked or nil),
     hints = rows.hints(open, is_ready),
+    page = rows.key_of('page'),
     note = way and cells.safe(way.words) or nil,
     status = open.status,
   }, is_new)
