@@ -50,9 +50,7 @@ def sent(editor: Editor) -> dict[str, Any]:
 
 def counts(editor: Editor) -> None:
     """Wait until keys count."""
-    eventually(
-        lambda: editor.lua("return require('bellboard.answer.keys').can()"), "keys to count"
-    )
+    eventually(lambda: editor.lua("return require('bellboard.answer.keys').can()"), "keys to count")
 
 
 def pressed(editor: Editor) -> None:

@@ -46,7 +46,10 @@ def test_the_diff_of_a_file_is_a_tab_page_as_neovim_makes_it(nvim: Editors, vers
     show_diff(editor)
     assert editor.nvim.eval("[&diffopt, &diffexpr]") == theirs
     sides = [lines for lines, _ in editor.lua(SIDES)]
-    assert sides == [["import os", "    DEBUG = TRUE"], ["import os", "  DEBUG = True", "  more = 1"]]
+    assert sides == [
+        ["import os", "    DEBUG = TRUE"],
+        ["import os", "  DEBUG = True", "  more = 1"],
+    ]
     assert editor.nvim.eval("map(['A', 'q', '<CR>'], {_, key -> maparg(key, 'n')})") == [""] * 3
     editor.press("A")
     editor.command("tabclose")
