@@ -107,7 +107,9 @@ for _, option in ipairs(require('bellboard.config.options').options) do
   local path, default, kind, text = unpack(option, 1, 4)
   local is_table = type(default) == 'table' and next(default) ~= nil
   local shown = default ~= nil and not is_table and vim.inspect(default) or nil
-  io.write(vim.json.encode({ path = path, default = shown, type = kind, text = text }), '\n')
+  local keys = option.are_keys and default or nil
+  local row = { path = path, default = shown, type = kind, text = text, keys = keys }
+  io.write(vim.json.encode(row), '\n')
 end
 vim.cmd.quitall()
 """
@@ -134,6 +136,9 @@ def option_entries(listed: list[dict[str, Any]]) -> list[str]:
         default = f", default {option['default']}" if "default" in option else ""
         lines.append(f"{path}{f'*g:bellboard.{path}*':>{WIDTH - len(path)}}")
         text = f"({option['type'].replace('|', ' | ')}{default}) {option['text']}"
+        if keys := option.get("keys"):
+            named = sorted((name, key) for key, name in keys.items())
+            text += f" By default: {', '.join(f'{name} `{key}`' for name, key in named)}."
         wrapped = textwrap.wrap(text, WIDTH - 8, break_on_hyphens=False)
         lines += [f"        {line}" for line in wrapped]
     return [*lines, ""]

@@ -281,15 +281,25 @@ def heads(editor: Editor) -> list[str]:
     return [" ".join(line.split()[:3]) for line in lines]
 
 
-def test_counts_stand_in_the_same_order_on_every_screen(nvim: Editors) -> None:
-    """Whatever waits longest: counts would change their places otherwise."""
-    editor = nvim(config=QUIET, columns=80, lines=24)
+@pytest.mark.parametrize("auto", [True, False])
+def test_counts_stand_once_on_the_screen_and_always_in_the_same_order(
+    nvim: Editors, auto: bool
+) -> None:
+    """In the statusline, else on the board; a filtered board counts what it lists.
+
+    The order does not depend on what waits longest: counts would change their places.
+    """
+    config = {**QUIET, "statusline": {"auto": auto}, "float": {"enabled": False}}
+    editor = nvim(config=config, columns=80, lines=24)
+    editor.command("set laststatus=3")
     asks = session("blocked", "web", ago=900, kind="question", detail="Which?", project="web")
-    Host(editor).push(blocked("api", ago=100), asks)
+    Host(editor, "require('bellboard')._attach()").push(blocked("api", ago=100), asks)
     editor.command("ClaudeSessions board")
-    heading = next(line for line in editor.shows("g? help").lines if "g? help" in line)
-    assert "!1 ?1 " in heading
-    editor.shows("!1 ?1 15m")
+    editor.shows("!1 ?1 15m" if auto else "!1 ?1   g? help")
+    editor.shows("2 sessions")
+    assert editor.screen.text.count("!1 ?1") == 1
+    editor.press("fapi<CR>")
+    editor.shows("!1   g? help")
 
 
 def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> None:

@@ -73,11 +73,13 @@ def test_counts_can_be_read_in_every_colorscheme_of_neovim(nvim: Editors, versio
 
     Some colorschemes give their own comments and warnings no more contrast than that.
     """
-    editor = nvim(version, QUIET, columns=160, lines=30)
+    editor = nvim(version, {**QUIET, "board": {"size": 20}}, columns=160, lines=40)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")
     editor.shows("2 need you")
-    counts = ["!1 ?1 x1 +1 *1 &1 .1", "!1 ?1 2m  x1 +1 *1 &1", "2 need you", "! api", "? web"]
+    editor.press("G")  # the background of the cursor's line is another
+    counts = ["!1 ?1 2m  x1 +1 *1 &1", "2 need you", "! api", "? web"]
+    counts += ["! acme/api", "? acme/web", "x acme/infra", "+ acme/web", "* cache", "& main"]
     found = {}
     for scheme in editor.lua(SCHEMES):
         for background in ("dark", "light"):

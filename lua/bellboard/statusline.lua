@@ -248,6 +248,12 @@ M.update = function()
   end
 end
 
+--- Whether something shows the counts, such as a statusline.
+---@return boolean
+M.is_used = function()
+  return used
+end
+
 local ITEM = "%{%v:lua.require'bellboard.statusline'.item()%}"
 --- What Neovim shows while 'statusline' is empty, its default before 0.12, with the item in it.
 local EMPTY = '%<%f %h%w%m%r %='

@@ -8,6 +8,7 @@ local details = require('bellboard.board.details')
 local first_run = require('bellboard.board.first_run')
 local sections = require('bellboard.board.groups')
 local sessions = require('bellboard.sessions')
+local statusline = require('bellboard.statusline')
 local style = require('bellboard.highlight')
 
 local M = {}
@@ -126,7 +127,8 @@ local function heading(all, listed, width, choice)
     count = ('%d of %s'):format(#listed, count)
   end
   local right = sessions.stale() and 'outdated  g? help ' or 'g? help '
-  local counts = width >= 60 and style.tally(all) or {}
+  local is_counted = #listed == #all and statusline.is_used() -- on the same screen
+  local counts = width >= 60 and not is_counted and style.tally(listed) or {}
   local room = width - 2 - #right - cells.sum(counts)
   local left = table.concat({ ' ' .. count, unpack(chosen(choice)) }, ' · ')
   local chunks = { { cells.fit(left, math.max(room, 10)), 'BellboardDim' } }
