@@ -1,18 +1,15 @@
 # `make try` opens a demo, `make test` runs the tests, `make help` lists the rest.
 # Everything is downloaded to .venv and .cache in this folder; a second run needs no network.
 
-PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
-	$$p -E -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/.ready
 COMPILED := .venv/.compiled
 RIG := $(BIN)/python tests/rig
-PIP := $(BIN)/python -E -m pip install --no-user -qq --disable-pip-version-check
 LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 BENCHES := hook latency backlog fold turn rest lying_around editor soak fleet
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
-SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
+SH := $(wildcard build.sh bellboard.tmux hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
 # Four times as many as a small machine has cores: most of the time tests wait for processes.
 WORKERS := -n 8 --dist worksteal
 # Where it is set, each worker would compile all tests again.
@@ -88,23 +85,9 @@ doc: $(READY) ## update the table of rules and the help tags, open the manual
 picture: $(READY) ## redraw doc/bellboard.svg and doc/demo.svg from the demo's screen
 	@$(BIN)/python tests/demo/run.py --picture doc/bellboard.svg --film doc/demo.svg
 
-# Set up with uv if it is installed, else with venv and pip; again when pyproject.toml changes.
-# A broken environment (without pip, or with its Python gone or too old) is recreated;
-# of a link to another folder, only the link is: --clear would empty that folder.
+# Again when pyproject.toml changes.
 $(READY): pyproject.toml
-	@unreached() { echo "The packages in pyproject.toml cannot be fetched; is there a network?" \
-		"A mirror is set with PIP_INDEX_URL, or UV_INDEX_URL for uv." >&2; exit 1; }; \
-	if command -v uv >/dev/null; then \
-		echo "setting up .venv with uv"; uv sync --quiet || unreached; \
-	else \
-		[ -n "$(PYTHON)" ] || { echo "Python 3.10 or newer is missing; apt install python3 python3-venv, or get uv" >&2; exit 1; }; \
-		echo "setting up .venv with $(PYTHON)"; \
-		$(BIN)/python -E -c 'import pip, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
-			|| { { [ ! -h .venv ] || rm -f .venv; } && $(PYTHON) -E -m venv --clear .venv; } \
-			|| { echo "no venv; apt install python3-venv, or get uv" >&2; exit 1; }; \
-		$(PIP) --upgrade 'pip>=25.1' && $(PIP) --group dev --editable . || unreached; \
-	fi
-	@touch $@
+	@./build.sh dev
 
 # Compile the tests once; in a new checkout each worker would, at the same time.
 $(COMPILED): $(READY)

@@ -53,7 +53,7 @@ if vim.fn.exists('##PackChanged') == 1 then -- vim.pack has updated this plugin
       local root = vim.uv.fs_realpath(vim.fs.dirname(vim.fs.dirname(file)))
       local is_this = root ~= nil and vim.uv.fs_realpath(event.data.path) == root
       if event.data.kind == 'update' and is_this then -- a part of either path may be a link
-        require('bellboard.build').run(true)
+        require('bellboard.install').build(true)
       end
     end,
   })

@@ -1,7 +1,8 @@
-"""Installing the Python packages: `nvim -l build.lua`, and what tpm runs."""
+"""`build.sh` installs the Python packages; `nvim -l build.lua`, tpm and make run it."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -23,23 +24,31 @@ echo "${{0##*/}} $*" >>"$HOME/python.log"
 [ "$1" = -E ] || [ "$1" = -I ] || {{ echo "reads PYTHONPATH" >&2; exit 1; }}
 case "$2 $3 $4" in
 *version_info*) exit {old} ;;
-"-m venv "*)
-  sleep 0.2
-  [ "$4" = --clear ] && rm -rf .venv/*
-  mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+"-m venv "*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
 "-m pip install")
+  [ ! -e "$HOME/killed" ] || {{ rm "$HOME/killed"; kill -9 $PPID; exit 1; }}
+  [ ! -e "$HOME/offline" ] || {{ echo "ERROR: No matching distribution found for pynvim"; exit 1; }}
   [ "$5" = --no-user ] || {{ echo "ERROR: Can not perform a '--user' install." >&2; exit 1; }}
   case $* in
   *"--require-hashes --requirement requirements.txt") rm -f "$HOME/old-pip"; exit ;;
   *--no-deps*--no-index*--no-build-isolation*) ;;
-  *" -qq "*) ;; # make, for whoever changes it
+  *" --upgrade "* | *" --group dev "*) ;; # make, for whoever changes it
   *) echo "ERROR: it comes without a hash" >&2; exit 1 ;;
   esac
   [ ! -e "$HOME/old-pip" ] || {{ echo "ERROR: no editable mode" >&2; exit 1; }}
   [ -e "$HOME/target" ] || cp {true} .venv/bin/bellboard ;;
 "-c import msgspec"*) [ -e .venv/bin/bellboard ] ;;
-*ensurepip*)
+*ensurepip* | *"import pip"*)
   [ "$1" = -I ] || {{ echo "its child reads PYTHONPATH" >&2; exit 1; }} ;;
+esac
+"""
+#: A uv that does the same; what it makes is not from the stub of Python on PATH.
+UV = """#!/bin/sh
+echo "uv $*" >>"$HOME/python.log"
+[ ! -e "$HOME/offline" ] || {{ echo "error: Failed to fetch: dns error" >&2; exit 2; }}
+case $1 in
+venv) exec python3 -E -m venv .venv ;;
+pip) shift 4; exec .venv/bin/python -E -m pip install --no-user "$@" ;;
 esac
 """
 FIRST = "python3 -E -m venv .venv"
@@ -60,8 +69,8 @@ def python(place: Path, old: bool = False) -> Path:
 def plugin(home: Home) -> Path:
     """Return the plugin as just downloaded, on a machine without uv."""
     root = home.root / "bellboard.nvim"
-    (root / "lua/bellboard").mkdir(parents=True)
-    for name in ("build.lua", "bellboard.tmux", "lua/bellboard/builder.lua"):
+    root.mkdir()
+    for name in ("build.sh", "build.lua", "bellboard.tmux"):
         shutil.copy(CHECKOUT / name, root / name)
     (home.bin / "tmux").unlink(missing_ok=True)
     python(home.bin / "tmux").write_text('#!/bin/sh\necho "$*" >>"$HOME/tmux.log"\n')
@@ -157,7 +166,7 @@ def test_an_environment_is_made_again_only_if_its_python_is_unfit(
     added = plugin / ".venv/added"
     added.touch()
     builds(home, plugin)
-    assert "python3.14 -E -m venv --clear .venv" in log(home) and PIP.search(log(home))
+    assert "python3.14 -E -m venv .venv" in log(home) and PIP.search(log(home))
     assert not added.exists()
     added.touch()
     (plugin / ".venv/bin/bellboard").unlink()
@@ -182,7 +191,7 @@ def test_an_unfit_environment_elsewhere_is_not_emptied(
 
 def test_make_does_not_empty_an_environment_elsewhere(home: Home, plugin: Path) -> None:
     """Nor does it make a fit one again."""
-    shutil.copy(CHECKOUT / "Makefile", plugin / "Makefile")
+    shutil.copy(CHECKOUT / "Makefile", plugin)
     (plugin / "pyproject.toml").touch()
     python(home.bin / "python3")
     mine = python(home.root / "theirs/bin/python", old=True).with_name("mine")
@@ -199,20 +208,15 @@ def test_make_does_not_empty_an_environment_elsewhere(home: Home, plugin: Path) 
 def test_a_machine_without_a_fit_python_is_told_so(
     home: Home, plugin: Path, builds: Builder
 ) -> None:
-    """tmux does not leave another file at each start."""
+    """With the file that has the rest; it goes once all is well."""
     for name in NAMES:
         python(home.bin / name, old=True)
-    for _ in range(2):
-        said = builds(home, plugin)
-        if builds is tpm:
-            said = (plugin / ".build.log").read_text()
-        assert "Python 3.10 or newer is missing" in said
+    said = builds(home, plugin)
+    assert "Python 3.10 or newer is missing" in said and "/.build.log" in said
     assert not list(home.tmp.iterdir())
-    if builds is tpm:
-        assert "could not be installed" in tpm(home, plugin)
-        python(home.bin / "python3.12")
-        tpm(home, plugin)
-        assert not (plugin / ".build.log").exists()
+    python(home.bin / "python3.12")
+    builds(home, plugin)
+    assert not (plugin / ".build.log").exists()
 
 
 def test_tmux_builds_though_a_broken_program_is_on_path(home: Home, plugin: Path) -> None:
@@ -231,7 +235,7 @@ def test_tmux_does_not_name_a_log_that_it_cannot_write(home: Home, plugin: Path)
     plugin.chmod(0o500)
     said = tpm(home, plugin, *UNPRIVILEGED)
     plugin.chmod(0o700)  # to be removed
-    assert f"cannot write to {plugin}; put a working `bellboard` on your PATH" in said
+    assert f"cannot write to {plugin}; use a Python of your own: :help" in said
     assert ".build.log" not in said
 
 
@@ -241,10 +245,8 @@ def test_pip_may_be_told_to_install_elsewhere(home: Home, plugin: Path, builds: 
     python(home.bin / "python3")
     (home.root / "target").touch()  # as the stub reads it
     said = builds(home, plugin)
-    if builds is tpm:
-        assert "could not be installed: see" in said
-        said = (plugin / ".build.log").read_text()
     assert f'is not in .venv: see "{plugin}/.venv/bin/python -m pip config list"' in said
+    assert not (plugin / ".venv/.ready").exists()
 
 
 @BUILDERS
@@ -268,20 +270,81 @@ def test_it_says_which_python_to_install(home: Home, plugin: Path) -> None:
     """The python3 of dnf may be the very one that is too old."""
     for name in NAMES:
         python(home.bin / name, old=True)
+    (home.bin / "dirname").symlink_to(shutil.which("dirname") or "")
+    for tool in ("sh", "awk", "sed", "ls", "rm", "grep"):
+        (home.bin / tool).symlink_to(shutil.which(tool) or "")
     python(home.bin / "dnf")
     home.env["PATH"] = str(home.bin)
-    assert "missing; dnf install python3.12, or install uv\n" in nvim(home, plugin)
+    assert "missing; dnf install python3.12, or install uv" in shell(home, plugin)
     (home.bin / "dnf").unlink()
-    assert "missing; install uv\n" in nvim(home, plugin)
+    assert "missing; install uv" in shell(home, plugin)
 
 
-@pytest.mark.house
-def test_whatever_builds_tries_the_same_pythons() -> None:
-    """Neovim, make and tpm."""
-    for name in ("Makefile", "bellboard.tmux"):
-        assert f"for p in {' '.join(NAMES)};" in (CHECKOUT / name).read_text(), name
-    builder = (CHECKOUT / "lua/bellboard/builder.lua").read_text()
-    assert "{ 'python3' }" in builder and "for minor = 14, 10, -1 do" in builder
+def shell(home: Home, plugin: Path, *under: str) -> str:
+    """Run it by hand; return its last line."""
+    argv = [*under, str(plugin / "build.sh")]
+    return subprocess.run(argv, env=home.env, capture_output=True, text=True).stdout
+
+
+def test_a_build_that_was_killed_is_not_taken_for_a_whole_one(home: Home, plugin: Path) -> None:
+    """Nor is one that failed; one that was whole before, and still works, is."""
+    python(home.bin / "python3")
+    ready = plugin / ".venv/.ready"
+    (home.root / "killed").touch()
+    shell(home, plugin)
+    assert not ready.exists() and (plugin / ".venv/bin/python").exists()
+    (home.root / "offline").touch()
+    shell(home, plugin)
+    assert not ready.exists()
+    (home.root / "offline").unlink()
+    assert "Python packages installed with pip\n" in shell(home, plugin) and ready.exists()
+    (home.root / "offline").touch()
+    assert "pip failed" in shell(home, plugin) and ready.exists()
+
+
+def test_without_a_network_it_says_so_and_how_to_name_a_mirror(home: Home, plugin: Path) -> None:
+    """What both have said."""
+    python(home.bin / "python3")
+    python(home.bin / "uv").write_text(UV.format())
+    (home.root / "offline").touch()
+    said = shell(home, plugin).splitlines()[-1]
+    assert "uv failed: Failed to fetch: dns error; pip failed: No matching dist" in said
+    assert "Is there a network? UV_INDEX_URL and PIP_INDEX_URL name a mirror" in said
+    assert said.endswith(f"All of it is in {plugin}/.build.log")
+
+
+def test_uv_installs_by_the_same_hashes(home: Home, plugin: Path) -> None:
+    """From the mirror that its configuration names: uv.lock names one of its own."""
+    python(home.bin / "python3")
+    python(home.bin / "uv").write_text(UV.format())
+    assert shell(home, plugin).endswith("Python packages installed with uv\n")
+    lines = [line for line in log(home).splitlines() if line.startswith("uv ")]
+    pip = "uv pip install --python .venv/bin/python"
+    assert lines == [
+        "uv venv .venv",
+        f"{pip} --require-hashes --requirement requirements.txt",
+        f"{pip} --no-deps --no-index --no-build-isolation --editable .",
+    ]
+
+
+@pytest.mark.parametrize("tool", ["flock", "perl"])
+def test_two_builds_wait_for_each_other(home: Home, plugin: Path, tool: str) -> None:
+    """macOS has no flock; the second one finds all done."""
+    python(home.bin / "python3")
+    for name in ("sh", "dirname", "awk", "sed", "ls", "rm", "grep", "mkdir", "cp", tool):
+        (home.bin / name).symlink_to(shutil.which(name) or "")
+    home.env["PATH"] = str(home.bin)
+    lock = os.open(plugin, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    argv = [str(plugin / "build.sh")]
+    waits = subprocess.Popen(argv, env=home.env, stdout=subprocess.PIPE, text=True)
+    assert waits.stdout
+    assert waits.stdout.readline() == "another one is installing the Python packages …\n"
+    (plugin / ".venv").mkdir()
+    (plugin / ".venv/.ready").touch()
+    os.close(lock)
+    assert waits.communicate()[0] == "Python packages installed\n"
+    assert waits.returncode == 0 and not (home.root / "python.log").exists()
 
 
 @pytest.mark.house

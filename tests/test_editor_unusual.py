@@ -81,17 +81,11 @@ def test_a_command_in_the_command_line_window_closes_it(
     assert editor.nvim.eval("v:errmsg") == ""
 
 
-#: Shows output as it arrives: of a command, of past notices, of an install, of a start.
+#: Shows output as it arrives: of a command, of past notices, of a start.
 OUTPUT = {
     "of explain": "require('bellboard.popup').window({ 'of', 'of explain' }, 'explain')",
     "No notifications yet": "require('bellboard.notify').history({})",
     "of a start": "require('bellboard.jump.launch').terminal({ 'echo', 'of a start' })",
-    "press y to write this": r"""
-      require('bellboard.process.program').run = function(_, after)
-        after('--- a\n+++ b\n-old\n+new', '')
-      end
-      require('bellboard.install').open('install', {})
-    """,
 }
 
 

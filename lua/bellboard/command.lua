@@ -61,13 +61,13 @@ local verbs = {
     require('bellboard.jump.launch').resume(rest)
   end,
   install = function(_, rest)
-    require('bellboard.install').open('install', rest)
+    require('bellboard.install').hooks('install', rest)
   end,
   uninstall = function(_, rest)
-    require('bellboard.install').open('uninstall', rest)
+    require('bellboard.install').hooks('uninstall', rest)
   end,
   build = function()
-    require('bellboard.build').run()
+    require('bellboard.install').build()
   end,
   health = function()
     vim.cmd.checkhealth('bellboard')

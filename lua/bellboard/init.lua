@@ -158,7 +158,7 @@ local function unbuilt(by_itself)
   return function(why)
     require('bellboard.redraw').all()
     vim.schedule(function() -- or a window that a command opens would close the question
-      require('bellboard.build').offer(why, by_itself)
+      require('bellboard.install').offer(why, by_itself)
     end)
   end
 end

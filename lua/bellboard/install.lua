@@ -1,127 +1,173 @@
--- Install the hooks into the settings of agents, or remove them, after showing the diffs.
-local canvas = require('bellboard.canvas')
+-- Installs the Python packages, and the hooks of agents; asks a new user about both.
 local config = require('bellboard.config')
-local guards = require('bellboard.key_delay')
+local coprocess = require('bellboard.process.run')
+local host = require('bellboard.process.talk')
+local launch = require('bellboard.jump.launch')
 local message = require('bellboard.message')
-local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
 local program = require('bellboard.process.program')
-local window = require('bellboard.window')
+local dialog = require('bellboard.dialog')
+local remembered = require('bellboard.remembered')
 
 local M = {}
 
+--- Remembered: the user does not want to be asked about the packages at each start.
+local DECLINED = 'build-declined'
+--- Remembered: the user was asked about the hooks, or had them.
+local ASKED = 'hooks-asked'
 --- The options of `bellboard hooks` that name agents, or a settings file.
 M.files = { '--agent', '--all', '--user', '--project', '--local', '--settings' }
 
-local home = vim.pesc(vim.fs.normalize('~') .. '/')
-
---- What the program printed besides the diff.
----@param lines string[]
----@return string[]
-local function notes_of(lines)
-  return vim.tbl_filter(function(line)
-    return line ~= '' and not line:match('^[-+@ \\]')
-  end, lines)
+--- A no, that says how to have it later.
+---@param text string
+---@param memory string
+---@param verb string
+---@return bellboard.Option
+local function declined(text, memory, verb)
+  return {
+    'n',
+    text,
+    function()
+      remembered.note(memory)
+      message.info((':%s %s installs them later'):format(config.command(), verb))
+    end,
+  }
 end
 
---- The files that the diffs change, as the user knows them.
----@param printed string[]
----@return string[]
-local function files_of(printed)
-  local files = {}
-  for n, line in ipairs(printed) do
-    local file = line:match('^%+%+%+ (.*)$')
-    if file and vim.startswith(printed[n - 1] or '', '--- ') then
-      files[#files + 1] = vim.fn.fnamemodify((file:gsub('\t.*$', '')), ':~')
+--- Run build.sh; show each step.
+---@param after fun(ok: boolean, text: string)
+local function run(after)
+  local said = ''
+  local function show()
+    local step = vim.trim(said):match('[^\n]*$')
+    if vim.endswith(step, '…') then
+      message.info(step)
     end
   end
-  return files
+  vim.system({ 'sh', program.root() .. '/build.sh' }, {
+    stdout = function(_, data)
+      said = said .. (data or '')
+      vim.schedule(show)
+    end,
+  }, vim.schedule_wrap(function(done)
+    after(done.code == 0, vim.trim(said):match('[^\n]*$'))
+  end))
 end
 
---- Whether a file that the user already had is changed, so that a backup of it is kept.
----@param diff string[]
----@return boolean
-local function keeps_backup(diff)
-  for _, line in ipairs(diff) do
-    local lines = line:match('^@@ (.-) @@')
-    if lines and not (vim.startswith(lines, '-0,0 ') or vim.endswith(lines, ' +0,0')) then
-      return true
+local building = false
+--- The user has asked for it: once built, it starts.
+local is_asked = false
+--- Its files were updated under the Lua that is loaded.
+local is_updated = false
+
+--- Install the Python packages in the background, then start.
+---@param by_itself? boolean the user has not asked for it: it starts only if it runs, or should
+M.build = function(by_itself)
+  is_asked = is_asked or not by_itself
+  is_updated = is_updated or by_itself == true
+  if building then
+    return message.info('the Python packages are already being installed')
+  end
+  building = true
+  remembered.forget(DECLINED)
+  local began = vim.uv.hrtime()
+  run(function(ok, text)
+    local asked = is_asked
+    building, is_asked = false, false
+    if ok then
+      local updated = is_updated and '; restart Neovim' or ''
+      message.info(('%s in %.0f s%s'):format(text, (vim.uv.hrtime() - began) / 1e9, updated))
+      pcall(vim.cmd.helptags, { program.root() .. '/doc', magic = { file = false } }) -- read-only
+      if asked or coprocess.is_wanted() then
+        require('bellboard').restart()
+      end
+      return
     end
-  end
-  return false
+    local function again()
+      M.build(not asked)
+    end
+    local function log()
+      local _, lines = pcall(vim.fn.readfile, program.root() .. '/.build.log')
+      popup.window(type(lines) == 'table' and lines or { text }, 'log', true)
+    end
+    dialog.ask("bellboard's Python packages could not be installed", { text }, {
+      { 'r', 'try again', again },
+      { 'l', 'show the log', log },
+      { 'q', 'close' },
+    })
+  end)
 end
 
----@param diff string[]
----@param files string[]
----@param apply? fun() default: it is only shown
-local function preview(diff, files, apply)
-  local what = #files == 1 and files[1] or ('%d files'):format(#files)
-  local kept = keeps_backup(diff) and ' (a dated backup is kept)' or ''
-  local keys = apply and ('press y to write this%s, q to cancel'):format(kept)
-    or 'this would be written; q closes it'
-  local head = ('# %s: %s'):format(what, keys)
-  local lines = { head }
-  for _, note in ipairs(notes_of(diff)) do
-    lines[#lines + 1] = '# ' .. note
+--- The background process cannot run: offer to build, unless the user chose its Python.
+---@param why string
+---@param by_itself boolean Neovim has started it, not the user
+M.offer = function(why, by_itself)
+  if config.get().python then
+    return message.warn(host.instead(why))
+  elseif building or by_itself and remembered.is(DECLINED) then
+    return
   end
-  lines[#lines + 1] = ''
-  local buf = canvas.buffer(vim.list_extend(lines, diff))
-  canvas.name(buf, 'bellboard://hooks')
-  vim.bo[buf].filetype = 'diff'
-  canvas.colour(buf, 1, head, { { head, 'BellboardStatus' } }) -- not as quiet as a comment
-  local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
-  local win = window.open(buf, true, { split = 'below', win = -1, height = height })
-  local guard = guards.new()
-  guard.keep(buf)
-  for _, lhs in ipairs({ 'y', '<CR>', 'q' }) do
-    vim.keymap.set('n', lhs, function()
-      if lhs ~= 'q' and not guard.is_ready() then
-        return -- typed before it was read
-      end
-      window.close(win)
-      if lhs ~= 'q' and apply then
-        apply()
-      end
-    end, { buffer = buf, nowait = true })
+  local how = vim.fn.executable('uv') == 1 and 'uv' or 'pip'
+  local lines = {
+    "Install bellboard's Python packages?",
+    ("%s puts them into the plugin's folder, in the background."):format(how),
+  }
+  if not by_itself then
+    table.insert(lines, 1, why .. '.')
   end
+  dialog.ask('bellboard', lines, {
+    { 'y', 'install', M.build },
+    declined('not now', DECLINED, 'build'),
+  })
 end
 
---- Show what `install` or `uninstall` would change, and apply it when confirmed.
+--- Install the hooks, or remove them, in a terminal: the program shows the change and asks there.
 ---@param verb 'install'|'uninstall'
 ---@param rest string[] which files; default: those of the agents on this machine
-M.open = function(verb, rest)
-  local is_dry = vim.list_contains(rest, '--dry-run')
-  local words = { 'hooks', verb }
+M.hooks = function(verb, rest)
+  local command = vim.list_extend(program.command(), { 'hooks', verb })
   local claude = verb == 'install' and vim.fn.exepath(config.claude()[1]) or ''
   if claude ~= '' then
-    vim.list_extend(words, { '--cli', claude }) -- in front: one of the user's counts, as the last
+    vim.list_extend(command, { '--cli', claude }) -- in front: one of the user's counts, as the last
   end
-  vim.list_extend(words, rest)
-  local function apply()
-    program.run(vim.list_extend({ unpack(words) }, { '--yes' }), function(printed, why)
-      if not printed then
-        return popup.refuse(why, verb)
+  launch.start(vim.list_extend(command, rest))
+end
+
+---@param names string[] of the agents on this machine
+---@param unlisted string[] those that need hooks to be listed
+local function ask_for_hooks(names, unlisted)
+  local without = #unlisted == 0 and 'sessions are listed all the same, with less detail.'
+    or #unlisted == #names and 'sessions are not listed.'
+    or ('those of %s are not listed.'):format(table.concat(unlisted, ', '))
+  local function show()
+    remembered.note(ASKED)
+    M.hooks('install', {})
+  end
+  dialog.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
+    'Hooks report each change at once, with the tool in use, subagents and progress.',
+    'Without them, ' .. without,
+  }, { { 'y', 'show the change', show }, declined('no hooks', ASKED, 'install') })
+end
+
+local greeted = false
+
+--- Ask about the hooks if agents are installed and none has any; once per user.
+M.greet = function()
+  if greeted or remembered.is(ASKED) then
+    return
+  end
+  greeted = true
+  program.decoded({ 'hooks', 'check', '--json' }, function(found)
+    local names, unlisted = {}, {}
+    for _, agent in ipairs(found and found.agents or {}) do
+      if agent.hooks then
+        return remembered.note(ASKED)
       end
-      local notes = notes_of(vim.split(printed, '\n'))
-      -- Leave out the name of the backup: the message must fit on one line.
-      local text = table.concat(notes, '; '):gsub('; backup: %S+', ''):gsub(home, '~/')
-      message.info(#text < vim.v.echospace - 12 and text or (notes[1]:gsub('; backup: %S+', '')))
-    end)
-  end
-  program.run(vim.list_extend({ unpack(words) }, { '--dry-run' }), function(printed, why, partly)
-    local diff = vim.split(vim.trim(printed or partly or ''), '\n')
-    local files = files_of(diff)
-    if not printed and #files == 0 then
-      popup.refuse(why, verb)
-    elseif not printed then
-      message.error(why) -- of one file; there are others
+      names[#names + 1] = agent.name
+      unlisted[#unlisted + 1] = not agent.shows and agent.name or nil
     end
-    if #files > 0 then
-      moment.when('open', function()
-        preview(diff, files, not is_dry and apply or nil)
-      end)
-    elseif printed then
-      apply() -- nothing to change; it reports that
+    if #names > 0 then
+      ask_for_hooks(names, unlisted)
     end
   end)
 end

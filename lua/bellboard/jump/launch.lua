@@ -110,7 +110,7 @@ end
 
 --- Run a command in a terminal buffer, if its program is there.
 ---@param command string[]
-local function start(command)
+M.start = function(command)
   if vim.fn.executable(command[1]) == 0 then
     return message.error(('"%s" is not on PATH'):format(command[1]))
   end
@@ -125,7 +125,7 @@ local function new_of(agent, args)
     if not found then
       return popup.refuse(why, 'new')
     end
-    start(vim.list_extend({ found.agents[1].program }, args))
+    M.start(vim.list_extend({ found.agents[1].program }, args))
   end)
 end
 
@@ -205,7 +205,7 @@ M.resume = function(args, on_choice)
       if session and session.agent == 'claude' then
         M.new(vim.list_extend({ '--resume', session.session_id }, args or {}))
       elseif session then
-        start(vim.list_extend(session.resume, args or {}))
+        M.start(vim.list_extend(session.resume, args or {}))
       end
     end)
   end)

@@ -22,7 +22,8 @@ M.interpreter = function()
     return { command = config.words(wanted), why = 'the option python' }
   end
   local own = M.root() .. '/.venv/bin/python'
-  if vim.fn.executable(own) == 1 then
+  local is_whole = vim.uv.fs_stat(M.root() .. '/.venv/.ready') -- build.sh came to its end
+  if is_whole and vim.fn.executable(own) == 1 then
     return { command = { own }, why = "the plugin's own .venv" }
   end
   local prog = vim.g.python3_host_prog

@@ -132,7 +132,7 @@ M.receive = function(encoded, version)
     require('bellboard.report.focus').renew()
     require('bellboard.report.screens').renew()
     require('bellboard.report.terminals').renew()
-    require('bellboard.welcome').greet()
+    require('bellboard.install').greet()
   end
   for _, notice in ipairs(push.notices or {}) do
     require('bellboard.notify').show(notice)

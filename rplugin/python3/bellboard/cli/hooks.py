@@ -73,7 +73,10 @@ def add_to(commands: Subcommands) -> None:
 
 
 def install_hooks(args: Args) -> int:
-    return _each(_targets(args), lambda target: _install(target, args))
+    status = _each(_targets(args), lambda target: _install(target, args))
+    if not args.dry_run:
+        print("next: start an agent; every Neovim shows it, and `bellboard list`")
+    return status
 
 
 def uninstall_hooks(args: Args) -> int:

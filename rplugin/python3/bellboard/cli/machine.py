@@ -206,13 +206,13 @@ def _store(edited: Callable[[Machines], Machines]) -> Machines:
 PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a while
 REPLY: Final = 3.0  # more for the reply to a request
 CHUNK: Final = 1 << 16
-INSTALL: Final = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/bellboard path"
+INSTALL: Final = "./build.sh && .venv/bin/bellboard path"
 NO_PASSWORD: Final = "sudo must not ask here: allow this command in sudoers with NOPASSWD"
 OF_SSH: Final = {
     "permission denied": "ssh must log in without asking: set up a key or an agent",
     "connection refused": "nothing listens there: is sshd running?",
 }
-AGAIN: Final = "remove .venv in the folder of bellboard.nvim there, and run in it: " + INSTALL
+AGAIN: Final = "run in the folder of bellboard.nvim there: " + INSTALL
 HINTS: Final = {
     "docker daemon": "start docker here, or let your user run it",
     "identification has changed": "find out why; if that is expected, ssh-keygen -R its name,"
