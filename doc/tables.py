@@ -1,9 +1,9 @@
 """Write what is generated in the help and in the README: `python doc/tables.py [--check]`.
 
 The text between two marker lines is generated: the rules from `machine.py`, from `agents` their
-abilities and the files of their hooks, and from `config/options.lua` the options.  The types of
-these are written into `config/types.lua`.  With --check nothing is written; the exit status says
-whether all of it is up to date.
+abilities and the files of their hooks, from `config/options.lua` the options, from `command.lua`
+the commands and their mappings.  The types of the options are written into `config/types.lua`.
+With --check nothing is written; the exit status says whether all of it is up to date.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ RULES_BEGIN = "------ The rules, written by doc/tables.py ------"
 AGENTS_BEGIN = "------ The agents, written by doc/tables.py ------"
 FILES_BEGIN = "------ The files, written by doc/tables.py ------"
 OPTIONS_BEGIN = "------ The options, written by doc/tables.py ------"
+COMMANDS_BEGIN = "------ The commands, written by doc/tables.py ------"
+MAPPINGS_BEGIN = "------ The mappings, written by doc/tables.py ------"
 END = "------ Here ends what doc/tables.py writes ------"
 SHORT = {"observed": "yes", "not known": "-"}
 WIDTH = 78
@@ -115,9 +117,19 @@ vim.cmd.quitall()
 """
 
 
-def options() -> list[dict[str, Any]]:
-    """Return the options, as the editor reads them."""
-    argv = [ROOT / "tests/rig/nvim", "stable", "--clean", "--headless", "--cmd", f"lua {LISTING}"]
+#: Prints each subcommand as JSON.
+SUBCOMMANDS = r"""
+vim.opt.rtp:prepend(vim.uv.cwd())
+for _, each in ipairs(require('bellboard.command').subcommands) do
+  io.write(vim.json.encode({ name = each[1], arguments = each[2], text = each.desc }), '\n')
+end
+vim.cmd.quitall()
+"""
+
+
+def printed(lua: str) -> list[dict[str, Any]]:
+    """Return the lines of JSON that Lua code prints."""
+    argv = [ROOT / "tests/rig/nvim", "stable", "--clean", "--headless", "--cmd", f"lua {lua}"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -164,6 +176,24 @@ def option_types(listed: list[dict[str, Any]]) -> str:
         parts += ["", f"---@class (exact) {name}", *fields]
     base = "---@class bellboard.UserConfig: bellboard.Config, {}  every field is optional"
     return "\n".join([*parts, "", base, ""])
+def commands(listed: list[dict[str, Any]]) -> list[str]:
+    """Return each subcommand with its tag, for the help."""
+    lines = [""]
+    for each in listed:
+        head, tag = f":ClaudeSessions {each['name']} {each['arguments']}".rstrip(), ""
+        tag = f"*:ClaudeSessions-{each['name']}*"
+        fits = len(head) + len(tag) < WIDTH
+        lines += [f"{head}{tag:>{WIDTH - len(head)}}"] if fits else [f"{tag:>{WIDTH}}", head]
+        wrapped = textwrap.wrap(each["text"], WIDTH - 8, break_on_hyphens=False)
+        lines += [f"        {line}" for line in wrapped]
+    return [*lines, ""]
+
+
+def mappings(listed: list[dict[str, Any]]) -> list[str]:
+    """Return the tags of the mappings: each subcommand that needs no argument has one."""
+    named = [each["name"] for each in listed if not each["arguments"].startswith("{")]
+    tags = " ".join(f"*<Plug>(bellboard-{name})*" for name in named)
+    return [f"{line:>{WIDTH}}" for line in textwrap.wrap(tags, WIDTH, break_on_hyphens=False)]
 
 
 def abilities() -> list[str]:
@@ -190,9 +220,12 @@ def main() -> int:
     made = with_section(manual, RULES_BEGIN, END, rules())
     made = with_section(made, AGENTS_BEGIN, END, agents())
     made = with_section(made, FILES_BEGIN, END, hook_files())
-    listed = options()
+    listed = printed(LISTING)
     made = with_section(made, OPTIONS_BEGIN, END, option_entries(listed))
     types = option_types(listed)
+    subcommands = printed(SUBCOMMANDS)
+    made = with_section(made, COMMANDS_BEGIN, END, commands(subcommands))
+    made = with_section(made, MAPPINGS_BEGIN, END, mappings(subcommands))
     marks = (f"<!-- {line.strip('- ')} -->" for line in (AGENTS_BEGIN, END))
     shown = with_section(readme, *marks, abilities())
     if "--check" in sys.argv:

@@ -68,33 +68,14 @@ for _, name in ipairs({ 'Bellboard', 'ClaudeSessions' }) do
   end
 end
 
--- stylua: ignore
-local verbs = {
-  pick = 'pick an agent session', board = 'open the board of agent sessions',
-  next = 'go to the next session that needs you',
-  prev = 'go to the previous session that needs you',
-  back = 'go back to where you were', answer = 'answer a session',
-  triage = 'answer one session after the other',
-  snooze = 'snooze this session or those in the float',
-  park = 'park this session or those in the float',
-  label = 'remove the label of this session or those in the float',
-  notices = 'list past notifications', quiet = 'notify by the float only',
-  normal = 'notify of what needs you', all = 'notify of everything',
-  new = 'start a session', resume = 'resume a session that ended here',
-  install = 'install the hooks', uninstall = 'remove the hooks', health = 'check the health',
-  start = 'start the background process', restart = 'restart the background process',
-  stop = 'stop the background process', answers = 'show whether hooks wait for answers',
-  build = "install bellboard's Python packages",
-  path = 'link the shell program', tmux = 'show the set-up of tmux',
-  history = 'show past changes of status', rules = 'list rules that would spare you questions',
-  record = 'record a trace',
-}
-for verb, desc in pairs(verbs) do
-  local opts = { desc = 'bellboard: ' .. desc }
-  vim.keymap.set({ 'n', 'x', 'i', 't' }, ('<Plug>(bellboard-%s)'):format(verb), function()
+-- Subcommands that need no argument, from lua/bellboard/command.lua: a test compares them.
+local names = 'pick board next prev back answer triage answers snooze park label mode notices new '
+  .. 'resume history rules install uninstall build path tmux record health process'
+for name in names:gmatch('%a+') do
+  vim.keymap.set({ 'n', 'x', 'i', 't' }, ('<Plug>(bellboard-%s)'):format(name), function()
     local counts = vim.api.nvim_get_mode().mode:find('^[nvV\22]')
-    require('bellboard').run(verb, counts and vim.v.count1 or 1)
-  end, opts)
+    require('bellboard').run(name, counts and vim.v.count1 or 1)
+  end, { desc = 'bellboard: ' .. name })
 end
 vim.api.nvim_create_autocmd('BufReadCmd', { -- a session file restores the board's window
   pattern = 'bellboard://board',

@@ -289,7 +289,7 @@ def test_stop_clears_it(nvim: Editors, version: str) -> None:
     editor.lua("require('bellboard').start()")
     Host(editor).push(blocked())
     editor.shows("1 needs you")
-    editor.command("ClaudeSessions stop")
+    editor.command("ClaudeSessions process stop")
     editor.hides("1 needs you")
 
 
@@ -325,7 +325,7 @@ def test_checkhealth_says_why_it_is_not_shown(nvim: Editors, version: str) -> No
     assert "float: shown (2 sessions)" in "\n".join(editor.nvim.current.buffer[:])
     editor.command("set columns=29")
     says("not shown: the screen is smaller than 30x8")
-    editor.command("ClaudeSessions stop")
+    editor.command("ClaudeSessions process stop")
     says("not shown: the sessions are out of date")
     editor.lua("require('bellboard').setup({ float = { enabled = false } })")
     says("not shown: `float.enabled` is false")

@@ -246,7 +246,7 @@ def test_evidence_goes_to_the_host_as_a_trace_line(nvim: Editors, notes: Path) -
 def test_stop_stops_and_a_command_starts_again(nvim: Editors, notes: Path) -> None:
     """A host that was stopped is not restarted automatically."""
     editor = running(nvim(config=config("well", notes), ui=False))
-    editor.command("ClaudeSessions stop")
+    editor.command("ClaudeSessions process stop")
     eventually(lambda: not editor.lua(STATUS)["running"], "the end of the host")
     assert editor.lua("return require('bellboard').tell({ note = 1 })") is False
     editor.command("ClaudeSessions board")
@@ -254,9 +254,9 @@ def test_stop_stops_and_a_command_starts_again(nvim: Editors, notes: Path) -> No
 
 
 def test_restart_is_not_a_crash(nvim: Editors, notes: Path) -> None:
-    """:ClaudeSessions restart starts a new process at once."""
+    """:ClaudeSessions process restart starts a new process at once."""
     editor = running(nvim(config=config("well", notes, max_restarts=1), ui=False))
-    editor.command("ClaudeSessions restart")
+    editor.command("ClaudeSessions process restart")
     eventually(lambda: len(told(notes, "start")) == 2, "a second host")
     assert editor.messages() == ""
 

@@ -142,7 +142,7 @@ def test_install_shows_the_changes_of_all_agents(
     answer(editor, "Write this to ~/.codex/hooks.json?")
     answer(editor, "plugins/bellboard.js? [y/N]")
     editor.shows("[Process exited 1]")
-    shown = " ".join(editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)"))
+    shown = "".join(editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)"))
     assert "a value, not }; nothing was written" in shown
     assert (opencode / "plugins/bellboard.js").exists()
     assert "Stop" in json.loads((codex / "hooks.json").read_text())["hooks"]

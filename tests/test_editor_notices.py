@@ -181,7 +181,7 @@ def test_snooze_park_and_label(open_: Open, spool: Spool, version: str) -> None:
 
 def test_the_mode_is_shared_by_all_neovims(open_: Open, spool: Spool) -> None:
     one, two = open_(), open_()
-    one.command("ClaudeSessions quiet")
+    one.command("ClaudeSessions mode quiet")
     for editor in (one, two):
         eventually(lambda e=editor: e.lua("return require('bellboard').mode()") == "quiet")
     two.lua("require('bellboard').mode('all')")
@@ -381,7 +381,7 @@ def test_a_transition_during_a_restart_is_heard_once(
         time.sleep(0.12 * n)  # at another moment of it each time
         becomes(spool, "api", told[-1])
         eventually(lambda: editor.lua("return heard") == told, f"{told}")
-    editor.command("Bellboard restart")
+    editor.command("Bellboard process restart")
     begins(spool, "web")
     eventually(lambda: editor.lua("return heard") == [*told, "working"], "the last one")
 

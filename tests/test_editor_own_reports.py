@@ -80,9 +80,9 @@ def test_what_was_reported_before_the_background_process_runs_is_shown(
     for program in programs:
         program.say(status("state=working:app=make"))
         program.say(status("state=blocked:app=make:" + msg("Go on?")))
-    editor.command("ClaudeSessions start")
+    editor.command("ClaudeSessions process start")
     eventually(lambda: [row["status"] for row in rows(editor)] == ["blocked"] * 2, "two that ask")
-    editor.command("ClaudeSessions restart")
+    editor.command("ClaudeSessions process restart")
     programs[0].say(status("state=done:app=make"))
     wanted = ["blocked", "completed"]
     eventually(lambda: [row["status"] for row in rows(editor)] == wanted, "one that asks")

@@ -133,9 +133,9 @@ def test_no_reader_is_promised_where_none_is_wanted(nvim: Editors, version: str)
     editor = nvim(version, {**SILENT, "auto_start": False})
     program = Program(editor)
     assert program.asks() == b""
-    editor.command("ClaudeSessions start")
+    editor.command("ClaudeSessions process start")
     assert program.asks() != b""
-    editor.command("ClaudeSessions stop")
+    editor.command("ClaudeSessions process stop")
     assert program.asks() == b""
     assert editor.messages() == ""
 
@@ -251,17 +251,17 @@ def test_what_was_said_before_the_background_process_runs_is_sent_then(
     program.say(status("state=clear:id=a"), status("state=error:id=c"), status("state=blocked"))
     last = "return (require('bellboard.records').of(...).reports[''] or {}).text"
     eventually(lambda: editor.lua(last, program.buffer) == "7501;state=blocked", "the last one")
-    editor.command("ClaudeSessions start")
+    editor.command("ClaudeSessions process start")
     said = ["7501;state=clear:id=a", "7501;state=error:id=c", "7501;state=blocked"]
     becomes(editor, *said)
     hosted(editor)
     editor.lua(LISTEN)
-    editor.command("ClaudeSessions restart")
+    editor.command("ClaudeSessions process restart")
     becomes(editor, *said[1:])
     program.say(status("state=done"), osc("133;A;k=i"))
     becomes(editor, *said[1:], "7501;state=done", "133;A")
     editor.lua(LISTEN)
-    editor.command("ClaudeSessions restart")
+    editor.command("ClaudeSessions process restart")
     becomes(editor, said[1], "7501;state=done")
     assert editor.messages() == ""
 
@@ -419,7 +419,7 @@ def test_the_statusline_says_what_to_do_where_nothing_reads(nvim: Editors, versi
     editor = nvim(version, crashes, lua=STATUSLINE)
     program = Program(editor)
     program.say(status("state=idle"))
-    editor.shows("bellboard: 1 agent here; :ClaudeSessions restart")
+    editor.shows("bellboard: 1 agent here; :ClaudeSessions process restart")
     editor = nvim(version, {"python": "/nowhere"}, lua=STATUSLINE)
     other = Program(editor, "other")
     other.say(status("state=idle"))

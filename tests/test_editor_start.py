@@ -158,7 +158,7 @@ def test_a_restart_reads_the_options_again(nvim: Editors, home: Home) -> None:
     mode = "return vim.tbl_get(require('bellboard').health(), 'notices', 'mode')"
     eventually(lambda: editor.lua(mode) == "normal", "a host")
     editor.lua("vim.g.bellboard = vim.tbl_extend('force', vim.g.bellboard, ...)", quiet())
-    editor.command("ClaudeSessions restart")
+    editor.command("ClaudeSessions process restart")
     eventually(lambda: editor.lua(mode) == "quiet", "its mode")
     assert editor.messages() == ""
 

@@ -93,5 +93,5 @@ def test_a_new_background_process_gets_the_titles_again(nvim: Editors, home: Hom
     opened(editor, home, "codex")
     becomes(editor, "blocked")
     editor.lua(LISTEN)
-    editor.command("ClaudeSessions restart")
+    editor.command("ClaudeSessions process restart")
     eventually(lambda: "Action Required" in editor.lua(SENT), "the title")

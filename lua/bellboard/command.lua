@@ -1,224 +1,438 @@
--- The commands `:Bellboard` and `:ClaudeSessions`: their subcommands and completion.
+-- The commands `:Bellboard` and `:ClaudeSessions`, which are the same: their subcommands and
+-- completion.
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
+local edit = require('bellboard.session_edit')
 local host = require('bellboard.process.talk')
-local mark = require('bellboard.session_edit')
+local install = require('bellboard.install')
+local launch = require('bellboard.jump.launch')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
-local which = require('bellboard.jump.names')
+local names = require('bellboard.jump.names')
+local popup = require('bellboard.popup')
+local sessions = require('bellboard.sessions')
 
 local M = {}
 
-local api = vim.api
+---@class bellboard.Subcommand
+---@field [1] string its name
+---@field [2] string its arguments, as in the help; '': it takes none
+---@field desc string what it does, for the help
+---@field run fun(words: string[], count: integer)
+---@field complete? fun(before: string[]): string[] what may follow these words
+---@field is_apart? boolean it does not start the background process
+---@field is_windowless? boolean it opens no window, so that the command-line window stays open
 
----@type table<string, fun(count: integer, rest: string[])>
-local verbs = {
-  pick = function()
-    require('bellboard.picker').open()
-  end,
-  board = function()
-    require('bellboard.board').open()
-  end,
-  next = function(count, rest)
-    bellboard.next(count, table.concat(rest, ' '))
-  end,
-  prev = function(count, rest)
-    bellboard.prev(count, table.concat(rest, ' '))
-  end,
-  back = bellboard.back,
-  answer = function(_, rest)
-    bellboard.answer(#rest > 0 and table.concat(rest, ' ') or nil)
-  end,
-  triage = function()
-    require('bellboard.answer.triage').run()
-  end,
-  ['goto'] = function(_, rest)
-    bellboard.jump(table.concat(rest, ' '))
-  end,
-  snooze = function(_, rest)
-    local minutes = tonumber(rest[1]) and tonumber(table.remove(rest, 1))
-    for _, session in ipairs(which.some(table.concat(rest, ' '), mark.is_snoozed)) do
-      mark.snooze(session.session_id, minutes)
-    end
-  end,
-  park = function(_, rest)
-    for _, session in ipairs(which.some(table.concat(rest, ' '), mark.is_parked)) do
-      mark.park(session.session_id)
-    end
-  end,
-  label = function(_, rest)
-    for _, session in ipairs(which.some(table.concat(rest, ' ', 2))) do
-      mark.label(session.session_id, rest[1])
-    end
-  end,
-  notices = function()
-    host.notify('notices')
-  end,
-  new = function(_, rest)
-    require('bellboard.jump.launch').new(rest)
-  end,
-  resume = function(_, rest)
-    require('bellboard.jump.launch').resume(rest)
-  end,
-  install = function(_, rest)
-    require('bellboard.install').hooks('install', rest)
-  end,
-  uninstall = function(_, rest)
-    require('bellboard.install').hooks('uninstall', rest)
-  end,
-  build = function()
-    require('bellboard.install').build()
-  end,
-  health = function()
-    vim.cmd.checkhealth('bellboard')
-  end,
-  start = function() end, -- running any subcommand starts it
-  restart = bellboard.restart,
+--- Complete one session, after so many words.
+---@param after? integer
+---@return fun(before: string[]): string[]
+local function session_after(after)
+  return function(before)
+    return #before == (after or 0) and names.names() or {}
+  end
+end
+
+--- Complete one word.
+---@param words string[]
+---@return fun(before: string[]): string[]
+local function first(words)
+  return function(before)
+    return #before == 0 and words or {}
+  end
+end
+
+---@return string[]
+local function filters()
+  return vim.tbl_map(function(session)
+    return 'agent:' .. (session.agent or '')
+  end, sessions.list())
+end
+
+---@return string[]
+local function hook_options()
+  return install.files
+end
+
+--- Run a command of the shell program: the session after it may be several words.
+---@param name string
+---@return fun(words: string[])
+local function of_session(name)
+  return function(words)
+    popup.command({ name, #words > 0 and table.concat(words, ' ') or nil })
+  end
+end
+
+---@param name string
+---@return fun(words: string[])
+local function in_shell(name)
+  return function(words)
+    popup.command(vim.list_extend({ name }, words))
+  end
+end
+
+---@param words string[]
+---@param act fun(session: bellboard.Session)
+---@param done? fun(session: bellboard.Session): boolean
+local function each(words, act, done)
+  vim.iter(names.some(table.concat(words, ' '), done)):each(act)
+end
+
+local process = {
+  start = function() end, -- running a subcommand starts it
   stop = bellboard.stop,
+  restart = bellboard.restart,
+  status = function()
+    local status = host.status()
+    local running = status.channel and ('runs: pid %d'):format(vim.fn.jobpid(status.channel))
+    message.info(running and 'the background process ' .. running or host.outdated())
+  end,
 }
-for _, mode in ipairs({ 'quiet', 'normal', 'all' }) do
-  verbs[mode] = function()
-    bellboard.mode(mode)
-  end
+
+--- All subcommands, in the order of the help, whose list of them doc/tables.py makes from here. So
+--- name, arguments and `desc` are literal.
+---@type bellboard.Subcommand[]
+M.subcommands = {
+  {
+    'pick',
+    '',
+    desc = 'Choose a session and go there: |bellboard-picker|.',
+    run = function()
+      require('bellboard.picker').open()
+    end,
+  },
+  {
+    'board',
+    '',
+    desc = 'Open the |bellboard-board|, or go to it.',
+    run = function()
+      require('bellboard.board').open()
+    end,
+  },
+  {
+    'next',
+    '[{filter}]',
+    desc = 'Go to the next session that is blocked, failed or done, most urgent first. Takes a count, and a |bellboard-filter|, such as `agent:codex`.',
+    run = function(words, count)
+      bellboard.next(count, table.concat(words, ' '))
+    end,
+    complete = filters,
+  },
+  {
+    'prev',
+    '[{filter}]',
+    desc = 'The same, backwards.',
+    run = function(words, count)
+      bellboard.prev(count, table.concat(words, ' '))
+    end,
+    complete = filters,
+  },
+  {
+    'back',
+    '',
+    desc = 'Go back to where you were before the last jump, or the last jumps in a row; also from another Neovim, if both are in tmux.',
+    run = bellboard.back,
+  },
+  {
+    'goto',
+    '{session}',
+    desc = 'Go to that session: |bellboard-jump|.',
+    run = function(words)
+      bellboard.jump(table.concat(words, ' '))
+    end,
+    complete = session_after(),
+  },
+  {
+    'answer',
+    '[{session}]',
+    desc = 'Show what a session asks, to answer it: |bellboard-answer|. By default the most urgent one; a snoozed or parked one comes last.',
+    run = function(words)
+      bellboard.answer(#words > 0 and table.concat(words, ' ') or nil)
+    end,
+    complete = session_after(),
+  },
+  {
+    'triage',
+    '',
+    desc = 'Answer one session after the other: |bellboard-triage|.',
+    run = function()
+      require('bellboard.answer.triage').run()
+    end,
+  },
+  {
+    'answers',
+    '[on|off]',
+    desc = 'Let hooks wait for answers from here, or not; without an argument, show the setting.',
+    run = in_shell('answers'),
+    complete = first({ 'on', 'off' }),
+  },
+  {
+    'snooze',
+    '[{minutes}] [{session}]',
+    desc = 'Mute a session for {minutes}, by default |g:bellboard.notices.snooze|. Without {minutes}, the same command again ends the snooze.',
+    run = function(words)
+      local minutes = tonumber(words[1]) and tonumber(table.remove(words, 1))
+      each(words, function(session)
+        edit.snooze(session.session_id, minutes)
+      end, edit.is_snoozed)
+    end,
+    complete = function(before)
+      return #before == 0 and vim.tbl_filter(function(name)
+        return not tonumber(name) -- it would be read as minutes
+      end, names.names()) or #before == 1 and tonumber(before[1]) and names.names() or {}
+    end,
+    is_windowless = true,
+  },
+  {
+    'park',
+    '[{session}]',
+    desc = 'Mute a session, and skip it in |:ClaudeSessions-next|, until you run the same command again.',
+    run = function(words)
+      each(words, function(session)
+        edit.park(session.session_id)
+      end, edit.is_parked)
+    end,
+    complete = session_after(),
+    is_windowless = true,
+  },
+  {
+    'label',
+    '[{label}] [{session}]',
+    desc = 'Label a session: |bellboard-labels|. Without {label}, or with `-`, remove the label.',
+    run = function(words)
+      local label = table.remove(words, 1)
+      each(words, function(session)
+        edit.label(session.session_id, label ~= '-' and label or nil)
+      end)
+    end,
+    complete = function(before)
+      local labels = vim.tbl_keys(config.get().notices.labels)
+      table.sort(labels)
+      return #before == 0 and labels or session_after(1)(before)
+    end,
+    is_windowless = true,
+  },
+  {
+    'mode',
+    '[quiet|normal|all]',
+    desc = 'Set the notification mode of every Neovim, which is remembered; without an argument, show it.',
+    run = function(words)
+      if not words[1] then
+        return message.info('the notification mode is ' .. bellboard.mode())
+      end
+      bellboard.mode(words[1])
+    end,
+    complete = first({ 'quiet', 'normal', 'all' }),
+    is_windowless = true,
+  },
+  {
+    'notices',
+    '',
+    desc = 'List past notifications: when, on which channel, and their text. `<CR>` goes to the session, `q` closes the list.',
+    run = function()
+      host.notify('notices')
+    end,
+  },
+  {
+    'new',
+    '[{args}]',
+    desc = 'Start Claude Code with {args} in a terminal buffer; with `--agent` {name} in front, another agent.',
+    run = launch.new,
+    complete = first({ '--agent' }),
+  },
+  {
+    'resume',
+    '[{args}]',
+    desc = 'Choose a session that ended in this directory and resume it, with its own agent.',
+    run = function(words)
+      launch.resume(words)
+    end,
+  },
+  {
+    'explain',
+    '{session}',
+    desc = 'Show why a session has its status: |bellboard-shell|.',
+    run = of_session('explain'),
+    complete = session_after(),
+  },
+  {
+    'history',
+    '[{args}]',
+    desc = 'Show past changes of status: |bellboard-shell|.',
+    run = in_shell('history'),
+    complete = session_after(),
+  },
+  {
+    'name',
+    '{session} [{name}]',
+    desc = 'Name a session; without {name}, remove its name.',
+    run = in_shell('name'),
+    complete = session_after(),
+  },
+  {
+    'set',
+    '{session} {status}',
+    desc = 'Correct the status of a session: |bellboard-shell|.',
+    run = in_shell('set'),
+    complete = session_after(),
+  },
+  {
+    'forget',
+    '{session}',
+    desc = 'Take a session off the board.',
+    run = of_session('forget'),
+    complete = session_after(),
+  },
+  {
+    'rules',
+    '[{args}]',
+    desc = 'List rules for your agents that would have spared you questions: |bellboard-shell|.',
+    run = in_shell('rules'),
+  },
+  {
+    'install',
+    '[{which}]',
+    desc = 'Add the hooks to the settings of the agents on this machine: |bellboard-hooks-install|, in a terminal. It shows the change and asks first.',
+    run = function(words)
+      install.hooks('install', words)
+    end,
+    complete = hook_options,
+  },
+  {
+    'uninstall',
+    '[{which}]',
+    desc = 'Remove the hooks, in the same way.',
+    run = function(words)
+      install.hooks('uninstall', words)
+    end,
+    complete = hook_options,
+  },
+  {
+    'build',
+    '',
+    desc = "Install bellboard's Python packages, in the background: |bellboard-install|.",
+    run = function()
+      install.build()
+    end,
+    is_apart = true,
+    is_windowless = true,
+  },
+  {
+    'path',
+    '[--remove]',
+    desc = 'Link the program `bellboard` into `~/.local/bin`.',
+    run = in_shell('path'),
+    complete = first({ '--remove' }),
+    is_apart = true,
+  },
+  {
+    'tmux',
+    '[--apply|--remove|…]',
+    desc = 'Show or set up the keys and the statusline of tmux: |bellboard-tmux|.',
+    run = in_shell('tmux'),
+    complete = first({ '--apply', '--remove' }),
+  },
+  {
+    'record',
+    '[{args}]',
+    desc = 'Record evidence for a bug report: |bellboard-shell|.',
+    run = in_shell('record'),
+  },
+  {
+    'replay',
+    '{file}',
+    desc = 'Show what such a record comes to: |bellboard-shell|.',
+    run = in_shell('replay'),
+  },
+  {
+    'health',
+    '',
+    desc = 'Run |:checkhealth| bellboard.',
+    run = function()
+      vim.cmd.checkhealth('bellboard')
+    end,
+    is_apart = true,
+  },
+  {
+    'process',
+    '[start|stop|restart|status]',
+    desc = 'Start the background process of this Neovim, stop it, restart it with the current options, or say whether it runs. Sessions are kept: all Neovims share their database.',
+    run = function(words)
+      local act = process[words[1] or 'status']
+      if not act then
+        return message.error(('no "process %s"; start, stop, restart or status'):format(words[1]))
+      elseif act == process.start then
+        bellboard.start()
+      end
+      act()
+    end,
+    complete = first({ 'start', 'stop', 'restart', 'status' }),
+    is_apart = true,
+    is_windowless = true,
+  },
+}
+
+---@type table<string, bellboard.Subcommand>
+local by_name = {}
+for _, subcommand in ipairs(M.subcommands) do
+  by_name[subcommand[1]] = subcommand
 end
 
---- Those that the shell program carries out. The name of a session is one word for those where
---- another may follow.
----@type table<string, boolean>
-local by_words = {}
-for _, name in ipairs(require('bellboard.jump.shell').commands) do
-  by_words[name] = name ~= 'explain' and name ~= 'forget'
-  verbs[name] = function(_, rest)
-    if not by_words[name] and #rest > 0 then
-      rest = { table.concat(rest, ' ') }
-    end
-    require('bellboard.jump.shell').run(vim.list_extend({ name }, rest))
+--- Why a subcommand cannot be run.
+---@param name string
+---@param words string[]
+---@return string|nil
+local function refusal(name, words)
+  local subcommand = by_name[name]
+  if process[name] then
+    local text = 'no subcommand "%s"; :ClaudeSessions process %s is the background process'
+    return text:format(name, name)
+  elseif not subcommand then
+    return ('no subcommand "%s"; try :ClaudeSessions <Tab>'):format(name)
+  elseif subcommand[2] == '' and #words > 0 then
+    return ('%s takes no argument: "%s"'):format(name, table.concat(words, ' '))
   end
 end
-
---- Subcommands that do not start the background process.
-local without_host = { stop = true, health = true, restart = true, build = true, path = true }
-
---- Subcommands that open no window, so that they leave the command-line window open.
--- stylua: ignore
-local windowless = {
-  snooze = true, park = true, label = true, quiet = true, normal = true, all = true,
-  start = true, stop = true, restart = true, build = true,
-}
 
 --- Run a subcommand of `:ClaudeSessions`.
----@param verb string
+---@param name string
 ---@param count? integer
----@param rest? string[]
-M.run = function(verb, count, rest)
-  local action = verbs[verb]
-  if not action then
-    message.error(('no subcommand "%s"; try :ClaudeSessions <Tab>'):format(verb))
-    return
-  end
-  if not without_host[verb] then
+---@param words? string[]
+M.run = function(name, count, words)
+  words = words or {}
+  local why, subcommand = refusal(name, words), by_name[name]
+  if why then
+    return message.error(why)
+  elseif not subcommand.is_apart then
     bellboard.start()
   end
   local function run()
-    action(count or 1, rest or {})
+    subcommand.run(words, count or 1)
   end
-  if windowless[verb] then
+  if subcommand.is_windowless then
     run()
   else
     moment.after_command_window(run)
   end
 end
 
---- The words of a command line. Quotes keep words together; a backslash escapes a quote, a space or
---- another backslash.
----@param text string
----@return string[]
-local function words_of(text)
-  local words, word, quote, at = {}, nil, nil, 1
-  while at <= #text do
-    local char = text:sub(at, at)
-    if char == '\\' and quote ~= "'" and text:find('^["\'%s\\]', at + 1) then
-      at = at + 1
-      word = (word or '') .. text:sub(at, at)
-    elseif char == quote then
-      quote = nil
-    elseif not quote and (char == '"' or char == "'") then
-      quote, word = char, word or ''
-    elseif not quote and char:match('%s') then
-      words[#words + 1], word = word, nil
-    else
-      word = (word or '') .. char
-    end
-    at = at + 1
-  end
-  words[#words + 1] = word
-  return words
-end
-
 ---@param args vim.api.keyset.create_user_command.command_args
 M.command = function(args)
-  local words = words_of(args.args)
+  local words = args.fargs
   M.run(table.remove(words, 1) or 'pick', args.count, words)
 end
 
----@type table<string, fun(before: string): string[]> verb → what may follow
-local arguments = {
-  label = function(before)
-    local labels = vim.tbl_keys(config.get().notices.labels)
-    table.sort(labels)
-    return before == '' and labels or which.names()
-  end,
-  install = function()
-    return require('bellboard.install').files
-  end,
-}
-arguments.uninstall = arguments.install
-arguments.next = function()
-  local fields = {}
-  for _, session in ipairs(bellboard.sessions()) do
-    fields['agent:' .. (session.agent or '')] = true
-  end
-  return vim.tbl_keys(fields)
-end
-arguments.prev = arguments.next
-arguments.answers = function(before)
-  return before == '' and { 'on', 'off' } or {}
-end
--- stylua: ignore
-for _, verb in ipairs({
-  'goto', 'park', 'answer', 'explain', 'forget', 'history', 'name', 'set',
-}) do
-  arguments[verb] = which.names
-end
-arguments.snooze = function(before)
-  return vim.tbl_filter(function(name)
-    return before ~= '' or not tonumber(name:match('^%S+')) -- it would be read as minutes
-  end, which.names())
-end
-
---- What follows our command in a command line, which may begin with modifiers or other commands.
+--- The words after our command in a command line, which may begin with modifiers or other commands.
 ---@param line string
----@return string
-local function after_command(line)
-  local names = { 'Bellboard', 'ClaudeSessions' }
-  for word, stop in line:gmatch('%f[%a](%u%w*)()') do
-    if vim.startswith(names[1], word) or vim.startswith(names[2], word) then
-      return line:sub(stop)
+---@return string[]
+local function words_after(line)
+  for word, rest in line:gmatch('%f[%a](%u%w*)()') do
+    for _, name in ipairs({ 'Bellboard', 'ClaudeSessions' }) do
+      if vim.startswith(name, word) then
+        return vim.split(line:sub(rest):gsub('\\ ', '_'), '%s+', { trimempty = true })
+      end
     end
   end
-  return ''
-end
-
---- What the words so far are of the name of a session, which may have several.
----@param verb string
----@param before string
----@return string
-local function begun(verb, before)
-  local words = words_of(before)
-  if verb == 'label' or verb == 'snooze' and tonumber(words[1]) then
-    table.remove(words, 1)
-  end
-  return #words > 0 and table.concat(words, ' ') .. ' ' or ''
+  return {}
 end
 
 ---@param lead string
@@ -226,30 +440,25 @@ end
 ---@param at integer
 ---@return string[]
 M.complete = function(lead, line, at)
-  local candidates, typed = {}, line:sub(1, at)
+  local typed = line:sub(1, at)
   if not vim.endswith(typed, lead) then -- Neovim's leads go on after the cursor
     lead = lead:sub(1, #lead - (#line - at))
   end
-  local verb, rest = after_command(typed):match('^[%s%d]+(%a+)%s+(.*)$')
-  if verb and arguments[verb] then
-    local before = rest:sub(1, #rest - #lead)
-    local is_one = by_words[verb] or verb == 'label' and before == ''
-    local special = is_one and '["\'%s\\]' or '["\'\\]'
-    local known = begun(verb, before)
-    local wanted = known .. lead:gsub('\\(["\'%s\\])', '%1')
-    for _, name in ipairs(not (by_words[verb] and known ~= '') and arguments[verb](before) or {}) do
-      if vim.startswith(name, wanted) then
-        candidates[#candidates + 1] = name:sub(#known + 1):gsub(special, '\\%0')
-      end
-    end
-    return candidates
-  elseif not verb then
-    candidates = vim.tbl_keys(verbs)
+  local words = words_after(typed:sub(1, #typed - #lead))
+  local subcommand = by_name[table.remove(words, 1) or '']
+  local candidates = subcommand and subcommand.complete and subcommand.complete(words)
+  if not subcommand and #words == 0 then
+    candidates = vim.tbl_keys(by_name)
     table.sort(candidates)
   end
-  return vim.tbl_filter(function(word)
-    return vim.startswith(word, lead)
-  end, candidates)
+  local found = {}
+  for _, candidate in ipairs(candidates or {}) do
+    candidate = candidate:gsub('[%s\\]', '\\%0')
+    if vim.startswith(candidate, lead) and not vim.list_contains(found, candidate) then
+      found[#found + 1] = candidate
+    end
+  end
+  return found
 end
 
 return M

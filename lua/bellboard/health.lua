@@ -67,7 +67,7 @@ local function coprocess()
   elseif status.gave_up then
     health.error(host.trouble())
   else
-    health.warn('not running', ':ClaudeSessions starts it')
+    health.warn('not running', ':ClaudeSessions process start')
   end
   if status.restarts > 0 then
     local times = status.restarts == 1 and 'once' or status.restarts .. ' times'

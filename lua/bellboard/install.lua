@@ -29,7 +29,7 @@ local function declined(text, memory, verb)
     text,
     function()
       remembered.note(memory)
-      message.info((':%s %s installs them later'):format(config.command(), verb))
+      message.info((':ClaudeSessions %s installs them later'):format(verb))
     end,
   }
 end
@@ -130,7 +130,7 @@ M.hooks = function(verb, rest)
   if claude ~= '' then
     vim.list_extend(command, { '--cli', claude }) -- in front: one of the user's counts, as the last
   end
-  launch.start(vim.list_extend(command, rest))
+  launch.start(vim.list_extend(command, rest), 'tab') -- a diff is wide
 end
 
 ---@param names string[] of the agents on this machine

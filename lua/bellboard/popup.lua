@@ -1,10 +1,12 @@
--- Lines to read: in a float over the board, or in a window of their own.
+-- Lines to read: in a float over the board, or in a window of their own, such as the output of the
+-- shell program.
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local highlight = require('bellboard.highlight')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
+local program = require('bellboard.process.program')
 local window = require('bellboard.window')
 
 local M = {}
@@ -122,6 +124,37 @@ M.refuse = function(why, name, printed)
   if #lines > 0 then
     M.window(lines, name, not fits)
   end
+end
+
+--- Commands that print what happened, newest last.
+local logs = { explain = true, history = true, replay = true }
+
+--- What some say here in one message, by how their text starts.
+---@type table<string, table<string, string>>
+local brief = {
+  answers = {
+    ['Hooks wait'] = 'answers on: hooks wait; see :help bellboard-answer',
+    ['Hooks do'] = 'answers off: an answer is typed into the terminal',
+  },
+}
+
+--- Run a command of the shell program: show its output in a message, or in that window.
+---@param words string[]
+M.command = function(words)
+  program.run(words, function(printed, why, partly)
+    local text = (printed or partly or ''):gsub('%s+$', '')
+    for start, words_here in pairs(printed and brief[words[1]] or {}) do
+      text = vim.startswith(text, start) and words_here or text
+    end
+    local lines = vim.split(text, '\n', { trimempty = true })
+    if not printed then
+      M.refuse(('%s: %s'):format(words[1], why), words[1], lines)
+    elseif #lines > 1 or not message.fits(text) then
+      M.window(lines, words[1], logs[words[1]])
+    else
+      message.info(cells.safe(vim.trim(lines[1] or words[1] .. ': done')))
+    end
+  end)
 end
 
 return M

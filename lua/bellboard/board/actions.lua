@@ -27,7 +27,7 @@ local api = vim.api
 --- Explain a session's status from the log, in a window.
 ---@param session bellboard.Session
 local function explain(session)
-  require('bellboard.jump.shell').run({ 'explain', session.session_id })
+  popup.command({ 'explain', session.session_id })
 end
 
 ---@param session bellboard.Session

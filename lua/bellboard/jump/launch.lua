@@ -28,17 +28,19 @@ end
 
 --- Show a buffer where the options put a terminal.
 ---@param buf integer
+---@param layout? string default: as the options say
 ---@return bellboard.Place|nil before what the current window showed, if it shows the buffer now
-local function put(buf)
+local function put(buf, layout)
   local options = config.get().launch
+  layout = layout or options.layout
   local function size(whole)
     return math.max(1, math.floor(options.size <= 1 and whole * options.size or options.size))
   end
-  if options.layout == 'tab' then
+  if layout == 'tab' then
     windows.tab(buf)
-  elseif options.layout == 'vsplit' then
+  elseif layout == 'vsplit' then
     split(buf, { split = 'right', win = -1, width = size(vim.o.columns) })
-  elseif options.layout == 'split' then
+  elseif layout == 'split' then
     split(buf, { split = 'below', win = -1, height = size(vim.o.lines) })
   else
     return window.put(buf)
@@ -47,12 +49,13 @@ end
 
 ---@param command string[]
 ---@param env? table<string, string>
+---@param layout? string
 ---@return integer buf
 ---@return bellboard.Place|nil before
-local function open(command, env)
+local function open(command, env, layout)
   local opts = { env = env or vim.empty_dict() }
   local buf = api.nvim_create_buf(true, false)
-  local ok, before = pcall(put, buf)
+  local ok, before = pcall(put, buf, layout)
   if not ok then
     api.nvim_buf_delete(buf, { force = true })
     error(before, 0)
@@ -73,9 +76,10 @@ end
 ---@param command string[]
 ---@param env? table<string, string>
 ---@param opened? fun(buf: integer, before: bellboard.Place|nil)
-M.terminal = function(command, env, opened)
+---@param layout? 'split'|'vsplit'|'tab'|'current' default: as the options say
+M.terminal = function(command, env, opened, layout)
   moment.when('open', function()
-    local buf, before = open(command, env)
+    local buf, before = open(command, env, layout)
     if opened then
       opened(buf, before)
     end
@@ -110,11 +114,12 @@ end
 
 --- Run a command in a terminal buffer, if its program is there.
 ---@param command string[]
-M.start = function(command)
+---@param layout? 'split'|'vsplit'|'tab'|'current'
+M.start = function(command, layout)
   if vim.fn.executable(command[1]) == 0 then
     return message.error(('"%s" is not on PATH'):format(command[1]))
   end
-  M.terminal(command)
+  M.terminal(command, nil, nil, layout)
 end
 
 --- Start a session of a named agent, whose hooks are in its settings.

@@ -90,8 +90,7 @@ M.trouble = function()
   if state.is_unbuilt and config.get().python then
     return state.gave_up, 'fix or unset the option python'
   end
-  local verb = state.is_unbuilt and 'build' or 'restart'
-  return state.gave_up, ':ClaudeSessions ' .. verb
+  return state.gave_up, ':ClaudeSessions ' .. (state.is_unbuilt and 'build' or 'process restart')
 end
 
 --- What to say when there is no session: without a background process, none is known.
@@ -107,7 +106,7 @@ end
 M.outdated = function()
   local state = coprocess.status()
   if not state.running then
-    return M.instead('the background process is not running; :ClaudeSessions start')
+    return M.instead('the background process is not running; :ClaudeSessions process start')
   elseif not state.heard then
     return 'the background process is starting; try again'
   end

@@ -74,7 +74,7 @@ def _check_unused(home: Path) -> None:
         pids = ", ".join(map(str, hosts))
         raise Problem(
             f"it is still running ({pids}): quit Neovim, or run "
-            "`:Bellboard stop` in it, and end each `bellboard serve`; then try again"
+            "`:Bellboard process stop` in it, and end each `bellboard serve`; then try again"
         )
 
 
