@@ -197,7 +197,7 @@ def test_arguments_are_completed(nvim: Editors) -> None:
     assert editor.lua(complete, "label HEAVY ") == ["api", "web"]
     assert editor.lua(complete, "snooze 15 a") == ["api"]
     assert editor.lua(complete, "park w") == ["web"]
-    assert editor.lua(complete, "q") == ["quiet"]
+    assert editor.lua(complete, "mode q") == ["quiet"]
 
 
 def test_a_label_can_pin_its_session(nvim: Editors) -> None:

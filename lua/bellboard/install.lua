@@ -20,15 +20,15 @@ M.files = { '--agent', '--all', '--user', '--project', '--local', '--settings' }
 
 --- A no, that says how to have it later.
 ---@param text string
----@param memory string
 ---@param verb string
+---@param remember fun(): boolean
 ---@return bellboard.Option
-local function declined(text, memory, verb)
+local function declined(text, verb, remember)
   return {
     'n',
     text,
     function()
-      remembered.note(memory)
+      remember()
       message.info((':ClaudeSessions %s installs them later'):format(verb))
     end,
   }
@@ -117,7 +117,9 @@ M.offer = function(why, by_itself)
   end
   dialog.ask('bellboard', lines, {
     { 'y', 'install', M.build },
-    declined('not now', DECLINED, 'build'),
+    declined('not now', 'build', function()
+      return remembered.note(DECLINED)
+    end),
   })
 end
 
@@ -139,14 +141,17 @@ local function ask_for_hooks(names, unlisted)
   local without = #unlisted == 0 and 'sessions are listed all the same, with less detail.'
     or #unlisted == #names and 'sessions are not listed.'
     or ('those of %s are not listed.'):format(table.concat(unlisted, ', '))
+  local function remember()
+    return remembered.note(ASKED)
+  end
   local function show()
-    remembered.note(ASKED)
+    remember()
     M.hooks('install', {})
   end
   dialog.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
     'Hooks report each change at once, with the tool in use, subagents and progress.',
     'Without them, ' .. without,
-  }, { { 'y', 'show the change', show }, declined('no hooks', ASKED, 'install') })
+  }, { { 'y', 'show the change', show }, declined('no hooks', 'install', remember) })
 end
 
 local greeted = false
