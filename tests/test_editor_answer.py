@@ -72,7 +72,10 @@ def test_what_may_be_outdated_is_not_answered(nvim: Editors) -> None:
     editor.lua("require('bellboard.process.receive').stopped()")
     for action in ("answer').to()", "answer.triage').run()"):
         editor.lua(f"_G.said = {{}} require('bellboard.{action}")
-        said(editor, "cannot answer: the background process is not running; :ClaudeSessions process start")
+        said(
+            editor,
+            "cannot answer: the background process is not running; :ClaudeSessions process start",
+        )
 
 
 def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:

@@ -210,7 +210,9 @@ def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
 def test_snooze_completes_no_name_that_it_would_read_as_minutes(nvim: Editors) -> None:
     """After the minutes, whatever number these are, it completes any."""
     editor = nvim(config=QUIET, ui=False)
-    Host(editor).push(*(session("working", f"s{n}", name=name) for n, name in enumerate(["30", "30a"])))
+    Host(editor).push(
+        *(session("working", f"s{n}", name=name) for n, name in enumerate(["30", "30a"]))
+    )
     complete = "return vim.fn.getcompletion(..., 'cmdline')"
     assert editor.lua(complete, "Bellboard snooze 3") == ["30a"]
     for minutes in ("5", "0.5", "1e2"):

@@ -17,7 +17,6 @@ from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.waiting import eventually
-from sample import QUIET
 from test_editor_reports import LISTEN, QUERY, Program, becomes, status
 
 pytestmark = pytest.mark.editor

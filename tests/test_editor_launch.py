@@ -82,6 +82,7 @@ def ended(editor: Editor) -> str:
     editor.shows("[Process exited")
     text = editor.screen.text
     editor.command("bwipeout!")
+    editor.hides("[Process exited")
     return text
 
 
