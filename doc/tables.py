@@ -176,6 +176,8 @@ def option_types(listed: list[dict[str, Any]]) -> str:
         parts += ["", f"---@class (exact) {name}", *fields]
     base = "---@class bellboard.UserConfig: bellboard.Config, {}  every field is optional"
     return "\n".join([*parts, "", base, ""])
+
+
 def commands(listed: list[dict[str, Any]]) -> list[str]:
     """Return each subcommand with its tag, for the help."""
     lines = [""]
