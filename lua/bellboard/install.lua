@@ -1,12 +1,12 @@
 -- Installs the Python packages, and the hooks of agents; asks a new user about both.
 local config = require('bellboard.config')
-local coprocess = require('bellboard.process.run')
-local host = require('bellboard.process.talk')
+local dialog = require('bellboard.dialog')
 local launch = require('bellboard.jump.launch')
 local message = require('bellboard.message')
 local popup = require('bellboard.popup')
 local program = require('bellboard.process.program')
-local dialog = require('bellboard.dialog')
+local coprocess = require('bellboard.process.run')
+local host = require('bellboard.process.talk')
 local remembered = require('bellboard.remembered')
 
 local M = {}
