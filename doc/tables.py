@@ -167,9 +167,10 @@ def option_types(listed: list[dict[str, Any]]) -> str:
         if group and group not in classes:
             classes[group] = []
             classes[""].append(f"---@field {group} bellboard.Config.{group.capitalize()}")
-        text = f" {option['text']}" if "text" in option else ""
+        wrapped = textwrap.wrap(option.get("text", ""), 96)
+        classes[group] += [f"--- {line}" for line in wrapped]
         optional = "" if "default" in option or option["type"].startswith("table<") else "?"
-        classes[group].append(f"---@field {name}{optional} {option['type']}{text}")
+        classes[group].append(f"---@field {name}{optional} {option['type']}")
     parts = ["---@meta bellboard.config.types", "-- The options; written by doc/tables.py."]
     for group, fields in classes.items():
         name = f"bellboard.Config{'.' if group else ''}{group.capitalize()}"

@@ -188,8 +188,8 @@ M.frame = function(win)
   end
 end
 
---- Give the errors of a colorscheme the background of text, if they are reversed and have none: in a
---- bar, that of the bar would become their text.
+--- Errors of some colorschemes are reversed and have no background: that of a bar would become
+--- their text. Give them the background of text.
 local function settle()
   local urgent = api.nvim_get_hl(0, { name = 'BellboardUrgent' })
   local errors = api.nvim_get_hl(0, { name = 'ErrorMsg', link = false })

@@ -1,5 +1,5 @@
--- All options: their defaults, their types and what they are for. Validation, the types for language
--- servers and the list in the help are made from this table; `python doc/tables.py` writes the last two.
+-- All options: their defaults, their types and what they are for. Validation uses this table;
+-- `python doc/tables.py` makes the list in the help and the types for language servers from it.
 local M = {}
 
 --- Most urgent first.
@@ -88,20 +88,24 @@ M.options = {
     'auto_start',
     true,
     'boolean|fun(): boolean',
-    'Start the background process after |VimEnter|, except in the cases that |bellboard-install| lists; if false, the first command starts it.',
+    'Start the background process after |VimEnter|, except in the cases that '
+      .. '|bellboard-install| lists; if false, the first command starts it.',
   },
   {
     'python',
     nil,
     'string|string[]',
-    "Python interpreter, or a command such as `{ 'uv', 'run', '--project', '~/x', 'python' }`. Default: the first that exists of the plugin's `.venv`, |g:python3_host_prog|, the environment of `pynvim-python`, `python3`.",
+    "Python interpreter, or a command such as `{ 'uv', 'run', '--project', '~/x', 'python' "
+      .. "}`. Default: the first that exists of the plugin's `.venv`, |g:python3_host_prog|, the "
+      .. "environment of `pynvim-python`, `python3`.",
   },
   { 'max_restarts', 5, 'integer', 'Give up after this many crashes in a row.' },
   {
     'icons',
     'ascii',
     "'ascii'|'unicode'|'nerd'|table<bellboard.IconName, string>",
-    'Set of icons ("nerd" needs a patched font), or icons by status and `question`; tmux and the shell show those that a Neovim set last.',
+    'Set of icons ("nerd" needs a patched font), or icons by status and `question`; tmux and '
+      .. 'the shell show those that a Neovim set last.',
   },
   { 'icons.*', nil, 'string', names = ICONS, valid = is_line, example = '!' },
 
@@ -109,7 +113,8 @@ M.options = {
     'statusline.auto',
     true,
     'boolean',
-    "Show the counts in Neovim's own statusline; if you have another one, say once how to add them.",
+    "Show the counts in Neovim's own statusline; if you have another one, say once how to add "
+      .. "them.",
   },
   { 'statusline.detail', true, 'boolean', 'Show who asks what while one session is blocked.' },
   { 'statusline.width', 40, 'integer', 'Maximum width of the text, in cells.', least = 1 },
@@ -156,7 +161,8 @@ M.options = {
     'board.keys',
     BOARD_KEYS,
     'table<string, string|false|fun(session: bellboard.Session)>',
-    'What each key of the |bellboard-board| does: an action, a function that gets the session under the cursor, or false to leave the key alone.',
+    'What each key of the |bellboard-board| does: an action, a function that gets the session '
+      .. 'under the cursor, or false to leave the key alone.',
     are_keys = true,
   },
   {
@@ -178,7 +184,8 @@ M.options = {
     'answer.keys',
     ANSWER_KEYS,
     'table<string, string|false>',
-    'What each key of the view of a request does (|bellboard-answer|), or false to leave the key alone.',
+    'What each key of the view of a request does (|bellboard-answer|), or false to leave the '
+      .. 'key alone.',
     are_keys = true,
   },
   { 'answer.keys.*', nil, 'string|false', among = ANSWER_KEYS },
@@ -229,7 +236,8 @@ M.options = {
     'notices.max_per_minute',
     6,
     'integer',
-    'Maximum number of notifications a minute on one channel about sessions of this machine, and as many about those of others; 0: none.',
+    'Maximum number of notifications a minute on one channel about sessions of this machine, '
+      .. 'and as many about those of others; 0: none.',
   },
   {
     'notices.min_turn',
@@ -250,20 +258,23 @@ M.options = {
     'notices.desktop',
     'auto',
     "'auto'|'notify-send'|'osascript'|'osc9'|'osc777'",
-    'How to send desktop notifications; the last two are escape sequences to your terminal, which also work over ssh.',
+    'How to send desktop notifications; the last two are escape sequences to your terminal, '
+      .. 'which also work over ssh.',
   },
   {
     'notices.sounds',
     {},
     'table<bellboard.Status, string>',
-    'For each status a file, or a sound that most machines have: ask, done, failed, alarm, urgent, fanfare.',
+    'For each status a file, or a sound that most machines have: ask, done, failed, alarm, '
+      .. 'urgent, fanfare.',
   },
   { 'notices.sounds.*', nil, 'string', names = NOTIFIED },
   {
     'notices.player',
     nil,
     'string[]',
-    'Command that plays sounds. Default: the first that exists of pw-play, paplay, afplay, ffplay, aplay.',
+    'Command that plays sounds. Default: the first that exists of pw-play, paplay, afplay, '
+      .. 'ffplay, aplay.',
   },
   { 'notices.command', nil, 'string[]', 'Command that notifies you: |bellboard-notices|.' },
   {
@@ -295,14 +306,16 @@ M.options = {
     'machines',
     {},
     'table<string, string[]>',
-    "Other machines to follow, each with the command that reaches it, such as `{ dev = { 'ssh', 'dev' } }`: |bellboard-machines-link|.",
+    "Other machines to follow, each with the command that reaches it, such as `{ dev = { "
+      .. "'ssh', 'dev' } }`: |bellboard-machines-link|.",
   },
   { 'machines.*', nil, 'string[]' },
   {
     'pull_requests',
     false,
     'boolean',
-    "Use `gh` to look up the pull request of each session's branch every five minutes, which takes the network.",
+    "Use `gh` to look up the pull request of each session's branch every five minutes, which "
+      .. "takes the network.",
   },
   -- Seconds in the rules that decide a status: core/options.py says what each is for.
   { 'host', {}, 'table<string, any>' },
@@ -311,7 +324,8 @@ M.options = {
     'on_transition',
     nil,
     CALLBACK,
-    'Function to call on every |BellboardTransition| in each Neovim, or a command to run once per machine.',
+    'Function to call on every |BellboardTransition| in each Neovim, or a command to run once '
+      .. 'per machine.',
   },
   {
     'on',

@@ -1,4 +1,4 @@
--- The lualine component 'bellboard': the counts in the color of the section. Updates refresh lualine.
+-- The lualine component 'bellboard': the counts, in the colors of the section.
 local statusline = require('bellboard.statusline')
 local updates = require('bellboard.updates')
 
