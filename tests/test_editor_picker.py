@@ -89,8 +89,9 @@ def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
     order = ["api", "web", "error", "completed", "working", "background", "idle"]
     assert told["ids"] == order
     words = [" ".join(line.split()) for line in told["lines"]]
-    assert words[0] == "! 2m api main tmux %4 Bash: rm -rf build && make all add rate limits"
-    assert words[1].startswith("? 1m web fix/login question: Which database should the tests use?")
+    assert words[0] == "! acme/api main add rate limits Bash rm -rf build && make all 2m tmux %4"
+    asks = "? acme/web fix/login login redirect Which database should the tests use? 1m"
+    assert words[1] == asks
     assert max(map(len, told["lines"])) <= 102
     assert told["drawn"][0][0] == ["! ", "BellboardBlocked"]
     editor.lua("choose(nil)")
@@ -114,7 +115,7 @@ def test_programs_of_one_folder_are_told_apart(
     ]
     Host(editor).push(*rows)
     lines = asked(editor)["lines"]
-    assert [line.split()[2:4] for line in lines] == [["app", name] for name in names]
+    assert [line.split()[1:3] for line in lines] == [["app", name] for name in names]
     assert len({line.index("working") for line in lines}) == 1
     assert [title in line for line in lines] == [True, True]
 
@@ -140,7 +141,7 @@ def test_lines_fit_the_screen(nvim: Editors, columns: int) -> None:
     Host(editor).push(*house())
     lines = asked(editor)["lines"]
     assert max(map(len, lines)) <= max(min(columns, 140) - 8, 45)
-    assert "Bash: rm" in lines[0]
+    assert "Bash  rm" in lines[0]
 
 
 def test_choosing_a_session_jumps_to_it(nvim: Editors, version: str) -> None:
@@ -169,7 +170,7 @@ def test_without_a_picker_ours_opens(nvim: Editors, version: str, screen: Screen
     editor.hides("infra")
     editor.shows("what it asks")
     host.push(blocked("api", "npm publish", branch="main", tty=tty), *rest)
-    editor.shows("Bash: npm publish")
+    editor.shows("Bash  npm publish")
     editor.press("<CR>")
     eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1

@@ -1,85 +1,116 @@
--- The columns of a session's line on the board, and their widths.
+-- The line of a session, the same on the board, in pickers and in the float as in a shell:
+-- `screen/line.py` says how it is made, and does the same. `screen/line.txt` says what gives way.
 local age = require('bellboard.age')
 local cells = require('bellboard.text')
 local place = require('bellboard.place')
-local sessions = require('bellboard.sessions')
+local program = require('bellboard.process.program')
 local style = require('bellboard.highlight')
 
 local M = {}
 
---- Narrower windows have no column for titles, or for places.
-local TITLES, PLACES = 90, 70
-local WHERE = 20 -- most cells of a column of places, and of the width a fifth
-local MUCH = 8 -- blank cells in a column that are for a text that would be cut
-local MOVED = 12 -- a line whose texts start elsewhere is as bad as so many cells that are cut
-local WORD = 9 -- minimum width of what a session does, in one word, beside a column of titles
+local FILE = '/rplugin/python3/bellboard/screen/line.txt'
 
----@class bellboard.Columns widths in cells; 0: no such column
----@field width integer of the window
----@field name integer
----@field title integer
----@field place integer
----@field places table<bellboard.Session, string>
----@field names table<bellboard.Session, string> what distinguishes it from others of its repository
----@field titles table<bellboard.Session, string> for the column of titles, unless it is the name
----@field key string the same for the same widths
+local TRUNKS = { main = true, master = true } -- branches that say nothing of the only session there
+local GAP = 2 -- cells between columns
+local AGE = 3 -- minimum width of the ages, so that columns do not move
+local PLACE = 20 -- maximum width of the places, or a fifth of the screen
+local PROJECT = 8 -- cells of a project's name that its branch does not take
+local MUCH = 8 -- blank cells that are enough to move a column for
+local KEPT = 24 -- cells of what a session does that its title does not take
+local ALL = math.huge
 
----@class bellboard.Texts
----@field repository string after its machine, if that is another one
----@field project string the short name of the repository, after its machine
----@field machine string `dev:` of a session on another machine
+--- Which text that would be cut gets cells of which column: those that are blank, or all but some.
+---@type { [1]: string, [2]: string, [3]: number }[]
+local SHARES = {
+  { 'title', 'doing', ALL },
+  { 'title', 'who', ALL },
+  { 'title', 'doing', KEPT },
+  { 'who', 'doing', ALL },
+  { 'who', 'title', ALL },
+  { 'who', 'doing', KEPT },
+}
+
+---@class bellboard.LineGroup sessions below a heading
+---@field mixed boolean of several repositories: each line names its own
+---@field sessions bellboard.Session[]
+
+---@class bellboard.LineOptions
+---@field stretch? boolean ages and places are at the right of the screen
+---@field among? bellboard.Session[] to tell apart from; default: those that have a line
+---@field word? boolean only the word for what a session does, and no place
+
+---@class bellboard.LineTexts the texts of a session's line, and how many cells they need
+---@field session bellboard.Session
+---@field mixed boolean
+---@field icon string
+---@field name string what tells it apart in its repository
+---@field title string
 ---@field doing string
+---@field notes bellboard.Chunk[] the most important first
+---@field age string
+---@field place string
+---@field needs { who: integer, title: integer, doing: integer }
 
----@class bellboard.Measured texts of a session, and their widths
----@field wide boolean
----@field texts bellboard.Texts
----@field widths table<string, integer>
+---@class bellboard.Layout
+---@field width integer
+---@field rows table<bellboard.Session, bellboard.LineTexts>
+---@field lists table<boolean, bellboard.LineTexts[]> rows by `mixed`
+---@field room table<boolean, table<'who'|'title', integer>>
+---@field doing integer
+---@field icon integer
+---@field age integer
+---@field place integer
+---@field short boolean projects instead of repositories
+---@field narrow boolean no column of titles
 
----@type table<bellboard.Session, bellboard.Measured> a changed session is a new table
-local kept = setmetatable({}, { __mode = 'k' })
+---@type { [1]: string, [2]: string }[]|nil
+local steps
 
----@param session bellboard.Session
----@param wide boolean whether there is a column for titles
----@return bellboard.Measured
-local function measured(session, wide)
-  local known = kept[session]
-  if not known or known.wide ~= wide then
-    local words = session.words
-    local doing = wide and cells.fit(words.word, math.max(WORD, cells.width(words.word)))
-      or words.word
-    local machine = words.machine ~= '' and words.machine .. ':' or ''
-    local texts = {
-      repository = wide and machine .. words.repository or words.project,
-      project = words.project,
-      machine = machine,
-      doing = words.text ~= '' and doing .. ' ' .. words.text or words.word,
-    }
-    known = { wide = wide, texts = texts, widths = vim.tbl_map(cells.width, texts) }
-    kept[session] = known
-  end
-  return known
-end
-
---- Count the sessions in each repository, and those with the same text in it.
----@param some bellboard.Section[]
----@param text fun(session: bellboard.Session): string
----@return fun(session: bellboard.Session): integer alike
----@return fun(session: bellboard.Session): integer all
-local function counted(some, text)
-  local counts, all, key = {}, {}, {}
-  for _, section in ipairs(some) do
-    for _, session in ipairs(section.sessions) do
-      local repository = session.words.machine .. '\0' .. session.words.repository
-      local own = repository .. '\0' .. text(session)
-      all[repository], counts[own] = (all[repository] or 0) + 1, (counts[own] or 0) + 1
-      key[session] = { repository, own }
+--- What gives way, in order: a column, and what it keeps.
+local function steps_of_file()
+  if not steps then
+    steps = {}
+    for _, line in ipairs(vim.fn.readfile(program.root() .. FILE)) do
+      local column, kept = line:match('^(%w+) (%w+)$')
+      steps[#steps + 1] = column and { column, kept }
     end
   end
-  return function(session)
-    return counts[key[session][2]]
-  end, function(session)
-    return all[key[session][1]]
+  return steps
+end
+
+---@param session bellboard.Session
+---@param mixed boolean there are several kinds of agents
+---@return bellboard.Chunk[]
+local function notes_of(session, mixed)
+  local words, notes = session.words, {}
+  local function add(text, group)
+    if text ~= '' then
+      notes[#notes + 1] = { text, group or 'BellboardDim' }
+    end
   end
+  add(age.outdated(session))
+  add(age.quiet(session))
+  add(words.label ~= '' and ('[%s]'):format(words.label) or '', style.label_group(session))
+  add(mixed and words.agent or '')
+  add(words.progress)
+  local snoozed = age.left(session.snoozed_until)
+  add(snoozed ~= '' and 'snoozed ' .. snoozed or '')
+  add(words.notes)
+  add(words.pull_request)
+  return notes
+end
+
+--- The width of notes and the gap before them.
+---@param notes bellboard.Chunk[]
+---@return integer
+local function sum(notes)
+  return #notes > 0 and GAP + cells.sum(notes) + #notes - 1 or 0
+end
+
+---@param session bellboard.Session
+---@return string
+local function repository_of(session)
+  return session.words.machine .. '\0' .. session.words.repository
 end
 
 --- The start of the id of a session, or its process if it has none.
@@ -90,248 +121,385 @@ local function brief(session)
   return id:match('^process%-(%d+)%-') or id:sub(1, 4)
 end
 
---- What distinguishes each session from others of its repository that are listed: its branch, or
---- its title if others have the same branch; its agent or the start of its id if nothing else does.
----@param some bellboard.Section[]
----@param wide boolean whether there is a column for titles
----@param places? table<bellboard.Session, string> beside them, as is the agent if there are several
----@return table<bellboard.Session, string> names
----@return table<bellboard.Session, string> titles
-local function names_of(some, wide, places)
-  local names, titles = {}, {}
-  local alike, all = counted(some, function(session)
-    return session.words.branch
-  end)
-  for _, section in ipairs(some) do
-    for _, session in ipairs(section.sessions) do
-      local words, name = session.words, session.words.branch
-      -- Without titles, the name that the user gave stands for the branch.
-      local is_titled = not wide and (session.name or alike(session) > 1)
-      local is_needless = wide and places and alike(session) == all(session) and all(session) > 1
-      local title = wide and words.title or ''
-      if words.title ~= '' and (is_titled or is_needless) then
-        name, title = words.title, ''
-      end
-      names[session], titles[session] = name, title
-    end
-  end
-  local function text(session)
-    local at = places and places[session] or ''
-    return table.concat({ names[session], titles[session], at }, '\0')
-  end
-  alike = counted(some, text)
-  local akin = counted(some, function(session)
-    return text(session) .. '\0' .. session.words.agent
-  end)
-  local own = {}
-  for session in pairs(names) do
-    local agent = not places and akin(session) < alike(session) and session.words.agent or ''
-    own[session] = vim.trim(agent .. ' ' .. (akin(session) > 1 and brief(session) or ''))
-  end
-  for session, called in pairs(own) do
-    names[session] = vim.trim(called .. ' ' .. names[session])
-  end
-  return names, titles
+---@param counts table<string, integer>
+---@param key string
+local function count(counts, key)
+  counts[key] = (counts[key] or 0) + 1
 end
 
---- The same for a list without agents, and with a column of titles or without.
+--- What tells each session apart from others of its repository, beside its title: its branch, if
+--- not all have it; its agent or the start of its id if nothing else does. The branch of all also
+--- names the only one without a title.
 ---@param all bellboard.Session[]
----@param wide? boolean
+---@param narrow boolean without titles beside it: its title, if others have its branch
+---@param placed boolean its place is beside it
 ---@return table<bellboard.Session, string>
-M.names = function(all, wide)
-  local list = { key = '', mixed = true, rank = 0, sessions = all }
-  return (names_of({ list }, wide == true))
+local function names_of(all, narrow, placed)
+  local total, alike, differing, branch_of = {}, {}, {}, {}
+  for _, session in ipairs(all) do
+    local where, branch = repository_of(session), session.words.branch
+    count(total, where)
+    count(alike, where .. '\0' .. branch)
+    differing[where] = differing[where] or branch_of[where] ~= nil and branch_of[where] ~= branch
+    branch_of[where] = branch
+  end
+  local names, keys, times, kin = {}, {}, {}, {}
+  for _, session in ipairs(all) do
+    local where, words, name = repository_of(session), session.words, ''
+    local branch, title = words.branch, words.title
+    local tells = differing[where] or total[where] == 1 and not TRUNKS[branch]
+    local stands = session.name or alike[where .. '\0' .. branch] > 1 or not tells
+    if narrow and title ~= '' and stands then
+      name = title
+    elseif tells then
+      name = branch
+    end
+    local at = placed and place.of(session) or ''
+    local key = table.concat({ where, name, narrow and '' or title, at }, '\0')
+    names[session], keys[session] = name, key
+    count(times, key)
+    count(kin, key .. '\0' .. words.agent)
+  end
+  for session, name in pairs(names) do
+    local key, agent = keys[session], session.words.agent
+    local same = kin[key .. '\0' .. agent]
+    local sign = same < times[key] and agent or ''
+    sign = same > 1 and vim.trim(sign .. ' ' .. brief(session)) or sign
+    local called = vim.trim(sign .. ' ' .. name)
+    local is_named = called ~= '' or session.words.title ~= ''
+    names[session] = is_named and called or session.words.branch
+  end
+  return names
 end
 
---- The width of a column that cuts least, as far as its lines do not help themselves (`share`), and
---- below which most texts start below each other; of several, the widest.
----@param texts integer[] widths of what is in the column
----@param rests integer[] widths of what follows it
----@param room integer for both
----@param part number of the room, at most
----@param weight integer how much worse it is to cut the text than what follows it
+--- Where a session works, and its name there; of the first, what fits.
+---@param row bellboard.LineTexts
+---@param short boolean
+---@param room number
+---@return string where
+---@return string name
+local function who(row, short, room)
+  local words = row.session.words
+  local machine = words.machine ~= '' and words.machine .. ':' or ''
+  if not row.mixed then
+    return machine, row.name
+  end
+  local where = machine .. words.repository
+  local beside = row.name ~= '' and cells.width(row.name) + 1 or 0
+  if short or cells.width(where) + beside > room then
+    where = words.project
+  end
+  local least = math.min(PROJECT + cells.width(machine), cells.width(where))
+  where = cells.cut(where, math.max(least, room - beside))
+  return beside > 0 and where .. ' ' or where, row.name
+end
+
+---@param rows bellboard.LineTexts[]
+---@param column 'who'|'title'|'doing'
 ---@return integer
-local function best(texts, rests, room, part, weight)
-  local most = math.min(vim.iter(texts):fold(0, math.max), math.max(math.floor(room * part), 0))
-  local width, least = most, math.huge
-  for tried = most, math.min(most, 8), -1 do
-    local cost = 0
-    for nth = 1, #texts do
-      local blank = tried - texts[nth]
-      local over = tried + rests[nth] - room
-      if blank < 0 then
-        cost = cost + MOVED
-        local cut = -blank < over - blank and -blank or over - blank
-        cost = cut > 0 and cost + weight * cut or cost
-      end
-      if over > 0 and blank < MUCH then
-        cost = cost + over
-      elseif over > 0 then
-        cost = cost + MOVED + (over > blank and over - blank or 0)
-      end
-      if cost >= least then
-        break
-      end
+local function most(rows, column)
+  local found = 0
+  for _, row in ipairs(rows) do
+    found = math.max(found, row.needs[column])
+  end
+  return found
+end
+
+--- A width that is enough for three of four, and for those that are little wider.
+---@param rows bellboard.LineTexts[]
+---@param column 'who'|'title'
+---@return integer
+local function usual(rows, column)
+  local found = {}
+  for _, row in ipairs(rows) do
+    found[#found + 1] = row.needs[column]
+  end
+  table.sort(found)
+  local limit, widest = (found[math.floor(#found * 3 / 4) + 1] or 0) + MUCH, 0
+  for _, width in ipairs(found) do
+    widest = width <= limit and width or widest
+  end
+  return widest
+end
+
+--- How many cells are left in the lines of one kind, or too many if that is negative.
+---@param layout bellboard.Layout
+---@param kind boolean
+---@return integer
+local function rest_of(layout, kind)
+  local taken = layout.icon + 2 + layout.doing + GAP + layout.age
+  for _, width in ipairs({ layout.room[kind].who, layout.room[kind].title, layout.place }) do
+    taken = taken + (width > 0 and width + GAP or 0)
+  end
+  return layout.width - taken
+end
+
+---@param layout bellboard.Layout
+---@return integer
+local function rest(layout)
+  local least = math.huge
+  for kind in pairs(layout.lists) do
+    least = math.min(least, rest_of(layout, kind))
+  end
+  return least
+end
+
+--- Name the sessions, and measure the names.
+---@param layout bellboard.Layout
+---@param among bellboard.Session[]
+local function name(layout, among)
+  local names = names_of(among, layout.narrow, layout.place > 0)
+  for session, row in pairs(layout.rows) do
+    row.name = names[session] or session.words.branch
+    local where, called = who(row, layout.short, ALL)
+    row.needs.who = cells.width(where) + cells.width(called)
+  end
+end
+
+---@param layout bellboard.Layout
+---@param among bellboard.Session[]
+---@param column string
+---@param kept string
+local function give_way(layout, among, column, kept)
+  if column == 'doing' then
+    local width = layout.doing
+    layout.doing = math.min(width, math.max(tonumber(kept), width + rest(layout)))
+    return
+  elseif tonumber(kept) ~= 0 and kept ~= 'short' then
+    for kind, rows in pairs(layout.lists) do
+      local width = layout.room[kind][column]
+      local least = tonumber(kept) or usual(rows, column)
+      layout.room[kind][column] =
+        math.min(width, math.max(least, width + math.min(0, rest_of(layout, kind))))
     end
-    if cost < least then
-      width, least = tried, cost
+    return
+  elseif column == 'who' then
+    layout.short = true
+  elseif column == 'place' then
+    layout.place = 0
+  else
+    layout.narrow = true
+  end
+  name(layout, among)
+  for kind, rows in pairs(layout.lists) do
+    layout.room[kind].who = math.min(most(rows, 'who'), usual(rows, 'who'))
+    layout.room[kind].title = layout.narrow and 0 or layout.room[kind].title
+  end
+end
+
+--- Use what is left for texts that do not fit their columns, and start what sessions do below each
+--- other.
+---@param layout bellboard.Layout
+---@param stretch boolean|nil
+local function spend(layout, stretch)
+  local wanted = 0
+  for _, rows in pairs(layout.lists) do
+    wanted = math.max(wanted, most(rows, 'doing'))
+  end
+  layout.doing = layout.doing + math.max(0, math.min(rest(layout), wanted - layout.doing))
+  for kind, rows in pairs(layout.lists) do
+    local room = layout.room[kind]
+    for _, column in ipairs({ 'title', 'who' }) do
+      local more = math.min(rest_of(layout, kind), usual(rows, column) - room[column])
+      room[column] = room[column] + (room[column] > 0 and math.max(0, more) or 0)
     end
   end
-  return width
+  local least = rest(layout)
+  for kind in pairs(layout.lists) do
+    local more, room = rest_of(layout, kind) - least, layout.room[kind]
+    if room.title > 0 or room.who > 0 then
+      local column = room.title > 0 and 'title' or 'who'
+      room[column] = room[column] + more
+    elseif more > GAP then
+      room.title = more - GAP
+    end
+  end
+  layout.doing = layout.doing + (stretch and math.max(0, least) or 0)
 end
 
---- The width of the name of a session, whole.
----@param session bellboard.Session
----@param columns bellboard.Columns
----@param mixed boolean
----@return integer
-local function name_width(session, columns, mixed)
-  local widths = measured(session, columns.width >= TITLES).widths
-  local before = mixed and widths.repository + 1 or widths.machine
-  return before + cells.width(columns.names[session])
-end
-
---- The widths for some sections.
----@param some bellboard.Section[]
+--- The columns for some sessions.
+---@param groups bellboard.LineGroup[]
 ---@param width integer
----@return bellboard.Columns
-M.measure = function(some, width)
-  local wide = width >= TITLES
-  ---@type bellboard.Columns
-  local columns = { width = width, name = 0, title = 0, place = 0, places = {} }
-  local where = 0
-  for _, section in ipairs(width >= PLACES and some or {}) do
-    for _, session in ipairs(section.sessions) do
-      columns.places[session] = place.of(session)
-      where = math.max(where, cells.width(columns.places[session]))
-    end
-  end
-  columns.names, columns.titles = names_of(some, wide, columns.places)
-  columns.place = math.min(where, WHERE, math.floor(width / 5))
-  local names, titles, doings, rests = {}, {}, {}, {}
-  for _, section in ipairs(some) do
-    for _, session in ipairs(section.sessions) do
-      local widths = measured(session, wide).widths
-      names[#names + 1] = name_width(session, columns, section.mixed)
-      titles[#titles + 1] = cells.width(columns.titles[session])
-      doings[#doings + 1] = widths.doing
-      rests[#rests + 1] = math.min(titles[#titles], 20) + widths.doing
-    end
-  end
-  local room = width - columns.place - 15 -- icon, age, and the spaces between columns
-  columns.name = best(names, rests, room, wide and 0.35 or 0.55, 6)
-  room = room - columns.name
-  columns.title = best(titles, doings, room, 0.6, 3)
-  columns.key = ('%d %d %d %d'):format(width, columns.name, columns.title, columns.place)
-  return columns
-end
-
---- The name of a session, in its column.
----@param texts bellboard.Texts
----@param called string what distinguishes it
----@param room integer
----@param mixed boolean with its repository
----@return bellboard.Chunk[]
-local function name(texts, called, room, mixed)
-  local repository = texts.machine
-  if mixed and texts.repository ~= '' then
-    local least = math.min(8 + cells.width(texts.machine), cells.width(texts.repository))
-    local most = math.max(least, room - cells.width(called) - 1)
-    local fits = cells.width(texts.repository) <= most
-    repository = cells.cut(fits and texts.repository or texts.project, most) .. ' '
-  end
-  local rest = cells.fit(called, math.max(0, room - cells.width(repository)))
-  return {
-    { repository, 'BellboardRepository' },
-    { room > 0 and rest .. '  ' or '', 'BellboardProject' },
+---@param opts? bellboard.LineOptions
+---@return bellboard.Layout
+M.layout = function(groups, width, opts)
+  opts = opts or {}
+  ---@type bellboard.Layout
+  local layout = {
+    width = width,
+    rows = {},
+    lists = {},
+    room = {},
+    doing = 0,
+    icon = 1,
+    age = AGE,
+    place = 0,
+    short = false,
+    narrow = false,
   }
+  local shown, agents = {}, {}
+  for _, group in ipairs(groups) do
+    for _, session in ipairs(group.sessions) do
+      shown[#shown + 1] = session
+      agents[session.words.agent] = true
+    end
+  end
+  local several = vim.tbl_count(agents) > 1
+  for _, group in ipairs(groups) do
+    local rows = #group.sessions > 0 and layout.lists[group.mixed] or {}
+    for _, session in ipairs(group.sessions) do
+      local words = session.words
+      local row = {
+        session = session,
+        mixed = group.mixed,
+        icon = style.icon(session),
+        name = '',
+        title = words.title,
+        doing = opts.word and words.word or words.doing,
+        notes = notes_of(session, several),
+        age = age.of(session.since),
+        place = opts.word and '' or place.of(session),
+      }
+      local doing = cells.width(row.doing) + sum(row.notes)
+      row.needs = { who = 0, title = cells.width(row.title), doing = doing }
+      rows[#rows + 1], layout.rows[session], layout.lists[group.mixed] = row, row, rows
+      layout.icon = math.max(layout.icon, cells.width(row.icon))
+      layout.age = math.max(layout.age, #row.age)
+      layout.place = math.max(layout.place, cells.width(row.place))
+      layout.doing = math.max(layout.doing, doing)
+    end
+  end
+  layout.place = math.min(layout.place, math.max(PLACE, math.floor(width / 5)))
+  name(layout, opts.among or shown)
+  for kind, rows in pairs(layout.lists) do
+    layout.room[kind] = { who = most(rows, 'who'), title = most(rows, 'title') }
+  end
+  for _, step in ipairs(steps_of_file()) do
+    if rest(layout) < 0 then
+      give_way(layout, opts.among or shown, step[1], step[2])
+    end
+  end
+  spend(layout, opts.stretch)
+  return layout
 end
 
-local TEXTS = { 'title', 'doing', 'name' }
-
---- Give what would stay blank in a line to a text that would be cut: much blank space in a column,
---- although what follows it may then start further left, and what is right of the texts. Titles
---- first: a name that takes their place moves nothing.
----@param room table<string, integer> cells of each text; changed
----@param needs table<string, integer> widths of the texts
-local function share(room, needs)
-  for _, from in ipairs({ 'title', 'doing', 'name' }) do
-    local spare = room[from] - needs[from]
-    for _, to in ipairs(spare >= (from == 'doing' and 1 or MUCH) and TEXTS or {}) do
-      local more = room[to] > 0 and math.min(spare, needs[to] - room[to]) or 0
-      if more > 0 then
-        room[to], room[from], spare = room[to] + more, room[from] - more, spare - more
-      end
-    end
+---@param room table<string, integer>
+---@param needs table<string, integer>
+---@param to string
+---@param from string
+---@param kept number
+local function move(room, needs, to, from, kept)
+  local gap = room[to] > 0 and 0 or GAP -- of a column that other lines do not have
+  local spare = room[from] - math.min(needs[from], kept) - gap
+  local more = math.min(spare, needs[to] - room[to])
+  if more > 0 then
+    room[to], room[from] = room[to] + more, room[from] - more - gap
   end
 end
 
---- What else the line shows, in the order of importance, until a part of the width is used.
----@param session bellboard.Session
+--- Give what would stay blank in a line to a text that would be cut. What a session does gives way
+--- to its title, and moves to the left only for many blank cells.
+---@param room table<string, integer>
+---@param needs table<string, integer>
+local function share(room, needs)
+  for _, each in ipairs(SHARES) do
+    move(room, needs, each[1], each[2], each[3])
+  end
+  local blank = math.max(0, room.who - needs.who) + math.max(0, room.title - needs.title)
+  if blank >= MUCH then
+    move(room, needs, 'doing', 'title', ALL)
+    move(room, needs, 'doing', 'who', ALL)
+  end
+end
+
+--- The notes that fit, after a gap.
+---@param notes bellboard.Chunk[]
 ---@param room integer
 ---@return bellboard.Chunk[]
-local function notes(session, room)
-  local words, chunks = session.words, {}
-  local function add(text, group)
-    local fits = text ~= '' and cells.width(text) + 1 <= room
-    if fits then
-      chunks[#chunks + 1] = { ' ' .. text, group }
-      room = room - cells.width(text) - 1
+local function fitting(notes, room)
+  local chunks, used = {}, 0
+  for _, note in ipairs(notes) do
+    local blank = used == 0 and GAP or 1
+    if used + blank + cells.width(note[1]) <= room then
+      used = used + blank + cells.width(note[1])
+      chunks[#chunks + 1] = { (' '):rep(blank) .. note[1], note[2] }
     end
   end
-  add(age.outdated(session), 'BellboardDim')
-  add(age.quiet(session), 'BellboardDim')
-  add(words.label ~= '' and ('[%s]'):format(words.label) or '', style.label_group(session))
-  add(sessions.mixed() and words.agent or '', 'BellboardDim')
-  add(words.progress, 'BellboardDim')
-  local snoozed = age.left(session.snoozed_until)
-  add(snoozed ~= '' and 'snoozed ' .. snoozed or '', 'BellboardDim')
-  add(words.notes, 'BellboardDim')
-  add(words.pull_request, 'BellboardDim')
   return chunks
 end
 
---- The first line of a session.
+--- The line of a session.
 ---@param session bellboard.Session
----@param columns bellboard.Columns
----@param mixed boolean it is listed among those of other repositories
----@param marked boolean
+---@param layout bellboard.Layout
+---@param mark? string its first character
 ---@return bellboard.Chunk[]
-M.chunks = function(session, columns, mixed, marked)
-  local width = columns.width
-  local texts = measured(session, width >= TITLES).texts
-  local icon = style.icon(session)
-  local head = {
-    { marked and '>' or ' ', marked and 'BellboardMarked' or nil },
-    { icon .. (' '):rep(math.max(1, 2 - cells.width(icon))), style.group(session) },
+M.chunks = function(session, layout, mark)
+  local row, columns = layout.rows[session], layout.room[layout.rows[session].mixed]
+  local own = cells.width(row.doing)
+  local title = layout.narrow and '' or row.title
+  local needs = { who = row.needs.who, title = cells.width(title), doing = row.needs.doing }
+  local room = { who = columns.who, title = columns.title, doing = layout.doing }
+  share(room, needs)
+  local tail = fitting(row.notes, math.max(math.floor(room.doing / 2), room.doing - own))
+  needs.doing = own + cells.sum(tail)
+  local where, called = who(row, layout.short, room.who)
+  needs.who = cells.width(where) + cells.width(called)
+  share(room, needs) -- what a project for a repository, and notes that do not fit, leave
+  room.doing = room.doing - cells.sum(tail)
+  for column, width in pairs(columns) do
+    room.doing = room.doing + (width > 0 and room[column] == 0 and GAP or 0)
+  end
+  where, called = who(row, layout.short, room.who)
+  local quiet = title ~= '' and 'BellboardDim' or 'BellboardProject'
+  local gap = (' '):rep(GAP)
+  local chunks = {
+    { mark or ' ', mark and 'BellboardMarked' or nil },
+    { cells.fit(row.icon, layout.icon + 1), style.group(session) },
+    { where, 'BellboardRepository' },
+    {
+      cells.fit(called, math.max(0, room.who - cells.width(where))) .. (room.who > 0 and gap or ''),
+      quiet,
+    },
+    { cells.fit(title, room.title) .. (room.title > 0 and gap or ''), 'BellboardProject' },
+    { cells.fit(row.doing, room.doing), 'BellboardDetail' },
   }
-  local at = ' ' .. cells.fit(age.of(session.since), 4, true)
-  if columns.place > 0 then
-    at = at .. '  ' .. cells.fit(columns.places[session], columns.place)
+  vim.list_extend(chunks, tail)
+  chunks[#chunks + 1] = { gap .. cells.fit(row.age, layout.age, true), 'BellboardDim' }
+  if layout.place > 0 then
+    chunks[#chunks + 1] = { gap .. cells.fit(row.place, layout.place), 'BellboardDim' }
   end
-  local widths = measured(session, width >= TITLES).widths
-  local room = { name = columns.name, title = columns.title }
-  local gaps = (room.name > 0 and 2 or 0) + (room.title > 0 and 2 or 0)
-  local left = width - 1 - cells.width(at) - cells.sum(head) - room.name - room.title - gaps
-  local tail = notes(session, math.max(math.floor(left / 2), left - widths.doing))
-  room.doing = math.max(left - cells.sum(tail), 8)
-  share(room, {
-    name = name_width(session, columns, mixed),
-    title = cells.width(columns.titles[session]),
-    doing = widths.doing,
-  })
-  vim.list_extend(head, name(texts, columns.names[session], room.name, mixed))
-  local title = cells.fit(columns.titles[session], room.title)
-  if columns.title > 0 and room.title > 0 then
-    title = title .. '  '
-  elseif columns.title > 0 then
-    room.doing = room.doing + 2 -- all of the column was blank
+  return session.link_since and style.faded(chunks) or chunks
+end
+
+--- What a line depends on apart from its session: the same text for the same chunks.
+---@param session bellboard.Session
+---@param layout bellboard.Layout
+---@return string
+M.key = function(session, layout)
+  local row = layout.rows[session]
+  local room = layout.room[row.mixed]
+  local parts = {
+    row.name,
+    row.age,
+    row.place,
+    style.group(session),
+    row.mixed and 'mixed' or '',
+    layout.short and 'short' or '',
+    layout.narrow and 'narrow' or '',
+    ('%d %d %d'):format(room.who, room.title, layout.doing),
+    ('%d %d %d'):format(layout.icon, layout.age, layout.place),
+  }
+  for _, note in ipairs(row.notes) do
+    parts[#parts + 1] = note[1]
   end
-  head[#head + 1] = { title, 'BellboardDim' }
-  head[#head + 1] = { cells.fit(texts.doing, room.doing), 'BellboardDetail' }
-  vim.list_extend(head, tail)
-  head[#head + 1] = { at, 'BellboardDim' }
-  return session.link_since and style.faded(head) or head
+  return table.concat(parts, '\0')
+end
+
+--- The cells that the lines take.
+---@param layout bellboard.Layout
+---@return integer
+M.used = function(layout)
+  return layout.width - rest(layout)
 end
 
 return M

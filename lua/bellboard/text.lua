@@ -154,7 +154,7 @@ M.cut = function(text, cells)
   while width_of(kept) > room do -- wide characters
     kept = vim.fn.strcharpart(kept, 0, vim.fn.strcharlen(kept) - 1)
   end
-  return kept .. MORE
+  return kept:gsub('%s+$', '') .. MORE
 end
 
 --- Cut or pad the text to exactly this many cells.

@@ -2,10 +2,10 @@
 local age = require('bellboard.age')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
-local columns = require('bellboard.line')
 local config = require('bellboard.config')
 local details = require('bellboard.board.details')
 local first_run = require('bellboard.board.first_run')
+local line_of = require('bellboard.line')
 local sections = require('bellboard.board.groups')
 local sessions = require('bellboard.sessions')
 local statusline = require('bellboard.statusline')
@@ -42,30 +42,18 @@ local kept = {}
 --- The lines of a session; the previous ones if nothing in them has changed.
 ---@param known bellboard.Kept|nil
 ---@param session bellboard.Session
----@param widths bellboard.Columns
----@param mixed boolean
+---@param layout bellboard.Layout
 ---@param choice bellboard.BoardChoice
 ---@return bellboard.Line[]
-local function lines_of(known, session, widths, mixed, choice)
+local function lines_of(known, session, layout, choice)
   local id = session.session_id
   local open, marked = choice.unfolded[id] or false, choice.marked[id] or false
-  local key = table.concat({
-    age.of(session.since),
-    age.left(session.snoozed_until),
-    age.outdated(session),
-    age.quiet(session),
-    widths.places[session] or '',
-    widths.names[session],
-    style.group(session),
-    widths.key,
-    mixed and 'mixed' or '',
-    marked and 'marked' or '',
-  }, '\0')
+  local key = line_of.key(session, layout) .. (marked and 'marked' or '')
   if known and known.key == key and not (open or known.open) then
     kept[session] = known
     return known.lines
   end
-  local lines = { line(columns.chunks(session, widths, mixed, marked), id, true) }
+  local lines = { line(line_of.chunks(session, layout, marked and '>' or nil), id, true) }
   local members = session.words.members
   if open then
     for _, chunks in ipairs(details.lines(session)) do
@@ -227,19 +215,17 @@ M.compose = function(width, choice, held)
   if #listed == 0 and #all > 0 then
     lines[#lines + 1] = line({ { ' No session matches.', 'BellboardDetail' } })
   end
-  local widths = columns.measure(
-    vim.tbl_filter(function(section)
-      return not choice.folded[section.key]
-    end, found),
-    width
-  )
+  local open = vim.tbl_filter(function(section)
+    return not choice.folded[section.key]
+  end, found)
+  local layout = line_of.layout(open, width - 1, { stretch = true })
   for _, section in ipairs(found) do
     local folded = choice.folded[section.key] or false
     if section.title then
       lines[#lines + 1] = title(section, folded, width)
     end
     for at, session in ipairs(folded and {} or section.sessions) do
-      for _, each in ipairs(lines_of(before[session], session, widths, section.mixed, choice)) do
+      for _, each in ipairs(lines_of(before[session], session, layout, choice)) do
         each.section, each.at = section, at
         lines[#lines + 1] = each
       end

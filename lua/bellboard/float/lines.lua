@@ -1,8 +1,8 @@
 -- The lines of the float for the blocked sessions: two lines each, or one line for all.
 local age = require('bellboard.age')
 local cells = require('bellboard.text')
-local columns = require('bellboard.line')
 local config = require('bellboard.config')
+local line = require('bellboard.line')
 local sessions = require('bellboard.sessions')
 local style = require('bellboard.highlight')
 
@@ -11,9 +11,6 @@ local M = {}
 --- The minimum width of the full float; on a narrower screen it is not shown.
 M.LEAST_COLUMNS, M.LEAST_LINES = 30, 8
 
---- The cells of a title for which it becomes wider.
-local TITLE = 20
-
 ---@class bellboard.Form a way to show them
 ---@field lines bellboard.Chunk[][]
 ---@field ids (string|nil)[] the session of each line, if it belongs to one
@@ -21,68 +18,42 @@ local TITLE = 20
 ---@field title? bellboard.Chunk[] of the border, if it has one
 ---@field footer? bellboard.Chunk[]
 
---- What distinguishes each from the others of its repository, whatever these do.
+--- The sessions of the repositories in which one is blocked: whatever the others do, the name of
+--- that one is what tells it apart from them.
 ---@param calling bellboard.Session[]
----@return table<bellboard.Session, string>
-local function names_of(calling)
+---@return bellboard.Session[]
+local function neighbors(calling)
   local is_near = {}
   for _, session in ipairs(calling) do
     is_near[session.words.repository] = true
   end
-  return columns.names(vim.tbl_filter(function(session)
+  return vim.tbl_filter(function(session)
     return is_near[session.words.repository] == true
-  end, sessions.list()))
+  end, sessions.list())
 end
 
---- The width that the lines need.
----@param calling bellboard.Session[]
----@param names table<bellboard.Session, string>
----@return integer
-local function wish(calling, names)
-  local widest = M.LEAST_COLUMNS
-  for _, session in ipairs(calling) do
-    local words, own = session.words, names[session] or session.words.branch
-    local wide = math.min(cells.width(own), math.max(cells.width(words.branch), TITLE))
-    local head = cells.width(words.project) + wide + cells.width(words.word)
-    head = head + (words.label ~= '' and math.min(14, cells.width(words.label) + 2) or 0)
-    widest = math.max(widest, head + 17, cells.width(words.text) + 4)
-  end
-  return widest
-end
-
---- A session's name and age, and what it asks.
+--- What a session asks, below its line.
 ---@param session bellboard.Session
----@param own string what distinguishes it
----@param width integer
----@param newest boolean
----@return bellboard.Chunk[][]
-local function lines_of(session, own, width, newest)
-  local words = session.words
-  local right = ('  %s %s '):format(
-    cells.cut(words.word, 12),
-    cells.fit(age.of(session.since), 4, true)
-  )
-  local icon = ('%s%s '):format(newest and '>' or ' ', style.icon(session))
-  local name = cells.cut(words.project, width - cells.width(right) - 4)
-  local room = width - cells.width(icon) - cells.width(name) - cells.width(right)
-  local label = room > 12 and words.label or ''
-  label = cells.cut(label ~= '' and '  ' .. label or '', 14)
-  room = room - cells.width(label)
-  own = room > 6 and '  ' .. own or ''
-  local old = age.outdated(session)
-  local asks = old ~= '' and words.text ~= '' and ('%s: %s'):format(old, words.text)
-    or old .. words.text
-  local lines = {
-    {
-      { icon, style.group(session) },
-      { name, 'BellboardProject' },
-      { label, style.label_group(session) },
-      { cells.fit(own, room), 'BellboardDim' },
-      { right, 'BellboardDim' },
-    },
-    asks ~= '' and { { '   ' .. cells.cut(asks, width - 4), 'BellboardDetail' } } or nil,
-  }
-  return old ~= '' and vim.tbl_map(style.faded, lines) or lines
+---@return string
+local function asks(session)
+  local old, text = age.outdated(session), session.words.text
+  return old ~= '' and text ~= '' and ('%s: %s'):format(old, text) or old .. text
+end
+
+--- The columns, at most this wide; no wider than the lines need.
+---@param calling bellboard.Session[]
+---@param most integer
+---@return bellboard.Layout
+local function laid(calling, most)
+  local groups, among = { { mixed = true, sessions = calling } }, neighbors(calling)
+  local function fitting(width, stretch)
+    return line.layout(groups, width - 1, { among = among, word = true, stretch = stretch })
+  end
+  local width = math.max(M.LEAST_COLUMNS, line.used(fitting(most)) + 1)
+  for _, session in ipairs(calling) do
+    width = math.max(width, cells.width(asks(session)) + 4)
+  end
+  return fitting(math.min(most, width), true)
 end
 
 --- The sessions that there is room for, including the newest.
@@ -103,14 +74,18 @@ end
 ---@param newest bellboard.Session the one that was blocked last
 ---@return bellboard.Form
 M.in_full = function(calling, newest)
-  local options, names = config.get(), names_of(calling)
-  local width = math.min(wish(calling, names), options.float.width, vim.o.columns - 4)
+  local layout = laid(calling, math.min(config.get().float.width, vim.o.columns - 4))
+  local width = layout.width + 1
   local lines, ids, some = {}, {}, chosen(calling, newest)
+  local function add(chunks, session)
+    lines[#lines + 1], ids[#lines + 1] = chunks, session.session_id
+  end
   for _, session in ipairs(some) do
-    local marked = #calling > 1 and session == newest
-    local own = names[session] or session.words.branch
-    for _, chunks in ipairs(lines_of(session, own, width, marked)) do
-      lines[#lines + 1], ids[#lines + 1] = chunks, session.session_id
+    local mark = #calling > 1 and session == newest and '>' or nil
+    add(line.chunks(session, layout, mark), session)
+    local text, group = asks(session), session.link_since and 'BellboardDim' or 'BellboardDetail'
+    if text ~= '' then
+      add({ { '   ' .. cells.cut(text, width - 4), group } }, session)
     end
   end
   if #some < #calling then

@@ -17,7 +17,7 @@ local function items_of(all)
   return items
 end
 
----@type bellboard.PickLayout|nil the last one, and what it is of
+---@type bellboard.Layout|nil the last one, and what it is of
 local layout, laid, laid_width
 
 --- Chunks for the width of the list.

@@ -71,6 +71,7 @@ def worded(p: Published, before: Published | None = None) -> Published:
         "icon": icon_name(p),
         "word": word,
         "text": text,
+        "doing": summary(p),
         "members": members(p),
         "progress": progress(p),
         "notes": notes(p),
@@ -154,6 +155,14 @@ def doing(p: Published) -> tuple[str, str]:
     """Return what it does or asks, as one word and the details, which do not repeat it."""
     word, details = _doing(p)
     return word, "" if details == word else details
+
+
+def summary(p: Published) -> str:
+    """Return what it does or asks for its line, without the word that its icon says."""
+    word, text = doing(p)
+    if text and word == p["status"] == "completed":
+        return f'"{text}"'
+    return text if text and word in ("question", "error") else f"{word}  {text}".rstrip()
 
 
 def _doing(p: Published) -> tuple[str, str]:

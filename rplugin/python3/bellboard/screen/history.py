@@ -15,8 +15,9 @@ from ..core.session import Session, is_listed
 from ..core.text import cut, width
 from ..core.words import plain, reason
 from ..storage.store import Logged
+from .line import COLOURS
 from .styled import StyledText
-from .terminal import COLOURS, ENDLESS, NARROW, console, table, write
+from .terminal import ENDLESS, NARROW, console, table, write
 
 ANSWERS = frozenset({"reply", "outcome"})  # rules of events that are listed one by one
 Names = Mapping[str, str]

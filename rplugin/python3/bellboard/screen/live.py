@@ -17,8 +17,9 @@ from ..core.words import plain
 from ..system.threads import call_in
 from .full import FullScreen
 from .history import changes
+from .line import COLOURS
 from .styled import StyledText
-from .terminal import COLOURS, ENDLESS, console, outages, table, write
+from .terminal import ENDLESS, console, outages, table, write
 
 HINT: Final = "q quit"
 MORE: Final = "j k scroll"

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from ..core import text, words
 from ..core.published import Published
-from . import terminal
+from . import line
 from .full import FullScreen, pasted
 from .styled import StyledText
 
@@ -132,8 +132,7 @@ class Selection:
         head.append(f"  {len(found)}/{len(self._all)}", "dim")
         room = max(1, height - 2)
         begin = max(0, min(self._at - room // 2, len(found) - room))
-        shown = found[begin : begin + room]
-        rows = terminal.rows(shown, now, columns, self._icons)
+        rows = line.lines(found, now, columns, self._icons)[begin : begin + room]
         for n, row in enumerate(rows):
             row.truncate(columns, pad=True)
             if begin + n == self._at:

@@ -1,0 +1,279 @@
+"""The line of a session, the same in a shell, a popup and Neovim: `line.lua` does what this does.
+
+What tells sessions apart comes first: the repository, the branch where it differs, the title.  Then
+what the session does, its notes, its age and its place.  Columns are as wide as the sessions on the
+screen need; `line.txt` says what gives way if that is too much.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ..core import words
+from ..core.published import Published
+from ..core.session import is_nameless
+from ..core.text import cut, width
+from ..core.words import plain
+from .styled import StyledText
+
+COLOURS: Final = {
+    "blocked": "bold red",
+    "error": "yellow",
+    "completed": "green",
+    "unknown": "magenta",
+    "working": "cyan",
+    "background": "bright_blue",  # plain blue is too dark on black
+    "idle": "dim",
+}
+TRUNKS: Final = ("main", "master")  # branches that say nothing of the only session there
+GAP: Final = 2  # cells between columns
+AGE: Final = 3  # minimum width of the ages, so that columns do not move
+PLACE: Final = 20  # maximum width of the places, or a fifth of the screen
+PROJECT: Final = 8  # cells of a project's name that its branch does not take
+MUCH: Final = 8  # blank cells that are enough to move a column for
+KEPT: Final = 24  # cells of what a session does that its title does not take
+ALL: Final = 10_000  # cells: whole
+#: Which text that would be cut gets cells of which column: those that are blank, or all but some.
+SHARES: Final = (
+    *(("title", "doing", ALL), ("title", "who", ALL), ("title", "doing", KEPT)),
+    *(("who", "doing", ALL), ("who", "title", ALL), ("who", "doing", KEPT)),
+)
+
+
+class LineTexts(NamedTuple):
+    """The texts of a session's line, without its name."""
+
+    icon: str
+    title: str
+    doing: str
+    notes: list[str]  # the most important first
+    age: str
+    place: str
+
+
+def lines(
+    shown: Sequence[Published],
+    now: float,
+    columns: int,
+    icons: Mapping[str, str] = words.ICONS,
+) -> list[StyledText]:
+    """Return the line of each of these sessions."""
+    mixed = len({p.get("agent") for p in shown}) > 1
+    rows = [_row(p, now, mixed, icons) for p in shown]
+    layout = Layout(shown, rows, columns)
+    return [layout.line(p, row, n) for n, (p, row) in enumerate(zip(shown, rows, strict=True))]
+
+
+class Layout:
+    """The widths of the columns, and the names of the sessions that fit them."""
+
+    def __init__(self, shown: Sequence[Published], rows: Sequence[LineTexts], columns: int) -> None:
+        self._shown, self._columns = shown, columns
+        self._is_short = self._has_no_titles = False
+        self._icon = max((width(row.icon) for row in rows), default=1)
+        self._age = max([AGE, *(len(row.age) for row in rows)])
+        places = max((width(row.place) for row in rows), default=0)
+        self._place = min(places, max(PLACE, columns // 5))
+        self._needs = {
+            "title": [width(row.title) for row in rows],
+            "doing": [width(row.doing) + _sum(row.notes) for row in rows],
+        }
+        self.room = {key: max(found, default=0) for key, found in self._needs.items()}
+        self._name()
+        self.room["who"] = max(self._needs["who"], default=0)
+        for column, cells in _steps():
+            if self._rest() < 0:
+                self._give_way(column, cells)
+        for column in ("doing", "title", "who"):
+            needs = self._needs[column]
+            wanted = max(needs, default=0) if column == "doing" else _most(needs)
+            if self.room[column] and (more := min(self._rest(), wanted - self.room[column])) > 0:
+                self.room[column] += more
+
+    def line(self, p: Published, row: LineTexts, nth: int) -> StyledText:
+        """Return the line of a session."""
+        title = "" if self._has_no_titles else row.title
+        own = width(row.doing)
+        needs = {
+            "who": self._needs["who"][nth],
+            "title": width(title),
+            "doing": own + _sum(row.notes),
+        }
+        room = dict(self.room)
+        _share(room, needs)
+        tail = _fitting(row.notes, max(room["doing"] // 2, room["doing"] - own))
+        needs["doing"] = own + width(tail)
+        needs["who"] = width(self._who(nth, room["who"]))
+        _share(room, needs)  # what a project for a repository, and notes that do not fit, leave
+        room["doing"] -= width(tail)
+        texts = {"who": self._who(nth, room["who"]), "title": title, "doing": row.doing}
+        gone = [c for c in ("who", "title") if self.room[c] and not room[c]]
+        room["doing"] += GAP * len(gone)
+        line = StyledText(" ")
+        is_old = bool(p.get("link_since"))
+        colour = "dim" if is_old or words.is_quiet(p) else COLOURS[p["status"]]
+        line.append(_filled(row.icon, self._icon + 1), colour)
+        for column, text in texts.items():
+            style = "dim" if column == "title" or is_old else ""
+            gap = " " * GAP if column != "doing" and room[column] else ""
+            line.append(_filled(cut(text, room[column]), room[column]) + gap, style)
+        line.append(f"{tail}{' ' * GAP}{row.age:>{self._age}}", "dim")
+        if self._place:
+            line.append(" " * GAP + cut(row.place, self._place), "dim")
+        line.truncate(self._columns)
+        return line
+
+    def _rest(self) -> int:
+        """Return how many cells are left, or too many if that is negative."""
+        place = self._place + GAP if self._place else 0
+        names = sum(self.room[c] + GAP for c in ("who", "title") if self.room[c])
+        return self._columns - (
+            self._icon + 2 + names + self.room["doing"] + GAP + self._age + place
+        )
+
+    def _give_way(self, column: str, cells: str) -> None:
+        if cells == "short":
+            self._is_short = True
+        elif column == "place":
+            self._place = 0
+        elif (column, cells) == ("title", "0"):
+            self._has_no_titles, self.room["title"] = True, 0
+        else:
+            least = _most(self._needs[column]) if cells == "most" else int(cells)
+            kept = max(least, self.room[column] + self._rest())
+            self.room[column] = min(kept, self.room[column])
+            return
+        self._name()
+        self.room["who"] = min(max(self._needs["who"], default=0), _most(self._needs["who"]))
+
+    def _name(self) -> None:
+        self._names = _names(self._shown, self._has_no_titles, self._place > 0)
+        self._needs["who"] = [width(self._who(n)) for n in range(len(self._shown))]
+
+    def _who(self, nth: int, room: int = ALL) -> str:
+        """Return the repository of a session and its name there; of the first, what fits."""
+        p, name = self._shown[nth], self._names[nth]
+        beside = width(name) + 1 if name else 0
+        where = words.on_machine(p, words.repository(p))
+        if self._is_short or width(where) + beside > room:
+            where = words.project(p)
+        machine = words.on_machine(p, "")
+        least = min(PROJECT + width(machine), width(where))
+        return f"{cut(where, max(least, room - beside))} {name}".rstrip()
+
+
+def _row(p: Published, now: float, mixed: bool, icons: Mapping[str, str]) -> LineTexts:
+    label, left = plain(p.get("label")), p.get("snoozed_until", 0.0) - now
+    notes = (
+        words.outdated(p, now),
+        words.quiet(p, now),
+        f"[{label}]" if label else "",
+        plain(p.get("agent")) if mixed else "",
+        words.progress(p),
+        f"snoozed {words.age(0.0, left)}" if left > 0 else "",
+        words.notes(p),
+        plain(p.get("pull_request")),
+    )
+    return LineTexts(
+        words.icon(p, icons),
+        words.title(p),
+        words.summary(p),
+        [note for note in notes if note],
+        words.age(p["since"], now),
+        words.place(p),
+    )
+
+
+def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> list[str]:
+    """Return what tells each of these apart from others of its repository, beside its title.
+
+    Its branch, if not all have it; its agent or the start of its id if nothing else does.  The
+    branch of all also names the only one without a title.
+    `narrow`: there are no titles beside it, so its title stands for a branch that others have.
+    `placed`: its place is beside it.
+    """
+    here = [(words.machine(p), words.repository(p)) for p in shown]
+    branches = [words.branch(p) for p in shown]
+    count, alike = Counter(here), Counter(zip(here, branches, strict=True))
+    differing: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for where, branch in zip(here, branches, strict=True):
+        differing[where].add(branch)
+    names, keys = [], []
+    for p, where, branch in zip(shown, here, branches, strict=True):
+        title = words.title(p)
+        tells = len(differing[where]) > 1 or (count[where] == 1 and branch not in TRUNKS)
+        stands = bool(p.get("name")) or alike[where, branch] > 1 or not tells
+        name = title if narrow and title and stands else branch if tells else ""
+        names.append(name)
+        keys.append((where, name, "" if narrow else title, words.place(p) if placed else ""))
+    times = Counter(keys)
+    agents = [plain(p.get("agent")) for p in shown]
+    kin = Counter(zip(keys, agents, strict=True))
+    found = []
+    for p, name, key, agent, branch in zip(shown, names, keys, agents, branches, strict=True):
+        sign = agent if kin[key, agent] < times[key] else ""
+        own = _brief(p["session_id"]) if kin[key, agent] > 1 else ""
+        called = " ".join(filter(None, (sign, own, name)))
+        found.append(called if called or words.title(p) else branch)
+    return found
+
+
+def _brief(sid: str) -> str:
+    own = plain(sid).rpartition("/")[2]
+    return own.split("-")[1] if is_nameless(own) else own[:4]
+
+
+def _share(room: dict[str, int], needs: Mapping[str, int]) -> None:
+    """Give what would stay blank in a line to a text that would be cut.
+
+    What a session does gives way to its title, and moves to the left only for many blank cells.
+    """
+    for to, source, kept in SHARES:
+        _move(room, needs, to, source, kept)
+    blank = sum(max(0, room[column] - needs[column]) for column in ("who", "title"))
+    for source in ("title", "who") if blank >= MUCH else ():
+        _move(room, needs, "doing", source, ALL)
+
+
+def _move(room: dict[str, int], needs: Mapping[str, int], to: str, source: str, kept: int) -> None:
+    gap = 0 if room[to] else GAP  # of a column that other lines do not have
+    spare = room[source] - min(needs[source], kept) - gap
+    more = min(spare, needs[to] - room[to])
+    if more > 0:
+        room[to] += more
+        room[source] -= more + gap
+
+
+def _fitting(notes: Sequence[str], room: int) -> str:
+    """Return the notes that fit, after a gap."""
+    text = ""
+    for note in notes:
+        longer = f"{text or ' '} {note}"
+        text = longer if width(longer) <= room else text
+    return text
+
+
+def _sum(notes: Sequence[str]) -> int:
+    return width(" ".join(notes)) + GAP if notes else 0
+
+
+def _most(widths: Sequence[int]) -> int:
+    """Return a width that is enough for three of four, and for those that are little wider."""
+    usual = sorted(widths)[len(widths) * 3 // 4] if widths else 0
+    return max((cells for cells in widths if cells <= usual + MUCH), default=0)
+
+
+def _filled(text: str, cells: int) -> str:
+    return text + " " * (cells - width(text))
+
+
+@cache
+def _steps() -> tuple[tuple[str, str], ...]:
+    """Return what gives way, in order: a column, and what it keeps."""
+    text = Path(__file__).with_suffix(".txt").read_text("utf-8")
+    found = (line.split() for line in text.splitlines())
+    return tuple((step[0], step[1]) for step in found if len(step) == 2)
