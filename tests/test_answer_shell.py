@@ -107,11 +107,11 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     """It asks for what a choice needs, notices what is answered elsewhere, and shows the next."""
     agent.asks()
     popup = agent.popup()
-    assert COMMAND in popup.shows("go there    s  skip")
-    pressed(popup, "2", before="go there", after="Message")
+    assert COMMAND in popup.shows("go terminal · s snooze")
+    pressed(popup, "R", before="go terminal", after="Message")
     popup.press("Escape")
-    popup.shows("2  No, and say why")
-    pressed(popup, "2", before="go there", after="Message")
+    popup.shows("R  No, and say why")
+    pressed(popup, "R", before="go terminal", after="Message")
     agent.tmux.run("set-buffer", "no 1\nor 2")
     agent.tmux.run("paste-buffer", "-p", "-t", popup.id)  # as a terminal pastes it
     popup.shows(" > no 1\n   or 2")
@@ -119,8 +119,8 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     first = "(answered elsewhere|you answered in the terminal first)"  # by a hook, or its file
     popup.shows(f"project: {first}; not sent: “no 1 or 2”")
     agent.again()
-    popup.shows("go there    s  skip")
-    pressed(popup, "1", before="go there", after="“Yes, this once”: it went on after")
+    popup.shows("go terminal · s snooze")
+    pressed(popup, "A", before="go terminal", after="“Yes, this once”: it went on after")
     agent.pane.shows("tests pass")
     popup.shows("No more requests.")
     eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=SOON * 2)
@@ -131,8 +131,12 @@ def test_going_there_leads_from_the_popup_to_the_pane(agent: Agent) -> None:
     agent.asks()
     agent.tmux.attach("agent")
     popup = agent.popup()
-    popup.shows("go there    s  skip")
-    eventually(lambda: popup.dead or popup.press("g"), "the end of the popup", pause=SOON * 2)
+    popup.shows("go terminal · s snooze")
+    eventually(
+        lambda: popup.dead or popup.press("g") or popup.press("o"),
+        "the end of the popup",
+        pause=SOON * 2,
+    )
     agent.pane.press("1")
     agent.pane.shows("tests pass")
     agent.popup().shows("No session is asking anything.")

@@ -75,14 +75,14 @@ def test_a_request_is_answered_in_the_session_that_has_it_now(
         def shown() -> str:
             return "\n".join(line.plain for line in flow.lines(now, 100, 40))
 
-        assert "1  Yes, this once" in shown()
+        assert "A  Yes, this once" in shown()
         hook(spool, pid, "SessionEnd", "old", reason="clear")
         hook(spool, pid, "SessionStart", "new", source="clear")
         hook(spool, pid, "Notification", "new", **DRAWN)
         spool.write({"t": time.time(), **lives(pid)})
         now = time.time() + 2 * SOON
         assert "answered elsewhere" not in shown()
-        flow.press("1", now)
+        flow.press("A", now)
         assert "srv: “Yes, this once”: its terminal is neither in tmux nor in a Neovim" in shown()
 
 
@@ -108,8 +108,8 @@ def test_what_it_has_answered_is_not_shown_again(
     agents.start()
     with opened(home.bellboard) as shared:
         flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
-        assert "1  Yes, this once" in "\n".join(line.plain for line in flow.lines(now, 100, 40))
-        flow.press("1", time.time() + 2 * SOON)
+        assert "A  Yes, this once" in "\n".join(line.plain for line in flow.lines(now, 100, 40))
+        flow.press("A", time.time() + 2 * SOON)
         agents.join(PATIENCE)
         shown = [line.plain for line in flow.lines(time.time() + 3 * SOON, 100, 40)]
         assert shared.board.sessions["one"].blocks
@@ -128,12 +128,30 @@ def test_a_key_right_after_a_skip_is_ignored(
         permission(spool, pid, session)
     with opened(home.bellboard) as shared:
         flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
-        assert "(1 more)" in flow.lines(now, 100, 40)[0].plain
+        assert flow.lines(now, 100, 40)[0].plain.startswith("2 left · srv: Run a command  ")
+        now += 2 * SOON
+        flow.press("tab", now)
+        flow.press("A", now)
+        assert not flow.over
+        assert flow.lines(now, 100, 40)[0].plain.startswith("srv: Run a command  ")
+
+
+def test_a_snooze_shows_the_next_one(
+    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the same key does in the editor."""
+    here(home, monkeypatch)
+    spool = made(home.bellboard)
+    permission(spool, processes(), "one")
+    with opened(home.bellboard) as shared:
+        flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
+        assert "Run a command" in flow.lines(now, 100, 40)[0].plain
         now += 2 * SOON
         flow.press("s", now)
-        flow.press("1", now)
-        assert not flow.over
-        assert flow.lines(now, 100, 40)[0].plain == "srv asks"
+        shown = [line.plain for line in flow.lines(now, 100, 40)]
+        assert shared.board.sessions["one"].snoozed_until > now
+    assert "srv: snoozed until " in shown[0]
+    assert "No more requests." in shown[1]
 
 
 def test_what_is_answered_in_the_terminal_ends_a_message_that_is_being_written(
@@ -146,9 +164,9 @@ def test_what_is_answered_in_the_terminal_ends_a_message_that_is_being_written(
     with opened(home.bellboard) as shared:
         flow, now = Flow(shared, Runner(shared, "a popup"), ""), time.time()
         shown = [line.plain for line in flow.lines(now, 100, 40)]
-        key = next(row for row in shown if row.endswith("  No, and say why")).strip()[0]
+        assert any("  R  No, and say why" in row for row in shown)
         now += 2 * SOON
-        for each in (key, "n", "o"):
+        for each in "Rno":
             flow.press(each, now)
         now += 2 * EVERY
         assert " > no█" in [line.plain for line in flow.lines(now, 100, 40)]
@@ -178,8 +196,8 @@ def test_a_key_that_was_pressed_before_a_request_is_shown_does_not_answer_it(
     monkeypatch.setattr(keyboard, "terminal_of_run", lambda run: Terminal())
     with opened(home.bellboard) as shared:
         flow = Flow(shared, Runner(shared, "a popup"), "")
-        assert "1  Yes" in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
-        flow.press("1", time.time())
+        assert "A  Yes" in "\n".join(line.plain for line in flow.lines(time.time(), 100, 40))
+        flow.press("A", time.time())
         assert "“Yes, this once”: " not in "\n".join(
             line.plain for line in flow.lines(time.time(), 100, 40)
         )
@@ -240,7 +258,7 @@ def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
             terminal.go_on()
             assert ": answered elsewhere" in shown()
         else:
-            flow.press("1", now)
+            flow.press("A", now)
         assert flow.answered == (how in ("taken", "busy"))
         if how == "busy":
             assert "Waiting for the next request" in shown()

@@ -51,8 +51,13 @@ REQUEST = Request(
 )
 
 
+ASKS = replace(REQUEST, fields=(), choices=(CHOICES[4], CHOICES[2]))
+FORM = replace(REQUEST, questions=(), choices=(CHOICES[5], Choice("decline", "Decline")))
+PLAN = replace(REQUEST, questions=(), fields=(), choices=(Choice("approve", "Yes"), CHOICES[3]))
+
+
 def pressed(*keys: str, request: Request = REQUEST, columns: int = 60, height: int = 60) -> Prompt:
-    prompt = Prompt(request, "api asks", 0.0)
+    prompt = Prompt(request, "api", "acme/api · main", 0.0)
     prompt.lines(LATER, columns, height)
     for key in keys:
         prompt.press(key, LATER)
@@ -76,31 +81,41 @@ def test_a_name_with_an_equals_sign_is_told_from_its_beginning(option: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("keys", "taken"),
+    ("asked", "keys", "taken"),
     [
-        ("a", {"choice": "allow"}),
-        ("c", {"choice": "deny"}),
-        (("d", *"no, 1", "take"), {"choice": "deny", "message": "no, 1"}),
-        (("e", "take", *"why", "take"), {"choice": "keep", "message": "why"}),
-        (("b", "clear", *"ls", "take"), {"choice": "edit", "input": "ls"}),
+        (REQUEST, "A", {"choice": "allow"}),
+        (REQUEST, "D", {"choice": "deny"}),
+        (REQUEST, ("R", *"no, 1", "take"), {"choice": "deny", "message": "no, 1"}),
+        (PLAN, "A", {"choice": "approve"}),
+        (PLAN, ("R", "take", *"why", "take"), {"choice": "keep", "message": "why"}),
+        (REQUEST, ("C", "clear", *"ls", "take"), {"choice": "edit", "input": "ls"}),
         (
-            ("f", "2", "1", "3", "1", "take"),
+            ASKS,
+            ("A", "2", "1", "3", "1", "take"),
             {"choice": "choose", "answers": {"Which colour?": ["Blue"], "Which extras?": ["Lamp"]}},
         ),
         (
-            ("f", "t", *"green", "rub", "take", "2", "take"),
+            ASKS,
+            ("i", *"green", "rub", "take", "2", "take"),
             {"choice": "choose", "answers": {"Which colour?": "gree", "Which extras?": ["Bell"]}},
         ),
         (
-            ("h", *"Ada", "take", *"36", "take", "1"),
+            FORM,
+            ("A", *"Ada", "take", *"36", "take", "1"),
             {"choice": "fill", "content": {"name": "Ada", "age": 36, "sure": True}},
         ),
-        (("h", *"Ada", "take", "take", "take"), {"choice": "fill", "content": {"name": "Ada"}}),
+        (
+            FORM,
+            ("A", *"Ada", "take", "take", "take"),
+            {"choice": "fill", "content": {"name": "Ada"}},
+        ),
     ],
 )
-def test_keys_give_an_answer(keys: tuple[str, ...], taken: dict[str, object]) -> None:
-    """What a choice needs is asked for, one thing after the other."""
-    assert pressed(*keys).taken == taken
+def test_keys_give_an_answer(
+    asked: Request, keys: tuple[str, ...], taken: dict[str, object]
+) -> None:
+    """The same keys as in the editor; what a choice needs is asked for, one after the other."""
+    assert pressed(*keys, request=asked).taken == taken
 
 
 def test_a_digit_is_an_option_as_in_the_dialogs_of_the_agents() -> None:
@@ -108,56 +123,57 @@ def test_a_digit_is_an_option_as_in_the_dialogs_of_the_agents() -> None:
     options = (Option("PostgreSQL"), Option("SQLite"))
     skip = Choice("deny", "Do not answer, and say why", "message?")
     asks = replace(
-        REQUEST,
+        ASKS,
         questions=(Question("Which database?", options=options),),
         choices=(Choice("choose", "Answer", "answers"), skip),
     )
     seen = shown(pressed(request=asks))
     assert "  1 PostgreSQL\n  2 SQLite\n" in seen
-    assert " a  Answer\n b  Do not answer\n c  Do not answer, and say why\n" in seen
+    assert " A  Answer    D  Do not answer\n R  Do not answer, and say why\n" in seen
     for once in ("2", "1", "x"):
         assert pressed("2", once, request=asks).taken is None or once == "2"
     assert pressed("1", "2", "take", request=asks).taken == pressed("2", "2", request=asks).taken
     prompt = pressed("2", "2", request=asks)
     assert prompt.taken == {"choice": "choose", "answers": {"Which database?": ["SQLite"]}}
     assert prompt.chosen == "Answer"
-    assert pressed("b", request=asks).taken == {"choice": "deny"}
+    assert pressed("D", request=asks).taken == {"choice": "deny"}
     assert not pressed("3", request=asks).over
-    assert "Which colour?" in (pressed("2", "3", "take").taken or {})["answers"]
+    assert "Which colour?" in (pressed("2", "3", "take", request=ASKS).taken or {})["answers"]
     assert pressed("2", request=asks, height=7).taken is None  # not read
 
 
-def test_what_counts_beyond_a_question_takes_its_key_twice() -> None:
+def test_a_choice_without_a_letter_takes_its_digit_twice() -> None:
     """Or Enter after it; any other key in between counts for itself."""
     words, note = "Yes, and accept ALL EDITS of this session", "no longer asks for edits"
     choices = (CHOICES[0], Choice("edits", words, note=note), CHOICES[2])
-    asks = replace(REQUEST, questions=(), choices=choices, more=("Not offered here: " + "x" * 99,))
+    asks = replace(PLAN, choices=choices, more=("Not offered here: " + "x" * 99,))
     seen = shown(pressed("2", request=asks))
-    assert f" 2  {words}\n    {note}\n" in seen
-    assert "2 again, or Enter" in seen
+    assert f" 2  {words}\n      {note}\n" in seen
+    assert "Press 2 again or Enter to say: Yes" in seen
     assert all(len(row) <= 60 for row in seen.splitlines())
     assert pressed("2", "2", request=asks).taken == {"choice": "edits"}
     assert pressed("2", "take", request=asks).taken == {"choice": "edits"}
     assert pressed("2", "down", "2", request=asks).taken is None
-    assert pressed("2", "1", request=asks).taken == {"choice": "allow"}
+    assert pressed("2", "A", request=asks).taken == {"choice": "allow"}
     assert pressed("take", request=asks).taken is None
     assert pressed("2", "2", request=asks, height=8).taken is None  # not read
 
 
 def test_a_text_is_there_again_after_going_back() -> None:
     """And after an answer that is refused."""
-    asks = replace(REQUEST, questions=QUESTIONS[:1], choices=CHOICES[4:5])
-    back = ("1", "t", *"green", "leave")
-    prompt = pressed(*back, "1", "t", "take", request=asks)
+    asks = replace(ASKS, questions=QUESTIONS[:1])
+    back = ("i", *"green", "leave")
+    prompt = pressed(*back, "i", "take", request=asks)
     assert prompt.taken == {"choice": "choose", "answers": {"Which colour?": "green"}}
-    refused = pressed("1", "t", *"a\x07", PASTED + " ", "take", "1", "t", request=asks)
+    refused = pressed("i", *"a\x07", PASTED + " ", "take", "i", request=asks)
     assert refused.taken is None or refused.taken["answers"] == {"Which colour?": "a "}
-    form = ("h", *"Ada", "take", *"old", "take", "1")  # age is a number
-    assert "> Ada" in shown(pressed(*form, "h"))
+    form = ("A", *"Ada", "take", *"old", "take", "1")  # age is a number
+    assert "> Ada" in shown(pressed(*form, "A", request=FORM))
 
 
 @pytest.mark.parametrize(
-    ("keys", "does"), [("q", "leave"), (("leave",), "leave"), ("s", "skip"), ("g", "go")]
+    ("keys", "does"),
+    [("q", "leave"), (("leave",), "leave"), (("tab",), "skip"), ("s", "snooze"), ("go", "go")],
 )
 def test_keys_that_answer_nothing(keys: tuple[str, ...], does: str) -> None:
     prompt = pressed(*keys)
@@ -166,9 +182,9 @@ def test_keys_that_answer_nothing(keys: tuple[str, ...], does: str) -> None:
 
 def test_a_key_that_came_too_soon_answers_nothing() -> None:
     """The user was typing something else, until there is a pause; leaving is always possible."""
-    prompt = Prompt(REQUEST, "api asks", LATER)
+    prompt = Prompt(REQUEST, "api", "", LATER)
     for n in range(1, 9):
-        prompt.press("a", LATER + n * SOON * 0.75)
+        prompt.press("A", LATER + n * SOON * 0.75)
     assert not prompt.over
     prompt.press("leave", LATER)
     assert prompt.does == "leave"
@@ -190,7 +206,7 @@ def test_a_paste_is_one_key_however_it_arrives(size: int) -> None:
     assert keys == ["a", PASTED + LINES, "up", PASTED + LINES, "take"]
 
 
-@pytest.mark.parametrize(("key", "field"), [("b", "input"), ("d", "message")])
+@pytest.mark.parametrize(("key", "field"), [("C", "input"), ("R", "message")])
 def test_a_paste_of_several_lines_is_sent_whole(key: str, field: str) -> None:
     """Each line is shown; only Enter sends it."""
     prompt = pressed(key, "clear", PASTED + LINES)
@@ -203,13 +219,13 @@ def test_a_paste_of_several_lines_is_sent_whole(key: str, field: str) -> None:
 
 def test_a_line_pasted_with_its_end_is_one_line() -> None:
     """As copied from a terminal: a dialog that takes keys takes one line only."""
-    prompt = pressed("d", PASTED + "use pnpm\n", "take")
+    prompt = pressed("R", PASTED + "use pnpm\n", "take")
     assert prompt.taken is not None
     assert prompt.taken["message"] == "use pnpm"
 
 
 def test_a_paste_of_more_than_there_is_room_for_shows_its_end() -> None:
-    text = shown(pressed("d", PASTED + "x\n" * 10**5 + "end"), 60, 16)
+    text = shown(pressed("R", PASTED + "x\n" * 10**5 + "end"), 60, 16)
     assert "   end█" in text
     assert "Message" in text and "Esc to go back" in text
 
@@ -217,19 +233,19 @@ def test_a_paste_of_more_than_there_is_room_for_shows_its_end() -> None:
 def test_a_paste_that_nothing_asked_for_answers_nothing() -> None:
     """Nor where only options count; in the picker it is searched for."""
     assert not pressed(PASTED + "1").over
-    asked = replace(REQUEST, questions=(replace(QUESTIONS[0], typed=False),))
-    assert pressed("f", PASTED + "1", request=asked).taken is None
+    asked = replace(ASKS, questions=(replace(QUESTIONS[0], typed=False),))
+    assert pressed("A", PASTED + "1", request=asked).taken is None
     picker = Picker([])
     picker.press(PASTED + "api\n")
     assert picker.typed == "api\n"
 
 
 def test_a_missing_text_is_reported_and_escape_goes_back() -> None:
-    prompt = pressed("d", "take")
+    prompt = pressed("R", "take")
     assert "type something first" in shown(prompt)
     prompt.press("leave", LATER)
     assert "Yes, this once" in shown(prompt)
-    refused = pressed("h", *"Ada", "take", *"old", "take", "1")
+    refused = pressed("A", *"Ada", "take", *"old", "take", "1", request=FORM)
     assert refused.taken is None
     assert "must be a number" in shown(refused)
 
@@ -242,11 +258,11 @@ def test_all_of_it_is_shown(columns: int) -> None:
         assert part in text
     assert all(len(line.plain) <= columns for line in lines_of(REQUEST, columns))
     prompt = pressed()
-    assert "more rows: Down" in shown(prompt, columns, 16)
+    assert " more: Space " in shown(prompt, columns, 16)
     for _ in range(40):
         prompt.press("down", LATER)
     assert "sure: boolean" in shown(prompt, columns, 16)
-    assert "more rows" not in shown(prompt, columns, 16)
+    assert " more: " not in shown(prompt, columns, 16)
 
 
 def test_a_command_that_is_empty_is_shown_as_such() -> None:
@@ -340,8 +356,7 @@ def asking(count: int, kind: str) -> Request:
 @pytest.mark.parametrize("count", [1, 30, 100])
 def test_each_of_many_options_can_be_chosen(kind: str, count: int) -> None:
     """Without a key of its own, too; the one that Space takes is on the screen."""
-    key = "a" if kind == "choose" else "1"
-    prompt = pressed("last", key, *["down"] * (count - 1), request=asking(count, kind), height=16)
+    prompt = pressed("last", "A", *["down"] * (count - 1), request=asking(count, kind), height=16)
     assert f"option {count - 1}" in shown(prompt, 60, 16)
     prompt.press(" ", LATER)
     taken = prompt.taken or {}
@@ -349,7 +364,7 @@ def test_each_of_many_options_can_be_chosen(kind: str, count: int) -> None:
 
 
 def test_no_option_has_the_key_that_types_an_answer() -> None:
-    prompt = pressed("a", "t", request=asking(30, "choose"))
+    prompt = pressed("A", "i", request=asking(30, "choose"))
     assert not prompt.over
     assert "option 26" in shown(prompt)
     prompt.press("x", LATER)
@@ -358,10 +373,10 @@ def test_no_option_has_the_key_that_types_an_answer() -> None:
 
 def test_nothing_is_typed_where_only_options_count() -> None:
     asks = (Question("Which colour?", options=(Option("Red"), Option("Blue")), typed=False),)
-    prompt = pressed("f", "t", *"22", request=msgspec.structs.replace(REQUEST, questions=asks))
+    prompt = pressed("A", "i", *"22", request=replace(ASKS, questions=asks))
     assert prompt.taken == {"choice": "choose", "answers": {"Which colour?": ["Blue"]}}
-    prompt = pressed("f", request=msgspec.structs.replace(REQUEST, questions=asks))
-    assert "t to type" not in shown(prompt)
+    assert "i to type" not in shown(pressed("A", request=replace(ASKS, questions=asks)))
+    assert "i type" not in shown(pressed(request=replace(ASKS, questions=asks)))
 
 
 @pytest.mark.parametrize(("columns", "height"), [(60, 12), (20, 20), (20, 8), (12, 5)])
@@ -371,14 +386,14 @@ def test_nothing_unread_is_allowed(columns: int, height: int) -> None:
     As for a terminal that is made smaller meanwhile.
     """
     how = {"columns": columns, "height": height}
-    prompt = pressed("a", **how)
+    prompt = pressed("A", **how)
     assert not prompt.over
     assert "Read it to" in shown(prompt, columns, height)
-    assert pressed("c", "take", **how).taken == {"choice": "deny"}
+    assert pressed("D", "take", **how).taken == {"choice": "deny"}
     seen = "".join(shown(pressed(*["down"] * n, **how), columns, height) for n in range(60))
-    for part in ("make", "trailing", "-two", "Horn", "sure: boolean", "a  Yes"):
+    for part in ("make", "trailing", "-two", "Horn", "sure: boolean", "A  Yes"):
         assert part.split()[0] in seen, part
-    assert pressed(*["down"] * 60, "a", **how).taken == {"choice": "allow"}
+    assert pressed(*["down"] * 60, "A", **how).taken == {"choice": "allow"}
 
 
 def test_hostile_ids_are_words_of_a_shell() -> None:

@@ -10,9 +10,10 @@ from ..core.session import is_far, questions_of
 from ..core.text import plain
 from ..screen.picker import operate
 from ..screen.prompt import SOON, Prompt
-from ..screen.request import wrapped
+from ..screen.request import asker, wrapped
 from ..screen.styled import StyledText
 from .arguments import Args
+from .edits import SNOOZE, elsewhere
 from .goto import flashing
 from .goto import jump_to as go_there
 from .home import OFTEN, Problem, has_terminal, listed, opened, paints
@@ -72,9 +73,11 @@ class Flow:
         prompt.press(key, now)
         if prompt.taken is not None:
             self._give(prompt)
-        elif prompt.does == "skip" and self._asks:
+        elif prompt.does in ("skip", "snooze") and self._asks:
             self._over.add(self._asks)
             self._done = now
+            if prompt.does == "snooze":
+                self._snooze(now)
         elif prompt.does:
             self.over = True
             self.goes = self._session if prompt.does == "go" else None
@@ -129,9 +132,9 @@ class Flow:
                     self._note(session, reply["why"])
                     self._over.add(_asks(session))
                 continue
-            more = f"   ({len(asking) - n - 1} more)" if len(asking) - n > 1 else ""
-            heading = f"{words.project(session)} asks{more}"
-            self._prompt = Prompt(decoded(reply["request"]), heading, now)
+            left = f"{len(asking) - n} left · " if len(asking) - n > 1 else ""
+            request, heading = decoded(reply["request"]), left + words.project(session)
+            self._prompt = Prompt(request, heading, asker(session, request), now)
             self._session, self._asks = session, _asks(session)
             self._looked = now
             return
@@ -179,6 +182,16 @@ class Flow:
         self._done = time.time()
         outcome = reply["text"] if reply["ok"] else reply["why"]
         self._note(self._session, f"“{prompt.chosen}”: {outcome}")
+
+    def _snooze(self, now: float) -> None:
+        until = now + 60 * SNOOZE
+        s = self._shared_board.board.sessions[self._session["session_id"]]
+        if s.machine:
+            elsewhere(self._shared_board, s, {"snooze": {"until": until}})
+        else:
+            about = {"session_id": s.session_id, "until": until}
+            self._shared_board.spool.write({"t": now, "snooze": about})
+        self._note(self._session, f"snoozed until {time.strftime('%H:%M', time.localtime(until))}")
 
     def _leave(self, request: Request) -> None:
         """Do not show a request again, even if the board does not know yet that it is over."""

@@ -141,6 +141,29 @@ class SentAnswer(NamedTuple):
     went: Went | None = None  # what the CLI itself showed first after the answer
 
 
+#: The keys that choose, by name, and the choices that each stands for: the first that is offered.
+#: The editor's view of a request and the popup have the same.
+MEANS: Final[Mapping[str, tuple[str, ...]]] = {
+    "yes": ("allow", "approve", "choose", "fill"),
+    "always": ("always", "approve-edits"),
+    "no": ("deny", "decline"),
+    "reply": ("deny", "keep"),
+    "stop": ("stop",),
+    "edit": ("edit",),
+}
+
+
+def meant(choices: Sequence[Choice], name: str) -> Choice | None:
+    """Return the choice that a key stands for: `reply` takes a message, and `no` needs none."""
+    for wanted in MEANS[name]:
+        for choice in choices:
+            needed = choice.needs.startswith("message") if name == "reply" else True
+            fits = needed and not (name == "no" and choice.needs == "message")
+            if choice.id == wanted and fits:
+                return choice
+    return None
+
+
 #: What a choice may need: fields of an answer.
 NEEDS: Final = ("message", "answers", "content", "input")
 

@@ -24,7 +24,7 @@ from .terminal import console
 #: Escape sequences of keys, and the control characters that mean the same.
 KEYS: Final = {
     "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[Z": "up",
-    "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down", "\t": "down",
+    "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down", "\t": "tab",
     "\x1b[5~": "page up", "\x02": "page up", "\x1b[6~": "page down", "\x06": "page down",
     "\x1b[H": "first", "\x1b[1~": "first", "\x1bOH": "first",
     "\x1b[F": "last", "\x1b[4~": "last", "\x1bOF": "last",

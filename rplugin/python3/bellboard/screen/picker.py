@@ -113,8 +113,8 @@ class Selection:
         elif key == "take":
             self.taken = found[self._at] if found else None
             self.over = bool(found)
-        elif key in ("up", "down"):
-            step = 1 if key == "down" else -1
+        elif key in ("up", "down", "tab"):
+            step = -1 if key == "up" else 1
             self._at = (self._at + step) % len(found) if found else 0
         elif key in ("first", "last", "page up", "page down"):
             self._at = len(found) - 1 if key in ("last", "page down") and found else 0

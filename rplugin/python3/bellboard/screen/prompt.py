@@ -1,8 +1,9 @@
 """Let the user answer a request in a terminal.
 
-A prompt holds the state of a screen and applies keys: one chooses, and then it asks for what the
-choice needs, one thing after the other.  Digits choose the options of a question, as in the dialogs
-of the agents; letters are then the keys of the choices.
+A prompt holds the state of a screen and applies keys, the same as in the editor's view of a request:
+one chooses, and then the prompt asks for what the choice needs, one thing after the other.  Digits
+choose the options of a question, as in the dialogs of the agents; else they are the keys of choices
+that have no letter, and are pressed twice.
 """
 
 from __future__ import annotations
@@ -10,19 +11,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from ..core import text
-from ..core.request import Answer, Field, Question, Request, answer_of, check
+from ..core import text, words
+from ..core.request import MEANS, Answer, Field, Question, Request, answer_of, check, meant
 from ..core.text import marked_line
 from .full import pasted
-from .request import MORE, lines_of, value_of, wrapped
+from .request import MORE, lines_of, title_of, value_of, wrapped
 from .styled import StyledText
 
 SOON: Final = 0.4  # seconds after it appears in which keys were not meant for it
-LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # keys of options; g, q, s and t have a meaning
+LETTERS: Final = "123456789abcdefghjklmnoprstuvwxyz"  # keys of options; i types, q leaves
 DIGITS: Final = 9  # of these
 REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # sendable before the end was read
-UNREAD: Final = "Read it to the end first: Down or End."
+UNREAD: Final = "Read it to the end first: Space or G."
 MOVES: Final = {"up": -1, "down": 1, "page up": -10, "page down": 10, "first": -9999, "last": 9999}
+NAMES: Final = {"k": "up", "j": "down", "G": "last"}  # keys of the editor that move
+DOES: Final = {"leave": "leave", "q": "leave", "s": "snooze", "tab": "skip"}
+#: The keys of choices, by what they mean, with the words of the last row.
+CHOOSE: Final = {
+    "yes": ("A", "yes"),
+    "always": ("P", "always"),
+    "no": ("D", "no"),
+    "reply": ("R", "reply"),
+    "stop": ("S", "stop"),
+    "edit": ("C", "change"),
+}
+#: Words of the last row that give way on a narrow screen, the first one first.
+GIVES_WAY: Final = ("change", "stop", "snooze", "reply", "always", "no", "yes", "next", "terminal")
+SHORT: Final = 24  # cells of a choice that may have another one beside it
 
 
 class Step(NamedTuple):
@@ -40,22 +55,25 @@ class Step(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """A row to choose: "No, and say why" is two of them, as only one asks for a message."""
+    """Something to choose: "No, and say why" is two of them, as only one asks for a message."""
 
     id: str
     words: str
     needs: str
-    note: str = ""  # it counts beyond this question, so its key is pressed twice
+    key: str  # a digit is pressed twice
+    note: str = ""
 
 
 class Prompt:
     """A request on a screen, and what the user does with it."""
 
-    def __init__(self, request: Request, heading: str, now: float) -> None:
+    def __init__(self, request: Request, heading: str, asker: str, now: float) -> None:
         self.request = request
         self._offers = [*_offers(request)]
         self._answers = next((x for x in self._offers if x.needs == "answers"), None)
-        self._keys = LETTERS[DIGITS:] if self._answers else LETTERS  # of the choices
+        self._asker = asker
+        self._goes = False  # the first key of `go` was pressed
+        self._room = 1  # rows of the request on the screen
         self.taken: dict[str, Any] | None = None  # the answer
         self.chosen = ""  # the words of the choice
         self.does = ""  # instead of an answer: leave, skip or go
@@ -89,25 +107,38 @@ class Prompt:
             return
         self._why = ""
         once, self._twice = self._twice, -1
+        begun, self._goes = self._goes, key == "g" and not self._steps
         if self._steps:
             self._fill(key)
-        elif key in ("leave", "q"):
-            self.does = "leave"
-        elif key in ("s", "g"):
-            self.does = {"s": "skip", "g": "go"}[key]
-        elif key in MOVES:
-            self._top = max(0, self._top + MOVES[key])
-        elif 0 <= (n := once if key == "take" else _nth(key, self._keys)) < len(self._offers):
+        elif begun and key == "o":
+            self.does = "go"
+        elif key in DOES:
+            self.does = DOES[key]
+        elif (moves := NAMES.get(key, key)) in MOVES:
+            self._top = max(0, self._top + MOVES[moves])
+        elif key == "take" and once >= 0:
+            self._choose(self._offers[once])
+        elif key in (" ", "take"):
+            self._top += self._room
+        elif (n := next((n for n, x in enumerate(self._offers) if x.key == key), -1)) >= 0:
             self._offer(n, once)
+        elif key == "i" and self._answers and self.request.questions[0].typed:
+            if self._choose(self._answers):
+                self._typing = True
         elif (offer := self._answering(key)) and self._choose(offer):
             self._fill(key)
 
     def lines(self, now: float, columns: int, height: int) -> list[StyledText]:
         """Return as much of the request as there is room for, with the keys below it."""
         why = [*wrapped(self._why, columns, style="yellow")]
+        heading = f"{self._heading}: {title_of(self.request)}"
+        ago = f"  {words.age(self.request.asked_at, now)}" if self.request.asked_at else ""
         if columns != self._columns:  # wrapping a long plan takes a while
             keys = LETTERS[:DIGITS] if self._answers else ""
-            self._columns, self._body = columns, lines_of(self.request, columns, keys)
+            fits = len(heading) + len(ago) <= columns
+            body = [*wrapped(self._asker, columns, style="dim")]
+            body += lines_of(self.request, columns, keys, titled=not fits)
+            self._columns, self._body = columns, body
         body = self._body
         spare = height - len(why) - 2 - min(len(body), height // 3)
         below = self._asks(columns, spare) if self._steps else self._choices(columns)
@@ -118,26 +149,47 @@ class Prompt:
         self._top = min(self._top, max(0, len(body) - room))
         more = len(body) - room - self._top
         self._is_read = self._is_read or more <= 0
-        rule = f"── {more} more rows: Down " if more > 0 else ""
-        head = StyledText(text.cut(self._heading, columns), "bold red")
+        self._room = room
+        rule = f"── {more} more: Space " if more > 0 else ""
+        head = StyledText(text.cut(heading, columns - len(ago)), "bold red")
+        head.append(" " * (columns - text.width(head.plain) - len(ago)) + ago, "dim")
         seen = body[self._top : self._top + room]
         return [head, *seen, StyledText(rule.ljust(columns, "─")[:columns], "dim"), *below][:height]
 
     # ------------------------------------------------------------ keys
 
     def _choices(self, columns: int) -> list[StyledText]:
+        """Return the choices, each in a row of its own, the short ones without a note abreast."""
         lines: list[StyledText] = []
+        last: StyledText | None = None  # which has room for another choice
         for n, offer in enumerate(self._offers):
             style = "bold" if n == self._twice else ""
-            lines += _hung(f" {_letter(n, self._keys)}  ", offer.words, columns, style)
-            lines += wrapped(offer.note, columns, " " * 4, "dim")
+            used = max(text.width(last.plain) + 4, 13) if last else 0
+            if last and not offer.note and used + 3 + text.width(offer.words) < columns:
+                last.append(" " * (used - text.width(last.plain)) + f"{offer.key}  ")
+                last.append(offer.words, style)
+                continue
+            rows = _hung(f" {offer.key or ' '}  ", offer.words, columns, style)
+            lines += [*rows, *wrapped(offer.note, columns, " " * 6, "dim")]
+            is_short = len(rows) == 1 and not offer.note and text.width(offer.words) <= SHORT
+            last = rows[0] if is_short else None
         lines = lines or [*wrapped(self.request.why, columns, " ")]
         for more in self.request.more[:MORE]:
             lines.append(StyledText(f" {text.cut(marked_line(more), columns - 2)}", "dim"))
-        return [
-            *lines,
-            StyledText(text.cut(" g  go there    s  skip    Esc  leave", columns), "dim"),
-        ]
+        return [*lines, self._hints(columns)]
+
+    def _hints(self, columns: int) -> StyledText:
+        """Return the keys that do something, as many as there is room for."""
+        named = {key: word for key, word in CHOOSE.values()}
+        hints = {x.key: named[x.key] for x in self._offers if x.key in named}
+        if self._answers and self.request.questions[0].typed:
+            hints["i"] = "type an answer"
+        hints |= {"go": "terminal", "s": "snooze", "Tab": "next", "q": "close"}
+        for gone in ("", *GIVES_WAY):
+            hints = {key: word for key, word in hints.items() if word != gone}
+            if len(row := " · ".join(f"{key} {word}" for key, word in hints.items())) < columns - 1:
+                break
+        return StyledText(text.cut(f" {row}", columns), "dim")
 
     def _asks(self, columns: int, height: int) -> list[StyledText]:
         step = self._steps[0]
@@ -148,7 +200,7 @@ class Prompt:
         lines += [*_around(options, self._at, max(1, room - len(typed))), *typed]
         hint = "Enter to continue, Esc to go back"
         if not self._typing:
-            or_type = ", t to type an answer" if step.typed else ""
+            or_type = ", i to type an answer" if step.typed else ""
             hint = f"a key or Space to choose{or_type}, {hint}"
             if self._is_lone:
                 hint = f"a key twice or Enter{or_type}, Esc to go back"
@@ -179,9 +231,9 @@ class Prompt:
     def _offer(self, n: int, once: int) -> None:
         """Choose, or ask for the same key again."""
         offer = self._offers[n]
-        if offer.note and n != once and (self._is_read or offer.id in REFUSES):
+        if offer.key.isdigit() and n != once and (self._is_read or offer.id in REFUSES):
             self._twice = n
-            self._why = f"{_letter(n, self._keys)} again, or Enter, to say: {offer.words}"
+            self._why = f"Press {offer.key} again or Enter to say: {offer.words}."
         else:
             self._choose(offer)
 
@@ -239,10 +291,10 @@ class Prompt:
                 self._typed = self._typed[:-1] if key == "rub" else ""
             elif text := pasted(key) or (key if len(key) == 1 else ""):
                 self._typed += "".join(c for c in text if c.isprintable() or c in "\n\t")
-        elif key == "t" and step.typed:
+        elif key == "i" and step.typed:
             self._typing = True
-        elif key in MOVES:
-            self._at = min(max(0, self._at + MOVES[key]), len(step.options) - 1)
+        elif key in MOVES or key == "tab":
+            self._at = min(max(0, self._at + MOVES.get(key, 1)), len(step.options) - 1)
             self._is_pointed = True
         elif 0 <= (n := self._at if key == " " else _nth(key)) < len(step.options):
             option = step.options[n]
@@ -310,13 +362,19 @@ def _around(blocks: list[list[StyledText]], at: int, room: int) -> list[StyledTe
 
 
 def _offers(request: Request) -> Iterator[Offer]:
-    """Return what there is to choose."""
-    for choice in request.choices:
-        needs = choice.needs
+    """Return what there is to choose, with its keys."""
+    letters: dict[str, str] = {}
+    for name in MEANS:
+        if (choice := meant(request.choices, name)) and choice.id not in letters:
+            letters[choice.id] = CHOOSE[name][0]
+    has_digits = not (request.questions or request.fields)
+    for n, choice in enumerate(request.choices):
+        digit = LETTERS[n] if has_digits and n < DIGITS else ""
+        key, needs = letters.get(choice.id, digit), choice.needs
         if needs == "message?":
-            yield Offer(choice.id, choice.words.partition(",")[0], "")
-            needs = "message"
-        yield Offer(choice.id, choice.words, needs, choice.note)
+            yield Offer(choice.id, choice.words.partition(",")[0], "", key)
+            key, needs = CHOOSE["reply"][0], "message"
+        yield Offer(choice.id, choice.words, needs, key, choice.note)
 
 
 def _steps(request: Request, needs: str) -> list[Step]:

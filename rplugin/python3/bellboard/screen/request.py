@@ -9,8 +9,10 @@ from contextlib import suppress
 from itertools import accumulate, chain, repeat
 from typing import Final
 
+from ..core import words
+from ..core.published import Published
 from ..core.request import Part, Request
-from ..core.text import marked
+from ..core.text import marked, plain
 from .styled import StyledText
 
 INDENT: Final = "  "
@@ -32,12 +34,34 @@ MORE: Final = 3  # texts that say what cannot be chosen; another machine may sen
 LONG: Final = 10_000  # lines of a change; to compare more may take minutes
 
 
-def lines_of(request: Request, columns: int, keys: str = "") -> list[StyledText]:
+def title_of(request: Request) -> str:
+    return request.title or request.tool or request.kind
+
+
+def asker(p: Published, request: Request) -> str:
+    """Return who asks: machine, repository, branch, title and place, as in the editor."""
+    w = words.worded(p)["words"]
+    kind = plain(request.thread_type)
+    subagent = f"subagent {kind}" if kind else "a subagent" if request.thread else ""
+    parts = (
+        f"on {words.machine(p)}" if words.machine(p) else "",
+        w["repository"] or w["project"],
+        w["branch"],
+        w["title"],
+        subagent,
+        w["place"],
+    )
+    return " · ".join(part for part in parts if part)
+
+
+def lines_of(
+    request: Request, columns: int, keys: str = "", titled: bool = True
+) -> list[StyledText]:
     """Return all that a request asks, without its choices.
 
-    `keys`: those of the first options of its first question.
+    `keys`: those of the first options of its first question; `titled`: with its title.
     """
-    lines = [*wrapped(request.title or request.tool or request.kind, columns, style="bold")]
+    lines = [*wrapped(title_of(request), columns, style="bold")] if titled else []
     for part in request.parts:
         lines += _part(part, columns)
     for question in request.questions:
