@@ -180,7 +180,7 @@ class Prompt:
 
     def _hints(self, columns: int) -> StyledText:
         """Return the keys that do something, as many as there is room for."""
-        named = {key: word for key, word in CHOOSE.values()}
+        named = dict(CHOOSE.values())
         hints = {x.key: named[x.key] for x in self._offers if x.key in named}
         if self._answers and self.request.questions[0].typed:
             hints["i"] = "type an answer"
