@@ -250,3 +250,19 @@ def test_a_picker_of_another_plugin_is_over_the_view(nvim: Editors, version: str
     assert "a line" not in editor.screen.text
     editor.lua("vim.ui.select({}, {}, function() end)")
     editor.shows("their picker")
+
+
+@pytest.mark.parametrize(("keys", "chosen"), [("2", "two"), ("j<CR>", "two"), ("q", None)])
+def test_one_of_a_few_takes_one_key(
+    nvim: Editors, version: str, keys: str, chosen: str | None
+) -> None:
+    """Where vim.ui.select is Neovim's own, which takes a number and <CR> below all windows."""
+    editor = nvim(version, CALM, columns=60, lines=20)
+    choose = "require('bellboard.dialog').select({ 'one', 'two' }, { prompt = 'Which?' }, ...)"
+    editor.lua(choose.replace("...", "function(item) _G.chosen = { item } end"))
+    editor.shows("1  one")
+    editor.press(keys)
+    eventually(lambda: editor.lua("return chosen"), "a choice")
+    assert editor.lua("return chosen[1]") == chosen
+    editor.hides("1  one")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1

@@ -680,8 +680,9 @@ end
 ---@param options { prompt: string, kind?: string, format_item?: fun(item: T): string }
 ---@param done fun(item: T|nil)
 M.select = function(items, options, done)
-  local is_theirs = not debug.getinfo(vim.ui.select, 'S').source:find('vim/ui%.lua$')
-  if is_theirs or #items > #MENU then
+  local is_function = type(vim.ui.select) == 'function' -- a plugin's may be a table
+  local source = is_function and debug.getinfo(vim.ui.select, 'S').source or ''
+  if not source:find('vim/ui%.lua$') or #items > #MENU then
     return vim.ui.select(items, options, done)
   end
   local self ---@type bellboard.Dialog
@@ -689,11 +690,12 @@ M.select = function(items, options, done)
     self:close()
     done(item)
   end
-  local rows, keys = {}, {}
+  local rows, keys, widest = {}, {}, cells.width(options.prompt) + 4
   for nth, item in ipairs(items) do
     local lhs = MENU:sub(nth, nth)
     local text = options.format_item and options.format_item(item) or tostring(item)
     rows[nth] = { text = lhs .. '  ' .. text, chunks = { { lhs, 'BellboardKey' } }, spot = {} }
+    widest = math.max(widest, cells.width(rows[nth].text))
     keys[nth] = { lhs, act = function() choose(item) end }
   end
   for _, lhs in ipairs({ 'q', '<Esc>' }) do
@@ -708,7 +710,7 @@ M.select = function(items, options, done)
   self = M.open({
     keys = keys,
     is_over = true,
-    most = 60,
+    most = math.max(widest, 24) + BESIDE,
     closed = function()
       choose(nil)
     end,

@@ -1,6 +1,7 @@
 -- Actions on several sessions at once.
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
+local dialog = require('bellboard.dialog')
 local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
@@ -49,7 +50,7 @@ M.snooze = function(list)
   if vim.iter(list):any(mark.is_snoozed) then
     table.insert(choices, 1, { 'end the snooze', 0 })
   end
-  vim.ui.select(choices, {
+  dialog.select(choices, {
     prompt = ('Snooze %s for'):format(name_of(list)),
     format_item = function(choice)
       return choice[1]
@@ -76,7 +77,7 @@ M.correct = function(list)
     return status ~= 'unknown'
   end, sessions.statuses)
   local prompt = ('Actual status of %s'):format(name_of(list))
-  vim.ui.select(settable, { prompt = prompt }, function(status)
+  dialog.select(settable, { prompt = prompt }, function(status)
     for _, session in ipairs(status and list or {}) do
       host.tell({ set = { session_id = session.session_id, status = status } })
     end
@@ -96,7 +97,7 @@ M.stop = function(list)
   local prompt = #found == 1 and ('Stop process %d (%s)?'):format(process(found[1]), name_of(found))
     or ('Stop %d processes?'):format(#found)
   local choice_of = #found == 1 and { 'Cancel', 'Stop it' } or { 'Cancel', 'Stop them' }
-  vim.ui.select(choice_of, { prompt = prompt }, function(choice)
+  dialog.select(choice_of, { prompt = prompt }, function(choice)
     for _, session in ipairs(choice == choice_of[2] and found or {}) do
       local request = { session_id = session.session_id, pid = process(session) }
       host.ask('stop', request, function(reply)

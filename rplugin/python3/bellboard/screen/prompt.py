@@ -1,9 +1,9 @@
 """Let the user answer a request in a terminal.
 
-A prompt holds the state of a screen and applies keys, the same as in the editor's view: one chooses,
-and then the prompt asks for what the choice needs, one thing after the other.  Digits choose the
-options of a question, as in the dialogs of the agents; else they are the keys of choices that have
-no letter, and are pressed twice.
+A prompt holds the state of a screen and applies keys, the same as in the editor's view: one
+chooses, and then the prompt asks for what the choice needs, one thing after the other.  Digits
+choose the options of a question, as in the dialogs of the agents; else they are the keys of choices
+that have no letter, and are pressed twice.
 """
 
 from __future__ import annotations
