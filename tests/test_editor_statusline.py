@@ -78,7 +78,7 @@ def test_counts_can_be_read_in_every_colorscheme_of_neovim(nvim: Editors, versio
     editor.command("ClaudeSessions board")
     editor.shows("2 need you")
     editor.press("G")  # the background of the cursor's line is another
-    counts = ["!1 ?1 2m  x1 +1 *1 &1", "2 need you", "! api", "? web"]
+    counts = ["!1 ?1 2m  x1 +1 *1 &1", "2 need you"]
     counts += ["! acme/api", "? acme/web", "x acme/infra", "+ acme/web", "* cache", "& main"]
     found = {}
     for scheme in editor.lua(SCHEMES):
@@ -98,7 +98,7 @@ def test_its_colors_return_after_they_were_cleared(nvim: Editors, version: str) 
     """A theme that is loaded by a function may clear them, and cause no event."""
     editor = nvim(version, QUIET, columns=60)
     Host(editor).push(blocked())
-    link = "return vim.api.nvim_get_hl(0, { name = 'BellboardUrgent' }).link"
+    link = "return vim.api.nvim_get_hl(0, { name = 'BellboardBlocked' }).link"
     assert editor.lua(link) == "ErrorMsg"
     editor.command("highlight clear")
     assert editor.lua(link) == "ErrorMsg"
@@ -121,8 +121,8 @@ def test_it_returns_to_the_group_around_it(nvim: Editors) -> None:
     editor = nvim(config=QUIET, columns=100, lines=12)
     Host(editor).push(blocked())
     text = "return require('bellboard').statusline(...)"
-    assert "%#BellboardUrgent#!1%* api" in editor.lua(text)
-    assert "%#BellboardUrgent#!1%#TabLineFill# api" in editor.lua(text, {"on": "TabLineFill"})
+    assert "%#BellboardBlocked#!1%* api" in editor.lua(text)
+    assert "%#BellboardBlocked#!1%#TabLineFill# api" in editor.lua(text, {"on": "TabLineFill"})
 
 
 def test_the_user_may_write_it(nvim: Editors) -> None:

@@ -12,7 +12,7 @@ local api = vim.api
 --- the background of text in every colorscheme that Neovim has, and so do floats, which have that.
 ---@type table<string, string|false> false: no colors of its own
 M.highlights = {
-  BellboardBlocked = 'DiagnosticError',
+  BellboardBlocked = 'ErrorMsg',
   BellboardError = 'WarningMsg',
   BellboardCompleted = 'Added',
   BellboardUnknown = 'Question',
@@ -21,7 +21,6 @@ M.highlights = {
   BellboardIdle = 'Comment',
   BellboardQuiet = 'Comment',
   BellboardStale = 'Comment',
-  BellboardUrgent = 'ErrorMsg',
   BellboardRepository = 'Title',
   BellboardMarked = 'WarningMsg',
   BellboardProject = false,
@@ -191,12 +190,12 @@ end
 --- Errors of some colorschemes are reversed and have no background: that of a bar would become
 --- their text. Give them the background of text.
 local function settle()
-  local urgent = api.nvim_get_hl(0, { name = 'BellboardUrgent' })
+  local blocked = api.nvim_get_hl(0, { name = 'BellboardBlocked' })
   local errors = api.nvim_get_hl(0, { name = 'ErrorMsg', link = false })
-  if urgent.link == 'ErrorMsg' and errors.reverse and not errors.bg then
+  if blocked.link == 'ErrorMsg' and errors.reverse and not errors.bg then
     local normal = api.nvim_get_hl(0, { name = 'Normal', link = false })
     errors.bg, errors.ctermbg = normal.bg, normal.ctermbg
-    api.nvim_set_hl(0, 'BellboardUrgent', errors)
+    api.nvim_set_hl(0, 'BellboardBlocked', errors)
   end
 end
 

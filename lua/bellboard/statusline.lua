@@ -169,7 +169,7 @@ M.text = function(opts)
   if opts and opts.plain then
     return plain
   end
-  return M.render('%#BellboardUrgent#', opts and opts.on and ('%%#%s#'):format(opts.on) or '%*')
+  return M.render('%#BellboardBlocked#', opts and opts.on and ('%%#%s#'):format(opts.on) or '%*')
 end
 
 --- Set b:bellboard_status in the terminal buffer of each session.

@@ -6,7 +6,7 @@ local M = require('lualine.component'):extend()
 
 function M:init(options)
   M.super.init(self, options)
-  local colors = require('lualine.utils.utils').extract_highlight_colors('BellboardUrgent')
+  local colors = require('lualine.utils.utils').extract_highlight_colors('BellboardBlocked')
   self.urgent = self:create_hl(colors or {}, 'urgent')
   local drawn
   updates.on('lualine.' .. self.component_no, function()
