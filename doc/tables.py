@@ -12,7 +12,6 @@ import json
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,8 @@ from bellboard.core.machine import RULES, TABLE
 from bellboard.core.session import ABSENT, STATUSES
 
 MANUAL = Path(__file__).parent / "bellboard.txt"
+AGENTS = MANUAL.with_name("bellboard-agents.txt")
+RULEBOOK = MANUAL.with_name("rules.md")
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 TYPES = ROOT / "lua/bellboard/config/types.lua"
@@ -42,18 +43,23 @@ def rules() -> list[str]:
     named = dict.fromkeys(
         cell for cells in TABLE.values() for cell in cells.values() if cell != "."
     )
+    meanings = [(f"`{name}`", " ".join((RULES[name].__doc__ or "").split())) for name in named]
+    decisions = [(f"`{kind}`", decided(cells)) for kind, cells in TABLE.items()]
     return [
         "",
-        "What each rule means:",
+        *table("rule", "what it means", meanings),
         "",
-        *(x for name in named for x in row(name, (RULES[name].__doc__ or "").strip())),
+        "Which rule handles which kind of evidence, by the status of the session. In a status that",
+        "is not listed, that evidence changes nothing:",
         "",
-        "Which rule handles which kind of evidence, by the status of the session. In a",
-        "status that is not listed, that evidence changes nothing:",
-        "",
-        *(x for kind, cells in TABLE.items() for x in row(kind, decided(cells))),
+        *table("evidence", "rule: statuses", decisions),
         "",
     ]
+
+
+def table(first: str, second: str, rows: list[tuple[str, str]]) -> list[str]:
+    """Return a table in Markdown."""
+    return [f"| {first} | {second} |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
 
 
 def decided(cells: dict[str, str]) -> str:
@@ -70,12 +76,6 @@ def named(statuses: list[str]) -> str:
     if set(statuses) >= set(STATUSES):
         return "any" if ABSENT in statuses else "any that is listed"
     return ", ".join(statuses)
-
-
-def row(head: str, text: str) -> Iterator[str]:
-    lines = textwrap.wrap(text, WIDTH - INDENT - 1)
-    for n, line in enumerate(lines):
-        yield f" {head if n == 0 else '':{INDENT}}{line}"
 
 
 def agents() -> list[str]:
@@ -218,25 +218,36 @@ def with_section(text: str, begin: str, end: str, lines: list[str]) -> str:
     return "\n".join([*whole[:first], *lines, *whole[whole.index(end, first) :]])
 
 
+def comment(line: str) -> str:
+    """Return a marker as Markdown has it."""
+    return f"<!-- {line.strip('- ')} -->"
+
+
+def written() -> dict[Path, str]:
+    """Return the files with their generated sections as they should be."""
+    listed, subcommands = printed(LISTING), printed(SUBCOMMANDS)
+    sections = [
+        (MANUAL, OPTIONS_BEGIN, END, option_entries(listed)),
+        (MANUAL, COMMANDS_BEGIN, END, commands(subcommands)),
+        (MANUAL, MAPPINGS_BEGIN, END, mappings(subcommands)),
+        (AGENTS, AGENTS_BEGIN, END, agents()),
+        (AGENTS, FILES_BEGIN, END, hook_files()),
+        (RULEBOOK, comment(RULES_BEGIN), comment(END), rules()),
+        (README, comment(AGENTS_BEGIN), comment(END), abilities()),
+    ]
+    made = {TYPES: option_types(listed)}
+    for path, begin, end, lines in sections:
+        text = made[path] if path in made else path.read_text(encoding="utf-8")
+        made[path] = with_section(text, begin, end, lines)
+    return made
+
+
 def main() -> int:
-    manual, readme = (path.read_text(encoding="utf-8") for path in (MANUAL, README))
-    made = with_section(manual, RULES_BEGIN, END, rules())
-    made = with_section(made, AGENTS_BEGIN, END, agents())
-    made = with_section(made, FILES_BEGIN, END, hook_files())
-    listed = printed(LISTING)
-    made = with_section(made, OPTIONS_BEGIN, END, option_entries(listed))
-    types = option_types(listed)
-    subcommands = printed(SUBCOMMANDS)
-    made = with_section(made, COMMANDS_BEGIN, END, commands(subcommands))
-    made = with_section(made, MAPPINGS_BEGIN, END, mappings(subcommands))
-    marks = (f"<!-- {line.strip('- ')} -->" for line in (AGENTS_BEGIN, END))
-    shown = with_section(readme, *marks, abilities())
+    made = written()
     if "--check" in sys.argv:
-        current = TYPES.read_text(encoding="utf-8") if TYPES.exists() else ""
-        return int((made, shown, types) != (manual, readme, current))
-    MANUAL.write_text(made, encoding="utf-8")
-    README.write_text(shown, encoding="utf-8")
-    TYPES.write_text(types, encoding="utf-8")
+        return int(any(not x.exists() or x.read_text("utf-8") != made[x] for x in made))
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.files
 __all__ = ["start"]
 SHARED = [cli for cli in installable() if cli.hooks and not cli.hooks.own]
 OWN = [cli for cli in installable() if cli.hooks and cli.hooks.own]
-MANUAL = Path(__file__).resolve().parents[1] / "doc/bellboard.txt"
+MANUAL = Path(__file__).resolve().parents[1] / "doc/bellboard-agents.txt"
 THEIRS = {"Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "say done"}]}]}
 LISTS = [
     "{}",
@@ -543,7 +543,7 @@ def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
             f"{cli.key}: `abilities` says what was measured; if nothing was, it is `Documented`"
         )
         assert not is_documented or is_chat or f"`{cli.key}` (" in page, (
-            f"{cli.key}: say in doc/bellboard.txt, under bellboard-agents, where its hooks go"
+            f"{cli.key}: say in doc/bellboard-agents.txt, where its hooks go"
         )
     for cli in installable():
         assert [*cli.abilities] == [*MOMENTS], (

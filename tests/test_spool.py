@@ -192,8 +192,8 @@ def test_only_named_variables_get_in(spool: Spool) -> None:
     put(spool, "a", MAGIC + b"ANTHROPIC_API_KEY=sk\0TERM_PROGRAM=tmux\0pid=-1\0\0{}")
     item = spool.read("a")
     assert item and item.origin == {"agent": "claude", "env": {"TERM_PROGRAM": "tmux"}}
-    manual = (Path(__file__).parents[1] / "doc/bellboard.txt").read_text()
-    listed = manual.partition("    TMUX_PANE=%3 ")[2].partition("never any other")[0]
+    manual = (Path(__file__).parents[1] / "doc/internals.md").read_text()
+    listed = manual.partition("TMUX_PANE=%3 ")[2].partition("never any other")[0]
     assert set(listed.replace(",", "").split()) >= ENVIRONMENT
 
 
