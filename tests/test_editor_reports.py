@@ -249,7 +249,7 @@ def test_what_was_said_before_the_background_process_runs_is_sent_then(
     program = Program(editor)
     program.say(status("state=working"), status("state=done:id=a"), status("state=idle:id=a/b"))
     program.say(status("state=clear:id=a"), status("state=error:id=c"), status("state=blocked"))
-    last = "return (require('bellboard.records').of(...).reports[''] or {}).text"
+    last = "return (require('bellboard.report.records').of(...).reports[''] or {}).text"
     eventually(lambda: editor.lua(last, program.buffer) == "7501;state=blocked", "the last one")
     editor.command("ClaudeSessions process start")
     said = ["7501;state=clear:id=a", "7501;state=error:id=c", "7501;state=blocked"]
@@ -315,7 +315,7 @@ def test_a_handler_that_fails_stands_in_no_way(nvim: Editors, version: str) -> N
 
 #: Takes reports one after the other; returns what is to be sent then.
 TAKE = """
-local records = require('bellboard.records')
+local records = require('bellboard.report.records')
 local buf = ...
 local reporter = records.of(buf)
 for nth, text in ipairs(select(2, ...)) do
@@ -371,7 +371,7 @@ def test_a_report_replaces_only_what_it_is_about(nvim: Editors, version: str) ->
 
 #: Hands over pieces as Neovim 0.10 does, and a prompt; returns what was taken of them.
 PIECES = """
-local records = require('bellboard.records')
+local records = require('bellboard.report.records')
 local take, taken = records.take, {}
 records.take = function(_, _, text)
   taken[#taken + 1] = text:match('^7501;(.*)')

@@ -1,12 +1,7 @@
 -- How long ago something was, in one short word, as `core/words.py` says it.
-local clock = require('bellboard.clock')
-local moment = require('bellboard.moment')
+local sessions = require('bellboard.sessions')
 
 local M = {}
-
---- Draws again what is shown, when an age in it has changed.
----@type fun()
-M.on_step = function() end
 
 ---@type uv.uv_timer_t|nil
 local timer
@@ -16,13 +11,13 @@ local arming = false
 local function rearm()
   arming = false
   timer = timer or assert(vim.uv.new_timer())
-  local wait = math.max(0, due - clock.now()) * 1000
+  local wait = math.max(0, due - sessions.now()) * 1000
   timer:start(
     math.ceil(wait),
     0,
     vim.schedule_wrap(function()
       due = math.huge
-      moment.when('draw', M.on_step)
+      sessions.changed()
     end)
   )
 end
@@ -46,7 +41,7 @@ local units = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' } }
 ---@param since number
 ---@return string
 M.of = function(since)
-  local seconds = math.max(0, clock.now() - since)
+  local seconds = math.max(0, sessions.now() - since)
   local step, text = 10, 'now'
   if seconds >= 60 then
     for _, unit in ipairs(units) do
@@ -67,7 +62,7 @@ end
 ---@param till number|nil
 ---@return string
 M.left = function(till)
-  local seconds = till and till - clock.now() or 0
+  local seconds = till and till - sessions.now() or 0
   if seconds <= 0 then
     return ''
   end

@@ -1,7 +1,6 @@
 -- Reads a file again that an agent has changed, in a buffer without changes of the user's own.
 local moment = require('bellboard.moment')
 local sessions = require('bellboard.sessions')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -57,7 +56,7 @@ local function update()
 end
 
 M.attach = function()
-  updates.on('reload', update)
+  sessions.on_change('reload', update)
 end
 
 return M

@@ -149,42 +149,46 @@ M._attach = function()
   }) do
     require('bellboard.' .. module).attach()
   end
+  push.on('snapshot', function()
+    require('bellboard.install').greet()
+  end)
+  push.on('notice', function(notice)
+    require('bellboard.notify').show(notice)
+  end)
+  push.on('past', function(log)
+    require('bellboard.notify').history(log)
+  end)
 end
 
---- The background process cannot start: its Python packages, or its Python, are missing.
----@param by_itself boolean Neovim has started it, not the user
----@return fun(why: string)
-local function unbuilt(by_itself)
-  return function(why)
-    require('bellboard.redraw').all()
+coprocess.own({
+  prepare = function()
+    M._attach()
+  end,
+  greet = hello,
+  gone = push.stopped,
+  unbuilt = function(why, by_itself)
+    sessions.changed()
     vim.schedule(function() -- or a window that a command opens would close the question
       require('bellboard.install').offer(why, by_itself)
     end)
-  end
-end
-
----@param how fun(hello: fun(): table, when_gone: fun(for_good: boolean), unbuilt: fun(why: string))
----@param by_itself boolean Neovim does it, not the user
-local function begin(how, by_itself)
-  M._attach()
-  how(hello, push.stopped, unbuilt(by_itself))
-end
+  end,
+})
+host.on_push(function(published)
+  push.receive(published, M.version)
+end)
 
 --- Start the background process.
 M.start = function()
-  begin(coprocess.start, false)
+  coprocess.start()
 end
 
 --- Restart the background process with the current configuration.
-M.restart = function()
-  config.read()
-  begin(coprocess.restart, false)
-end
+M.restart = coprocess.restart
 
 --- Start the background process with Neovim, unless the options or this use of Neovim forbid it.
 M.autostart = function()
   require('bellboard.process.autostart').await(config.get().auto_start, function()
-    begin(coprocess.start, true)
+    coprocess.start(true)
   end)
 end
 
@@ -195,7 +199,7 @@ M.stop = coprocess.stop
 M.setup = function(opts)
   config.set(opts)
   if host.status().running then
-    require('bellboard.redraw').all()
+    sessions.changed()
     if not vim.deep_equal(shared(), sent) then
       M.restart()
     end

@@ -79,7 +79,7 @@ M.build = function(by_itself)
       message.info(('%s in %.0f s%s'):format(text, (vim.uv.hrtime() - began) / 1e9, updated))
       pcall(vim.cmd.helptags, { program.root() .. '/doc', magic = { file = false } }) -- read-only
       if asked or coprocess.is_wanted() then
-        require('bellboard').restart()
+        coprocess.restart()
       end
       return
     end

@@ -3,7 +3,6 @@ local cells = require('bellboard.text')
 local sessions = require('bellboard.sessions')
 local terminals = require('bellboard.terminals')
 local tmux = require('bellboard.jump.tmux')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -22,8 +21,8 @@ end
 
 --- Look up the names of new panes.
 M.attach = function()
-  updates.on('place', function()
-    tmux.learn(sessions.list(), require('bellboard.redraw').all)
+  sessions.on_change('place', function()
+    tmux.learn(sessions.list(), sessions.changed)
   end)
 end
 

@@ -1,10 +1,8 @@
 -- Snoozes, parks and labels sessions, and sets the notification mode.
-local clock = require('bellboard.clock')
 local config = require('bellboard.config')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local sessions = require('bellboard.sessions')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -33,7 +31,7 @@ end
 ---@param session bellboard.Session|nil
 ---@return boolean
 M.is_snoozed = function(session)
-  return session ~= nil and (session.snoozed_until or 0) > clock.now()
+  return session ~= nil and (session.snoozed_until or 0) > sessions.now()
 end
 
 ---@param session bellboard.Session|nil
@@ -60,7 +58,7 @@ M.snooze = function(id, minutes)
   elseif minutes == 0 and not is_snoozed then
     return say('%s: not snoozed', id)
   end
-  local till = minutes > 0 and clock.now() + 60 * minutes or 0
+  local till = minutes > 0 and sessions.now() + 60 * minutes or 0
   if host.tell({ snooze = { session_id = id, ['until'] = till } }) then
     local at = os.date(minutes < 720 and '%H:%M' or '%a %H:%M', math.floor(till))
     say(
@@ -128,7 +126,7 @@ M.label = function(id, text)
     return
   end
   unwritten[id] = before
-  updates.on('label', confirm)
+  sessions.on_change('label', confirm)
 end
 
 --- Set the notification mode of every Neovim.

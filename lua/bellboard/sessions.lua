@@ -1,5 +1,7 @@
--- The sessions as last published by the background process.
+-- The sessions as last published by the background process, and who is called when they change.
 local config = require('bellboard.config')
+local message = require('bellboard.message')
+local moment = require('bellboard.moment')
 
 local M = {}
 
@@ -245,6 +247,87 @@ end
 ---@return table<string, any>
 M.health = function()
   return health
+end
+
+-- Whoever shows sessions listens for their changes.
+
+---@type { name: string, act: fun(): boolean|nil }[]
+local listeners = {}
+---@type table<string, string> the last error of each listener and event: each is reported once
+local failures = {}
+
+---@param what string
+---@param why string
+local function report(what, why)
+  if why ~= failures[what] then
+    failures[what] = why
+    local first = why:match('^[^\n]*:%s*\n%s*([^\n]+)') or why:match('^[^\n]+')
+    message.error(('%s failed: %s'):format(what, first))
+  end
+end
+
+--- Call a function at each change, until it returns true. It takes the place of the one of that
+--- name.
+---@param name string
+---@param act fun(): boolean|nil
+M.on_change = function(name, act)
+  for _, listener in ipairs(listeners) do
+    if listener.name == name then
+      listener.act = act
+      return
+    end
+  end
+  listeners[#listeners + 1] = { name = name, act = act }
+end
+
+--- Execute the autocommands of a `User` event. Neovim would show an error in one of them in several
+--- lines, and wait for ENTER; the others run all the same.
+---@param event string
+---@param data? any
+M.emit = function(event, data)
+  local before = vim.v.errmsg
+  vim.api.nvim_set_vvar('errmsg', '')
+  require('bellboard.sessions')._run = function() -- of the module that is loaded by now
+    vim.api.nvim_exec_autocmds('User', { pattern = event, modeline = false, data = data })
+  end
+  vim.cmd("silent! unsilent lua require('bellboard.sessions')._run()")
+  local why = vim.v.errmsg
+  vim.api.nvim_set_vvar('errmsg', why ~= '' and why or before)
+  if why ~= '' then
+    report('an autocommand of ' .. event, why)
+  end
+end
+
+---@type fun()
+M._run = nil
+
+local function show()
+  local over = {}
+  for _, listener in ipairs({ unpack(listeners) }) do
+    local act = listener.act
+    local ok, result = pcall(act) -- another plugin shows sessions, too
+    if not ok then
+      report('the update of ' .. listener.name, tostring(result))
+    end
+    over[listener] = ok and result == true and listener.act == act or nil
+  end
+  listeners = vim.tbl_filter(function(listener)
+    return not over[listener]
+  end, listeners)
+  M.emit('BellboardUpdate')
+end
+
+--- Something that is shown of sessions has changed. What shows them is called first, then the
+--- autocommands of `User BellboardUpdate`.
+M.changed = function()
+  moment.when('draw', show)
+end
+
+--- The time of day, as Python's time.time() has it.
+---@return number seconds since the epoch
+M.now = function()
+  local seconds, micros = vim.uv.gettimeofday()
+  return seconds + micros / 1e6
 end
 
 return M

@@ -4,12 +4,11 @@ local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
-local records = require('bellboard.records')
+local records = require('bellboard.report.records')
 local remembered = require('bellboard.remembered')
 local sessions = require('bellboard.sessions')
 local style = require('bellboard.highlight')
 local terminals = require('bellboard.terminals')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -123,9 +122,7 @@ local function formatted()
     return nil
   end
   local ok, text = pcall(format, sessions.list())
-  local why = not ok and tostring(text)
-    or type(text) ~= 'string' and 'it returned no string'
-    or nil
+  local why = not ok and tostring(text) or type(text) ~= 'string' and 'it returned no string' or nil
   if why and why ~= failure then
     message.error('statusline.format failed: ' .. why)
   end
@@ -303,8 +300,10 @@ end
 --- how to add them.
 M.attach = function()
   if config.get().statusline.auto and not put() and not remembered.is(ADVICE) then
-    updates.on('statusline', advise)
+    sessions.on_change('statusline.advice', advise)
   end
 end
+
+sessions.on_change('statusline', M.update)
 
 return M

@@ -11,7 +11,6 @@ local mark = require('bellboard.session_edit')
 local requests = require('bellboard.answer.request')
 local rows = require('bellboard.answer.rows')
 local sessions = require('bellboard.sessions')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -683,7 +682,7 @@ local function open_window()
     end,
   }, { title = '', rows = { { text = '' } }, hints = {} })
   view = mine
-  updates.on('request.update', function()
+  sessions.on_change('request.update', function()
     vim.schedule(function()
       if open and view == mine and not mine:is_open() then -- by `:noautocmd q`
         return leave()

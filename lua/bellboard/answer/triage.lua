@@ -5,7 +5,6 @@ local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local requests = require('bellboard.answer.request')
 local sessions = require('bellboard.sessions')
-local updates = require('bellboard.updates')
 local view = require('bellboard.answer.keys')
 
 local M = {}
@@ -310,7 +309,7 @@ local function follow_updates()
     end
     step()
   end
-  updates.on('triage', function()
+  sessions.on_change('triage', function()
     if of ~= run or of.is_over then
       return true
     elseif of.is_done then

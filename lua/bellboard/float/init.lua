@@ -8,7 +8,6 @@ local corner = require('bellboard.float.place')
 local highlight = require('bellboard.highlight')
 local moment = require('bellboard.moment')
 local sessions = require('bellboard.sessions')
-local updates = require('bellboard.updates')
 local window = require('bellboard.window')
 
 local M = {}
@@ -308,7 +307,7 @@ end
 
 --- Update on changes of sessions.
 M.attach = function()
-  updates.on('float', M.update)
+  sessions.on_change('float', M.update)
 end
 
 return M

@@ -72,7 +72,7 @@ M.sessions = function()
     require('bellboard.board').open() -- it shows what to do next
     return nil
   end
-  tmux.learn(all, require('bellboard.redraw').all, true)
+  tmux.learn(all, sessions.changed, true)
   return vim.list_extend({}, all)
 end
 

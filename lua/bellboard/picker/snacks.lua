@@ -3,7 +3,6 @@ local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.preview')
 local rows = require('bellboard.picker.rows')
 local sessions = require('bellboard.sessions')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -81,7 +80,7 @@ M.open = function()
     actions = actions,
     win = { input = { keys = keys }, list = { keys = keys } },
   })
-  updates.on('picker', function()
+  sessions.on_change('picker', function()
     if not picker or picker.closed then
       return true
     end

@@ -1,13 +1,8 @@
 -- What happens with a push of the background process: it is stored, shown and announced.
-local clock = require('bellboard.clock')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
-local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
-local moment = require('bellboard.moment')
-local redraw = require('bellboard.redraw')
 local sessions = require('bellboard.sessions')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -21,6 +16,30 @@ local warned = {}
 local seen
 ---@type number|nil
 local left
+
+---@alias bellboard.Arrival
+---| 'front' whether this Neovim had the focus last
+---| 'snapshot' all sessions, as a process that has just started sends them
+---| 'notice' a notice to show
+---| 'past' past notices, as asked for
+
+---@type table<bellboard.Arrival, (fun(data: any))[]>
+local listeners = { front = {}, snapshot = {}, notice = {}, past = {} }
+
+--- Call a function when something besides sessions arrives.
+---@param what bellboard.Arrival
+---@param act fun(data: any)
+M.on = function(what, act)
+  table.insert(listeners[what], act)
+end
+
+---@param what bellboard.Arrival
+---@param data? any
+local function call_all(what, data)
+  for _, act in ipairs(listeners[what]) do
+    act(data)
+  end
+end
 
 ---@param key string
 ---@param text string
@@ -51,7 +70,7 @@ local function announce(transition)
   local options = config.get()
   call(options.on_transition, data)
   call(options.on[data.to], data)
-  updates.fire('BellboardTransition', data)
+  sessions.emit('BellboardTransition', data)
 end
 
 --- Announce what was not announced yet.
@@ -110,7 +129,7 @@ M.receive = function(encoded, version)
     asked = false
   elseif push.seq ~= (last or -1) + 1 and not asked then
     asked = true
-    host.notify('snapshot')
+    coprocess.notify('snapshot')
   end
   local vanished = sessions.health().vanished
   local changed = sessions.take(push)
@@ -123,22 +142,19 @@ M.receive = function(encoded, version)
     warn_once('stale', (health.notes or {}).database or 'showing the last known sessions')
   end
   if push.front ~= nil then
-    require('bellboard.report.focus').is_front(push.front)
+    call_all('front', push.front)
   end
   if changed then
-    redraw.all()
+    sessions.changed()
   end
   if push.full then
-    require('bellboard.report.focus').renew()
-    require('bellboard.report.screens').renew()
-    require('bellboard.report.terminals').renew()
-    require('bellboard.install').greet()
+    call_all('snapshot')
   end
   for _, notice in ipairs(push.notices or {}) do
-    require('bellboard.notify').show(notice)
+    call_all('notice', notice)
   end
-  if push.notice_log then
-    require('bellboard.notify').history(push.notice_log)
+  if push.rung then
+    call_all('past', push.rung)
   end
   announce_all(push)
 end
@@ -153,13 +169,13 @@ end
 ---@param for_good boolean
 M.stopped = function(for_good)
   sessions.expire()
-  last, left = nil, clock.now()
+  last, left = nil, sessions.now()
   if for_good then
     seen = nil -- what happens until it is started again is not news then
   end
   vim.defer_fn(function()
     if sessions.stale() then
-      moment.when('draw', redraw.all)
+      sessions.changed()
     end
   end, for_good and 0 or 1000) -- a restart takes less
 end

@@ -2,7 +2,6 @@
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.process.program')
-local sendable = require('bellboard.process.sendable')
 
 local M = {}
 
@@ -24,6 +23,8 @@ local PAUSE, LONGEST_PAUSE = 0.2, 30
 --- Milliseconds it has to stop when asked, before it is killed.
 local GRACE = 500
 local KEPT_LINES = 20
+--- Levels of nesting to send; deeper means a table that contains itself.
+local DEEPEST = 16
 
 ---@type bellboard.HostStatus
 local state = {
@@ -36,13 +37,22 @@ local state = {
 }
 local crashes = 0
 local started = 0
-local on_exit = function() end
 ---@type fun(channel: integer)
 local on_end = function() end
----@type fun(why: string)
-local on_unbuilt = function() end
----@type (fun(): table)|false|nil makes the first message; false once it should not run
-local greeting
+
+---@class bellboard.Owner what the rest of the plugin does for the process
+---@field prepare fun() before it starts
+---@field greet fun(): table makes the first message, also after a restart
+---@field gone fun(for_good: boolean) it has ended
+---@field unbuilt fun(why: string, by_itself: boolean) its Python packages, or its Python, are
+---  missing; whether Neovim has started it, not the user
+
+---@type bellboard.Owner
+local owner
+--- Whether it should run; nil: it was neither started nor stopped yet.
+---@type boolean|nil
+local wanted
+local by_itself = false
 --- It was asked to stop.
 local ending = false
 ---@type uv.uv_timer_t|nil
@@ -92,7 +102,7 @@ end
 ---@param why string
 local function await_build(why)
   state.gave_up, state.is_unbuilt = why, true
-  on_unbuilt(why)
+  owner.unbuilt(why, by_itself)
 end
 
 --- Cancel a launch that waits for a pause to end.
@@ -106,6 +116,27 @@ end
 --- Defined below: what launches it also handles its end, which may launch it again.
 ---@type fun(channel: integer, code: integer)
 local ended
+
+--- The part of a value that can be sent: one function among the options would make all fail.
+---@param value any
+---@param depth? integer
+---@return any
+local function sendable(value, depth)
+  local kind = type(value)
+  depth = depth or 0
+  if kind == 'string' or kind == 'number' or kind == 'boolean' or value == vim.NIL then
+    return value
+  elseif kind ~= 'table' or depth > DEEPEST then
+    return nil
+  end
+  local copy = vim.islist(value) and #value > 0 and {} or vim.empty_dict()
+  for key, member in pairs(value) do
+    if type(key) == 'string' or vim.islist(value) then
+      copy[key] = sendable(member, depth + 1)
+    end
+  end
+  return copy
+end
 
 local function launch()
   end_pause()
@@ -126,13 +157,13 @@ local function launch()
     return await_build(('cannot start "%s" (%s)'):format(command, interpreter.why))
   end
   state.channel, state.running = channel, true
-  M.notify('start', sendable.part(greeting and greeting() or {}))
+  M.notify('start', sendable(owner.greet()))
 end
 
 --- The current one has ended: start it again, if it should run.
 local function go_on()
-  on_exit(not greeting)
-  if not greeting then
+  owner.gone(not wanted)
+  if not wanted then
     return -- it was asked to stop
   end
   if ending then
@@ -176,12 +207,17 @@ local function finish()
   end, GRACE)
 end
 
+--- Act for the process from now on; once.
+---@param new bellboard.Owner
+M.own = function(new)
+  owner = new
+end
+
 --- Start the background process, unless it is running or about to be restarted.
----@param hello fun(): table makes the first message, also after a restart
----@param when_gone fun(for_good: boolean) called when it has ended
----@param unbuilt fun(why: string) called if its Python packages, or its Python, are missing
-M.start = function(hello, when_gone, unbuilt)
-  greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
+---@param is_by_itself? boolean Neovim does it, not the user
+M.start = function(is_by_itself)
+  wanted, by_itself = true, is_by_itself == true
+  owner.prepare()
   if state.running or pause then
     return -- if it was asked to stop, it starts again
   end
@@ -213,17 +249,16 @@ M.notify = function(method, ...)
 end
 
 M.stop = function()
-  greeting = false
+  wanted = false
   end_pause()
   finish()
 end
 
 --- Restart it with the current configuration, even after too many crashes.
----@param hello fun(): table
----@param when_gone fun(for_good: boolean)
----@param unbuilt fun(why: string)
-M.restart = function(hello, when_gone, unbuilt)
-  greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
+M.restart = function()
+  config.read()
+  wanted, by_itself = true, false
+  owner.prepare()
   crashes = 0
   if state.channel then
     finish()
@@ -241,7 +276,7 @@ end
 --- Whether it was started, and not stopped since, even if it cannot run; nil: neither yet.
 ---@return boolean|nil
 M.is_wanted = function()
-  return greeting and true or greeting --[[@as boolean|nil]]
+  return wanted
 end
 
 ---@return bellboard.HostStatus

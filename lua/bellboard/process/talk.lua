@@ -1,5 +1,4 @@
 -- Talks to the background process of this Neovim, which calls functions here by name.
-local clock = require('bellboard.clock')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local message = require('bellboard.message')
@@ -61,10 +60,19 @@ coprocess.on_end(function(channel)
   end
 end)
 
+---@type fun(push: string)
+local take
+
+--- Let a function take each push.
+---@param act fun(push: string)
+M.on_push = function(act)
+  take = act
+end
+
 --- An error here must not prompt at every change.
 ---@param push string
 local function receive(push)
-  local ok, problem = pcall(require('bellboard')._push, push)
+  local ok, problem = pcall(take, push)
   if not ok then
     coprocess.note(tostring(problem))
     if not broken then
@@ -140,7 +148,7 @@ end
 
 --- Report that the user is at this Neovim.
 M.focused = function()
-  focused = clock.now()
+  focused = sessions.now()
   M.notify('focus', focused)
 end
 
@@ -153,7 +161,7 @@ end
 --- When the user was last at this Neovim, for a background process that starts.
 ---@return number
 M.last_focus = function()
-  return focused or clock.now()
+  return focused or sessions.now()
 end
 
 return M

@@ -1,7 +1,8 @@
 -- Reports which session the user is looking at, and at which Neovim the user is.
 local host = require('bellboard.process.talk')
+local receive = require('bellboard.process.receive')
+local sessions = require('bellboard.sessions')
 local terminals = require('bellboard.terminals')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -43,16 +44,6 @@ local function typed()
   end
 end
 
----@param is_front boolean
-M.is_front = function(is_front)
-  front = is_front
-end
-
---- Report the session in view to a new background process.
-M.renew = function()
-  look(true)
-end
-
 --- Watch which session is in view.
 M.attach = function()
   local group = api.nvim_create_augroup('bellboard.focus', {})
@@ -79,8 +70,14 @@ M.attach = function()
   end
   on({ 'UILeave' }, vim.schedule_wrap(left)) -- one that leaves is still listed
   on({ 'InsertEnter', 'CmdlineEnter', 'TermEnter' }, typed)
-  updates.on('focus.update', function()
+  sessions.on_change('focus', function()
     look()
+  end)
+  receive.on('front', function(is_front)
+    front = is_front
+  end)
+  receive.on('snapshot', function()
+    look(true)
   end)
 end
 

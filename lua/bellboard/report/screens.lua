@@ -1,9 +1,9 @@
 -- Reports what terminals of this Neovim show, for sessions whose status is visible nowhere else: the
 -- screen itself, or the title that the program gave its terminal. Only Neovim can read them.
 local host = require('bellboard.process.talk')
+local receive = require('bellboard.process.receive')
 local sessions = require('bellboard.sessions')
 local terminals = require('bellboard.terminals')
-local updates = require('bellboard.updates')
 
 local M = {}
 
@@ -152,14 +152,12 @@ local function attend_all(again)
   attend(title, again)
 end
 
---- Report everything to a new background process.
-M.renew = function()
-  attend_all(true)
-end
-
 M.attach = function()
-  updates.on('screens', function()
+  sessions.on_change('screens', function()
     attend_all(false)
+  end)
+  receive.on('snapshot', function()
+    attend_all(true)
   end)
 end
 

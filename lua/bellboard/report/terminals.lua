@@ -1,12 +1,12 @@
 -- Forwards what the programs in terminals of this Neovim report of themselves (OSC 7501), and
 -- answers those that ask whether anybody reads it.
-local clock = require('bellboard.clock')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local host = require('bellboard.process.talk')
+local receive = require('bellboard.process.receive')
 local autostart = require('bellboard.process.autostart')
-local moment = require('bellboard.moment')
-local records = require('bellboard.records')
+local records = require('bellboard.report.records')
+local sessions = require('bellboard.sessions')
 
 local M = {}
 
@@ -72,7 +72,7 @@ local function show(delivery)
   if is_counted ~= delivery.was_counted then
     delivery.was_counted = is_counted
     if coprocess.status().gave_up then
-      moment.when('draw', require('bellboard.redraw').all)
+      sessions.changed()
     end
   end
 end
@@ -191,7 +191,7 @@ local function close(buf)
   records.forget(buf)
   delivery.is_due, delivery.start, delivery.is_new = false, nil, false
   if reporter.last > 0 then
-    records.close(reporter, clock.now())
+    records.close(reporter, sessions.now())
     send(delivery)
     show(delivery)
   end
@@ -241,10 +241,10 @@ M.heard = function(buf, data)
     return
   elseif is_piece and is_report then
     join(delivery, text:sub(#PREFIX + 1))
-    delivery.t = clock.now()
+    delivery.t = sessions.now()
   else
     complete(delivery)
-    delivery.open, delivery.t = nil, clock.now()
+    delivery.open, delivery.t = nil, sessions.now()
     take(delivery, is_prompt and PROMPT or text, #sequence + #terminator)
   end
   if not delivery.waits then
@@ -257,7 +257,7 @@ M.heard = function(buf, data)
 end
 
 --- Report to a new background process what still holds.
-M.renew = function()
+local function renew()
   for _, delivery in pairs(deliveries) do
     if delivery.waits then
       delivery.is_new = true
@@ -266,5 +266,7 @@ M.renew = function()
     end
   end
 end
+
+receive.on('snapshot', renew)
 
 return M

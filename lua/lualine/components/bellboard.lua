@@ -1,6 +1,6 @@
 -- The lualine component 'bellboard': the counts, in the colors of the section.
+local sessions = require('bellboard.sessions')
 local statusline = require('bellboard.statusline')
-local updates = require('bellboard.updates')
 
 local M = require('lualine.component'):extend()
 
@@ -9,7 +9,7 @@ function M:init(options)
   local colors = require('lualine.utils.utils').extract_highlight_colors('BellboardBlocked')
   self.urgent = self:create_hl(colors or {}, 'urgent')
   local drawn
-  updates.on('lualine.' .. self.component_no, function()
+  sessions.on_change('lualine.' .. self.component_no, function()
     local text = statusline.text({ plain = true })
     if text ~= drawn then -- not every update changes the text
       drawn = text

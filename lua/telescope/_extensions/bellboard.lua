@@ -1,9 +1,8 @@
 -- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
 local picker_keys = require('bellboard.picker.keys')
-local bellboard = require('bellboard')
 local rows = require('bellboard.picker.rows')
 local preview = require('bellboard.preview')
-local updates = require('bellboard.updates')
+local sessions = require('bellboard.sessions')
 
 local action_state = require('telescope.actions.state')
 local actions = require('telescope.actions')
@@ -23,14 +22,14 @@ end
 ---@param entries table<string, table> by session; Telescope follows the one that is selected
 ---@return table
 local function finder(entries)
-  local sessions, layout, layout_width = bellboard.sessions(), nil, nil
+  local all, layout, layout_width = sessions.list(), nil, nil
 
   ---@param entry table
   ---@param picker table
   local function display(entry, picker)
     local width = width_of(picker)
     if width ~= layout_width then
-      layout, layout_width = rows.layout(sessions, width), width
+      layout, layout_width = rows.layout(all, width), width
     end
     local text, colours = '', {}
     for _, chunk in ipairs(rows.columns(entry.value, layout)) do
@@ -41,7 +40,7 @@ local function finder(entries)
   end
 
   return finders.new_table({
-    results = sessions,
+    results = all,
     entry_maker = function(session)
       local entry = entries[session.session_id] or {}
       entries[session.session_id] = entry
@@ -55,7 +54,7 @@ end
 ---@param prompt integer
 ---@param entries table<string, table>
 local function follow(prompt, entries)
-  updates.on('telescope', function()
+  sessions.on_change('telescope', function()
     local picker = action_state.get_current_picker(prompt)
     if picker then
       picker.selection_strategy = 'follow'
