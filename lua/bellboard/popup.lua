@@ -104,9 +104,17 @@ M.window = function(lines, name, at_end, on_line)
     local buf = put_below(lines, at_end)
     canvas.name(buf, 'bellboard://' .. name)
     local mine = assert(below)
-    vim.keymap.set('n', 'q', function()
+    local function close()
       window.close(mine.win)
-    end, { buffer = buf, desc = 'close', nowait = true })
+    end
+    vim.keymap.set('n', 'q', close, { buffer = buf, desc = 'close', nowait = true })
+    if on_line then
+      vim.keymap.set('n', '<CR>', function()
+        local row = api.nvim_win_get_cursor(0)[1]
+        close()
+        on_line(row)
+      end, { buffer = buf, desc = 'go to the session', nowait = true })
+    end
   end)
 end
 

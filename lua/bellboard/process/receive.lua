@@ -153,8 +153,8 @@ M.receive = function(encoded, version)
   for _, notice in ipairs(push.notices or {}) do
     call_all('notice', notice)
   end
-  if push.rung then
-    call_all('past', push.rung)
+  if push.notice_log then
+    call_all('past', push.notice_log)
   end
   announce_all(push)
 end
