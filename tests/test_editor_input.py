@@ -259,10 +259,10 @@ def test_one_of_a_few_takes_one_key(
     """Where vim.ui.select is Neovim's own, which takes a number and <CR> below all windows."""
     editor = nvim(version, CALM, columns=60, lines=20)
     choose = "require('bellboard.dialog').select({ 'one', 'two' }, { prompt = 'Which?' }, ...)"
-    editor.lua(choose.replace("...", "function(item) _G.chosen = { item } end"))
+    editor.lua(choose.replace("...", "function(item) _G.chosen = { 1, item } end"))
     editor.shows("1  one")
     editor.press(keys)
     eventually(lambda: editor.lua("return chosen"), "a choice")
-    assert editor.lua("return chosen[1]") == chosen
+    assert editor.lua("return chosen[2]") == chosen
     editor.hides("1  one")
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1

@@ -19,6 +19,8 @@ local namespace = api.nvim_create_namespace('bellboard')
 local BESIDE = 4
 --- Rows around the text that are not its own: two borders and a statusline.
 local AROUND = 3
+--- Rows that a split leaves to other windows, with their statuslines.
+local LEFT = 6
 --- Behind the floats of other plugins, which have 50 unless they choose.
 local BEHIND = 40
 --- With 'mousemoveevent', this is no key.
@@ -162,7 +164,7 @@ end
 ---@return bellboard.Chunk[]
 function Dialog:foot(width, edge)
   local content, is_below = self.content, self.more > 0
-  local key = content.page and ': ' .. content.page or ''
+  local key = content.page and not content.status and ': ' .. content.page or ''
   local more = (' %d more%s '):format(self.more, key)
   local right = is_below and { { more, 'BellboardHidden' } } or {}
   local room = width - cells.sum(right)
@@ -332,6 +334,9 @@ function Dialog:draw(content, is_new)
   self:write()
   if self:floats() then
     api.nvim_win_set_config(self.win, self:place(#content.rows))
+  elseif is_new then
+    local most = vim.o.lines - vim.o.cmdheight - LEFT
+    api.nvim_win_set_height(self.win, math.max(math.min(#content.rows + 1, most), 2))
   end
   pcall(api.nvim_win_set_cursor, self.win, cursor)
   if is_new then
