@@ -5,10 +5,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 COMPILED := .venv/.compiled
 RIG := $(BIN)/python tests/rig
-LUA := $(wildcard lua plugin tests/demo tests/screens)
+LUA := $(wildcard lua plugin demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 BENCHES := hook latency backlog fold turn rest lying_around editor soak fleet
-PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
+PY := rplugin/python3 demo tests $(if $(wildcard bench/*.py),bench)
 SH := $(wildcard build.sh bellboard.tmux hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
 # Four times as many as a small machine has cores: most of the time tests wait for processes.
 WORKERS := -n 8 --dist worksteal
@@ -25,7 +25,7 @@ help: ## list the targets
 		|| sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1   \2/p' $(MAKEFILE_LIST)
 
 try: $(READY) ## open a Neovim with a live demo (HEADLESS=1: only print the screen)
-	@$(BIN)/python tests/demo/run.py $(if $(HEADLESS),--headless)
+	@$(BIN)/python $(if $(HEADLESS),tests/film.py,demo/run.py)
 
 needs:
 	@$(call need,git,install git)
@@ -80,10 +80,10 @@ fuzz: $(READY) ## feed hostile input to a host (MINUTES=10 SEED=1 ONLY=payload)
 
 doc: $(READY) ## update the table of rules and the help tags, open the manual
 	@$(BIN)/python doc/tables.py
-	@$$($(BIN)/python tests/demo/run.py --which) --clean -c 'helptags doc' -c 'set rtp+=.' -c 'help bellboard | only'
+	@$$($(BIN)/python demo/run.py --which) --clean -c 'helptags doc' -c 'set rtp+=.' -c 'help bellboard | only'
 
 picture: $(READY) ## redraw doc/bellboard.svg and doc/demo.svg from the demo's screen
-	@$(BIN)/python tests/demo/run.py --picture doc/bellboard.svg --film doc/demo.svg
+	@$(BIN)/python tests/film.py --picture doc/bellboard.svg --film doc/demo.svg
 
 # Again when pyproject.toml changes.
 $(READY): pyproject.toml

@@ -29,7 +29,7 @@ class Agent:
     def __init__(self, home: Home, tmux: tmuxes.Server) -> None:
         self.home, self.tmux = home, tmux
         self.bellboard("list")  # makes the spool
-        argv = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
+        argv = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
         self.pane = tmux.open(argv, session="agent", columns=90)
 
     def bellboard(self, *args: str, code: int = 0) -> str:

@@ -1,10 +1,10 @@
-"""`make try`: what a newcomer sees first must always work."""
+"""`make try` and `:ClaudeSessions demo`: what a newcomer sees first must always work."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -16,14 +16,18 @@ from typing import Any
 import pynvim
 import pytest
 
+import film
 from demo import run
 from rig import neovim
+from rig.fixtures import Editors
+from rig.home import Home
 from rig.screen import Display
 from rig.waiting import eventually, rest
 
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).resolve().parents[1]
+NAME = "bellboard-demo-*"  # of a demo's home
 
 
 def test_the_demo_shows_every_status_and_leaves_nothing() -> None:
@@ -46,13 +50,13 @@ def test_the_demo_shows_every_status_and_leaves_nothing() -> None:
 def test_the_demo_fails_when_it_shows_nothing(tmp_path: Path) -> None:
     """A check counts only after it was seen failing: a hook that does nothing is noticed."""
     editor = neovim.executable("0.12")
-    for name in ("lua", "plugin", "rplugin", "tests"):
+    for name in ("lua", "plugin", "rplugin", "demo", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("traces"))
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks/emit").symlink_to("/bin/true")
     done = subprocess.run(
-        [sys.executable, "tests/demo/run.py", "--headless", "--patience", "4"],
+        [sys.executable, "tests/film.py", "--patience", "4"],
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{editor.parent}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
@@ -64,26 +68,34 @@ def test_the_demo_fails_when_it_shows_nothing(tmp_path: Path) -> None:
     assert "the statusline lacks" in done.stderr  # its session files alone show most of it
 
 
-def test_the_folder_of_the_demo_is_removed_after_its_hosts_and_its_signals_are_restored() -> None:
+def test_the_folder_of_the_demo_is_removed_after_all_who_write_there() -> None:
     """A host that ends after its Neovim makes its folders again."""
-    before = [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)]
-    with run.home() as (folder, env):
+    with run.home() as (folder, env, held):
         script = 'mkdir -p "$BELLBOARD_HOME/hosts" && : >"$BELLBOARD_HOME/hosts/$$" && echo up'
         late = subprocess.Popen(
             ["sh", "-c", f'{script}; read end; sleep 1; mkdir -p "$BELLBOARD_HOME/spool"'],
             env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            pass_fds=(held,),
         )
         assert late.stdin
         assert late.stdout
         assert late.stdout.readline() == b"up\n"
         late.stdin.close()
         threading.Thread(target=late.wait).start()  # an ended child of ours looks as if it ran
-    late.wait()
+    assert late.wait() == 0
     late.stdout.close()
     assert not folder.exists()
-    assert [signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)] == before
+
+
+#: How an answer to a session would get there, in words.
+WAY = """
+local got
+require('bellboard').request(..., function(request) got = request end)
+vim.wait(5000, function() return got end, 10)
+return got.ways[1].words
+"""
 
 
 class Demo:
@@ -123,13 +135,21 @@ class Demo:
             rest(0.5)  # keys that follow another one, or the view, too soon answer nothing
             self.nvim.input(key)
 
+    def asked(self) -> str:
+        """Return the project whose request is shown."""
+        found = re.search(
+            r"╭ (api|web): (?:Run a command|Answer a question)", self.display.picture.text
+        )
+        return found[1] if found else ""
+
     def answers(self, way: str) -> None:
         """Answer both requests: choose an option, and say no with a text."""
         self.shows("2 need you")
         for _ in range(2):
             self.press("<C-y>")  # shows whichever has waited longer
-            self.shows(way)
-            if "web: Answer a question" in self.display.picture.text:
+            project = eventually(self.asked, "a request")
+            eventually(lambda project=project: self.nvim.exec_lua(WAY, project) == way, way)
+            if project == "web":
                 self.press("2")
                 self.shows("(x) SQLite in memory")
                 self.press("A")
@@ -147,7 +167,7 @@ class Demo:
 @pytest.fixture
 def demo() -> Iterator[Demo]:
     neovim.executable("stable")
-    with run.editor() as socket:
+    with film.editor() as socket:
         eventually(socket.exists, "the demo's Neovim")
         made = Demo(socket)
         yield made
@@ -182,3 +202,52 @@ def test_the_requests_of_the_demo_can_be_answered_by_their_hooks(demo: Demo) -> 
     for scene in ("api", "web"):
         demo.type(scene, "\r")
     demo.answers("by its hook")
+
+
+def homes() -> list[Path]:
+    """Return the folders of demos."""
+    return [
+        path
+        for place in ("/tmp", os.environ["TMPDIR"])
+        for path in Path(place).glob("bellboard-demo-*")
+    ]
+
+
+@pytest.mark.parametrize("end", ["<C-q>", "<C-\\><C-n>:tabclose<CR>", "<C-\\><C-n>:qall!<CR>"])
+def test_the_demo_of_the_command_leaves_nothing_and_touches_nothing(
+    nvim: Editors, home: Home, end: str
+) -> None:
+    """However it ends; it starts no background process, and lists nothing on the user's board."""
+    before = homes()
+    editor = nvim(config={"python": sys.executable, "auto_start": False})
+    editor.command("ClaudeSessions demo")
+    editor.shows("bellboard.nvim, live")
+    editor.shows("2 need you")
+    (folder,) = set(homes()) - set(before)
+    assert len(editor.lua("return vim.api.nvim_list_tabpages()")) == 2
+    assert not editor.lua("return require('bellboard.process.talk').status().running")
+    editor.command("ClaudeSessions demo")  # goes to it
+    assert len(editor.lua("return vim.api.nvim_list_tabpages()")) == 2
+    processes = [pid for pid in running(folder) if pid != os.getpid()]
+    assert len(processes) > 6
+    editor.nvim.input(end)
+    eventually(lambda: not folder.exists(), "the end of its folder")
+    eventually(lambda: not running(folder), "the end of its processes")
+    if "qall" not in end:
+        eventually(lambda: len(editor.lua("return vim.api.nvim_list_tabpages()")) == 1, "its tab")
+        names = editor.lua(
+            "return vim.tbl_map(vim.api.nvim_buf_get_name, vim.api.nvim_list_bufs())"
+        )
+        assert not [name for name in names if name.startswith("term://")]
+    assert not (home.claude / "settings.json").exists()
+    assert not list((home.bellboard / "hosts").glob("*"))
+
+
+def running(folder: Path) -> list[int]:
+    """Return the processes whose home it is."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"HOME={folder}\0".encode() in (each / "environ").read_bytes():
+                found.append(int(each.name))
+    return found

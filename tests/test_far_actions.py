@@ -30,7 +30,7 @@ class Far:
     def __init__(self, home: Home, machine: Machine) -> None:
         self.home, self.machine = home, machine
         machine.bellboard("list")  # makes its spool
-        argv = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
+        argv = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
         self.pane = machine.tmux.open(argv, session="work", columns=90)
         Spool(home.bellboard).prepare()
         set_followed(home.bellboard, {"dev": machine.ssh})

@@ -148,7 +148,7 @@ def test_of_two_answers_at_once_one_counts(machine: Callable[[str], Machine]) ->
     dev, laptops = machine("dev"), [machine("one"), machine("two")]
     tmux = Server(dev.home)
     try:
-        agent = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
+        agent = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
         pane = tmux.open(agent, session="work", columns=90)
         dev.host()
         hosts = [laptop.host() for laptop in laptops]

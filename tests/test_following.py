@@ -212,7 +212,7 @@ def test_a_preview_is_what_the_terminal_shows(follow: Follow, spool: Spool, tmux
 
 def test_a_request_is_read_and_answered_once(follow: Follow, tmux: Server, home: Home) -> None:
     """It is bound to what was read, as an answer that is given there."""
-    agent = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
+    agent = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
     tmux.open(agent, session="agent", columns=90)
     reader = follow()
     eventually(lambda: [r for r in reader.rows.values() if r.request and r.terminal == "tmux"])

@@ -332,6 +332,15 @@ M.subcommands = {
     complete = first({ '--apply', '--remove' }),
   },
   {
+    'demo',
+    '',
+    desc = 'Try all of this with simulated agents, in a tab page of its own, which CTRL-Q closes. It touches nothing of yours, and leaves nothing.',
+    run = function()
+      require('bellboard.demo').open()
+    end,
+    is_apart = true,
+  },
+  {
     'record',
     '[{args}]',
     desc = 'Record evidence for a bug report: |bellboard-shell|.',

@@ -1,4 +1,4 @@
--- The Neovim of `make try`: the plugin as a user has it, a guide, and agents in terminals.
+-- The Neovim of the demo: the plugin as a user has it, a guide, and agents in terminals.
 local root, home = vim.env.DEMO_ROOT, vim.env.DEMO_HOME
 
 vim.opt.runtimepath:prepend(root)
@@ -10,7 +10,16 @@ vim.o.swapfile = false
 vim.o.mouse = 'a'
 vim.o.fillchars = 'eob: '
 vim.o.shortmess = vim.o.shortmess .. 'I'
-vim.g.bellboard = { board = { size = 0.45 } }
+vim.g.bellboard = {
+  python = vim.env.DEMO_PYTHON,
+  board = { size = 0.45 },
+  notices = { -- nothing leaves this Neovim
+    blocked = { desktop = false },
+    error = { desktop = false },
+    completed = { desktop = false },
+    background = { desktop = false },
+  },
+}
 vim.o.statusline = " %{b:->get('guide', fnamemodify(bufname(), ':t'))}"
   .. "%=%{%v:lua.require'bellboard'.statusline()%} "
 
@@ -49,7 +58,7 @@ local maps = {
 local function agent(scene, project)
   vim.cmd.enew()
   local command =
-    { vim.env.DEMO_PYTHON, root .. '/tests/demo/agent.py', root .. '/hooks/emit', scene }
+    { vim.env.DEMO_PYTHON, root .. '/demo/agent.py', root .. '/hooks/emit', scene }
   local opts = { cwd = home .. '/' .. project }
   if vim.fn.has('nvim-0.11') == 1 then
     vim.fn.jobstart(command, vim.tbl_extend('error', opts, { term = true }))

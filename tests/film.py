@@ -1,16 +1,27 @@
-"""Run the demo and capture its final screen, as text and as a picture."""
+"""The demo without a terminal: its final screen as text and as a picture, and a film of it.
+
+usage: film.py [--picture FILE] [--film FILE] [--patience SECONDS]
+"""
 
 # ruff: noqa: T201  what it prints is what it is for
 from __future__ import annotations
 
+import argparse
 import html
 import re
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pynvim
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from demo import run
 from rig.screen import Display
 from rig.waiting import eventually
 
@@ -167,3 +178,44 @@ def filmed(display: Canvas, nvim: Any) -> list[Shot]:
     shot(3, ":ClaudeSessions back   where you were", "<C-o>", r" demo +.*\?1")
     shot(5, ":ClaudeSessions board   all of them, live", "<C-g>", r"6 sessions")
     return shots
+
+
+@contextmanager
+def editor() -> Iterator[Path]:
+    """Run the demo without a terminal of its own; yield the socket of its Neovim."""
+    with run.home() as (folder, env, held):
+        socket = folder / "run/nvim.sock"
+        process = subprocess.Popen(
+            [*run.command(run.neovim()), "--headless", "--listen", str(socket)],
+            env={**env, "TERM": "xterm-256color"},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(held,),
+            start_new_session=True,
+        )
+        try:
+            yield socket
+        finally:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make try")
+    parser.add_argument("--picture", type=Path)
+    parser.add_argument("--film", type=Path)
+    parser.add_argument("--patience", type=float, default=60, metavar="SECONDS")
+    wanted = parser.parse_args()
+    with editor() as socket:
+        shown, problem = play(socket, wanted.picture, wanted.film, wanted.patience)
+    print(shown)
+    if problem:
+        print(f"make try: {problem}", file=sys.stderr)
+    return 1 if problem else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+-- A demo in a tab page of its own: a Neovim in a terminal, with simulated agents, and a home that it
+-- removes when it ends. It touches nothing of the user's.
+local launch = require('bellboard.jump.launch')
+local program = require('bellboard.process.program')
+
+local M = {}
+
+local api = vim.api
+
+---@type integer|nil
+local shown
+
+---@param buf integer
+local function leave(buf)
+  vim.schedule(function()
+    if api.nvim_buf_is_valid(buf) then
+      api.nvim_buf_delete(buf, { force = true }) -- the terminal ends, and with it the demo
+    end
+  end)
+end
+
+--- Open the demo, or go to it. It ends when its terminal is not shown any more.
+M.open = function()
+  local win = shown and vim.fn.win_findbuf(shown)[1]
+  if win then
+    return api.nvim_set_current_win(win)
+  end
+  local command = vim.list_extend({ unpack(program.interpreter().command) }, { '-E' })
+  vim.list_extend(command, { program.root() .. '/demo/run.py', '--nvim', vim.v.progpath })
+  launch.terminal(command, nil, function(buf)
+    shown = buf
+    vim.cmd.startinsert()
+    api.nvim_create_autocmd({ 'BufHidden', 'TermClose' }, {
+      buffer = buf,
+      callback = function()
+        leave(buf)
+      end,
+    })
+  end, 'tab')
+end
+
+return M
