@@ -13,6 +13,7 @@ vim.o.shortmess = vim.o.shortmess .. 'I'
 vim.g.bellboard = {
   python = vim.env.DEMO_PYTHON,
   board = { size = 0.45 },
+  float = { width = 40 },
   notices = { -- nothing leaves this Neovim
     blocked = { desktop = false },
     error = { desktop = false },

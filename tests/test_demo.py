@@ -91,8 +91,11 @@ def test_the_folder_of_the_demo_is_removed_after_all_who_write_there() -> None:
 
 #: How an answer to a session would get there, in words.
 WAY = """
-local got
-require('bellboard').request(..., function(request) got = request end)
+local got, project = nil, ...
+local session = vim.iter(require('bellboard').calling()):find(function(each)
+  return each.words.project == project
+end)
+require('bellboard').request(session.session_id, function(request) got = request end)
 vim.wait(5000, function() return got end, 10)
 return got.ways[1].words
 """
