@@ -83,9 +83,9 @@ local function is_a(kind, value)
     return type(value) == 'number' and value % 1 == 0
   elseif kind == 'string[]' then
     local is_list = type(value) == 'table' and vim.islist(value) and #value > 0
-    return is_list and #vim.tbl_filter(function(member)
-      return type(member) ~= 'string'
-    end, value) == 0
+    return is_list and vim.iter(value):all(function(member)
+      return type(member) == 'string'
+    end)
   elseif kind:find("^'") then
     return value == kind:sub(2, -2)
   end
@@ -155,7 +155,7 @@ local function problem(option, value)
     )
   elseif type(value) == 'number' and value < least then
     expected = 'at least ' .. least
-  elseif type(value) == 'number' and not (value <= MOST) then
+  elseif type(value) == 'number' and (value > MOST or value ~= value) then
     expected = 'at most ' .. MOST
   elseif type(value) == 'string' and option.valid and not option.valid(value) then
     expected = ("e.g. '%s'"):format(option.example)

@@ -97,7 +97,7 @@ M.options = {
     'string|string[]',
     "Python interpreter, or a command such as `{ 'uv', 'run', '--project', '~/x', 'python' "
       .. "}`. Default: the first that exists of the plugin's `.venv`, |g:python3_host_prog|, the "
-      .. "environment of `pynvim-python`, `python3`.",
+      .. 'environment of `pynvim-python`, `python3`.',
   },
   { 'max_restarts', 5, 'integer', 'Give up after this many crashes in a row.' },
   {
@@ -114,7 +114,7 @@ M.options = {
     true,
     'boolean',
     "Show the counts in Neovim's own statusline; if you have another one, say once how to add "
-      .. "them.",
+      .. 'them.',
   },
   { 'statusline.detail', true, 'boolean', 'Show who asks what while one session is blocked.' },
   { 'statusline.width', 40, 'integer', 'Maximum width of the text, in cells.', least = 1 },
@@ -306,7 +306,7 @@ M.options = {
     'machines',
     {},
     'table<string, string[]>',
-    "Other machines to follow, each with the command that reaches it, such as `{ dev = { "
+    'Other machines to follow, each with the command that reaches it, such as `{ dev = { '
       .. "'ssh', 'dev' } }`: |bellboard-machines-link|.",
   },
   { 'machines.*', nil, 'string[]' },
@@ -315,7 +315,7 @@ M.options = {
     false,
     'boolean',
     "Use `gh` to look up the pull request of each session's branch every five minutes, which "
-      .. "takes the network.",
+      .. 'takes the network.',
   },
   -- Seconds in the rules that decide a status: core/options.py says what each is for.
   { 'host', {}, 'table<string, any>' },
