@@ -353,7 +353,8 @@ def test_a_callback_command_runs_once_per_machine(home: Home, open_: Open, spool
 HEARD = """
 _G.heard = {}
 local function options(gap)
-  return { notices = { min_interval = gap }, on_transition = function(t) table.insert(heard, t.to) end }
+  local function hear(t) table.insert(heard, t.to) end
+  return { notices = { min_interval = gap }, on_transition = hear }
 end
 function _G.change(gap) require('bellboard').setup(options(gap)) end
 change(10)

@@ -83,9 +83,10 @@ local function is_a(kind, value)
     return type(value) == 'number' and value % 1 == 0
   elseif kind == 'string[]' then
     local is_list = type(value) == 'table' and vim.islist(value) and #value > 0
-    return is_list and vim.iter(value):all(function(member)
-      return type(member) == 'string'
-    end)
+    return is_list
+      and vim.iter(value):all(function(member)
+        return type(member) == 'string'
+      end)
   elseif kind:find("^'") then
     return value == kind:sub(2, -2)
   end
