@@ -9,8 +9,6 @@ local view = require('bellboard.answer.keys')
 
 local M = {}
 
---- Requests to have ready before they are shown.
-local AHEAD = 2
 --- Milliseconds for the next dialog of a session, which is busy in between.
 local FOLLOWS = 2000
 local AGAIN = 200 -- milliseconds until it is asked again
@@ -18,8 +16,6 @@ local AGAIN = 200 -- milliseconds until it is asked again
 ---@class bellboard.Triage
 ---@field only table<string, true>|nil the sessions that were chosen; nil: all
 ---@field passed table<string, true> requests that are dealt with
----@field ready table<string, bellboard.Request> by what is asked
----@field asked table<string, true> those whose request is on its way
 ---@field counts table<string, integer> how many were answered, skipped, snoozed, …
 ---@field wrong string[] answers that did not do what they should
 ---@field failed? bellboard.Session the session of the last one of them
@@ -27,10 +23,8 @@ local AGAIN = 200 -- milliseconds until it is asked again
 ---@field follows? { id: string, last: integer } the session that goes on to its next dialog
 ---@field note? string what has just happened
 ---@field shown? bellboard.Shown what it has shown last
----@field fetches? boolean what the next one asks is on its way
----@field is_done? boolean nothing is asked now
+---@field state? 'fetching'|'showing'|'resting'|'over' resting: nothing is asked now
 ---@field said? string what the view says then
----@field is_over? boolean
 
 ---@type bellboard.Triage|nil
 local run
@@ -42,29 +36,27 @@ local function key_of(session)
   return ('%s %s %s'):format(session.session_id, session.request or '', session.asked_at or '')
 end
 
+--- Whether it is about a session: one of those that were chosen, else any that is not muted.
+---@param session bellboard.Session
+---@return boolean
+local function concerns(session)
+  return run.only and run.only[session.session_id] or not run.only and not mark.is_muted(session)
+end
+
 --- The sessions that are still to be asked about, most urgent first.
 ---@return bellboard.Session[]
 local function waiting()
   return vim.tbl_filter(function(session)
-    local muted = not run.only and mark.is_muted(session)
-    return session.status == 'blocked'
-      and not muted
-      and not run.passed[key_of(session)]
-      and (not run.only or run.only[session.session_id] == true)
+    return session.status == 'blocked' and concerns(session) and not run.passed[key_of(session)]
   end, sessions.list())
 end
 
 --- How many of its sessions work: each of them may ask next.
 ---@return integer
 local function working()
-  local some = vim.tbl_filter(function(session)
-    local is_ours = not run.only or run.only[session.session_id] == true
-    return session.status == 'working'
-      and is_ours
-      and (run.only ~= nil or not mark.is_muted(session))
-      and not session.link_since
+  return #vim.tbl_filter(function(session)
+    return session.status == 'working' and concerns(session) and not session.link_since
   end, sessions.stale() and {} or sessions.list())
-  return #some
 end
 
 ---@param what string
@@ -87,7 +79,7 @@ end
 --- Show it once the outcome of the last answer is known. Another triage may have begun by then.
 ---@param of bellboard.Triage
 local function conclude(of)
-  if of.is_over and of.pending == 0 then
+  if of.state == 'over' and of.pending == 0 then
     if of == run then
       run = nil
     end
@@ -96,7 +88,7 @@ local function conclude(of)
 end
 
 local function close()
-  run.is_over = true
+  run.state = 'over'
   if run.shown then
     view.close(run.shown)
   end
@@ -119,21 +111,6 @@ local function finish()
   if text ~= run.said or not view.is_here() then
     run.said = text
     view.finish(text, stays)
-  end
-end
-
---- Get what the next ones ask.
----@param list bellboard.Session[]
-local function prefetch(list)
-  local of = run
-  for nth = 2, math.min(#list, AHEAD + 1) do
-    local key = key_of(list[nth])
-    if not (of.ready[key] or of.asked[key]) then
-      of.asked[key] = true
-      requests.get(list[nth], nil, function(request)
-        of.ready[key], of.asked[key] = request, nil
-      end)
-    end
   end
 end
 
@@ -171,8 +148,7 @@ local function heard(session, request)
   return function(reply)
     of.pending = of.pending - 1
     if is_another(session, request) then
-      local key = key_of(session)
-      of.passed[key], of.ready[key] = nil, nil
+      of.passed[key_of(session)] = nil
       follow(of, session)
     end
     local outcome = ('%s: %s'):format(session.words.project, requests.outcome(reply))
@@ -182,15 +158,14 @@ local function heard(session, request)
       of.wrong[#of.wrong + 1] = outcome
       of.failed = session
     end
-    if of.is_over then
-      conclude(of)
-    elseif run.is_done then
-      run.note = outcome
+    if of.state == 'over' then
+      return conclude(of)
+    elseif of.state ~= 'showing' then
+      of.note = outcome -- the next one will replace what the view shows now
+    end
+    if of.state == 'resting' then
       step()
     else
-      if run.fetches then
-        run.note = outcome -- the next one will replace what the view shows now
-      end
       view.say(outcome)
     end
   end
@@ -200,17 +175,16 @@ end
 ---@param request bellboard.Request
 local function show(session, request)
   local of = run
-  run.said = nil
+  run.state, run.said = 'showing', nil
   local shown ---@type bellboard.Shown
   local is_passed = false
   --- Go on with the next one.
   ---@param what? string to count
   ---@param asks_more? boolean its session is still to be asked about
   local function pass(what, asks_more)
-    local key = key_of(shown.session)
-    if of == run and not run.is_over and not is_passed then
+    if of == run and run.state ~= 'over' and not is_passed then
       is_passed = true
-      run.passed[key], run.ready[key] = not asks_more or nil, nil
+      run.passed[key_of(shown.session)] = not asks_more or nil
       if what then
         count(what)
       end
@@ -261,37 +235,25 @@ end
 
 --- Show the next one, or end.
 step = function()
-  local of, list = run, waiting()
-  local session = list[1]
-  run.is_done = not session
+  local of, session = run, waiting()[1]
+  run.state = session and 'fetching' or 'resting'
   if not session then
     return finish()
   end
-  local key = key_of(session)
-  prefetch(list)
-  if run.ready[key] then
-    return show(session, run.ready[key])
-  end
-  run.fetches = true
   requests.get(session, nil, function(request, why)
     moment.when('open', function()
-      if of ~= run or run.is_over then
+      if of ~= run or run.state == 'over' then
         return
-      end
-      local stands = requests.still_asks(session)
-      if stands and not request and goes_on(session) then
-        return vim.defer_fn(function()
-          if of == run and not run.is_over then
-            run.fetches = false
+      elseif not requests.still_asks(session) then
+        step()
+      elseif request or not goes_on(session) then
+        show(session, request or requests.incomplete(session, why or 'unknown'))
+      else
+        vim.defer_fn(function()
+          if of == run and run.state ~= 'over' then
             step()
           end
         end, AGAIN)
-      end
-      run.fetches = false
-      if stands then
-        show(session, request or requests.incomplete(session, why or 'unknown'))
-      else
-        step()
       end
     end)
   end)
@@ -302,7 +264,7 @@ end
 local function follow_updates()
   local of = run
   local function look()
-    if of ~= run or of.is_over or not of.is_done then
+    if of ~= run or of.state ~= 'resting' then
       return
     elseif of.shown and not view.is_here() then
       return close()
@@ -310,9 +272,9 @@ local function follow_updates()
     step()
   end
   sessions.on_change('triage', function()
-    if of ~= run or of.is_over then
+    if of ~= run or of.state == 'over' then
       return true
-    elseif of.is_done then
+    elseif of.state == 'resting' then
       vim.schedule(function()
         moment.when('open', look)
       end)
@@ -323,10 +285,10 @@ end
 --- Answer one session after the other.
 ---@param only? bellboard.Session[] default: all that are blocked, not snoozed and not parked
 M.run = function(only)
-  if run and not run.is_over then
+  if run and run.state ~= 'over' then
     close()
   end
-  run = { passed = {}, ready = {}, asked = {}, counts = {}, wrong = {}, pending = 0 }
+  run = { passed = {}, counts = {}, wrong = {}, pending = 0 }
   for _, session in ipairs(only or {}) do
     run.only = run.only or {}
     run.only[session.session_id] = true
