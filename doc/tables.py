@@ -15,7 +15,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from bellboard.agents.agent import MOMENTS, ability_mark, ability_words
+from bellboard.agents.agent import MOMENTS, ability_mark
 from bellboard.agents.registry import installable
 from bellboard.core.machine import RULES, TABLE
 from bellboard.core.session import ABSENT, STATUSES
@@ -79,15 +79,26 @@ def named(statuses: list[str]) -> str:
 
 
 def agents() -> list[str]:
-    """Return what each agent reports, for the help."""
-    lines = [""]
-    for cli in installable():
-        lines += [f"{cli.name} ~"]
-        for moment, ability in cli.abilities.items():
-            wrapped = textwrap.wrap(ability_words(moment, ability), WIDTH - 34)
-            heads = [MOMENTS[moment], *[""] * len(wrapped)]
-            lines += [f"    {head:30}{part}" for head, part in zip(heads, wrapped, strict=False)]
-        lines += [""]
+    """Return what each agent reports, for the help: a table, and the exceptions below it."""
+    shown = installable()
+    marks = {"observed": "yes", "inferred": "inf.", "not known": "-"}
+    widths = [max(5, len(cli.key) + 1) for cli in shown]
+    columns = [(cli.key, width) for cli, width in zip(shown, widths, strict=True)]
+    lines = ["", f"{'':30}{''.join(f'{key:{width}}' for key, width in columns)}".rstrip()]
+    for moment, heading in MOMENTS.items():
+        cells = [ability_mark(moment, cli.abilities[moment]) for cli in shown]
+        row = zip(cells, widths, strict=True)
+        line = "".join(f"{marks.get(cell, cell):{width}}" for cell, width in row)
+        lines.append(f"{heading:30}{line}".rstrip())
+    lines.append("")
+    for cli in shown:
+        exceptions = [
+            f"{MOMENTS[moment]}: {ability.when}"
+            for moment, ability in cli.abilities.items()
+            if ability.when
+        ]
+        if exceptions:
+            lines += [f"{cli.name} ~", *textwrap.wrap("; ".join(exceptions) + ".", WIDTH), ""]
     return lines
 
 
