@@ -153,11 +153,15 @@ def option_entries(listed: list[dict[str, Any]]) -> list[str]:
         group = path.partition(".")[0]
         if "text" not in option:
             continue
+        tag = f"*g:bellboard.{path}*"
         if group not in groups and group != path:
-            lines.append(f"{f'*g:bellboard.{group}*':>{WIDTH}}")
+            tag = f"*g:bellboard.{group}* {tag}"
         groups.add(group)
         default = f", default {option['default']}" if "default" in option else ""
-        lines.append(f"{path}{f'*g:bellboard.{path}*':>{WIDTH - len(path)}}")
+        if len(path) + len(tag) >= WIDTH:
+            lines.append(f"{tag:>{WIDTH}}")
+            tag = ""
+        lines.append(f"{path}{tag:>{WIDTH - len(path)}}".rstrip())
         text = f"({option['type'].replace('|', ' | ')}{default}) {option['text']}"
         if keys := option.get("keys"):
             named = sorted((name, key) for key, name in keys.items())

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rplugin/python3/bellboard"
 README = (ROOT / "README.md").read_text()
 #: Lines of help, all in all: what a user reads in an evening.
-MOST_HELP = 1600
+MOST_HELP = 1550
 PAGES = {path: path.read_text() for path in sorted((ROOT / "doc").glob("*.txt"))}
 MANUAL = "".join(PAGES.values())
 TAGS = set(re.findall(r"(?<!\S)\*(\S+)\*(?!\S)", MANUAL))
