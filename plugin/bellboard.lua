@@ -86,7 +86,7 @@ vim.api.nvim_create_autocmd('BufReadCmd', { -- a session file restores the board
 local function clear_restored()
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     if vim.api.nvim_buf_get_name(buf):find('^bellboard://') then
-      return vim.schedule(late('bellboard.board.restored', 'clear'))
+      return vim.schedule(late('bellboard.board', 'clear_restored'))
     end
   end
 end

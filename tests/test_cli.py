@@ -209,7 +209,7 @@ def test_explain_says_whether_the_float_lists_a_session(shell: Shell) -> None:
 
     def said(sid: str = "a1") -> str:
         first, second, *_ = shell.bellboard("explain", sid).stdout.splitlines()
-        assert re.match(r" \w+: hooks say so, since ", first)
+        assert re.match(r" \w+ since [\d:]+: hooks say so", first)
         return second.strip()
 
     assert said() == "not in the float: no Neovim with a screen is open"

@@ -172,7 +172,7 @@ def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
 
 
 WIDEST = """
-require('bellboard.board.page').update()
+require('bellboard.board.view').update()
 local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
 return math.max(unpack(vim.tbl_map(vim.api.nvim_strwidth, lines)))
 """
@@ -314,14 +314,14 @@ def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> N
     editor.shows("2 of 6 sessions · filter: s:work")
     assert heads(editor) == ["acme/web", "* login working", "acme/api", "* cache Edit"]
     editor.press(" !cache<CR>")
-    editor.shows("1 of 6 sessions · filter: s:work !cache")
+    editor.shows("1 of 6 sessions in acme/web · filter: s:work !cache")
     editor.press("f zzz")
     editor.shows("No session matches")
     editor.press("<Esc>")
-    editor.shows("1 of 6 sessions · filter: s:work !cache")
+    editor.shows("1 of 6 sessions in acme/web · filter: s:work !cache")
     for words, found in {"agent:fable": "login", "l:heavy": "css", "overlo": "assets"}.items():
         editor.press(f"f<C-u>{words}<CR>")
-        editor.shows(f"1 of 6 sessions · filter: {words}")
+        editor.shows(f"1 of 6 sessions in acme/web · filter: {words}")
         editor.shows(found)
     editor.press("Ft")
     editor.shows("6 sessions · by repository")
@@ -334,7 +334,7 @@ def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> N
     assert sorted(heads(editor)[:3]) == sorted(names)
     editor.lua("vim.fn.getcwd = function() return '/srv/web/src' end")
     editor.press("tS.")
-    editor.shows("3 of 6 sessions · only /srv/web/src")
+    editor.shows("3 of 6 sessions in acme/web · only /srv/web/src")
     editor.press("F")
     editor.hides("only")
     host = Host(editor)
@@ -490,8 +490,7 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
         "require('bellboard.config').get().board.keys)"
     )
     names = editor.lua(
-        "return vim.tbl_map(function(action) return action[1] end, "
-        "require('bellboard.board.keys').list)"
+        "return vim.tbl_map(function(key) return key[2] end, require('bellboard.keys').board)"
     )
     assert {name for name in keys.values() if name} == {*names}
     mapped = {m["lhs"] for m in editor.nvim.api.buf_get_keymap(0, "n")} - {"<2-LeftMouse>"}

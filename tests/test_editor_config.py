@@ -181,14 +181,14 @@ def test_a_later_order_of_the_board_counts_until_the_user_chooses(nvim: Editors)
     """What the user chose stays while the option is the same."""
     editor = nvim(config=QUIET, ui=False)
     order = """
-      local choice = require('bellboard.board.page').choice()
+      local choice = require('bellboard.board.view').choice()
       return { choice.group, choice.sort }
     """
     set_up = "require('bellboard').setup({ board = ... })"
     assert editor.lua(order) == ["urgency", "urgency"]
     editor.lua(set_up, {"group": "none", "sort": "name"})
     assert editor.lua(order) == ["none", "name"]
-    editor.lua("require('bellboard.board.page').choose({ sort = 'recent' })")
+    editor.lua("require('bellboard.board.view').choose({ sort = 'recent' })")
     editor.lua(set_up, {"group": "none", "sort": "name", "size": 9})
     assert editor.lua(order) == ["none", "recent"]
 

@@ -180,6 +180,6 @@ def test_a_preview_and_a_stop_are_asked_of_the_machine(nvim: Editors) -> None:
     editor.lua(
         "vim.ui.select = function(_, opts, done) _G.prompt = opts.prompt done('Stop it') end"
     )
-    editor.lua("require('bellboard.board.selection').stop(require('bellboard').sessions())")
+    editor.lua("require('bellboard.board.keys').run('stop', require('bellboard').sessions())")
     assert asked(editor, 2)[1] == ["stop", {"session_id": SID, "pid": 4711}]
     assert editor.lua("return prompt").startswith("Stop process 4711 (dev:api")

@@ -303,7 +303,7 @@ def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, th
     Host(editor).push(api)
     editor.shows("1 needs you ──")
     editor.command("ClaudeSessions board")
-    editor.shows("! api   Bash rm -rf build")
+    editor.shows("! Bash  rm -rf build")
     editor.lua("require('bellboard.popup').open({ 'head', '  one', '  two' }, 'lines')")
     editor.shows("  one")
     editor.shows("  two")

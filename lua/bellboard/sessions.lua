@@ -23,7 +23,6 @@ local by_tty = {}
 local counts = {}
 ---@type bellboard.Session[] of machines that cannot be reached for long
 local folded = {}
-local mixed = false
 ---@type table<string, integer> rank of a repository, the busiest first
 local places = {}
 ---@type string[] ids of the sessions in the float
@@ -64,14 +63,13 @@ local function more_urgent(a, b)
 end
 
 local function reorder()
-  ordered, by_tty, counts, folded, mixed = {}, {}, {}, {}, false
+  ordered, by_tty, counts, folded = {}, {}, {}, {}
   for _, status in ipairs(M.statuses) do
     counts[status] = 0
   end
   for _, session in pairs(by_id) do
     if not session.hidden then
       ordered[#ordered + 1] = session
-      mixed = mixed or session.agent ~= ordered[1].agent
       counts[session.status] = (counts[session.status] or 0) + 1
     end
     if session.folded then
@@ -220,12 +218,6 @@ end
 ---@return table<bellboard.Status, integer>
 M.counts = function()
   return counts
-end
-
---- Whether several kinds of agents are listed.
----@return boolean
-M.mixed = function()
-  return mixed
 end
 
 ---@param repository string

@@ -41,6 +41,14 @@ M.leave_visual = function()
   end
 end
 
+--- Close the float of ours that the user is in, such as the board: it would cover what is shown next.
+M.leave_float = function()
+  local win = api.nvim_get_current_win()
+  if not M.is_normal(win) and vim.b.bellboard_view then
+    M.close(win)
+  end
+end
+
 --- End the modes in which a window that is entered would not take its keys. CTRL-O suspends them.
 ---@param buf integer
 local function settle(buf)

@@ -129,18 +129,48 @@ local function section(key, choice, nth)
   return { key = key, title = title, mixed = true, rank = rank, sessions = {} }
 end
 
---- Put sessions under headings: pinned ones, those that need you, then by repository.
+--- The repositories of some sessions.
+---@param all bellboard.Session[]
+---@return string[]
+M.repositories = function(all)
+  local found, names = {}, {}
+  for _, session in ipairs(all) do
+    local name = session.words.repository
+    names[#names + 1] = not found[name] and name or nil
+    found[name] = true
+  end
+  return names
+end
+
+--- Whether sessions of one repository need no headings: that of the board names it, and they are
+--- sorted by urgency.
+---@param all bellboard.Session[]
+---@param choice bellboard.BoardChoice
+---@return boolean
+local function is_plain(all, choice)
+  local is_sorted = choice.group == 'repository' or choice.sort == 'urgency'
+  return choice.group ~= 'none' and is_sorted and #M.repositories(all) == 1
+end
+
+--- Put sessions under headings: pinned ones, those that need you, then by repository. Those of
+--- one repository are in one section, without a heading.
 ---@param all bellboard.Session[] as listed
 ---@param choice bellboard.BoardChoice
 ---@param held? bellboard.Held
 ---@return bellboard.Section[]
 M.of = function(all, choice, held)
   local found, by_key, kept = {}, {}, nil
+  local plain = is_plain(all, choice)
   for _, session in ipairs(all) do
     local is_held = held and held.id == session.session_id
     local key = is_held and held.key or key_of(session, choice)
+    if plain and key ~= 'pinned' then
+      key = 'in ' .. (session.repository or session.project or '')
+      held = is_held and vim.tbl_extend('force', held, { key = key }) or held
+    end
     if not by_key[key] then
       by_key[key] = section(key, choice, #found)
+      by_key[key].title = not (plain and key ~= 'pinned') and by_key[key].title or nil
       found[#found + 1] = by_key[key]
     end
     if is_held then

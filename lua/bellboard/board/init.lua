@@ -1,73 +1,28 @@
--- The board's windows: page.lua has what they show, board/keys.lua their keys.
-local beside = require('bellboard.board.preview')
+-- The board's windows: view.lua has what they show, board/keys.lua their keys.
 local canvas = require('bellboard.canvas')
 local config = require('bellboard.config')
 local highlight = require('bellboard.highlight')
-local page = require('bellboard.board.page')
+local keys = require('bellboard.board.keys')
+local preview = require('bellboard.board.preview')
 local sessions = require('bellboard.sessions')
+local view = require('bellboard.board.view')
 local window = require('bellboard.window')
 
 local M = {}
 
 local api = vim.api
 
-M.NAME = 'bellboard://board'
+local NAME = 'bellboard://board'
 
 --- Of a float, and one less than of the preview over it: below the pickers of other plugins, which
 --- have 50 unless they choose.
 local ZINDEX = 45
 
---- Close it where it is a float: it would cover what is shown next.
-local function close_float()
-  for _, win in ipairs(page.windows()) do
-    if api.nvim_win_get_config(win).relative ~= '' then
-      window.close(win)
-    end
-  end
-end
-
----@param win integer
----@return boolean
-local function is_elsewhere(win)
-  return window.is_normal(win) and api.nvim_win_get_buf(win) ~= page.buffer()
-end
-
---- Go to another window, so that a jump does not replace the board. A float closes.
-M.leave = function()
-  beside.close()
-  local last = vim.fn.win_getid(vim.fn.winnr('#')) -- the board itself, after a popup
-  if is_elsewhere(last) then
-    api.nvim_set_current_win(last)
-  else
-    window.go_back(api.nvim_get_current_win())
-  end
-  if not is_elsewhere(api.nvim_get_current_win()) then
-    local other = vim.iter(api.nvim_tabpage_list_wins(0)):find(is_elsewhere)
-    api.nvim_set_current_win(other or 0)
-  end
-  close_float()
-end
-
---- Leave the board if it is a float.
-M.leave_float = function()
-  local is_float = api.nvim_win_get_config(0).relative ~= ''
-  if is_float and api.nvim_get_current_buf() == page.buffer() then
-    M.leave()
-  end
-end
-
---- Close the board, and go back to the window before.
-M.close = function()
-  local win = api.nvim_get_current_win()
-  M.leave()
-  window.close(win)
-end
-
 local function set_window_options()
   if vim.g.SessionLoad == 1 then -- a session file still puts other buffers into copies of it
     return
   end
-  for _, win in ipairs(page.windows()) do -- another plugin may have entered one of its own
+  for _, win in ipairs(view.windows()) do -- another plugin may have entered one of its own
     window.bare(win, { cursorline = true, scrolloff = 0 }) -- or the row under the cursor would move
   end
 end
@@ -75,12 +30,12 @@ end
 --- Make a buffer the board's; also one that a session file has restored.
 ---@param buf integer
 local function adopt(buf)
-  page.attach(buf)
+  view.attach(buf)
   vim.b[buf].bellboard_view = true
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'nowrite', 'wipe'
   vim.bo[buf].buflisted, vim.bo[buf].swapfile = false, false
   vim.bo[buf].undolevels, vim.bo[buf].modifiable = -1, false
-  require('bellboard.board.keys').attach(buf)
+  keys.attach(buf)
   vim.bo[buf].filetype = 'bellboard'
   local group = api.nvim_create_augroup('bellboard.board', {})
   local function on(events, callback, pattern)
@@ -88,21 +43,21 @@ local function adopt(buf)
     local opts = vim.tbl_extend('error', { group = group, callback = callback }, where)
     api.nvim_create_autocmd(events, opts)
   end
-  local later = vim.schedule_wrap(page.update)
+  local later = vim.schedule_wrap(view.update)
   sessions.on_change('board', function()
-    page.update()
-    beside.update()
+    view.update()
+    preview.update()
   end)
   on({ 'WinResized', 'VimResized' }, later, '*')
   on('WinLeave', later)
   on('BufWinEnter', set_window_options)
   local function loaded()
     set_window_options()
-    page.update()
+    view.update()
   end
   on('SessionLoadPost', vim.schedule_wrap(loaded), '*')
-  on('CursorMoved', beside.update)
-  on('BufWinLeave', vim.schedule_wrap(beside.update))
+  on('CursorMoved', preview.update)
+  on('BufWinLeave', vim.schedule_wrap(preview.update))
 end
 
 --- `:edit bellboard://board`, as session files do.
@@ -110,7 +65,25 @@ end
 M.restore = function(buf)
   adopt(buf)
   set_window_options()
-  page.update()
+  view.update()
+end
+
+--- Fill the board that a session file has restored, or that was there before this plugin was loaded,
+--- and close our other windows: their buffers have only our names, and their keys do nothing.
+M.clear_restored = function()
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    local name = api.nvim_buf_is_valid(buf) and api.nvim_buf_get_name(buf) or ''
+    local is_left = name:find('^bellboard://') and not vim.b[buf].bellboard_view
+    local wins = is_left and vim.fn.win_findbuf(buf) or {}
+    if name == NAME and #wins > 0 then
+      M.restore(buf)
+    elseif is_left then
+      vim.iter(wins):each(window.close)
+      if api.nvim_buf_is_valid(buf) then -- it would be in the next session file
+        api.nvim_buf_delete(buf, { force = true })
+      end
+    end
+  end
 end
 
 ---@return vim.api.keyset.win_config
@@ -139,15 +112,15 @@ end
 
 --- Open the board, or go to its window.
 M.open = function()
-  for _, win in ipairs(page.windows()) do
+  for _, win in ipairs(view.windows()) do
     if api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
       return window.enter(win)
     end
   end
-  local buf = page.buffer()
+  local buf = view.buffer()
   if not buf then
     buf = api.nvim_create_buf(false, true)
-    canvas.name(buf, M.NAME)
+    canvas.name(buf, NAME)
     adopt(buf)
   end
   if config.get().board.layout == 'tab' then
@@ -156,10 +129,10 @@ M.open = function()
     window.open(buf, true, layout())
   end
   set_window_options()
-  page.update()
-  page.first()
+  view.update()
+  view.first()
   if config.get().board.preview then
-    beside.toggle()
+    preview.toggle()
   end
 end
 

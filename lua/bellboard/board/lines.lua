@@ -3,15 +3,17 @@ local age = require('bellboard.age')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
-local details = require('bellboard.board.details')
-local first_run = require('bellboard.board.first_run')
+local groups = require('bellboard.board.groups')
+local host = require('bellboard.process.talk')
 local line_of = require('bellboard.line')
-local sections = require('bellboard.board.groups')
+local program = require('bellboard.process.program')
 local sessions = require('bellboard.sessions')
 local statusline = require('bellboard.statusline')
 local style = require('bellboard.highlight')
 
 local M = {}
+
+local FIRST_RUN = '/rplugin/python3/bellboard/screen/first_run.txt'
 
 ---@class bellboard.Line
 ---@field chunks bellboard.Chunk[]
@@ -27,6 +29,158 @@ local M = {}
 ---@return bellboard.Line
 local function line(chunks, id, head)
   return { chunks = chunks, text = canvas.text(chunks), id = id, head = head }
+end
+
+-- What is shown below an unfolded session.
+
+---@param task bellboard.Task
+---@return string
+local function age_of(task)
+  return task.since and ', ' .. age.of(task.since) or ''
+end
+
+--- The name of another session, if it is known.
+---@param id string
+---@return string
+local function name_of(id)
+  local session = sessions.get(id)
+  if not session then
+    return id
+  end
+  local words = session.words
+  local name = vim.trim(('%s %s'):format(words.project, words.branch))
+  return ('%s, %s'):format(words.title ~= '' and words.title or name, words.word)
+end
+
+---@alias bellboard.AddDetail fun(name: string, text: any)
+
+--- Its subagents, its team, its lead and its background tasks.
+---@param session bellboard.Session
+---@param add bellboard.AddDetail
+local function crew(session, add)
+  for _, agent in ipairs(session.agents or {}) do
+    local text = ('%s %s'):format(agent.type or '', agent.description or '')
+    add('agent', text .. (agent.blocked and ', blocked' or '') .. age_of(agent))
+  end
+  for _, id in ipairs(session.team or {}) do
+    add('teammate', name_of(id))
+  end
+  if session.parent then
+    add('lead', name_of(session.parent))
+  end
+  for _, task in ipairs(session.background or {}) do
+    add(task.type or 'shell', (task.description or task.id) .. age_of(task))
+  end
+end
+
+--- Its state beyond the status.
+---@param session bellboard.Session
+---@param add bellboard.AddDetail
+local function state(session, add)
+  if session.tasks then
+    add('tasks', ('%d of %d done'):format(session.tasks.done, session.tasks.total))
+  end
+  if #(session.markers or {}) > 0 then
+    add('markers', table.concat(session.markers, ', '))
+  end
+  if session.quiet_since then
+    add('quiet', 'for ' .. age.of(session.quiet_since))
+  end
+  if session.tool_since then
+    add('tool', ('%s for %s'):format(session.tool or '', age.of(session.tool_since)))
+  end
+  local left = age.left(session.snoozed_until)
+  if left ~= '' then
+    add('snoozed', 'for ' .. left)
+  end
+  add('model', session.words.model)
+end
+
+--- Its last messages, the newest prompt last.
+---@param session bellboard.Session
+---@param add bellboard.AddDetail
+local function said(session, add)
+  local prompts = session.prompts or { session.last_prompt }
+  for _, prompt in ipairs(prompts) do
+    add('prompt', prompt)
+  end
+  add('message', session.last_message)
+end
+
+--- Where it runs.
+---@param session bellboard.Session
+---@param add bellboard.AddDetail
+local function whereabouts(session, add)
+  if session.machine then
+    local pid = session.far_pid and 'process ' .. session.far_pid or ''
+    add('machine', ('%s %s %s'):format(session.machine, session.terminal or '', pid))
+  end
+  add('link', vim.trim(('%s  %s'):format(age.outdated(session), session.link_why or '')))
+  add('cwd', session.cwd)
+  local pull_request = { session.words.pull_request, session.pull_request_state }
+  add('pr', table.concat(pull_request, ' ') .. ' ' .. (session.pull_request_url or ''))
+  add('ports', table.concat(session.ports or {}, ', '))
+  local process = { session.pid or '', session.tty or '', session.terminal_program or '' }
+  add('process', table.concat(process, ' '))
+  add('ssh', session.ssh)
+  add('session', session.session_id)
+  if #(session.previous or {}) > 0 then
+    add('before', table.concat(session.previous, ', '))
+  end
+end
+
+---@param session bellboard.Session
+---@return bellboard.Chunk[][]
+local function details(session)
+  local lines = {}
+  local function add(name, text)
+    text = cells.safe(text)
+    if text ~= '' then
+      local label = ('     %s '):format(cells.fit(cells.safe(name), 9))
+      lines[#lines + 1] = { { label, 'BellboardDim' }, { text } }
+    end
+  end
+  for _, part in ipairs({ crew, state, said, whereabouts }) do
+    part(session, add)
+  end
+  return lines
+end
+
+---@type string[]|nil
+local first_text
+
+--- The text with these words in it, without the lines that have an empty one.
+---@param named table<string, string>
+---@return string[]
+local function filled(named)
+  first_text = first_text or vim.fn.readfile(program.root() .. FIRST_RUN)
+  local lines = {}
+  for _, line in ipairs(first_text) do
+    local complete = true
+    line = line:gsub('{(%w+)}', function(name)
+      complete = complete and named[name] ~= ''
+      return named[name]
+    end)
+    lines[#lines + 1] = complete and line or nil
+  end
+  return lines
+end
+
+--- Why there can be no session, or how to get one.
+---@return string[]
+local function first_run()
+  local why, step = host.trouble()
+  if why then
+    return { (' Not running: %s.'):format(cells.safe(why)), '', ' 1  ' .. step }
+  end
+  local command, claude = ':ClaudeSessions', config.claude()[1]
+  local is_there = vim.fn.executable(claude) == 1
+  return filled({
+    missing = is_there and '' or cells.safe(claude),
+    new = command .. ' new' .. (is_there and '' or ' --agent NAME'),
+    health = command .. ' health',
+    install = command .. ' install',
+  })
 end
 
 ---@class bellboard.Kept the lines of a session
@@ -56,7 +210,7 @@ local function lines_of(known, session, layout, choice)
   local lines = { line(line_of.chunks(session, layout, marked and '>' or nil), id, true) }
   local members = session.words.members
   if open then
-    for _, chunks in ipairs(details.lines(session)) do
+    for _, chunks in ipairs(details(session)) do
       lines[#lines + 1] = line(chunks, id)
     end
   elseif members ~= '' then
@@ -71,7 +225,7 @@ end
 local function start()
   return vim.tbl_map(function(text)
     return line({ { text, 'BellboardDetail' } })
-  end, first_run.lines())
+  end, first_run())
 end
 
 ---@param count integer
@@ -110,15 +264,21 @@ end
 ---@param choice bellboard.BoardChoice
 ---@return bellboard.Line
 local function heading(all, listed, width, choice)
-  local count = amount(#all, 'session')
+  local count, where = amount(#all, 'session'), groups.repositories(listed)
   if #listed < #all then
     count = ('%d of %s'):format(#listed, count)
+  end
+  if #where == 1 then
+    count = ('%s in %s'):format(count, cells.safe(where[1]))
   end
   local right = sessions.stale() and 'outdated  g? help ' or 'g? help '
   local is_counted = #listed == #all and statusline.is_used() -- on the same screen
   local counts = width >= 60 and not is_counted and style.tally(listed) or {}
   local room = width - 2 - #right - cells.sum(counts)
-  local left = table.concat({ ' ' .. count, unpack(chosen(choice)) }, ' · ')
+  local texts = { count, unpack(chosen(choice)) }
+  local left = ' ' .. table.concat(texts, ' · ')
+  local of = #where > 1 and (' %d repositories ·'):format(#where) .. left or left
+  left = cells.width(of) <= room and of or left
   local chunks = { { cells.fit(left, math.max(room, 10)), 'BellboardDim' } }
   vim.list_extend(chunks, counts)
   chunks[#chunks + 1] = { '  ' .. right, 'BellboardDim' }
@@ -178,15 +338,6 @@ local function outages(listed, width)
   end, names)
 end
 
---- Put empty rows above the first section.
----@param lines bellboard.Line[]
----@param count integer
-M.pad = function(lines, count)
-  for _ = 1, count do
-    table.insert(lines, 3, line({ { '' } }))
-  end
-end
-
 ---@class bellboard.Composed
 ---@field lines bellboard.Line[]
 ---@field sections bellboard.Section[]
@@ -207,8 +358,8 @@ M.compose = function(width, choice, held)
   if #all + #sessions.folded() == 0 then
     return { lines = start(), sections = {} }
   end
-  local listed = sections.listed(all, choice)
-  local found = sections.of(listed, choice, held)
+  local listed = groups.listed(all, choice)
+  local found = groups.of(listed, choice, held)
   local lines = { heading(all, listed, width, choice) }
   vim.list_extend(lines, outages(listed, width))
   lines[#lines + 1] = line({ { '' } })

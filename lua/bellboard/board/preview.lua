@@ -1,8 +1,8 @@
 -- A preview beside the board, of the session under its cursor.
 local canvas = require('bellboard.canvas')
 local highlight = require('bellboard.highlight')
-local page = require('bellboard.board.page')
 local preview = require('bellboard.preview')
+local view = require('bellboard.board.view')
 local window = require('bellboard.window')
 
 local M = {}
@@ -70,10 +70,10 @@ local function follow()
   waiting = false
   if not M.is_open() then
     return
-  elseif #page.windows() == 0 then
+  elseif #view.windows() == 0 then
     return M.close()
   end
-  local session = api.nvim_get_current_buf() == page.buffer() and page.under_cursor()
+  local session = api.nvim_get_current_buf() == view.buffer() and view.under_cursor()
   if session and session ~= shown then
     local again = shown ~= nil and shown.session_id == session.session_id
     shown = session

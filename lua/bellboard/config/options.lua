@@ -1,5 +1,7 @@
 -- All options: their defaults, their types and what they are for. Validation uses this table;
 -- `python doc/tables.py` makes the list in the help and the types for language servers from it.
+local keys = require('bellboard.keys')
+
 local M = {}
 
 --- Most urgent first.
@@ -12,16 +14,7 @@ local CHANNELS = { 'float', 'notify', 'bell', 'desktop', 'sound', 'command' }
 local ELSEWHERE = { unpack(CHANNELS, 2) } -- the float lists only what is blocked
 local CALLBACK = 'fun(transition: bellboard.TransitionData)|string[]'
 
--- stylua: ignore
-local BOARD_KEYS = {
-  ['<CR>'] = 'go', a = 'answer', K = 'preview', P = 'preview_window', ['<Tab>'] = 'fold',
-  zR = 'unfold_all', zM = 'fold_all', [']]'] = 'next', ['[['] = 'prev',
-  f = 'filter', F = 'unfilter', ['.'] = 'here', t = 'group', S = 'sort',
-  m = 'mark', M = 'unmark_all',
-  d = 'seen', p = 'park', s = 'snooze', l = 'label', r = 'rename', c = 'correct',
-  x = 'stop', o = 'resume', e = 'explain', y = 'yank', R = 'refresh', q = 'close',
-  ['g?'] = 'help',
-}
+local BOARD_KEYS = keys.defaults(keys.board)
 -- stylua: ignore
 local ANSWER_KEYS = {
   A = 'yes', P = 'always', D = 'no', R = 'reply', S = 'stop', C = 'edit',

@@ -1,5 +1,4 @@
 -- The window that shows a terminal after a jump; shows buffers in place of others.
-local board = require('bellboard.board')
 local config = require('bellboard.config')
 local dialog = require('bellboard.dialog')
 local keeper = require('bellboard.jump.keeper')
@@ -126,7 +125,7 @@ end
 
 ---@param buf integer
 local function show(buf)
-  board.leave_float()
+  windows.leave_float()
   windows.leave_visual() -- Neovim 0.10 would enter no terminal
   local win = window_of(buf)
   if win then

@@ -1,36 +1,34 @@
 -- What the keys of a picker do: go to the session, and some actions of the board.
-local actions = require('bellboard.board.actions')
+local board_keys = require('bellboard.board.keys')
 local jump = require('bellboard.jump')
+local keys = require('bellboard.keys')
 
 local M = {}
 
----@class bellboard.PickerAction a action with its key in a picker
+---@class bellboard.PickerAction a key of a picker, apart from that to go there
 ---@field key string
 ---@field name string
 ---@field desc string
 ---@field stays boolean the picker stays open
 ---@field run fun(session: bellboard.Session)
 
-local ALSO = {
-  { name = 'answer', key = '<M-a>', stays = false },
-  { name = 'seen', key = '<M-d>', stays = true },
-  { name = 'park', key = '<M-p>', stays = true },
-  { name = 'snooze', key = '<M-s>', stays = false },
-}
-
---- All actions except going there.
 ---@return bellboard.PickerAction[]
 M.list = function()
-  return vim.tbl_map(function(also)
-    for _, action in ipairs(actions.list) do
-      if action[1] == also.name then
-        local function run(session)
-          actions.run(action, { session })
-        end
-        return vim.tbl_extend('error', { desc = action[2], run = run }, also)
-      end
+  local list = {}
+  for _, key in ipairs(keys.board) do
+    if key.picker and key[2] ~= 'go' then
+      list[#list + 1] = {
+        key = key.picker,
+        name = key[2],
+        desc = key[3],
+        stays = key.stays == true,
+        run = function(session)
+          board_keys.run(key[2], { session })
+        end,
+      }
     end
-  end, ALSO)
+  end
+  return list
 end
 
 --- Go to a session once the picker has closed and has restored its window.

@@ -456,7 +456,9 @@ def reason(s: Session, since: str) -> str:
         by = f"a hook says so, and {name} does not yet"
     else:
         by = "hooks say so" if s.hooked else "its log or screen says so"
-    parts = [f"{status}: {by}, since {since}", *_others(s, status)]
+    if s.machine:
+        by = f"{plain(s.machine)}, its machine, says so"
+    parts = [f"{status} since {since}: {by}", *_others(s, status)]
     if question := question_of(s):
         what = " ".join(filter(None, (question.tool, question.detail and f"`{question.detail}`")))
         parts.append(f"asked: {what}" if what else "")

@@ -61,8 +61,7 @@ def show_reason(s: Session | None, in_float: str = "") -> None:
     if s is None:
         found = ["not listed: each event says why"]
     else:
-        decided_here = is_listed(s) and not s.machine
-        found = [reason(s, _clock(s.since)) if decided_here else "", in_float]
+        found = [reason(s, _clock(s.since)) if is_listed(s) else "", in_float]
     if lines := [StyledText(f" {plain(line)}") for line in found if line]:
         write(console(), [*lines, StyledText("")])
 

@@ -136,8 +136,12 @@ class Live:
         return [self._header(ordered, columns), *gap, *shown, *blank, *foot][:height]
 
     def _header(self, ordered: list[Published], columns: int) -> StyledText:
-        where = {words.repository(p) for p in ordered}
-        what = f"{words.amount(len(where), 'repository')} · {words.amount(len(ordered), 'session')}"
+        where = sorted({words.repository(p) for p in ordered})
+        what = words.amount(len(ordered), "session")
+        if len(where) == 1:
+            what = f"{what} in {where[0]}"
+        else:
+            what = f"{words.amount(len(where), 'repository')} · {what}"
         head = StyledText(f" {what}   " if ordered else " ", "dim")
         for sign, status, count in words.tally(ordered, self._icons):
             head.append(f"{sign}{count} ", COLOURS[status])

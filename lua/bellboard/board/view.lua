@@ -1,9 +1,8 @@
--- What the board's buffer shows: rows.lua composes its lines, spots.lua keeps the cursors in place.
+-- The buffer of the board: its lines, and what is under a cursor, which stays there.
 local canvas = require('bellboard.canvas')
 local config = require('bellboard.config')
 local rows = require('bellboard.board.lines')
 local sessions = require('bellboard.sessions')
-local spots = require('bellboard.board.cursor')
 
 local M = {}
 
@@ -11,13 +10,20 @@ local api = vim.api
 
 local LEAST = 40 -- columns; in a narrower window, lines are cut
 
+---@class bellboard.Position of a cursor, by what is there
+---@field row integer
+---@field top integer first row that the window shows
+---@field id? string session
+---@field below integer rows below the session's first
+---@field key? string section
+---@field at? integer place in the section; nil: on its heading
+
 ---@type integer|nil
 local buf
 ---@type bellboard.Line[]
 local drawn = {}
 ---@type bellboard.Section[]
 local listed = {}
-local padded = 0
 ---@type bellboard.BoardChoice|nil kept while this Neovim runs
 local choice
 ---@type { group: string, sort: string }|nil the options when they were last taken over
@@ -36,13 +42,115 @@ end
 
 ---@return integer|nil
 M.buffer = function()
-  return buf and api.nvim_buf_is_loaded(buf) and buf or nil -- :noautocmd hides its end from us
+  return buf and api.nvim_buf_is_loaded(buf) and buf or nil -- `:noautocmd bwipe` sends no event
 end
 
 --- The windows that show the board.
 ---@return integer[]
 M.windows = function()
   return buf and vim.fn.win_findbuf(buf) or {}
+end
+
+--- The line under a window's cursor.
+---@param win integer
+---@return bellboard.Line|table
+local function under(win)
+  return drawn[api.nvim_win_get_cursor(win)[1]] or {}
+end
+
+---@param win integer
+---@return bellboard.Position
+local function position(win)
+  local row, below, line = api.nvim_win_get_cursor(win)[1], 0, under(win)
+  while line.id and not drawn[row - below].head do
+    below = below + 1
+  end
+  return {
+    row = row,
+    top = vim.fn.line('w0', win),
+    id = line.id,
+    below = below,
+    key = line.section and line.section.key,
+    at = line.at,
+  }
+end
+
+--- The first row of a session.
+---@param id string
+---@return integer|nil
+local function row_of(id)
+  for row, line in ipairs(drawn) do
+    if line.head and line.id == id then
+      return row
+    end
+  end
+end
+
+--- The row of what was there; of a session that is gone, what took its place.
+---@param spot bellboard.Position
+---@return integer
+local function find(spot)
+  local row = spot.id and row_of(spot.id)
+  if row then
+    local below = 0
+    while below < spot.below and (drawn[row + below + 1] or {}).id == spot.id do
+      below = below + 1
+    end
+    return row + below
+  end
+  for nth, line in ipairs(spot.key and not spot.id and drawn or {}) do
+    if line.section and line.section.key == spot.key and not line.id then
+      return nth
+    end
+  end
+  return math.max(1, math.min(spot.row, #drawn))
+end
+
+--- Put a window's cursor back: in the current window with its line of the screen, if there are
+--- enough rows above it; in others the window stays where it is, and the cursor follows as far as
+--- the window shows.
+---@param win integer
+---@param spot bellboard.Position
+---@param current boolean
+local function restore(win, spot, current)
+  local row = find(spot)
+  local top = current and math.max(1, row - (spot.row - spot.top)) or math.min(spot.top, #drawn)
+  if not current and (row < top or row >= top + api.nvim_win_get_height(win)) then
+    row = math.max(1, math.min(spot.row, #drawn))
+  end
+  local cursor = api.nvim_win_get_cursor(win)
+  if row ~= cursor[1] or top ~= vim.fn.line('w0', win) then
+    api.nvim_win_call(win, function()
+      vim.fn.winrestview({ lnum = row, col = cursor[2], topline = top })
+    end)
+  end
+end
+
+---@param before bellboard.Line|nil
+---@param after bellboard.Line|nil
+local function same(before, after)
+  return before == after
+    or before ~= nil
+      and after ~= nil
+      and before.text == after.text
+      and vim.deep_equal(before.chunks, after.chunks)
+end
+
+--- Write the lines between the first and the last that differ.
+---@param lines bellboard.Line[]
+local function write(lines)
+  local first, last, old = 1, #lines, #drawn
+  while first <= last and same(drawn[first], lines[first]) do
+    first = first + 1
+  end
+  while last >= first and old >= first and same(drawn[old], lines[last]) do
+    last, old = last - 1, old - 1
+  end
+  if last >= first or old >= first then
+    old = #drawn == 0 and 1 or old -- a new buffer has a line
+    canvas.put(buf, first, old, vim.list_slice(lines, first, last))
+  end
+  drawn = lines
 end
 
 --- Remove marks of sessions that are not listed: keys would act on them unseen.
@@ -61,22 +169,19 @@ M.update = function(free)
   if #all == 0 then
     return
   end
-  local here, known = api.nvim_get_current_buf() == buf and api.nvim_get_current_win() or nil, {}
+  local here = api.nvim_get_current_buf() == buf and api.nvim_get_current_win() or nil
+  local spots = {}
   for _, win in ipairs(all) do
-    known[win] = spots.of(win, drawn, padded)
+    spots[win] = position(win)
   end
-  local still = here and free ~= true
-  local held = still and spots.held(known[here]) or nil
+  local stays = here and free ~= true
   local window = vim.fn.getwininfo(here or all[1])[1]
   local width = math.max(window.width - window.textoff, LEAST)
-  local composed = rows.compose(width, M.choice(), held)
-  local lines = composed.lines
-  local pad = still and spots.missing(known[here], lines) or 0
-  rows.pad(lines, pad)
-  canvas.write(buf, drawn, lines)
-  drawn, listed, padded = lines, composed.sections, pad
-  for win, spot in pairs(known) do
-    spots.restore(win, spot, lines, still == true and win == here)
+  local composed = rows.compose(width, M.choice(), stays and spots[here].id and spots[here] or nil)
+  write(composed.lines)
+  listed = composed.sections
+  for win, spot in pairs(spots) do
+    restore(win, spot, stays == true and win == here)
   end
   unmark_unlisted()
 end
@@ -94,8 +199,8 @@ end
 ---@return bellboard.Session|nil session
 ---@return bellboard.Section|nil section
 M.under_cursor = function()
-  local under = M.windows()[1] and drawn[api.nvim_win_get_cursor(0)[1]] or {}
-  return under.id and sessions.get(under.id), not under.id and under.section or nil
+  local line = M.windows()[1] and under(0) or {}
+  return line.id and sessions.get(line.id), not line.id and line.section or nil
 end
 
 --- The sessions in some rows; of a heading, all of its section.
@@ -105,8 +210,8 @@ end
 M.among = function(first, last)
   local found, seen = {}, {}
   for row = first, last do
-    local under = drawn[row] or {}
-    local members = under.id and { sessions.get(under.id) } or (under.section or {}).sessions or {}
+    local line = drawn[row] or {}
+    local members = line.id and { sessions.get(line.id) } or (line.section or {}).sessions or {}
     for _, session in ipairs(members) do
       if not seen[session.session_id] then
         seen[session.session_id] = true
@@ -186,15 +291,14 @@ end
 ---@param direction integer
 ---@return boolean found
 M.seek = function(direction)
-  local all, at = {}, 0
-  local under = drawn[api.nvim_win_get_cursor(0)[1]] or {}
+  local all, at, line = {}, 0, under(0)
   for _, section in ipairs(listed) do
-    if section == under.section and not under.at then
+    if section == line.section and not line.at then
       at = #all + (direction < 0 and 1 or 0) -- on the heading
     end
     for nth, session in ipairs(section.sessions) do
       all[#all + 1] = { session = session, section = section }
-      at = section == under.section and nth == under.at and #all or at
+      at = section == line.section and nth == line.at and #all or at
     end
   end
   for step = 1, #all do
@@ -204,7 +308,7 @@ M.seek = function(direction)
         M.choice().folded[found.section.key] = nil
         M.update()
       end
-      api.nvim_win_set_cursor(0, { spots.row_of(found.session.session_id, drawn) or 1, 0 })
+      api.nvim_win_set_cursor(0, { row_of(found.session.session_id) or 1, 0 })
       return true
     end
   end
@@ -223,12 +327,12 @@ end
 --- Draw into this buffer from now on.
 ---@param into integer empty
 M.attach = function(into)
-  buf, drawn, padded = into, {}, 0
+  buf, drawn = into, {}
   api.nvim_create_autocmd('BufUnload', {
     buffer = into,
     callback = function()
       if buf == into then
-        buf, drawn, listed, padded = nil, {}, {}, 0
+        buf, drawn, listed = nil, {}, {}
         rows.forget()
       end
     end,
