@@ -96,7 +96,7 @@ end
 --- The highlight group of a status.
 ---@param status bellboard.Status
 ---@return string
-M.group_of = function(status)
+local function group_of(status)
   return sessions.stale() and 'BellboardStale' or groups[status] or 'BellboardUnknown'
 end
 
@@ -107,7 +107,7 @@ M.group = function(session)
     return 'BellboardStale'
   end
   local quiet = M.is_quiet(session) and not sessions.stale()
-  return quiet and 'BellboardQuiet' or M.group_of(session.status)
+  return quiet and 'BellboardQuiet' or group_of(session.status)
 end
 
 --- The same text in one quiet color: what it says may be old.
@@ -131,7 +131,7 @@ M.tally = function(some)
   for _, name in ipairs({ 'blocked', 'question', unpack(sessions.statuses, 2) }) do
     local icon = M.icon_named(name)
     if counts[icon] then -- names may share one
-      local group = M.group_of(name == 'question' and 'blocked' or name)
+      local group = group_of(name == 'question' and 'blocked' or name)
       chunks[#chunks + 1] = { ('%s%d '):format(icon, counts[icon]), group }
       counts[icon] = nil
     end
