@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asked import DENY, asks, command, form, play, questions
+from bellboard.core.request import MEANS
+from bellboard.screen.prompt import CHOOSE, DOES
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
@@ -266,3 +268,14 @@ def test_one_of_a_few_takes_one_key(
     assert editor.lua("return chosen[2]") == chosen
     editor.hides("1  one")
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+
+
+def test_the_popup_has_the_keys_of_the_editor(nvim: Editors) -> None:
+    """The same letter means the same choice, so that no habit allows anything."""
+    editor = nvim(config=CALM, ui=False)
+    keys = editor.lua("return require('bellboard.config').get().answer.keys")
+    assert {lhs: name for name, (lhs, _) in CHOOSE.items()}.items() <= keys.items()
+    named = {"leave": keys["<Esc>"], "q": keys["q"], "s": keys["s"], "tab": keys["<Tab>"]}
+    assert {key: does.replace("leave", "close") for key, does in DOES.items()} == named
+    means = editor.lua("return require('bellboard.answer.request').MEANS")
+    assert {name: [*ids] for name, ids in MEANS.items()} == means

@@ -1,6 +1,6 @@
 -- A window to read, with keys of its own: a request, a question of one key, a menu. Its frame names
--- the keys. Those that do something count once no key was pressed for `answer.key_delay` seconds: what
--- is typed before that was meant for something else.
+-- the keys. Those that do something count once no key was pressed for `answer.key_delay` seconds:
+-- what is typed before that was meant for something else.
 local age = require('bellboard.age')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
@@ -440,7 +440,7 @@ function Dialog:wait()
 end
 
 --- Wait also while the user types before they count, and after each key of a prompt: the key that
---- closes a prompt reaches the dialog as well. A mapping may add no callback to |vim.on_key()| while
+--- closes a prompt reaches the dialog as well. Nothing may add a callback to |vim.on_key()| while
 --- Neovim calls them, so there is one for as long as the dialog is open.
 ---@param typed string
 function Dialog:heed(typed)
@@ -584,16 +584,19 @@ end
 ---@param content bellboard.Dialog.Content
 ---@return bellboard.Dialog
 M.open = function(options, content)
-  local self = setmetatable(vim.tbl_extend('error', options, {
-    content = content,
-    ready = 0,
-    more = 0,
-    is_read = false,
-    timer = assert(vim.uv.new_timer()),
-    ns = api.nvim_create_namespace(''),
-    back = window.origin(options.is_split),
-    buf = canvas.buffer({}),
-  }) --[[@as table]], Dialog) --[[@as bellboard.Dialog]]
+  local self = setmetatable(
+    vim.tbl_extend('error', options, {
+      content = content,
+      ready = 0,
+      more = 0,
+      is_read = false,
+      timer = assert(vim.uv.new_timer()),
+      ns = api.nvim_create_namespace(''),
+      back = window.origin(options.is_split),
+      buf = canvas.buffer({}),
+    }) --[[@as table]],
+    Dialog
+  ) --[[@as bellboard.Dialog]]
   vim.bo[self.buf].undolevels = -1
   local where = self:place(#content.rows)
   if self.is_split then
@@ -653,7 +656,12 @@ end
 M.ask = function(title, lines, choices)
   moment.when('ask', function()
     local self ---@type bellboard.Dialog
-    local keys = { { '<Esc>', act = function() self:close() end } }
+    local keys = { {
+      '<Esc>',
+      act = function()
+        self:close()
+      end,
+    } }
     for _, choice in ipairs(choices) do
       keys[#keys + 1] = {
         choice[1],
@@ -666,7 +674,8 @@ M.ask = function(title, lines, choices)
         end,
       }
     end
-    local content = { title = title, rows = wrapped(lines, math.min(62, vim.o.columns - BESIDE)), hints = {} }
+    local content =
+      { title = title, rows = wrapped(lines, math.min(62, vim.o.columns - BESIDE)), hints = {} }
     local function changed()
       for nth, choice in ipairs(choices) do
         content.hints[nth] = { choice[1], choice[2], is_dim = not self:is_ready() }
@@ -701,10 +710,20 @@ M.select = function(items, options, done)
     local text = options.format_item and options.format_item(item) or tostring(item)
     rows[nth] = { text = lhs .. '  ' .. text, chunks = { { lhs, 'BellboardKey' } }, spot = {} }
     widest = math.max(widest, cells.width(rows[nth].text))
-    keys[nth] = { lhs, act = function() choose(item) end }
+    keys[nth] = {
+      lhs,
+      act = function()
+        choose(item)
+      end,
+    }
   end
   for _, lhs in ipairs({ 'q', '<Esc>' }) do
-    keys[#keys + 1] = { lhs, act = function() choose(nil) end }
+    keys[#keys + 1] = {
+      lhs,
+      act = function()
+        choose(nil)
+      end,
+    }
   end
   keys[#keys + 1] = {
     '<CR>',

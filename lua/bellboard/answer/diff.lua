@@ -48,7 +48,7 @@ end
 --- Show a change.
 ---@param part bellboard.Part
 ---@param is_here boolean whether its file is on this machine
----@param is_wanted fun(): boolean whether that change is still asked about, and the user still there
+---@param is_wanted fun(): boolean whether it is still asked about, and the user still there
 M.open = function(part, is_here, is_wanted)
   local path = part.path or ''
   readable.read(is_here and path or '', function(stat)

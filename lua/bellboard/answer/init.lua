@@ -24,10 +24,10 @@ local function show(session)
     shown = {
       session = session,
       request = request or requests.incomplete(session, why or 'unknown'),
-      over = function(how, why)
+      over = function(how, text)
         view.close(shown)
-        if why then
-          message.info(('%s: %s'):format(session.words.project, why))
+        if text then
+          message.info(('%s: %s'):format(session.words.project, text))
         elseif how == 'again' then
           M.to(session.session_id)
         end

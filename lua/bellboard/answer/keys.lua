@@ -1,5 +1,5 @@
--- The open request, and what its keys do: choose, fill in, send, leave. No key answers once it is no
--- longer asked.
+-- The open request, and what its keys do: choose, fill in, send, leave. No key answers once it is
+-- no longer asked.
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local dialog = require('bellboard.dialog')

@@ -1,5 +1,5 @@
--- All that is drawn of a request: who asks, what is asked, what the user has chosen so far, and what
--- can be answered. A row of the text is a row of the screen.
+-- All that is drawn of a request: who asks, what is asked, what the user has chosen so far, and
+-- what can be answered. A row of the text is a row of the screen.
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local place = require('bellboard.place')
@@ -87,7 +87,7 @@ local SYNTAX = { command = 'sh', plan = 'markdown', json = 'json' }
 ---@param text string
 ---@param group? string
 ---@return bellboard.Row
-local function row(text, group)
+local function plain(text, group)
   return { text = text, chunks = { { text, group } } }
 end
 
@@ -101,7 +101,7 @@ end
 local function add_text(rows, text, width, group, indent, spot)
   indent = indent or ''
   for _, each in ipairs(text and wrapped(text, width - #indent) or {}) do
-    local row = row(indent .. each.text, group)
+    local row = plain(indent .. each.text, group)
     row.spot = spot
     rows[#rows + 1] = row
   end
@@ -207,7 +207,7 @@ local function diff_of(part, width, rows)
   for line in vim.gsplit(found, '\n', { plain = true, trimempty = true }) do
     local sign = line:sub(1, 1)
     if sign == '@' and not first then
-      rows[#rows + 1] = row(INDENT .. '...', 'BellboardDim')
+      rows[#rows + 1] = plain(INDENT .. '...', 'BellboardDim')
     end
     first = false
     local text = DIFFERENT[sign] and line:sub(2):gsub('\t', CHANGED_TAB) or line:sub(2)
@@ -222,7 +222,7 @@ local function diff_of(part, width, rows)
     end
   end
   if part.old == part.new then
-    rows[#rows + 1] = row(INDENT .. 'no difference', 'BellboardDim')
+    rows[#rows + 1] = plain(INDENT .. 'no difference', 'BellboardDim')
   end
 end
 
@@ -259,7 +259,7 @@ local function rows_of(part, width)
   elseif (part.text or '') ~= '' then
     text_of(part, width, rows)
   elseif part.kind == 'command' then
-    rows[#rows + 1] = row(INDENT .. '(empty)', 'BellboardDim')
+    rows[#rows + 1] = plain(INDENT .. '(empty)', 'BellboardDim')
   end
   return rows
 end
@@ -293,10 +293,10 @@ local function question_of(question, at, draft, width, rows)
   local chosen, typed = draft.chosen[at] or {}, draft.typed[at]
   for nth, option in ipairs(question.options or {}) do
     local is = chosen[nth] and not typed
-    local mark = (question.many and '[%s]' or '(%s)'):format(is and 'x' or ' ')
+    local box = (question.many and '[%s]' or '(%s)'):format(is and 'x' or ' ')
     local spot = { question = at, option = nth }
     -- Keys are single digits: "12" would choose option 1, and then option 2 of the next question.
-    local head = ('%s%s %s '):format(INDENT, nth <= 9 and nth or ' ', mark)
+    local head = ('%s%s %s '):format(INDENT, nth <= 9 and nth or ' ', box)
     add_marked(rows, head, option.label, width, spot, is and 'BellboardChosen' or nil)
     if (option.description or '') ~= '' then
       add_text(rows, option.description, width, 'BellboardDim', (' '):rep(#head), spot)
@@ -475,7 +475,7 @@ M.hints = function(open, is_ready)
   ---@param name string
   ---@param words any false: it does nothing now
   ---@param waits? boolean
-  local function add(name, words, waits)
+  local function name_key(name, words, waits)
     local lhs = words and M.key_of(name)
     if lhs and not is_named[name] then
       is_named[name] = true
@@ -485,17 +485,20 @@ M.hints = function(open, is_ready)
   if not is_over and not requests.is_only_there(request) then
     for _, offer in ipairs(M.offers(request)) do
       local words = offer.name == 'edit' and 'change' or SHORT[offer.name]
-      add(offer.name or '', words, true)
+      name_key(offer.name or '', words, true)
     end
-    add('fill', may and M.fills(request))
+    name_key('fill', may and M.fills(request))
   end
-  add('diff', not is_done and #M.diffs(request) > 0 and 'diff')
-  add('update', open.state == 'over' and sessions.get(open.session.session_id) and 'what it asks now')
-  add('go', may and not is_done and 'terminal', true)
-  add('failed', failed and 'to ' .. cells.safe(failed.words.project), true)
-  add('snooze', may and not is_done and 'snooze', true)
-  add('skip', open.skip and not is_done and 'next')
-  add('close', open.skip and not is_done and 'quit' or 'close')
+  name_key('diff', not is_done and #M.diffs(request) > 0 and 'diff')
+  name_key(
+    'update',
+    open.state == 'over' and sessions.get(open.session.session_id) and 'what it asks now'
+  )
+  name_key('go', may and not is_done and 'terminal', true)
+  name_key('failed', failed and 'to ' .. cells.safe(failed.words.project), true)
+  name_key('snooze', may and not is_done and 'snooze', true)
+  name_key('skip', open.skip and not is_done and 'next')
+  name_key('close', open.skip and not is_done and 'quit' or 'close')
   return hints
 end
 
@@ -510,18 +513,18 @@ M.of = function(open, width, is_ready, title)
   add_text(rows, title, width, 'BellboardHeading')
   add_text(rows, asker(session, request), width, 'BellboardDim')
   for _, part in ipairs(request.parts or {}) do
-    rows[#rows + 1] = row('')
+    rows[#rows + 1] = plain('')
     M.part(part, width, rows)
   end
   for nth, question in ipairs(request.questions or {}) do
-    rows[#rows + 1] = row('')
+    rows[#rows + 1] = plain('')
     question_of(question, nth, draft, width, rows)
   end
   if request.fields and #request.fields > 0 then
-    rows[#rows + 1] = row('')
+    rows[#rows + 1] = plain('')
     form_of(request, draft, width, rows)
   end
-  rows[#rows + 1] = row('')
+  rows[#rows + 1] = plain('')
   if open.state == 'asking' or open.state == 'sending' then
     choices_of(rows, open, width, is_ready)
     for _, more in ipairs(vim.list_slice(request.more or {}, 1, MORE)) do
