@@ -27,7 +27,6 @@ from rig.waiting import eventually, rest
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).resolve().parents[1]
-NAME = "bellboard-demo-*"  # of a demo's home
 
 
 def test_the_demo_shows_every_status_and_leaves_nothing() -> None:
@@ -207,13 +206,13 @@ def test_the_requests_of_the_demo_can_be_answered_by_their_hooks(demo: Demo) -> 
     demo.answers("by its hook")
 
 
-def homes() -> list[Path]:
-    """Return the folders of demos."""
-    return [
-        path
-        for place in ("/tmp", os.environ["TMPDIR"])
-        for path in Path(place).glob("bellboard-demo-*")
-    ]
+def home_of(pid: int) -> Path:
+    """Return the folder of the demo with that process: its sweeper is told."""
+    for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        words = Path(f"/proc/{each}/cmdline").read_bytes().split(b"\0")
+        if b"--sweep" in words:
+            return Path(words[-2].decode())
+    raise AssertionError("no sweeper")
 
 
 @pytest.mark.parametrize("end", ["<C-q>", "<C-\\><C-n>:tabclose<CR>", "<C-\\><C-n>:qall!<CR>"])
@@ -221,12 +220,11 @@ def test_the_demo_of_the_command_leaves_nothing_and_touches_nothing(
     nvim: Editors, home: Home, end: str
 ) -> None:
     """However it ends; it starts no background process, and lists nothing on the user's board."""
-    before = homes()
     editor = nvim(config={"python": sys.executable, "auto_start": False})
     editor.command("ClaudeSessions demo")
     editor.shows("bellboard.nvim, live")
     editor.shows("2 need you")
-    (folder,) = set(homes()) - set(before)
+    folder = home_of(editor.lua("return vim.fn.jobpid(vim.bo.channel)"))
     assert len(editor.lua("return vim.api.nvim_list_tabpages()")) == 2
     assert not editor.lua("return require('bellboard.process.talk').status().running")
     editor.command("ClaudeSessions demo")  # goes to it
