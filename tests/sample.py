@@ -10,7 +10,7 @@ from bellboard.hosting.publish import Encoder
 from rig.editor import Editor
 
 SET_UP = """
-require('bellboard')._attach()
+require('bellboard.start').attach()
 vim.o.laststatus, vim.o.ruler = 3, false
 vim.o.statusline = "%=%{%v:lua.require'bellboard'.statusline()%} "
 """

@@ -293,7 +293,7 @@ def test_counts_stand_once_on_the_screen_and_always_in_the_same_order(
     editor = nvim(config=config, columns=80, lines=24)
     editor.command("set laststatus=3")
     asks = session("blocked", "web", ago=900, kind="question", detail="Which?", project="web")
-    Host(editor, "require('bellboard')._attach()").push(blocked("api", ago=100), asks)
+    Host(editor, "require('bellboard.start').attach()").push(blocked("api", ago=100), asks)
     editor.command("ClaudeSessions board")
     editor.shows("!1 ?1 15m" if auto else "!1 ?1   g? help")
     editor.shows("2 sessions")

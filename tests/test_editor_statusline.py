@@ -150,7 +150,7 @@ def test_it_shows_in_the_statusline_of_neovim_itself(
     for its_own, said in (("", False), ("%f mine", True), ("%f mine", False)):
         editor = nvim(version, {**QUIET, "statusline": {"auto": True}}, columns=100)
         editor.lua("if ... ~= '' then vim.o.statusline = ... end", its_own)
-        host = Host(editor, "require('bellboard')._attach()")
+        host = Host(editor, "require('bellboard.start').attach()")
         host.push(blocked(), session("working"))
         if said:
             editor.shows("for your statusline, see :help bellboard-statusline")

@@ -101,7 +101,7 @@ def test_an_answer_without_end_is_not_kept(answers: Answers) -> None:
 @pytest.fixture
 def editor(nvim: Editors, version: str) -> Editor:
     made = nvim(version, QUIET, ui=False)
-    made.lua("require('bellboard')._attach()")
+    made.lua("require('bellboard.start').attach()")
     return made
 
 

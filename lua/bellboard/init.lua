@@ -5,6 +5,7 @@ local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local push = require('bellboard.process.receive')
 local sessions = require('bellboard.sessions')
+local start = require('bellboard.start')
 
 local M = {}
 
@@ -12,7 +13,7 @@ M.version = '0.1.0'
 
 M.statuses = sessions.statuses
 
-local attached = false
+start.wire(M.version)
 
 --- All sessions, most urgent first, then oldest first. Do not change them.
 ---@param opts? { hidden?: boolean }
@@ -96,87 +97,6 @@ M.agentic_hooks = function(theirs)
   return require('bellboard.report.agentic').hooks(theirs)
 end
 
---- The options that the background process needs.
----@return table
-local function shared()
-  local options, callbacks = config.get(), vim.empty_dict()
-  for status, callback in pairs(options.on) do
-    callbacks[status] = type(callback) == 'table' and callback or nil
-  end
-  callbacks.transition = type(options.on_transition) == 'table' and options.on_transition or nil
-  return {
-    options = next(options.host) and options.host or vim.empty_dict(),
-    notices = options.notices,
-    machines = next(options.machines) and options.machines or vim.empty_dict(),
-    pull_requests = options.pull_requests,
-    icons = require('bellboard.highlight').icons(),
-    callbacks = callbacks,
-  }
-end
-
----@type table|nil the options that it has
-local sent
-
---- The first message to the background process.
----@return table
-local function hello()
-  sent = shared()
-  return vim.tbl_extend('error', sent, push.place(), {
-    v = 1,
-    version = M.version,
-    server = vim.v.servername,
-    pid = vim.fn.getpid(),
-    focused = host.last_focus(),
-  })
-end
-
---- Define highlights and autocommands, once.
-M._attach = function()
-  if attached then
-    return
-  end
-  attached = true
-  for _, module in ipairs({
-    'terminals',
-    'highlight',
-    'place',
-    'float',
-    'statusline',
-    'report.focus',
-    'report.screens',
-    'report.chats',
-    'checktime',
-  }) do
-    require('bellboard.' .. module).attach()
-  end
-  push.on('snapshot', function()
-    require('bellboard.install').greet()
-  end)
-  push.on('notice', function(notice)
-    require('bellboard.notify').show(notice)
-  end)
-  push.on('past', function(log)
-    require('bellboard.notify').history(log)
-  end)
-end
-
-coprocess.own({
-  prepare = function()
-    M._attach()
-  end,
-  greet = hello,
-  gone = push.stopped,
-  unbuilt = function(why, by_itself)
-    sessions.changed()
-    vim.schedule(function() -- or a window that a command opens would close the question
-      require('bellboard.install').offer(why, by_itself)
-    end)
-  end,
-})
-host.on_push(function(published)
-  push.receive(published, M.version)
-end)
-
 --- Start the background process.
 M.start = function()
   coprocess.start()
@@ -186,11 +106,7 @@ end
 M.restart = coprocess.restart
 
 --- Start the background process with Neovim, unless the options or this use of Neovim forbid it.
-M.autostart = function()
-  require('bellboard.process.autostart').await(config.get().auto_start, function()
-    coprocess.start(true)
-  end)
-end
+M.autostart = start.automatically
 
 M.stop = coprocess.stop
 
@@ -198,12 +114,7 @@ M.stop = coprocess.stop
 ---@param opts? bellboard.UserConfig|fun(): bellboard.UserConfig
 M.setup = function(opts)
   config.set(opts)
-  if host.status().running then
-    sessions.changed()
-    if not vim.deep_equal(shared(), sent) then
-      M.restart()
-    end
-  end
+  start.reconfigure()
 end
 
 --- Act on the session of that id or name, if there is exactly one.
