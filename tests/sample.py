@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from bellboard.core.words import worded
@@ -193,14 +195,32 @@ def dated(session: dict[str, Any], now: float) -> dict[str, Any]:
     return worded({"since": now - rest.pop("ago"), **rest})
 
 
-class Host:
-    """Pushes numbered messages, as a host does."""
+#: Carries out what is asked of the host; only one that serves does.
+SERVES = """
+local python, errand = ...
+require('bellboard.process.talk').ask = function(what, request, done)
+  local asked = { what = what, request = request, sessions = require('bellboard').sessions() }
+  vim.system({ python, errand }, { stdin = vim.json.encode(asked), text = true }, function(result)
+    local nil_is_nil = { luanil = { object = true, array = true } }
+    local ok, reply = pcall(vim.json.decode, result.stdout, nil_is_nil)
+    vim.schedule(function()
+      done(ok and reply or { ok = false, why = result.stderr })
+    end)
+  end)
+end
+"""
 
-    def __init__(self, editor: Editor, set_up: str = SET_UP) -> None:
+
+class Host:
+    """Pushes numbered messages, as a host does; one that serves also jumps and reads previews."""
+
+    def __init__(self, editor: Editor, set_up: str = SET_UP, serves: bool = False) -> None:
         self.editor = editor
         self.seq = 0
         self.wire = Encoder()
         editor.lua(set_up)
+        if serves:
+            editor.lua(SERVES, sys.executable, str(Path(__file__).with_name("errand.py")))
 
     def push(self, *sessions: dict[str, Any], full: bool = True, **more: Any) -> None:
         self.seq += 1

@@ -434,7 +434,6 @@ def test_a_snooze_has_an_end(shell: Shell) -> None:
         ("nobody", "no session matches nobody; "),
         ("b1 allow", "b1 is not asking anything; "),
         ("allow", "name the session: "),
-        ("api", "2 sessions match api: "),
     ],
 )
 def test_an_answer_that_is_not_given_says_why_as_json_too(

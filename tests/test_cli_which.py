@@ -70,3 +70,16 @@ def test_each_id_of_an_ambiguous_name_is_as_short_as_it_can_be(shell: Shell) -> 
     for start, sid in zip(given, ids, strict=True):
         shell.bellboard("label", start, f"OF-{sid}")
         assert shell.sessions()[sid]["label"] == f"OF-{sid}"
+
+
+def test_a_name_of_several_means_the_one_of_which_it_makes_sense(shell: Shell) -> None:
+    """To answer, the one that asks; to go there, the one that needs you."""
+    for sid in ("a1", "a2"):
+        shell.emitted(30, sid, "UserPromptSubmit", cwd="/w/api", prompt="x")
+    assert "2 sessions match api" in shell.fails("goto", "api")
+    assert "2 sessions match api" in shell.fails("answer", "api")
+    shell.emitted(20, "a2", "PermissionRequest", cwd="/w/api", tool_name="Bash")
+    shell.emitted(10, "a2", "Notification", cwd="/w/api", notification_type="permission_prompt")
+    assert "a2: its terminal cannot be reached" in shell.fails("goto", "api")
+    assert "match" not in shell.fails("answer", "api")
+    assert "2 sessions match api" in shell.fails("explain", "api")

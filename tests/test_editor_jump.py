@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -144,10 +145,7 @@ def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
     editor.shows("no session needs you")
     host.push(blocked("api", pid=4711, tty="/dev/pts/99", cwd="/somewhere"))
     editor.lua("require('bellboard').jump('api')")
-    editor.shows("no known way to get there: pid 4711, tty /dev/pts/99, cwd /somewhere")
-    host.push(blocked("api", pid=4711, tty="/dev/pts/99", kitty="/nowhere/kitty.sock"))
-    editor.lua("require('bellboard').jump('api')")
-    editor.shows("the background process is not running: pid 4711")
+    editor.shows("the background process is not running; :ClaudeSessions start")
     editor.lua("require('bellboard').jump('nobody')")
     editor.shows('no session "nobody"; :ClaudeSessions lists all')
 
@@ -420,6 +418,68 @@ def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:
     assert editor.lua("return told") == ["here"]
 
 
+def test_next_prefers_what_it_has_not_led_to(nvim: Editors) -> None:
+    """The most urgent, which waits longest; also if it came meanwhile, or asks again."""
+    editor = nvim(config=QUIET, ui=False)
+    terminals = {name: editor.lua(TERMINAL) for name in ("a", "b", "c", "new")}
+    host = Host(editor)
+
+    now = time.time()
+    waits = {"a": 400, "b": 300, "c": 200, "new": 500}
+
+    def push(*names: str, **again: int) -> None:
+        waits.update(again)
+        host.push(
+            *(
+                session(
+                    "blocked" if name == "new" else "completed",
+                    name,
+                    tty=terminals[name][1],
+                    since=now - waits[name],
+                )
+                for name in names
+            )
+        )
+
+    def goes(verb: str = "next") -> str:
+        editor.command(f"ClaudeSessions {verb}")
+        here = editor.lua(BUFFER)
+        return next(name for name, (buf, _) in terminals.items() if buf == here)
+
+    push("a", "b", "c")
+    assert [goes(), goes()] == ["a", "b"]
+    push("a", "b", "c", "new")
+    assert [goes(), goes(), goes()] == ["new", "c", "new"]
+    push("a", "b", "c", "new", a=250)
+    assert [goes(), goes(), goes("prev")] == ["a", "c", "a"]
+
+
+def test_back_opens_the_board_again(nvim: Editors, version: str) -> None:
+    """A float closes at a jump; a split does not, and is gone back to."""
+    editor = nvim(version, {**CALM, "board": {"layout": "float"}})
+    tty = editor.lua(TERMINAL)[1]
+    Host(editor).push(blocked("api", tty=tty), blocked("web", ago=60))
+    here = "return vim.bo.filetype .. vim.fn.line('.')"
+    for keys in ("<CR>", ":ClaudeSessions next<CR>"):
+        editor.command("ClaudeSessions board")
+        editor.shows("Agent sessions")
+        before = editor.lua(here)
+        editor.press(keys)
+        stays(editor, "t")
+        editor.hides("Agent sessions")
+        editor.command("ClaudeSessions back")
+        editor.shows("Agent sessions")
+        assert editor.lua(here) == before
+        editor.press("q")
+        editor.hides("Agent sessions")
+    editor.lua("require('bellboard').setup({ board = { layout = 'split' } })")
+    editor.command("ClaudeSessions board")
+    editor.press("<CR>")
+    stays(editor, "t")
+    editor.command("ClaudeSessions back")
+    assert editor.lua(here) == before
+
+
 def test_parked_sessions_are_skipped(nvim: Editors) -> None:
     editor = nvim(config=QUIET, columns=100)
     Host(editor).push(blocked("api", markers=["parked"]))
@@ -463,6 +523,7 @@ def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
 def test_the_socket_of_our_tmux_may_have_a_comma(nvim: Editors, socket: str) -> None:
     """Only what follows it, a process and a session, has none."""
     editor = nvim(config=QUIET, ui=False)
+    tty = editor.lua(TERMINAL)[1]
     editor.lua("vim.env.TMUX, vim.env.TMUX_PANE = ..., '%1'", f"{socket},123,0")
-    here = editor.lua("return require('bellboard.jump.tmux').here()")
-    assert {"tmux": socket, "pane": "%1"} == here
+    there = editor.lua("return require('bellboard')._arrive(..., {}, 'api')", tty)
+    assert there == {"shown": True, "tmux": socket, "pane": "%1"}

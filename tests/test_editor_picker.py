@@ -316,7 +316,7 @@ def test_a_pane_is_captured_only_if_it_is_the_sessions(nvim: Editors, tmux: Serv
     pane = tmux.open(["sh", "-c", "echo a question; sleep 600"])
     pane.shows("a question")
     editor = nvim(config=CALM, columns=110)
-    host = Host(editor)
+    host = Host(editor, serves=True)
     known = {"tmux": str(tmux.socket), "pane": pane.id}
     host.push(
         blocked("api", tty=pane.tty, ago=300, **known),
@@ -332,7 +332,7 @@ def test_a_terminal_of_another_neovim_is_copied_from_there(nvim: Editors, versio
     """Over its socket, without showing anything there."""
     there, here = nvim(version, CALM, ui=False), nvim(config=CALM)
     tty = terminal(there, "echo over there")
-    Host(here).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))
+    Host(here, serves=True).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))
     asked(here)
     assert "over there" in previews(here, "over there")
     assert there.messages() == ""
@@ -351,12 +351,12 @@ def says(kind: str, content: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_a_transcript_is_read_from_its_end(nvim: Editors, home: Home, version: str) -> None:
-    """The last 64 kB: messages, and tools by name; private and subagents' lines are skipped."""
+    """The last 128 kB: messages, and tools by name; private and subagents' lines are skipped."""
     tool = {"type": "tool_use", "name": "Bash", "input": {"command": "X", "description": "list"}}
     path = transcript(
         home,
         says("user", "out of reach"),
-        says("assistant", [{"type": "text", "text": "y" * 70_000}]),
+        says("assistant", [{"type": "text", "text": "y" * 140_000}]),
         {"type": "api-request", "message": {"content": "SECRET"}},
         says("assistant", "SUBAGENT", isSidechain=True),
         says("user", "META", isMeta=True),
@@ -367,10 +367,10 @@ def test_a_transcript_is_read_from_its_end(nvim: Editors, home: Home, version: s
         says("user", [{"type": "tool_result", "content": "RESULT"}]),
     )
     editor = nvim(version, CALM)
-    Host(editor).push(session("working", transcript=str(path)))
+    Host(editor, serves=True).push(session("working", agent="claude", transcript=str(path)))
     asked(editor)
     text = previews(editor, "I shall.")
-    assert text == "> tidy up\n> please\n\nI shall. [2J\n\n* Bash list"
+    assert text == "> tidy up\n> please\n\nI shall.\n\n* Bash list"
 
 
 @pytest.mark.parametrize("what", ["fifo", "folder", "missing", "relative", "empty", "foreign"])
@@ -385,7 +385,8 @@ def test_a_path_that_is_not_a_transcript_is_not_read(nvim: Editors, home: Home, 
         path.touch()
     place = {"relative": "odd.jsonl", "foreign": "/proc/1/environ"}.get(what, str(path))
     editor = nvim(config=CALM)
-    Host(editor).push(session("completed", transcript=place, last_message="all done", cwd="/srv"))
+    known = {"agent": "claude", "last_message": "all done", "cwd": "/srv"}
+    Host(editor, serves=True).push(session("completed", transcript=place, **known))
     asked(editor)
     assert "last message  all done" in previews(editor, "/srv")
     assert "= 200" not in editor.lua(SHOWN)

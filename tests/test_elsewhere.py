@@ -86,6 +86,7 @@ def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(
         ("preview", {}, None),
         ("preview", {"rows": [["x"]]}, None),
         ("preview", {"rows": ["a\nb", "x" * 5000] * 200}, {"rows": ["a b", "x" * 1000] * 100}),
+        ("preview", {"rows": ["\x1b[31mred\u202e"]}, {"rows": ["red "]}),
     ],
 )
 def test_a_reply_of_another_version_is_understood_or_refused(

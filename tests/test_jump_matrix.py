@@ -29,7 +29,7 @@ pytestmark = pytest.mark.tmux
 
 AGENT = ["sleep", "600"]
 
-#: Records when the jump was over: at its evidence or its message.  These tests have no host.
+#: Records when the jump was over: at its evidence or its message.
 WATCH = """
 local bellboard = require('bellboard')
 _G.said, _G.landed, _G.began = {}, nil, nil
@@ -127,20 +127,21 @@ def report(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def jump(asker: Any, session: dict[str, Any]) -> float:
-    """Jump; return the milliseconds until it was done."""
-    host = Host(asker)
+def jump(asker: Any, session: dict[str, Any], says: str = "") -> float:
+    """Jump; return the milliseconds until it was done. It may say where it led."""
+    host = Host(asker, serves=True)
     asker.lua(WATCH)
     host.push(session)
     asker.lua(JUMP, session["session_id"])
 
     def landed() -> float | None:
         said = asker.lua("return said")
-        assert said == [], said
+        assert said in ([], [f"bellboard: {says}"] * bool(says)), said
         return asker.lua("return landed")  # type: ignore[no-any-return]
 
     took = eventually(landed)
     assert took
+    assert len(asker.lua("return said")) == bool(says)
     report(f"landed after {took:.1f} ms (bar: {PROMPT:.0f})")
     assert took < 20 * PROMPT * leniency(1.0)
     return took
@@ -148,7 +149,7 @@ def jump(asker: Any, session: dict[str, Any]) -> float:
 
 def refused(asker: Any, session: dict[str, Any]) -> str:
     """Jump, which must fail; return the message."""
-    host = Host(asker)
+    host = Host(asker, serves=True)
     asker.lua(WATCH)
     host.push(session)
     asker.lua(JUMP, session["session_id"])
@@ -190,7 +191,8 @@ def test_a_pane_of_another_window_of_the_same_session(stage: Stage, version: str
     after = world(server)
     assert after[f"client {client}"] == f"work {target.id}"
     assert {key.split()[0] for key in moved(before, after)} == {"client", "session"}
-    assert target.ask("#{@bellboard-back}") == asker.pane.id, "the key back leads here"
+    [pid] = server.run("list-clients", "-F", "#{client_pid}").split()
+    assert f" {pid}={asker.pane.id}=" in server.run("show-options", "-gv", "@bellboard-back")
 
 
 def test_a_pane_beside_it_in_a_zoomed_window(stage: Stage) -> None:
@@ -251,7 +253,7 @@ def test_a_pane_of_another_server(stage: Stage) -> None:
     server.attach("work")
     client = other.attach("b")
     before = world(server)
-    jump(asker, agent(target))
+    jump(asker, agent(target), "shown in tmux a:0.0 of the other terminal")
     assert moved(before, world(server)) == set()
     assert world(other)[f"client {client}"] == f"a {target.id}"
 
@@ -301,7 +303,8 @@ def test_a_terminal_of_a_neovim_in_another_pane(stage: Stage, same: bool, versio
     theirs = client if same else elsewhere.attach("agents")
     buf, tty = there.lua(TERMINAL)
     session = agent(there.pane, tty=tty, nvim=str(there.socket))
-    jump(asker, session)
+    Host(there, serves=True)
+    jump(asker, session, "" if same else "shown in tmux agents:0.0 of the other terminal")
     assert there.lua(BUFFER) == buf
     eventually(
         lambda: world(elsewhere)[f"client {theirs}"] == f"agents {there.pane.id}", "the pane"
@@ -316,7 +319,7 @@ def test_a_terminal_of_a_neovim_outside_tmux(nvim: Editors, version: str) -> Non
     there, here = nvim(version, QUIET, ui=False), nvim(config=QUIET, ui=False)
     buf, tty = there.lua(TERMINAL)
     address = there.lua("return vim.v.servername")
-    host = Host(here)
+    host = Host(here, serves=True)
     here.lua(WATCH)
     host.push(blocked("api", tty=tty, nvim=address))
     here.lua(JUMP, "api")
@@ -393,11 +396,11 @@ def test_a_suspended_server(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("gone", "the other Neovim did not show it: it has exited: "),
-        ("stopped", "the other Neovim did not show it: it does not respond: "),
-        ("asking", "the other Neovim did not show it: it is waiting for a key: "),
-        ("closed", "its terminal in the other Neovim is gone: "),
-        ("bare", "the other Neovim did not show it: "),
+        ("gone", "its Neovim has exited: "),
+        ("stopped", "its Neovim does not respond: "),
+        ("asking", "its Neovim is waiting for a key: "),
+        ("closed", "its Neovim no longer has its terminal: "),
+        ("bare", "its Neovim refused: "),
     ],
 )
 def test_a_neovim_that_cannot_show_it(nvim: Editors, state: str, words: str) -> None:
@@ -429,7 +432,7 @@ def test_the_editor_stays_responsive_while_a_neovim_does_not_respond(nvim: Edito
     """The call itself returns at once."""
     there, here = nvim(config=QUIET, ui=False), nvim(config=QUIET, ui=False)
     tty = there.lua(TERMINAL)[1]
-    Host(here).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))
+    Host(here, serves=True).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))
     there.process.send_signal(signal.SIGSTOP)
     try:
         took = here.lua(

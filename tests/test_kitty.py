@@ -18,6 +18,7 @@ from bellboard.core.board import Board
 from bellboard.core.published import publish
 from bellboard.core.session import Session
 from bellboard.system import kitty
+from bellboard.system.failures import Declined
 from desk import errands
 from rig.home import Home
 
@@ -82,7 +83,7 @@ def test_the_window_with_the_terminal_of_the_session_is_shown(
         ("ls", {}),
         ("focus-window", {"match": "id:3"}),
     ]
-    with pytest.raises(kitty.KittyFailed, match=r"no window of kitty has /dev/pts/8"):
+    with pytest.raises(Declined, match=r"no window of kitty has /dev/pts/8"):
         kitty.show(path, "/dev/pts/8")
 
 
@@ -101,7 +102,7 @@ def test_the_window_with_the_terminal_of_the_session_is_shown(
 )
 def test_what_kitty_answers_is_not_trusted(serve: Serve, reply: bytes, why: str) -> None:
     path, _ = serve(lambda command: reply)
-    with pytest.raises(kitty.KittyFailed, match=why) as caught:
+    with pytest.raises(Declined, match=why) as caught:
         kitty.show(path, "/dev/pts/7")
     assert "\x1b" not in str(caught.value)
 
@@ -110,9 +111,9 @@ def test_what_kitty_answers_is_not_trusted(serve: Serve, reply: bytes, why: str)
 def test_a_socket_of_others_is_not_contacted(home: Home, serve: Serve) -> None:
     path, asked = serve(lambda command: answer([]))
     Path(path).parent.chmod(0o777)
-    with pytest.raises(kitty.KittyFailed, match="others may write to"):
+    with pytest.raises(Declined, match="others may write to"):
         kitty.show(path, "/dev/pts/7")
-    with pytest.raises(kitty.KittyFailed, match="not a local path"):
+    with pytest.raises(Declined, match="not a local path"):
         kitty.show("@kitty", "/dev/pts/7")
     assert asked == []
     Path(path).parent.chmod(0o700)
@@ -122,11 +123,11 @@ def test_a_socket_of_others_is_not_contacted(home: Home, serve: Serve) -> None:
 def test_neovim_asks_its_host_to_show_a_window(serve: Serve, home: Home) -> None:
     """What it says is the reason if that fails."""
     path, asked = serve(lambda command: answer([]))
-    s = Session("s", tty="/dev/pts/7", kitty=path)
-    ours = errands(home, s, Session("t"), environ=os.environ)
-    said = {sid: asyncio.run(ours.do("show", {"session_id": sid})) for sid in ("s", "t")}
-    assert said["s"] == {"ok": False, "why": "no window of kitty has /dev/pts/7"}
-    assert said["t"] == {"ok": False, "why": "its terminal cannot be reached from here"}
+    s = Session("s", turn="idle", tty="/dev/pts/7", kitty=path)
+    ours = errands(home, s, Session("t", turn="idle"), environ=os.environ)
+    said = {sid: asyncio.run(ours.do("goto", {"session_id": sid})) for sid in ("s", "t")}
+    assert said["s"] == {"ok": False, "why": "no window of kitty has /dev/pts/7: tty /dev/pts/7"}
+    assert said["t"] == {"ok": False, "why": "its terminal cannot be reached from here: t"}
     assert [x["cmd"] for x in asked] == ["ls"]
 
 

@@ -194,15 +194,16 @@ def test_a_jump_shows_the_pane_on_the_client_that_asked(tmux: Server, ours: Tmux
         return {c.tty: c.pane for c in ours.clients() or ()}
 
     assert {first: here.id, second: here.id} == shown()
-    assert ours.client_at(here.id) in (first, second)
-    assert ours.jump(there.id, first)
+    assert ours.jump(there.id, client=first)
     assert {first: there.id, second: here.id} == shown()
-    assert first == ours.client_at(there.id)
-    assert ours.jump(here.id, first)
-    assert not ours.jump(there.id, "/dev/pts/none")
+    assert ours.jump(here.id, at=there.id)
+    assert {first: here.id, second: here.id} == shown()
+    assert not ours.jump(there.id, client="/dev/pts/none")
     assert "no client" in ours.why
     assert not ours.jump("%99")
-    assert "no pane %99" in ours.why
+    assert "its tmux pane %99 is gone" == ours.why
+    assert not ours.jump(there.id, tty=here.tty + "9")
+    assert "is gone" in ours.why
     assert not ours.jump("one:0")
     assert {first: here.id, second: here.id} == shown()
 
@@ -214,7 +215,7 @@ def test_a_jump_stays_in_the_session_that_has_the_window_too(tmux: Server, ours:
     tmux.run("select-window", "-t", "=one:0")
     tmux.run("select-window", "-t", "=twin:0")
     client = tmux.attach("twin")
-    assert ours.jump(second.id, client)
+    assert ours.jump(second.id, client=client)
     assert "twin" == tmux.run("display-message", "-p", "-t", client, "#{client_session}").strip()
     [found] = [c for c in ours.clients() or () if c.tty == client]
     assert second.id == found.pane
@@ -224,8 +225,8 @@ def test_a_jump_stays_in_the_session_that_has_the_window_too(tmux: Server, ours:
 def test_a_jump_without_any_client_selects_and_says_so(tmux: Server, ours: Tmux) -> None:
     """The next client that attaches sees it."""
     first, _ = tmux.open(["sh"]), tmux.open(["sh"])
-    assert not ours.jump(first.id)
-    assert "no terminal is attached" in ours.why
+    landing = ours.jump(first.id)
+    assert landing is not None and landing.client is None
     assert "1" == first.ask("#{window_active}")
 
 

@@ -519,7 +519,28 @@ def test_the_key_cycles_through_sessions_that_need_you(
     a.type(f"{PREFIX}\x1bb")
     eventually(lambda: room.shown() == {a.tty: three["home"].id}, "where the first jump began")
     a.type(f"{PREFIX}\x1bb")
-    a.shows("bellboard: no jump led to this pane")
+    a.shows("bellboard: no jump to go back from")
+
+
+def test_each_terminal_goes_back_to_where_its_own_jumps_began(
+    tmux: Server, room: Room, three: dict[str, Pane]
+) -> None:
+    """Two led to the same pane, and one has opened a shell beside the agent since."""
+    asks, done, home = (three[name] for name in ("asks", "done", "home"))
+    a, b = room.attach("home"), room.attach("done")
+    room.bellboard("tmux", "--apply")
+    for client in (a, b):
+        room.bellboard("goto", "asks", "--client", client.tty)
+    assert room.shown() == {a.tty: asks.id, b.tty: asks.id}
+    tmux.run("split-window", "-t", asks.id, "sleep 600")
+    assert asks.id not in room.shown().values()
+    room.bellboard("goto", "asks", "--client", a.tty)
+    a.type(f"{PREFIX}\x1bb")
+    eventually(lambda: room.shown()[a.tty] == home.id, "where its jumps began")
+    b.type(f"{PREFIX}\x1bb")
+    eventually(lambda: room.shown()[b.tty] == done.id, "where that of the other began")
+    b.type(f"{PREFIX}\x1bb")
+    b.shows("bellboard: no jump to go back from")
 
 
 def test_the_popup_picks_for_the_client_that_asked(
@@ -572,10 +593,14 @@ def test_the_picker_in_a_terminal_follows_its_size(
 def test_a_session_in_a_neovim_is_shown_by_that_neovim(
     tmux: Server, room: Room, nvim: Callable[..., Any]
 ) -> None:
-    """It gets one notification, and its pane is shown if it has one."""
+    """And its pane, if it is in one."""
     editor = nvim(config={"auto_start": False}, ui=False)
-    editor.lua("require('bellboard').jump = function(id) vim.g.jumped = id end")
     pane = tmux.open(["sh"], session="one")
+    shows = """require('bellboard')._arrive = function(_, _, id)
+      vim.g.jumped = id
+      return vim.tbl_extend('error', { shown = true }, id == 'near' and near or {})
+    end"""
+    editor.lua(f"_G.near = ... {shows}", {"tmux": room.socket, "pane": pane.id})
     other = tmux.open(["sh"], session="two")
     a = room.attach("two")
     for socket, session in ((None, "far"), (room.socket, "near")):
@@ -583,13 +608,13 @@ def test_a_session_in_a_neovim_is_shown_by_that_neovim(
         origin = {"nvim": str(editor.socket), "tmux": socket, "pane": socket and pane.id}
         room.spool.write({"t": time.time(), "hook": told, "origin": origin})
     assert str(editor.socket) in room.bellboard("goto", "far")
-    eventually(lambda: editor.lua("return vim.g.jumped") == "far")
+    assert editor.lua("return vim.g.jumped") == "far"
     assert room.shown() == {a.tty: other.id}
     room.bellboard("goto", "near")
-    eventually(lambda: editor.lua("return vim.g.jumped") == "near")
+    assert editor.lua("return vim.g.jumped") == "near"
     assert room.shown() == {a.tty: pane.id}
     editor.close()
-    assert "does not respond" in room.bellboard("goto", "far", code=1)
+    assert "its Neovim has exited" in room.bellboard("goto", "far", code=1)
 
 
 @pytest.mark.parametrize("text", ["a b", "it's", 'say "$HOME"', "back\\slash", "#{x}", "~/x", ";"])

@@ -1,33 +1,21 @@
--- A copy of what a session shows: from its terminal here, its tmux pane, its terminal in another
--- Neovim, or the end of its transcript. Showing a hidden terminal itself would resize the agent's
--- screen. Nothing here blocks.
+-- A copy of what a session shows: from its terminal here, else as the background process reads it.
+-- Showing a hidden terminal itself would resize the agent's screen. Nothing here blocks.
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local host = require('bellboard.process.talk')
-local neighbour = require('bellboard.jump.neighbour')
-local readable = require('bellboard.readable')
-local sgr = require('bellboard.sgr')
 local terminals = require('bellboard.terminals')
-local tmux = require('bellboard.jump.tmux')
 
 local M = {}
 
 local api = vim.api
 
 local LINES = 200 -- at most, enough for a screen
-local TAIL = 64 * 1024 -- bytes to read of a transcript
-local HEAD = 200 -- bytes that contain an entry's type
 
---- Run in another Neovim, which may have another version of this plugin.
-local SHOWN = "return require('bellboard')._shown(...)"
-
----@alias bellboard.Lines fun(lines: string[]|nil, colours?: bellboard.Colour[])
-
----@param value any
----@return boolean
-local function is_text(value)
-  return type(value) == 'string'
-end
+---@class bellboard.Color of a part of a line
+---@field row integer from 0
+---@field from integer
+---@field to integer
+---@field group string
 
 --- The last lines, made safe to show, without empty ones at the end.
 ---@param lines string[]
@@ -55,44 +43,6 @@ M.of_terminal = function(tty)
   return tidy(api.nvim_buf_get_lines(buf, -2 * LINES, -1, false))
 end
 
----@param session bellboard.Session
----@param done bellboard.Lines
-local function of_pane(session, done)
-  if not tmux.has_pane(session) then
-    done(nil)
-    return
-  end
-  tmux.look(session.tmux, function(panes)
-    local pane = panes and tmux.own(panes, session)
-    if not pane then
-      done(nil)
-      return
-    end
-    tmux.capture(session.tmux, pane.id, function(lines)
-      local plain, colours = sgr.parse(vim.list_slice(lines or {}, 1, LINES))
-      local shown = tidy(plain)
-      done(
-        shown,
-        vim.tbl_filter(function(colour)
-          return shown ~= nil and colour.row < #shown
-        end, colours)
-      )
-    end)
-  end)
-end
-
----@param session bellboard.Session
----@param done bellboard.Lines
-local function of_neighbour(session, done)
-  if not session.tty or not session.nvim or session.nvim == vim.v.servername then
-    done(nil)
-    return
-  end
-  neighbour.ask(session.nvim, SHOWN, { session.tty }, function(lines)
-    done(lines and tidy(vim.tbl_filter(is_text, lines)))
-  end)
-end
-
 --- What is known about a session.
 ---@param session bellboard.Session
 ---@return string[]
@@ -108,77 +58,7 @@ local function facts(session)
   return lines
 end
 
---- What its terminal on another machine shows, or why that cannot be seen now.
----@param session bellboard.Session
----@param done bellboard.Lines
-local function of_machine(session, done)
-  host.ask('preview', { session_id = session.session_id }, function(reply)
-    local shown = tidy(reply.rows or {})
-    if not shown and not reply.ok then
-      shown = vim.list_extend(facts(session), { '', cells.safe(reply.why) })
-    end
-    done(shown)
-  end)
-end
-
---- Add an entry's text; of a tool, only its name and purpose.
----@param entry table
----@param lines string[]
-local function spoken(entry, lines)
-  local message = type(entry.message) == 'table' and entry.message or {}
-  local content = message.content
-  if type(content) == 'string' then
-    content = { { type = 'text', text = content } }
-  end
-  for _, part in ipairs(type(content) == 'table' and content or {}) do
-    part = type(part) == 'table' and part or {}
-    if part.type == 'text' and type(part.text) == 'string' then
-      local mark = entry.type == 'user' and '> ' or ''
-      for line in vim.gsplit(vim.trim(part.text), '\n') do
-        lines[#lines + 1] = mark .. line
-      end
-      lines[#lines + 1] = ''
-    elseif part.type == 'tool_use' then
-      local input = type(part.input) == 'table' and part.input or {}
-      local what = input.description or input.file_path or input.pattern or ''
-      lines[#lines + 1] = cells.cut(cells.safe(('* %s %s'):format(part.name, what)), 80)
-      lines[#lines + 1] = ''
-    end
-  end
-end
-
----@param tail string the end of a transcript
----@param whole boolean whether it starts at the beginning of a line
----@return string[]|nil
-local function conversation(tail, whole)
-  local lines = {}
-  for raw in vim.gsplit(tail, '\n', { plain = true }) do
-    local head = raw:sub(1, HEAD)
-    local private = head:find('"type":"api-request', 1, true)
-    if whole and raw ~= '' and not private and not head:find('"isSidechain":true', 1, true) then
-      local ok, entry = pcall(vim.json.decode, raw, { luanil = { object = true, array = true } })
-      local said = ok and type(entry) == 'table' and not entry.isMeta and not entry.isSidechain
-      if said and (entry.type == 'user' or entry.type == 'assistant') then
-        spoken(entry, lines)
-      end
-    end
-    whole = true
-  end
-  return tidy(lines)
-end
-
---- Only a file of the user, by an absolute path: that may be anything.
----@param session bellboard.Session
----@param done bellboard.Lines
-local function of_transcript(session, done)
-  readable.read((session.transcript or ''):match('^/.*') or '', function(stat)
-    return stat.uid == vim.uv.getuid() and math.max(0, stat.size - TAIL) or nil
-  end, function(text, from)
-    done(text and conversation(text, from == 0))
-  end)
-end
-
---- How a line begins, and its highlight group, for text that comes without colours.
+--- How a line begins, and its highlight group, for text that comes without colors.
 ---@type { [1]: string, [2]: string }[]
 local BEGINNINGS = {
   { '^> ', 'BellboardRepository' },
@@ -189,44 +69,90 @@ local BEGINNINGS = {
 }
 
 ---@param lines string[]
----@return bellboard.Colour[]
-local function coloured(lines)
-  local colours = {}
+---@return bellboard.Color[]
+local function colored(lines)
+  local colors = {}
   for row, line in ipairs(lines) do
     for _, beginning in ipairs(BEGINNINGS) do
       if line:find(beginning[1]) then
-        colours[#colours + 1] = { row = row - 1, from = 0, to = #line, group = beginning[2] }
+        colors[#colors + 1] = { row = row - 1, from = 0, to = #line, group = beginning[2] }
         break
       end
     end
   end
-  return colours
+  return colors
 end
 
---- What a session shows, from the first source that has it. `done` may be called at once.
+local MOST = 1000 -- highlight groups; more colors than that are not shown
+---@type table<string, boolean>
+local groups = {}
+local count = 0
+
+local namespace = api.nvim_create_namespace('bellboard.preview')
+
+--- The highlight group with these attributes. Of the first 16 colors, Neovim knows the user's.
+---@param look table
+---@return string
+local function group_of(look)
+  local made = vim.tbl_extend('force', look, {})
+  for _, side in ipairs({ 'fg', 'bg' }) do
+    local own = vim.g['terminal_color_' .. tostring(look['cterm' .. side])]
+    made[side] = type(own) == 'string' and own:match('^#%x%x%x%x%x%x$') or look[side]
+  end
+  local name = { 'BellboardPreview' }
+  for key, value in vim.spairs(made) do
+    name[#name + 1] = key .. tostring(value):gsub('#', '')
+  end
+  local group = table.concat(name, '_')
+  if not groups[group] and count >= MOST then
+    return 'Normal'
+  end
+  count, groups[group] = count + (groups[group] and 0 or 1), true
+  made.faint = nil
+  api.nvim_set_hl(0, group, look.faint and not look.fg and { link = 'BellboardDim' } or made)
+  return group
+end
+
+---@param reply bellboard.Reply
+---@return bellboard.Color[]
+local function colors_of(reply)
+  local groups = vim.tbl_map(group_of, reply.looks or {})
+  return vim.tbl_map(function(span)
+    return { row = span[1], from = span[2], to = span[3], group = groups[span[4] + 1] }
+  end, reply.spans or {})
+end
+
+--- Color the text of a buffer.
+---@param buf integer
+---@param colors bellboard.Color[]
+M.paint = function(buf, colors)
+  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  for _, color in ipairs(colors) do
+    local opts = { end_col = color.to, hl_group = color.group }
+    api.nvim_buf_set_extmark(buf, namespace, color.row, color.from, opts)
+  end
+end
+
+--- What a session shows; if nothing does, what is known about it, and why. `done` may be called at
+--- once.
 ---@param session bellboard.Session
----@param done fun(lines: string[], colours: bellboard.Colour[])
+---@param done fun(lines: string[], colors: bellboard.Color[])
 M.lines = function(session, done)
   local here = session.tty and M.of_terminal(session.tty)
   if here then
-    done(here, coloured(here))
+    done(here, colored(here))
     return
   end
-  local places, nth = { of_pane, of_neighbour, of_transcript }, 0
-  if session.machine then
-    places = { of_machine }
-  end
-  local function look_on(lines, colours)
-    nth = nth + 1
-    if lines then
-      done(lines, colours or coloured(lines))
-    elseif places[nth] then
-      places[nth](session, look_on)
-    else
-      done(facts(session), {})
+  host.ask('preview', { session_id = session.session_id }, function(reply)
+    local rows = reply.rows or {}
+    if #rows == 0 then
+      local why = cells.safe(reply.why)
+      done(vim.list_extend(facts(session), why ~= '' and { '', why } or {}), {})
+      return
     end
-  end
-  look_on(nil)
+    local colors = colors_of(reply)
+    done(rows, #colors > 0 and colors or colored(rows))
+  end)
 end
 
 --- Fill a buffer with what a session shows; until that arrives, with what is known about it.
@@ -234,12 +160,12 @@ end
 ---@param buf integer
 ---@param again? boolean it shows that session already
 M.into = function(session, buf, again)
-  local function put(lines, colours)
+  local function put(lines, colors)
     if not api.nvim_buf_is_valid(buf) then
       return
     end
     canvas.replace(buf, lines)
-    sgr.paint(buf, colours)
+    M.paint(buf, colors)
     for _, win in ipairs(vim.fn.win_findbuf(buf)) do
       api.nvim_win_set_cursor(win, { #lines, 0 })
     end

@@ -5,6 +5,7 @@ local highlight = require('bellboard.highlight')
 local keys = require('bellboard.board.keys')
 local preview = require('bellboard.board.preview')
 local sessions = require('bellboard.sessions')
+local show = require('bellboard.jump.show')
 local view = require('bellboard.board.view')
 local window = require('bellboard.window')
 
@@ -135,5 +136,7 @@ M.open = function()
     preview.toggle()
   end
 end
+
+show.reopens.bellboard = M.open
 
 return M

@@ -11,7 +11,6 @@ local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
 local preview = require('bellboard.board.preview')
 local sessions = require('bellboard.sessions')
-local sgr = require('bellboard.sgr')
 local view = require('bellboard.board.view')
 local window = require('bellboard.window')
 
@@ -122,7 +121,6 @@ end
 
 actions.go = {
   one = function(session)
-    leave()
     jump.to(session.session_id)
   end,
 }
@@ -140,10 +138,11 @@ actions.answer = {
 
 actions.preview = {
   one = function(session)
-    require('bellboard.preview').lines(session, function(lines, colors)
+    local shown = require('bellboard.preview')
+    shown.lines(session, function(lines, colors)
       moment.when('open', function()
         if is_here() then -- the user may have gone on
-          sgr.paint(popup.open(lines, session.words.project, true), colors)
+          shown.paint(popup.open(lines, session.words.project, true), colors)
         end
       end)
     end)

@@ -1,9 +1,8 @@
--- The window that shows a terminal after a jump; shows buffers in place of others.
+-- The window that shows a terminal after a jump, and what windows showed before, to bring it back.
+-- The plugin that owns a terminal shows it in its usual place.
 local config = require('bellboard.config')
 local dialog = require('bellboard.dialog')
-local keeper = require('bellboard.jump.keeper')
 local moment = require('bellboard.moment')
-local places = require('bellboard.jump.history')
 local terminals = require('bellboard.terminals')
 local windows = require('bellboard.window')
 
@@ -14,6 +13,124 @@ local api = vim.api
 local SETTLES = 200 -- ms in which the plugin that owns a terminal may still change the mode
 
 local entered = 0 -- how many terminals: only the newest timer cleans up
+
+---@class bellboard.Place
+---@field win integer
+---@field buf integer
+---@field view? vim.fn.winsaveview.ret none of a terminal that scrolls
+---@field alternate integer the alternate file, or -1
+---@field filetype string
+
+--- Opens a view of ours again that a jump has closed, by 'filetype'.
+---@type table<string, fun()>
+M.reopens = {}
+
+---@type table<integer, { place: bellboard.Place, by: integer }> window → what it showed, and shows
+local replaced = {}
+
+--- What the current window shows.
+---@return bellboard.Place
+M.here = function()
+  local is_last = api.nvim_get_mode().mode == 't' or vim.fn.line('.') == vim.fn.line('$')
+  local scrolls = vim.bo.buftype == 'terminal' and is_last
+  return {
+    win = api.nvim_get_current_win(),
+    buf = api.nvim_get_current_buf(),
+    view = not scrolls and vim.fn.winsaveview() or nil,
+    alternate = vim.fn.bufnr('#'),
+    filetype = vim.bo.filetype,
+  }
+end
+
+--- The first of several jumps starts.
+M.start = function()
+  replaced = {}
+end
+
+--- A jump has put another buffer there.
+---@param place bellboard.Place
+---@param by integer
+M.replace = function(place, by)
+  local known = replaced[place.win]
+  replaced[place.win] =
+    { place = known and known.by == place.buf and known.place or place, by = by }
+end
+
+--- Restore the cursor and the alternate file of a window that shows its buffer again.
+---@param place bellboard.Place
+M.restore = function(place)
+  api.nvim_win_call(place.win, function()
+    if place.view then
+      vim.fn.winrestview(place.view)
+    end
+    if api.nvim_buf_is_valid(place.alternate) then
+      vim.fn.setreg('#', place.alternate)
+    end
+  end)
+end
+
+---@class bellboard.Keeper
+---@field module string loaded once the plugin has a terminal
+---@field show fun(theirs: table, buf: integer) shows the buffer if it is the plugin's
+
+---@type bellboard.Keeper[]
+local keepers = {
+  {
+    module = 'sidekick.cli.terminal',
+    show = function(theirs, buf)
+      for _, terminal in pairs(theirs.terminals) do
+        if terminal.buf == buf then
+          terminal:focus()
+        end
+      end
+    end,
+  },
+  {
+    module = 'claudecode.terminal',
+    show = function(theirs, buf)
+      if theirs.get_active_terminal_bufnr() == buf then
+        theirs.open()
+      end
+    end,
+  },
+  {
+    module = 'snacks.terminal',
+    show = function(theirs, buf)
+      for _, terminal in ipairs(theirs.list()) do
+        if terminal.buf == buf then
+          terminal:show():focus()
+        end
+      end
+    end,
+  },
+  {
+    module = 'toggleterm.terminal',
+    show = function(theirs, buf)
+      for _, terminal in ipairs(theirs.get_all(true)) do
+        if terminal.bufnr == buf then
+          terminal:open()
+        end
+      end
+    end,
+  },
+}
+
+--- Let the plugin that owns a hidden terminal show it.
+---@param buf integer
+---@return boolean shown
+local function keeper_shows(buf)
+  for _, keeper in ipairs(keepers) do
+    local theirs = package.loaded[keeper.module]
+    if type(theirs) == 'table' and pcall(keeper.show, theirs, buf) then
+      local win = vim.fn.bufwinid(buf)
+      if win ~= -1 then
+        api.nvim_set_current_win(win)
+        return true
+      end
+    end
+  end
+  return false
+end
 
 --- A window that already shows the buffer: the current one, one in this tab, or any.
 ---@param buf integer
@@ -60,7 +177,7 @@ M.put = function(buf)
     return
   end
   leave()
-  local before = places.here()
+  local before = M.here()
   local is_kept = not windows.is_free(before.win) or keeps_running(before.win)
   if is_kept or not pcall(api.nvim_win_set_buf, before.win, buf) then
     windows.split(buf, '')
@@ -69,9 +186,18 @@ M.put = function(buf)
   return before
 end
 
---- Show in each window what it showed before the jumps.
+--- Show in each window what it showed before, unless the user has shown something else there since.
 M.bring_back = function()
-  places.bring_back(keeps_running)
+  for win, one in pairs(replaced) do
+    local place = one.place
+    local is_there = api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == one.by
+    if is_there and api.nvim_buf_is_valid(place.buf) and not keeps_running(win) then
+      if pcall(api.nvim_win_set_buf, win, place.buf) then
+        M.restore(place)
+      end
+    end
+  end
+  replaced = {}
 end
 
 --- Show a hidden buffer: let the plugin that owns it do so, else open it as 'switchbuf' says, by
@@ -79,7 +205,7 @@ end
 ---@param buf integer
 local function open(buf)
   leave()
-  if keeper.show(buf) then
+  if keeper_shows(buf) then
     return
   end
   for _, how in ipairs(vim.split(vim.o.switchbuf, ',')) do
@@ -90,7 +216,7 @@ local function open(buf)
   end
   local before = M.put(buf)
   if before then
-    places.replace(before, buf)
+    M.replace(before, buf)
   end
 end
 

@@ -4,7 +4,6 @@ local canvas = require('bellboard.canvas')
 local line = require('bellboard.line')
 local place = require('bellboard.place')
 local sessions = require('bellboard.sessions')
-local tmux = require('bellboard.jump.tmux')
 
 local M = {}
 
@@ -72,7 +71,7 @@ M.sessions = function()
     require('bellboard.board').open() -- it shows what to do next
     return nil
   end
-  tmux.learn(all, sessions.changed, true)
+  place.learn(all, true)
   return vim.list_extend({}, all)
 end
 

@@ -14,9 +14,14 @@ local M = {}
 ---@field text? string
 ---@field request? bellboard.Request
 ---@field way? string in which an answer was sent
----@field place? table where the terminal that shows another machine is shown here
----@field command? string[] that shows another machine's session in a terminal
+---@field tty? string the terminal that shows a session now
+---@field where? string in words, if that is not the user's
+---@field command? string[] that shows a session in a terminal
+---@field attach? string the tmux session that no terminal shows, and that it attaches to
+---@field names? table<string, string> session → name of its pane
 ---@field rows? string[] what its terminal shows
+---@field spans? integer[][] row, first and last byte, look
+---@field looks? table[] attributes of highlight groups
 ---@field outcome? string what followed
 
 ---@type number|nil when the user was last at this Neovim; 0: it has no screen
@@ -135,14 +140,14 @@ M.tell = function(evidence)
 end
 
 --- Request something that may be refused. Does not block.
----@param what 'stop'|'request'|'answer'|'show'|'goto'|'preview'
+---@param what 'stop'|'request'|'answer'|'goto'|'pane'|'names'|'preview'
 ---@param request table
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, request, done)
   asked = asked + 1
   waiting[asked] = { channel = coprocess.status().channel, what = what, done = done }
   if not M.notify('ask', asked, what, request) then
-    M._reply(asked, { ok = false, why = 'the background process is not running' })
+    M._reply(asked, { ok = false, why = M.outdated() })
   end
 end
 

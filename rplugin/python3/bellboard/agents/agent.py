@@ -230,6 +230,10 @@ class Agent(Hooked):
         """Return whether to skip a line of a transcript undecoded."""
         return False
 
+    def conversation(self, path: str) -> list[str]:
+        """Return what was said at the end of a transcript, as lines. May block."""
+        return []
+
     def head_of(self, raw: bytes) -> Facts | None:
         """Return the entry in a line of a transcript of which only the head may be read."""
         return None

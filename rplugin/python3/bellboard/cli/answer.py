@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .arguments import Args, Subcommands, add, add_session, filled
-from .home import Problem, opened, print_json, share, verify
-from .runner import Runner, asking, decoded
+from .goto import chosen
+from .home import Ambiguous, Problem, opened, print_json, share, verify
+from .runner import Runner, asking, asks, decoded
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -102,7 +103,12 @@ def give(args: Args) -> int:
             verify(shared)
         runner = Runner(shared, f"a shell, process {os.getppid()}")
         is_read = bool(args.choice and args.digest)
-        session = asking(shared, args.session, is_read)
+        try:
+            session = asking(shared, args.session, is_read)
+        except Ambiguous:
+            if args.choice is not None or args.json:
+                raise
+            session = chosen(shared, args.session, asks)
         about = {"session_id": session["session_id"]}
         wanted = {"digest": args.digest, "ways": args.choice is None}
         shown = runner.do("request", {**about, **wanted})

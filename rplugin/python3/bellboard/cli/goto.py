@@ -5,14 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from .arguments import Args, Subcommands, add, add_session
-from .home import Problem, check_mount, find_session, has_terminal, icons, listed, opened, paints
+from .home import (
+    Ambiguous,
+    Problem,
+    check_mount,
+    find_session,
+    has_terminal,
+    icons,
+    listed,
+    opened,
+    paints,
+)
 
 if TYPE_CHECKING:
     from ..core.published import Published
+    from ..hosting.turn import SharedBoard
     from ..system.tmux import Tmux
 
 
@@ -40,10 +51,31 @@ def go_to(args: Args) -> None:
         attach_terminal(next_needing("") if args.next else listed_session(args.session))
         return
     if not args.next:
-        jump_to(listed_session(args.session), args.client)
+        from ..core.published import needs_you
+
+        with opened() as shared:
+            try:
+                sid = find_session(shared, args.session, makes_sense=needs_you)
+            except Ambiguous:
+                sid = chosen(shared, args.session, needs_you)["session_id"]
+        jump_to(listed_session(sid), args.client)
         return
     with flashing(args.client):
         jump_to(next_needing(args.client), args.client)
+
+
+def chosen(shared: SharedBoard, called: str, makes_sense: Callable[[Published], bool]) -> Published:
+    """Let the user choose among those of a name; raise the `Ambiguous` if nobody can be asked."""
+    from ..screen.picker import choose
+
+    if not (has_terminal() and paints()):
+        raise
+    shown = [p for p in listed(shared) if not p["hidden"]]
+    shown = [p for p in shown if makes_sense(p)] or shown
+    found = choose(shown, icons(shared), called)
+    if found is None:
+        raise SystemExit(1)
+    return found
 
 
 def pick_session(args: Args) -> int:
@@ -78,22 +110,52 @@ def listed_session(called: str) -> Published:
 
 
 def next_needing(client: str) -> Published:
+    """Return the session that needs you to go on to, and remember that this client was there."""
     from ..core.published import needs_you
-    from ..hosting import jump
+    from ..core.untrusted import object_of
 
-    tmux = tmux_server()
-    shown = client or (jump.asking_client(tmux, os.environ) if tmux else "")
+    tmux, store_as = tmux_server(), "visited"
+    at = os.environ.get("TMUX_PANE", "")
+    clients = (tmux.clients() or ()) if tmux else ()
+    shown = [c for c in clients if (client in (c.name, c.tty) if client else c.pane == at)]
+    pane = (tmux.socket, shown[0].pane) if tmux and shown else ("", "")
+    who = f"{pane[0]} {client}"
     with opened() as shared:
         needing = [p for p in listed(shared) if needs_you(p)]
-    found = jump.after(needing, tmux, shown)
+        kept = object_of(shared.store.option(store_as))
+        visited = object_of(kept.get(who))
+        here = next((p for p in needing if (p.get("tmux"), p.get("pane")) == pane), None)
+        found = after(needing, here, visited)
+        if found is not None and not shared.store.database.readonly:
+            been = {p["session_id"]: p["since"] for p in (here, found) if p is not None}
+            still = {p["session_id"] for p in needing}
+            been = {sid: t for sid, t in {**visited, **been}.items() if sid in still}
+            with shared.store.transaction() as tx:
+                tx.set_option(store_as, {**kept, who: been}, os.getpid(), time.time())
     if found is None:
         raise Problem("no session needs you")
     return found
 
 
+def after(
+    needing: Sequence[Published], here: Published | None, visited: Mapping[str, float]
+) -> Published | None:
+    """Return the session to go on to: one not visited since it began to need you comes first.
+
+    Then those that were visited, around from the one that is shown.  `lua/bellboard/jump/init.lua`
+    does the same.
+    """
+    new = [p for p in needing if p is not here and visited.get(p["session_id"]) != p["since"]]
+    at = needing.index(here) + 1 if here is not None else 0
+    around = [*needing[at:], *needing[:at]]
+    return next(iter((*new, *around)), None)
+
+
 def attach_terminal(p: Published) -> None:
     """Become a tmux client that shows the session; inside that tmux, jump to it."""
     from ..hosting import jump
+    from ..system.failures import Declined
+    from .runner import carry_out
 
     if not has_terminal():
         raise Problem("`bellboard goto --attach` needs a terminal; over ssh: ssh -t")
@@ -101,10 +163,10 @@ def attach_terminal(p: Published) -> None:
         jump_to(p, "")
         return
     if p.get("machine"):
-        become(ask_machine(p, attach=True)["command"])
+        become(carry_out("goto", p, attach=True)["command"])
     try:
         command = jump.attach(p)
-    except jump.JumpFailed as e:
+    except Declined as e:
         raise Problem(str(e)) from None
     mark_seen(p)
     nested = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
@@ -131,32 +193,21 @@ def mark_seen(p: Published) -> None:
 
 
 def jump_to(p: Published, client: str) -> None:
-    """Jump to a session, and mark it as seen."""
+    """Jump to a session, and mark it as seen; say where it is shown, if that is elsewhere."""
     from ..hosting import jump
-
-    where = p
-    if p.get("machine"):
-        reply = ask_machine(p)
-        if "command" in reply:
-            open_terminal(reply["command"], client)
-            return
-        where = {"session_id": p["session_id"], **reply.get("place", {"shown": True})}
-    try:
-        advice = "" if where.get("shown") else jump.show_terminal(where, os.environ, client)
-    except jump.JumpFailed as e:
-        raise Problem(str(e)) from None
-    mark_seen(p)
-    if advice and client:
-        flash(advice, client)
-    elif advice:
-        print(advice)
-
-
-def ask_machine(p: Published, attach: bool = False) -> dict[str, Any]:
-    """Ask the session's machine to show it here; return the place, or a command that opens it."""
     from .runner import carry_out
 
-    return carry_out("goto", p, attach=attach)
+    reply = carry_out("goto", p, client=client)
+    if "attach" in reply:
+        raise Problem(jump.unseen(p))
+    if "command" in reply:
+        open_terminal(reply["command"], client)
+        return
+    mark_seen(p)
+    if (where := reply.get("where")) and client:
+        flash(where, client)
+    elif where:
+        print(where)
 
 
 def open_terminal(command: list[str], client: str) -> None:

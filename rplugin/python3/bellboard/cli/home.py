@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -317,11 +317,21 @@ SOME: Final = 4  # sessions that it names
 ROOM: Final = 24  # cells for the title of each
 
 
-def find_session(shared: SharedBoard, called: str, also_logged: bool = False) -> str:
+class Ambiguous(Problem):
+    """Several sessions have the name that was given."""
+
+
+def find_session(
+    shared: SharedBoard,
+    called: str,
+    also_logged: bool = False,
+    makes_sense: Callable[[Published], bool] | None = None,
+) -> str:
     """Return the id of the one session with that id, start of an id, or name; listed ones first.
 
-    `also_logged`: if there is none, look for one of which only the log has events.
-    `lua/bellboard/jump/names.lua` accepts the same.
+    `also_logged`: if there is none, look for one of which only the log has events.  `makes_sense`:
+    if there are several, the one of which it is true.  `lua/bellboard/jump/names.lua` accepts the
+    same.
     """
     from ..core.published import publish
     from ..core.session import is_listed
@@ -337,6 +347,8 @@ def find_session(shared: SharedBoard, called: str, also_logged: bool = False) ->
         return named or [*alike]
 
     found = sorted(meant(called))
+    if len(found) > 1 and makes_sense is not None:
+        found = [sid for sid in found if makes_sense(publish(sessions[sid]))] or found
     if len(found) == 1:
         return found[0]
     if not found and also_logged and (sid := _logged(shared, called)):
@@ -349,7 +361,7 @@ def find_session(shared: SharedBoard, called: str, also_logged: bool = False) ->
         starts[sid] = next(own, sid)
     some = ", ".join(_told(start, sessions[sid]) for sid, start in starts.items())
     more = ", …" if len(found) > SOME else ""
-    raise Problem(f"{len(found)} sessions match {called}: {some}{more}; give one of these ids")
+    raise Ambiguous(f"{len(found)} sessions match {called}: {some}{more}; give one of these ids")
 
 
 def _logged(shared: SharedBoard, called: str) -> str:

@@ -26,7 +26,7 @@ def asking(shared: SharedBoard, called: str | None, has_asked: bool = False) -> 
 
     sessions = snapshot(shared.board.sessions.values())
     if called:
-        sid = find_session(shared, called)
+        sid = find_session(shared, called, makes_sense=asks)
         found = next((p for p in sessions if p["session_id"] == sid), None)
         if found is None or not (has_asked or found["status"] == "blocked"):
             raise Problem(
@@ -39,9 +39,13 @@ def asking(shared: SharedBoard, called: str | None, has_asked: bool = False) -> 
     return blocked[0]
 
 
+def asks(p: Published) -> bool:
+    return bool(p["status"] == "blocked")
+
+
 def waiting(sessions: list[Published]) -> list[Published]:
     """Return the sessions that ask something, longest waiting first."""
-    blocked = [p for p in sessions if p["status"] == "blocked" and "parked" not in p["markers"]]
+    blocked = [p for p in sessions if asks(p) and "parked" not in p["markers"]]
     return sorted(blocked, key=lambda p: float(p.get("asked_at", 0.0)))
 
 

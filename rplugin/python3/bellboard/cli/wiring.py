@@ -117,11 +117,13 @@ set -g focus-events on
 
 
 def _return() -> list[str]:
-    """Return the command that goes back from the target of a jump; it works once per jump."""
-    go = f"set-option -pu {BACK} ; switch-client -c '#{{client_name}}' -t '#{{{BACK}}}'"
-    shell = f'run-shell -C "{go}"'
-    no = "display-message 'bellboard: no jump led to this pane'"
-    return ["if-shell", "-F", f"#{{{BACK}}}", shell, no]
+    """Return the command that goes back to where the jumps of a client began; once per jump."""
+    ours = f"{{s| #{{client_pid}}=[^ ]*||:{BACK}}}"
+    forget = f"set-option -gF {BACK} '##{ours}'"
+    pane = rf"#{{s|^.* #{{client_pid}}=(%[0-9]+).*$|\\1|:{BACK}}}"
+    go = f"{forget} ; switch-client -c '#{{client_name}}' -t '{pane}'"
+    no = "display-message 'bellboard: no jump to go back from'"
+    return ["if-shell", "-F", f"#{{m:* #{{client_pid}}=*,#{{{BACK}}}}}", f'run-shell -C "{go}"', no]
 
 
 def apply_wiring(tmux: Tmux, wiring: Wiring) -> list[str]:
@@ -181,8 +183,7 @@ def remove_wiring(tmux: Tmux) -> None:
     for key, command in _keys(tmux).items():
         if _OURS.search(command):
             _answer(tmux, "unbind-key", argument(key))
-    for pane in {p.id for p in tmux.panes() or ()}:
-        _answer(tmux, "set-option", "-pqu", "-t", pane, BACK)
+    _answer(tmux, "set-option", "-gqu", BACK)
     right = _answer(tmux, "show-options", "-gv", "status-right")
     keeper, ours, theirs = right.partition(SHOWN)
     if ours and (not keeper or keeper.startswith("#(: bellboard;")):

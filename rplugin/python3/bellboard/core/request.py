@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from .text import ODD
+from .text import ODD, visible
 from .untrusted import converted
 
 LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed command
@@ -440,6 +440,7 @@ def understood(do: str, reply: Mapping[str, Any]) -> dict[str, Any] | None:
     if made is None:
         return None
     if isinstance(made, Previewed):
-        made = Previewed(tuple(row[:WIDEST].replace("\n", " ") for row in made.rows[:MOST_ROWS]))
+        rows = (visible(row[:WIDEST]).replace("\n", " ") for row in made.rows[:MOST_ROWS])
+        made = Previewed(tuple(rows))
     fields: dict[str, Any] = msgspec.to_builtins(made)
     return {**fields, "ok": reply.get("ok") is True}

@@ -1,4 +1,4 @@
-"""Carry out what a user wants of one session: stop it, show it, go there, or answer it.
+"""Carry out what a user wants of one session: stop it, go there, preview it, or answer it.
 
 Nothing is guessed.  A process is identified by its id and start time, and must be proven to be the
 session's.  The reply says what happened.
@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from ..core.published import publish
+from ..core.published import Published, publish
 from ..core.request import Given, Reply, refusal
 from ..core.session import is_far
-from ..core.untrusted import list_of
+from ..core.untrusted import list_of, object_of, text_of
 from ..system.failures import Declined
 from ..system.processes import is_alive, runs
 from ..system.reach import reach, sleep
@@ -27,7 +27,6 @@ from .asked import RequestReader
 
 EXIT_PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
 POLL: Final = 0.05
-MOST_CLIENTS: Final = 200  # terminals of another machine to look for
 
 
 class Errands:
@@ -41,8 +40,10 @@ class Errands:
             "request": answering.show,
             "answer": answering.answer,
             "stop": self._stop,
-            "show": self._show,
             "goto": self._goto,
+            "pane": self._pane,
+            "names": self._names,
+            "preview": self._preview,
         }
 
     async def do(self, what: str, given: Given) -> Reply:
@@ -55,7 +56,10 @@ class Errands:
         if s is not None and s.machine:
             from .other_machine import OtherMachines
 
-            return await OtherMachines(self._requests.spool.home).do(what, s, given)
+            reply = await OtherMachines(self._requests.spool.home).do(what, s, given)
+            if what != "goto" or "place" not in reply:
+                return reply
+            return await self._shown({"session_id": sid, **reply["place"]}, given)
         if what not in self._known:
             raise Declined(f"unknown request: {what}")
         return await self._known[what](given)
@@ -82,33 +86,37 @@ class Errands:
             await sleep(POLL)
         return {"text": f"process {pid} has ended"}
 
-    async def _show(self, given: Given) -> Reply:
-        """Show the window of its terminal program that it runs in."""
-        from ..system import kitty
-
-        s = self._requests.named(given)
-        if not (s.kitty and s.tty):
-            raise Declined("its terminal cannot be reached from here")
-        try:
-            await reach(partial(kitty.show, s.kitty, s.tty))
-        except kitty.KittyFailed as reason:
-            raise Declined(str(reason)) from None
-        return {}
-
     async def _goto(self, given: Given) -> Reply:
-        """Show it on the terminal here that a user of another machine sits at, if there is one.
+        return await self._shown(publish(self._requests.named(given)), given)
 
-        `clients` are the ssh connections that have a terminal on that machine.
-        """
+    async def _shown(self, p: Published, given: Given) -> Reply:
         from . import jump
 
-        s, clients = self._requests.named(given), list_of(given.get("clients"))
-        ends = [end for end in clients[:MOST_CLIENTS] if isinstance(end, str)]
-        try:
-            end = await reach(partial(jump.arrive, publish(s), ends))
-        except jump.JumpFailed as reason:
-            raise Declined(str(reason)) from None
-        return {"client": end}
+        return await reach(partial(jump.show, p, jump.asker_of(given, self._requests.environ)))
+
+    async def _pane(self, given: Given) -> Reply:
+        """Go back to the pane that a jump from another Neovim began in."""
+        from . import jump
+
+        place = {key: text_of(object_of(given), key) for key in ("tmux", "pane")}
+        if not jump.has_pane(place):
+            raise Declined("it is not known where the jump began")
+        asker = jump.asker_of(given, self._requests.environ)
+        return await reach(partial(jump.to_pane, place, asker))
+
+    async def _names(self, given: Given) -> Reply:
+        """Return what people call the panes of sessions."""
+        from . import jump
+
+        found = (self._requests.session(str(sid)) for sid in list_of(given.get("sessions")))
+        places = {s.session_id: {"tmux": s.tmux, "pane": s.pane} for s in found if s is not None}
+        known = {sid: place for sid, place in places.items() if jump.has_pane(place)}
+        return {"names": await reach(partial(jump.names_of, known))}
+
+    async def _preview(self, given: Given) -> Reply:
+        from .preview import preview
+
+        return await reach(partial(preview, publish(self._requests.named(given))))
 
 
 async def in_reply(errand: Awaitable[Reply]) -> Reply:

@@ -14,27 +14,25 @@ from typing import Any, Final
 from ..core.evidence import ASKABLE, MARKS
 from ..core.feed import Ask
 from ..core.notices import CHANNELS
-from ..core.request import MOST_ROWS, WIDEST, Reply
+from ..core.published import publish
+from ..core.request import Reply
 from ..core.row import count_in, id_of
-from ..core.session import Session, owns_pane, published_status
-from ..core.text import visible
-from ..core.untrusted import LARGEST, number_of
+from ..core.session import Session, published_status
+from ..core.untrusted import LARGEST, list_of, number_of
 from ..storage.feed_position import token_of
 from ..storage.store import Store
-from ..system import neovim
 from ..system.failures import Declined
 from ..system.reach import reach
 from .answering import NOWHERE
 from .asked import RequestReader
 from .connection import Connection
 from .errands import Errands, in_reply
-from .keyboard import GONE, PaneTerminal
 from .notify import is_published
+from .preview import of_terminal
 
 BY: Final = "another machine"
-ERRANDS: Final = ("request", "answer", "stop", "goto")
-#: Run in a Neovim, which may have another version of this plugin.
-SHOWN: Final = "return require('bellboard')._shown(...)"
+ERRANDS: Final = ("request", "answer", "stop")
+MOST_CLIENTS: Final = 200  # terminals of another machine to look for
 EFFECTS: Final = frozenset(f"notice {channel}" for channel in CHANNELS if channel != "float")
 
 
@@ -52,6 +50,7 @@ class FeedRequests:
         self._known: dict[str, Callable[[Ask], Awaitable[Reply]]] = {
             **dict.fromkeys(ERRANDS, self._errand),
             **dict.fromkeys(ASKABLE, self._evidence),
+            "goto": self._goto,
             "preview": self._preview,
             "claim": self._claim,
             "clock": self._clock,
@@ -87,7 +86,21 @@ class FeedRequests:
         return {"why": f"{ask.do} is delayed: {why}"} if why else {}
 
     async def _preview(self, ask: Ask) -> Reply:
-        return {"rows": await reach(partial(preview, self._session(ask)))}
+        shown = await reach(partial(of_terminal, publish(self._session(ask))))
+        if shown is None:
+            raise Declined(f"{NOWHERE} there")
+        return {"rows": shown.rows}
+
+    async def _goto(self, ask: Ask) -> Reply:
+        """Show it on the terminal here that a user of another machine sits at, if there is one.
+
+        `clients` are the ssh connections that have a terminal on that machine.
+        """
+        from . import jump
+
+        s, clients = self._session(ask), list_of(ask.fields.get("clients"))
+        ends = [end for end in clients[:MOST_CLIENTS] if isinstance(end, str)]
+        return {"client": await reach(partial(jump.arrive_over_ssh, publish(s), ends))}
 
     async def _claim(self, ask: Ask) -> Reply:
         """Grant a notification once, also to this machine's own hosts, and in its fleet."""
@@ -139,22 +152,3 @@ def _announced(ask: Ask, store: Store) -> int:
         return number if store.has_transition(number) else 0
     number, status = store.last_transition(ask.session_id)
     return number if status and status == ask.fields.get("status") else 0
-
-
-def preview(s: Session) -> list[str]:
-    """Return the rows of its terminal, cleaned; may block, raises `Declined`."""
-    if s.tty and s.pane and s.tmux.startswith("/") and owns_pane(s):
-        rows: object = PaneTerminal(s.tmux, s.pane, s.tty).read()
-    elif s.tty and s.nvim:
-        try:
-            rows = neovim.ask(s.nvim, SHOWN, s.tty)
-        except neovim.NeovimFailed as why:
-            raise Declined(str(why)) from None
-    else:
-        raise Declined(f"{NOWHERE} there")
-    if not isinstance(rows, list):
-        raise Declined(GONE)
-    shown = [visible(str(row)[:WIDEST]).replace("\n", " ").rstrip() for row in rows[-MOST_ROWS:]]
-    while shown and not shown[-1]:
-        del shown[-1]
-    return shown

@@ -1,56 +1,152 @@
-"""Jump to a session from outside Neovim: to its tmux pane, its Neovim, or its window of kitty.
+"""Jump to a session: to its tmux pane, the Neovim or the window of kitty that it runs in.
 
-Neovim gets an RPC notification, not a request: it may be waiting for a key.
+All jumps from an editor, a shell, a key of tmux or another machine go this way.
 """
 
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
 
 from ..core.published import Published
-from ..system import gate, kitty, ssh
-from ..system.failures import described
+from ..core.request import Given, Reply
+from ..core.text import line
+from ..core.untrusted import object_of, text_of
+from ..system import gate, kitty, neovim, ssh
+from ..system.failures import Declined, described
+from ..system.files import real
 from ..system.tmux import UNSEEN, Tmux, socket_in
 
-JUMP_PATIENCE: Final = 2.0  # seconds for a local socket
-ASKED: Final = 1  # the number of our request to a Neovim
-LARGEST: Final = 64 << 10  # bytes of what a Neovim answers
-_JUMP: Final = "require('bellboard').jump(...)"
+#: Run in a Neovim, which may have another version of this plugin.
+ARRIVE: Final = "return require('bellboard')._arrive(...)"
 NO_TERMINAL: Final = "xterm-256color"  # instead of one that this machine does not know
+#: What is known of where a session runs, if it cannot be reached.
+KNOWN: Final = ("pid", "tty", "cwd", "nvim", "terminal_program", "ssh")
 
 
-class JumpFailed(Exception):
-    """The jump failed; the text tells the user why."""
+class Asker(NamedTuple):
+    """Who wants to see a session: a tmux client, or whoever sees a pane, or a Neovim."""
+
+    client: str = ""  # its name
+    tmux: str = ""  # the server of the pane
+    pane: str = ""
+    nvim: str = ""  # an editor that shows its own terminals itself
 
 
-def show_terminal(p: Published, environ: Mapping[str, str], client: str = "") -> str:
-    """Show a session on the current tmux client or the given one; return a message, if any.
+NOBODY: Final = Asker()
 
-    A Neovim shows its terminal buffer; if it runs in a tmux pane itself, that pane is shown too.
+
+def asker_of(given: Given, environ: Mapping[str, str]) -> Asker:
+    """Return who asks: an editor says it itself, a command is where its environment says."""
+    if isinstance(named := given.get("from"), Mapping):
+        return Asker(*(text_of(object_of(named), key) for key in Asker._fields))
+    client = given.get("client")
+    client = client if isinstance(client, str) else ""
+    return Asker(client, socket_in(environ), environ.get("TMUX_PANE", ""))
+
+
+def show(p: Published, asker: Asker) -> Reply:
+    """Show a session where it runs; raise `Declined` with the reason if that fails.
+
+    The reply has `tty`, the terminal that shows it now, if the asker may show that itself; `where`,
+    in words, if it is shown in another terminal than the asker's; `attach`, the tmux session that
+    no terminal shows, and `command`, which attaches one.  May block.
     """
-    nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
-    if nvim:
-        show_in_neovim(nvim, p["session_id"])
-    if pane and socket.startswith("/"):
-        tmux = Tmux(socket)
-        if not tmux.jump(pane, client or asking_client(tmux, environ)):
-            attach = f"bellboard goto {shlex.quote(p['session_id'])} --attach"
-            here = f"; to see it in this terminal: {attach}" if tmux.why == UNSEEN else ""
-            raise JumpFailed(f"{tmux.why}{here}")
-        return ""
-    if nvim:
-        return f"shown in the Neovim at {nvim}"
+    missed = ""
+    if has_pane(p):
+        try:
+            return to_pane(p, asker)
+        except Declined as why:
+            missed = str(why)
+    if p.get("nvim"):
+        return _to_neovim(p, asker)
+    if missed:
+        raise lost(p, missed)
     if p.get("kitty"):
         try:
             kitty.show(p["kitty"], p["tty"])
-        except kitty.KittyFailed as e:
-            raise JumpFailed(str(e)) from None
-        return ""
-    known = ", ".join(f"{key} {p[key]}" for key in ("pid", "tty", "cwd") if p.get(key))
-    raise JumpFailed(f"its terminal cannot be reached from here: {known or p['session_id']}")
+        except Declined as why:
+            raise lost(p, str(why)) from None
+        return {}
+    raise lost(p, "its terminal cannot be reached from here")
+
+
+def has_pane(p: Mapping[str, Any]) -> bool:
+    """Return whether a session names its pane; one around its Neovim is not its own."""
+    return bool(p.get("pane")) and p.get("tmux", "").startswith("/")
+
+
+def to_pane(p: Mapping[str, Any], asker: Asker) -> Reply:
+    """Show a pane; with a terminal, only if it is still the one of that terminal."""
+    tmux = Tmux(p["tmux"])
+    is_ours = bool(asker.tmux) and real(asker.tmux) == real(tmux.socket)
+    at = asker.pane if is_ours else ""
+    landing = tmux.jump(p["pane"], terminal_of(p), asker.client, at)
+    if landing is None:
+        raise Declined(tmux.why)
+    session = landing.pane.name.rpartition(":")[0]
+    if landing.client is None:
+        attach = gate.tmux(tmux.socket, "attach-session", "-t", landing.pane.session)
+        return {"attach": session, "command": attach}
+    if asker.client or landing.client.pane == at:
+        return {"tty": landing.client.tty}
+    where = f"shown in tmux {landing.pane.name} of the other terminal"
+    return {"tty": landing.client.tty, "where": where}
+
+
+def terminal_of(p: Mapping[str, Any]) -> str:
+    """Return the terminal that the pane of a session has; "" if any counts.
+
+    An agent in a Neovim, of which that is not known, has only inherited the pane that it names.
+    """
+    return str(p.get("tty") or ("?" if p.get("nvim") else ""))
+
+
+def _to_neovim(p: Published, asker: Asker) -> Reply:
+    """Have the Neovim around a session show it; if that is in a tmux pane, show that, too."""
+    address, missed, there = p["nvim"], "", {}
+    if address == asker.nvim:
+        return {"tty": p.get("tty", ""), "ours": True}
+    try:
+        there = arrive(p, asker)
+    except Declined as why:
+        missed = str(why)
+    inherited = {"tmux": p.get("tmux"), "pane": p.get("pane")}
+    place = {key: text_of(there, key) for key in inherited} if there else inherited
+    reply: Reply = {"where": f"shown in the Neovim at {line(address)}"}
+    if has_pane(place):
+        try:
+            reply = to_pane(place, asker)
+        except Declined as why:
+            missed = missed or str(why)
+    if missed:
+        raise lost(p, missed)
+    return reply
+
+
+def arrive(p: Published, asker: Asker = NOBODY) -> dict[str, Any]:
+    """Have a Neovim show a session; return where that Neovim is. Raise `Declined` if it does not.
+
+    It remembers where the jump began, to go back there.
+    """
+    began = {"tmux": asker.tmux, "pane": asker.pane} if asker.tmux and asker.pane else {}
+    there = neovim.ask(p["nvim"], ARRIVE, p.get("tty", ""), began, p["session_id"])
+    if not isinstance(there, dict) or there.get("shown") is not True:
+        raise Declined("its Neovim no longer has its terminal")
+    return there
+
+
+def lost(p: Published, why: str) -> Declined:
+    """Return why a session is not shown, with all that is known of where it runs."""
+    known = ", ".join(f"{key.replace('_', ' ')} {p[key]}" for key in KNOWN if p.get(key))
+    return Declined(f"{why}: {known or p['session_id']}")
+
+
+def unseen(p: Published) -> str:
+    """Return what to do about a pane that no terminal shows, for a command."""
+    attach = f"bellboard goto {shlex.quote(p['session_id'])} --attach"
+    return f"{UNSEEN}; to see it in this terminal: {attach}"
 
 
 def attach(p: Published) -> list[str]:
@@ -58,48 +154,48 @@ def attach(p: Published) -> list[str]:
 
     A Neovim around the session shows its terminal buffer, also if it cannot be attached to.
     """
-    nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
+    nvim = p.get("nvim")
     if nvim:
-        show_in_neovim(nvim, p["session_id"])
-    if pane and socket.startswith("/"):
-        tmux = Tmux(socket)
+        arrive(p)
+    if has_pane(p):
+        tmux = Tmux(p["tmux"])
         try:
-            if command := tmux.attaching(pane):
+            if command := tmux.attaching(p["pane"]):
                 return command
         except OSError as error:
-            raise JumpFailed(f"cannot attach to {socket}: {described(error)}") from None
-        raise JumpFailed(tmux.why)
+            raise Declined(f"cannot attach to {tmux.socket}: {described(error)}") from None
+        raise Declined(tmux.why)
     if nvim:
-        raise JumpFailed(
+        raise Declined(
             f"its Neovim shows it, but is in no tmux pane to attach to; to use that Neovim here: "
             f"nvim --server {shlex.quote(nvim)} --remote-ui"
         )
     where = p.get("tty") or (f"process {p['pid']}" if p.get("pid") else "no terminal")
-    raise JumpFailed(
+    raise Declined(
         f"it runs on {where}, in no tmux pane to attach to; "
         f"`bellboard answer {p['session_id']}` answers it from here"
     )
 
 
-def arrive(p: Published, ends: Collection[str]) -> str:
+def arrive_over_ssh(p: Published, ends: Collection[str]) -> str:
     """Show a session in the terminal behind one of these ssh connections.
 
     Return that connection; "" if none of them shows its terminal: then nothing has changed.
     """
-    nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
-    if not (pane and socket.startswith("/")):
+    nvim = p.get("nvim")
+    if not has_pane(p):
         end = ssh.end_of(p.get("ssh") or "")
         if end and end in ends and nvim:
-            show_in_neovim(nvim, p["session_id"])
+            arrive(p)
         return end if end in ends else ""
-    tmux = Tmux(socket)
+    tmux = Tmux(p["tmux"])
     for client in tmux.clients() or ():
         end = ssh.ends_of(client.pid)
         if end and end in ends:
             if nvim:
-                show_in_neovim(nvim, p["session_id"])
-            if not tmux.jump(pane, client.name):
-                raise JumpFailed(tmux.why)
+                arrive(p)
+            if tmux.jump(p["pane"], client=client.name) is None:
+                raise Declined(tmux.why)
             return end
     return ""
 
@@ -122,47 +218,10 @@ def terminal_type(environ: Mapping[str, str]) -> str:
     return named
 
 
-def asking_client(tmux: Tmux, environ: Mapping[str, str]) -> str:
-    """Return the client of this server that shows our own pane, or ""."""
-    ours = socket_in(environ)
-    return tmux.client_at(environ.get("TMUX_PANE", "")) if ours == tmux.socket else ""
-
-
-def after(needing: Sequence[Published], tmux: Tmux | None, client: str) -> Published | None:
-    """Return the session that needs you after the one that the client shows, cyclically."""
-    shown = {c.name: c.pane for c in (tmux.clients() or ())} if tmux else {}
-    here = tmux and (tmux.socket, shown.get(client))
-    panes = [(p.get("tmux"), p.get("pane")) for p in needing]
-    at = panes.index(here) + 1 if here in panes else 0
-    return needing[at % len(needing)] if needing else None
-
-
-def show_in_neovim(address: str, session: str) -> None:
-    """Ask the Neovim that listens there to show a session."""
-    import msgpack  # type: ignore[import-untyped] # it carries no types
-
-    replies = msgpack.Unpacker(max_buffer_size=LARGEST)
-    until = time.monotonic() + JUMP_PATIENCE
-    jump = [2, "nvim_exec_lua", [_JUMP, [session]]]
-    read = [0, ASKED, "nvim_get_mode", []]  # answered at once, even while it waits for a key
-    try:
-        with gate.connected(address, JUMP_PATIENCE) as connection:
-            connection.sendall(msgpack.packb(jump) + msgpack.packb(read))
-            while time.monotonic() < until and (some := connection.recv(LARGEST)):
-                replies.feed(some)
-                for reply in replies:
-                    if _is_mode(reply):
-                        return
-    except gate.Denied as denial:
-        raise JumpFailed(f"not connecting to the Neovim at {address}: {denial}") from None
-    except (OSError, ValueError, msgpack.exceptions.UnpackException):  # it may be anything
-        pass
-    raise JumpFailed(f"its Neovim does not respond: {address}")
-
-
-def _is_mode(reply: object) -> bool:
-    """Return whether a message replies to our request for the mode."""
-    match reply:
-        case [1, number, None, {"mode": str()}]:
-            return number == ASKED
-    return False
+def names_of(places: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return what people call the pane of each session, such as `work:2.1`. May block."""
+    found: dict[tuple[str, str], str] = {}
+    for socket in {place["tmux"] for place in places.values()}:
+        found.update({(socket, pane.id): pane.name for pane in Tmux(socket).panes() or ()})
+    known = {sid: found.get((place["tmux"], place["pane"])) for sid, place in places.items()}
+    return {sid: name for sid, name in known.items() if name}

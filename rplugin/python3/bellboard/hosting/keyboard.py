@@ -148,10 +148,7 @@ class BufferTerminal:
     def _ask(self, code: str, *arguments: object) -> object:
         from ..system import neovim
 
-        try:
-            return neovim.ask(self._address, code, *arguments)
-        except neovim.NeovimFailed as why:
-            raise Declined(str(why)) from None
+        return neovim.ask(self._address, code, *arguments)
 
 
 def terminal_of_run(run: Run) -> Terminal | None:

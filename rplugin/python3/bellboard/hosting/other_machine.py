@@ -78,8 +78,8 @@ class OtherMachines:
     async def _goto(self, s: Session, attach: bool) -> Reply:
         """Show it in the terminal here that shows its machine, or return a command that opens one.
 
-        `attach`: open one in any case.  The reply has `place`, where its terminal is shown here,
-        `shown`, if its window has been raised already, or `command`.
+        `attach`: open one in any case.  The reply has `command`, or `place`, where its terminal is
+        to be shown here, or, once it is shown, what `jump.show` returns.
         """
         if attach:
             return {"command": self._terminal(s)}
@@ -92,11 +92,11 @@ class OtherMachines:
         if place.kitty:
             try:
                 await reach(partial(kitty.show, place.kitty, place.tty))
-            except kitty.KittyFailed as why:
+            except Declined as why:
                 raise Declined(f"it is shown on {place.tty}, but {why}") from None
-            return {"shown": True}
+            return {}
         if not (place.pane or place.nvim):
-            return {"place": {"tty": place.tty}}
+            return {"tty": place.tty, "where": f"shown in the other terminal, {place.tty}"}
         return {"place": {key: value for key, value in place._asdict().items() if value}}
 
     def _terminal(self, s: Session) -> list[str]:

@@ -90,10 +90,10 @@ class Selection:
     """The typed filter, the sessions that match it, and the selected one."""
 
     def __init__(
-        self, sessions: Sequence[Published], icons: Mapping[str, str] = words.ICONS
+        self, sessions: Sequence[Published], icons: Mapping[str, str] = words.ICONS, typed: str = ""
     ) -> None:
         self._icons = icons
-        self.typed = ""
+        self.typed = typed
         self.over = False
         self.taken: Published | None = None
         self._all = list(sessions)
@@ -144,9 +144,11 @@ class Selection:
         return [head, *rows, StyledText(text.cut(f" {HINT}", columns), "dim")][:height]
 
 
-def choose(sessions: Sequence[Published], icons: Mapping[str, str]) -> Published | None:
-    """Let the user choose a session; return None if they cancel."""
-    choice = Selection(sessions, icons)
+def choose(
+    sessions: Sequence[Published], icons: Mapping[str, str], typed: str = ""
+) -> Published | None:
+    """Let the user choose a session; return None if they cancel. A filter may be typed already."""
+    choice = Selection(sessions, icons, typed)
     operate(choice)
     return choice.taken
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..core.text import line
 from ..core.untrusted import list_of
 from . import gate
+from .failures import Declined
 from .processes import tty_of
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 20 ms
@@ -24,18 +25,14 @@ _BEGIN: Final = b"\x1bP@kitty-cmd"
 _END: Final = b"\x1b\\"
 
 
-class KittyFailed(Exception):
-    """The request failed; the text says why."""
-
-
 def show(socket: str, tty: str) -> None:
-    """Focus the window that a terminal belongs to."""
+    """Focus the window that a terminal belongs to, or raise `Declined`."""
     listed = _ask(socket, "ls", {})
     for window, pid in _windows(listed):
         if tty_of(pid) == tty:
             _ask(socket, "focus-window", {"match": f"id:{window}"})
             return
-    raise KittyFailed(f"no window of kitty has {line(tty, 40)}")
+    raise Declined(f"no window of kitty has {line(tty, 40)}")
 
 
 def _ask(socket: str, command: str, payload: Mapping[str, str]) -> object:
@@ -51,17 +48,17 @@ def _ask(socket: str, command: str, payload: Mapping[str, str]) -> object:
                     break
                 raw += part
     except gate.Denied as denial:
-        raise KittyFailed(f"not connecting to kitty at {line(socket)}: {denial}") from None
+        raise Declined(f"not connecting to kitty at {line(socket)}: {denial}") from None
     except OSError as error:
         why = error.strerror or "timed out"
-        raise KittyFailed(f"kitty does not respond at {line(socket)}: {why}") from None
+        raise Declined(f"kitty does not respond at {line(socket)}: {why}") from None
     try:
         answer = json.loads(raw.removeprefix(_BEGIN).removesuffix(_END))
         if not answer["ok"]:
-            raise KittyFailed(f"kitty refuses: {line(str(answer.get('error')), 200)}")
+            raise Declined(f"kitty refuses: {line(str(answer.get('error')), 200)}")
         return json.loads(answer.get("data") or "null")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise KittyFailed(f"kitty's answer cannot be read at {line(socket)}") from None
+        raise Declined(f"kitty's answer cannot be read at {line(socket)}") from None
 
 
 def _windows(listed: object) -> Iterator[tuple[int, int]]:

@@ -11,18 +11,15 @@ from typing import Any, Final
 
 from ..core.text import line
 from . import gate
+from .failures import Declined
 
 PATIENCE: Final = 0.5  # seconds; an answer takes 1 ms
 MOST: Final = 1 << 20  # bytes of an answer; a terminal of 200 rows has 100 kB
 REQUEST, RESPONSE = 0, 1
 
 
-class NeovimFailed(Exception):
-    """The code was not run, or failed; the text says why."""
-
-
 def ask(address: str, code: str, *arguments: Any) -> Any:
-    """Run code in the Neovim that listens there, and return its result."""
+    """Run code in the Neovim that listens there; return its result, or raise `Declined`."""
     import msgpack  # type: ignore[import-untyped] # it carries no types
 
     unpacker = msgpack.Unpacker(max_buffer_size=MOST)
@@ -34,23 +31,25 @@ def ask(address: str, code: str, *arguments: Any) -> Any:
             for message in unpacker:
                 if message[0] == RESPONSE:
                     if message[2] is not None:
-                        raise NeovimFailed(f"its Neovim refused: {line(str(message[2][1]))}")
+                        raise Declined(f"its Neovim refused: {line(str(message[2][1]))}")
                     return message[3]
             if time.monotonic() > until:
-                raise NeovimFailed("its Neovim does not respond")
+                raise Declined("its Neovim does not respond")
             data = connection.recv(1 << 16)
             if not data:
-                raise NeovimFailed("its Neovim is gone")
+                raise Declined("its Neovim is gone")
             unpacker.feed(data)
 
     try:
         with gate.connected(address, PATIENCE) as connection:
             if call("nvim_get_mode", [])["blocking"]:
-                raise NeovimFailed("its Neovim is waiting for a key")
+                raise Declined("its Neovim is waiting for a key")
             return call("nvim_exec_lua", [code, list(arguments)])
     except gate.Denied as denial:
-        raise NeovimFailed(f"not connecting to the Neovim at {line(address)}: {denial}") from None
+        raise Declined(f"not connecting to the Neovim at {line(address)}: {denial}") from None
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise Declined("its Neovim has exited") from None
     except OSError:
-        raise NeovimFailed("its Neovim does not respond") from None
+        raise Declined("its Neovim does not respond") from None
     except (ValueError, TypeError, LookupError, msgpack.UnpackException):
-        raise NeovimFailed("its Neovim's reply is not valid") from None
+        raise Declined("its Neovim's reply is not valid") from None

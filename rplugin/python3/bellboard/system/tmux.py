@@ -1,4 +1,4 @@
-"""tmux: list panes and clients, jump to a pane, capture it, set an option.
+"""tmux: list panes and clients, jump to a pane and remember from where, capture it, set an option.
 
 Every command names the server's socket and a target, because otherwise tmux uses whatever is
 active; it is run without a shell, and with a short timeout.  The gate decides which servers we may
@@ -30,18 +30,20 @@ KEYS: Final = frozenset({"Down", "Right", "Tab", "Enter"})  # that may be presse
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _PANES: Final = (
     "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty} #{pane_in_mode} "
-    "#{pane_synchronized}"
+    "#{pane_synchronized}|#{session_name}:#{window_index}.#{pane_index}"
 )
 #: What tmux does with the keys of a pane besides giving them to its program → in words.
 MODE: Final = "is in copy mode, which would take the keys"
 SHARED: Final = "shares its keys with other panes (synchronize-panes)"
 #: Why a pane that was selected is not seen.
 UNSEEN: Final = "selected, but no terminal is attached to that tmux server"
-#: An option of a pane that a jump led to: the pane where you were before.
+#: An option that keeps, for the process of each client, in which pane its jumps began, and to which
+#: window the last one led, such as ` 4711=%0=@3 `.
 BACK: Final = "@bellboard-back"
+_BEGAN: Final = re.compile(r"(?<= )(\d+)=(%\d+)=(@\d+)(?= )", re.ASCII)
 _CLIENTS: Final = (
-    "#{client_activity} #{client_control_mode} #{client_flags} #{session_id} #{pane_id} "
-    f"#{{{BACK}}} #{{client_pid}} #{{client_tty}}|#{{client_name}}"
+    "#{client_activity} #{client_control_mode} #{client_flags} #{session_id} #{window_id} "
+    "#{pane_id} #{client_pid} #{client_tty}|#{client_name}"
 )
 
 
@@ -54,6 +56,7 @@ class Pane(NamedTuple):
     session: str  # its id
     window: str
     tty: str
+    name: str = ""  # for people: `work:2.1`
     astray: str = ""  # why keys typed into it would not reach its program, or not it alone
 
 
@@ -65,9 +68,16 @@ class Client(NamedTuple):
     activity: int  # time of the last key press
     focused: bool  # if its terminal reports that
     session: str
+    window: str
     pane: str  # the one that it shows
-    back: str  # where the jumps that led there began
     pid: int  # of the process that draws it
+
+
+class Landing(NamedTuple):
+    """A pane that was selected, and the client that shows it now, as that was before."""
+
+    pane: Pane
+    client: Client | None  # none if no terminal is attached to the server
 
 
 class Tmux:
@@ -92,39 +102,50 @@ class Tmux:
             return [] if self.is_gone else None
         return sorted(_clients(output), key=lambda client: -client.activity)
 
-    def client_at(self, pane: str) -> str:
-        """Return the client that shows a pane, the last used one if there are several."""
-        return next((c.name for c in self.clients() or () if c.pane == pane), "")
+    def jump(self, pane: str, tty: str = "", client: str = "", at: str = "") -> Landing | None:
+        """Show a pane on a client; on failure, return None and set `why`.
 
-    def jump(self, pane: str, client: str = "") -> bool:
-        """Show a pane on a client, by default the last used one; on failure set `why`.
-
-        A client whose session contains that window too stays in its session.  An option of
-        the pane stores where the client came from, for the key that goes back.
+        With `tty`, only the pane of that terminal counts: a server that was started again gives
+        numbers again.  The client is the one with that name, else one that shows the pane `at`,
+        else one that has the focus, else the last used one.  If its session contains that window
+        too, it stays in its session.  `BACK` keeps where it came from, for the key that goes back.
         """
         if not PANE.fullmatch(pane):
             self.why = f"not a pane: {line(pane, 40)}"
-            return False
-        places = [p for p in self.panes() or () if p.id == pane]
-        if not places:
-            self.why = self.why or f"there is no pane {pane}"
-            return False
-        clients = self.clients() or []
-        asked = next((c for c in clients if not client or client in (c.name, c.tty)), None)
-        if asked is None and client:
+            return None
+        output = self.ask(*_LOOK)
+        if output is None:
+            return None
+        if not (places := self._places(output, pane, tty)):
+            return None
+        clients = sorted(_clients(output), key=lambda c: (c.pane == at, c.focused, c.activity))
+        named = [c for c in clients if not client or client in (c.name, c.tty)]
+        if client and not named:
             self.why = f"there is no client {line(client, 80)}"
-            return False
-        sessions = [p.session for p in places]
-        here = asked.session if asked and asked.session in sessions else sessions[0]
-        window = f"{here}:{next(p.window for p in places if p.session == here)}"
-        switch = ("switch-client", "-c", asked.name, "-t", here, ";") if asked else ()
-        select = ("select-window", "-t", window, ";", "select-pane", "-Z", "-t", pane)
-        back = (asked.back or asked.pane) if asked and asked.pane != pane else pane
-        note = (";", "set-option", "-p", "-t", pane, BACK, back) if back != pane else ()
+            return None
+        asking = named[-1] if named else None
+        here = next((p for p in places if asking and p.session == asking.session), places[0])
+        switch = ("switch-client", "-c", asking.name, "-t", here.session, ";") if asking else ()
+        window = f"{here.session}:{here.window}"
+        select = ("select-window", "-t", window, ";", "select-pane", "-Z", "-t", here.id)
+        note = _note(output, clients, asking, here) if asking else ()
         if self.ask(*switch, *select, *note) is None:
-            return False
-        self.why = "" if asked else UNSEEN
-        return asked is not None
+            return None
+        return Landing(here, asking)
+
+    def own(self, pane: str, tty: str) -> Pane | None:
+        """Return a pane if it still has that terminal, as in `jump`."""
+        output = self.ask("list-panes", "-a", "-F", _PANES)
+        places = self._places(output, pane, tty) if output is not None else []
+        return places[0] if places else None
+
+    def _places(self, output: str, pane: str, tty: str) -> list[Pane]:
+        """Return the pane as it is in each session; set `why` if it is gone."""
+        found = [
+            p for p in _panes(output) if (p.tty == tty and not p.dead if tty else p.id == pane)
+        ]
+        self.why = self.why if found else f"its tmux pane {line(pane, 40)} is gone"
+        return found
 
     def attaching(self, pane: str) -> list[str]:
         """Select a pane; return the command that attaches a terminal to it, or [] and set `why`.
@@ -152,6 +173,10 @@ class Tmux:
         output = self.ask("capture-pane", "-p", "-t", pane) or ""
         rows = [_plain(row) for row in output.rstrip().split("\n")]
         return rows[-most:] if any(rows) else []
+
+    def painted(self, pane: str) -> list[str]:
+        """Return the rows of a pane with the sequences that color them."""
+        return (self.ask("capture-pane", "-ep", "-t", pane) or "").split("\n")
 
     def type(self, pane: str, text: str) -> bool:
         """Type a text of one line into a pane; it is not searched for names of keys."""
@@ -264,25 +289,53 @@ def sockets(environ: Mapping[str, str]) -> list[str]:
     return sorted(found)
 
 
+#: Lists panes and clients at once; each row says which it is.
+_LOOK: Final = (
+    *("list-panes", "-a", "-F", _PANES, ";", "list-clients", "-F", f"client {_CLIENTS}", ";"),
+    *("show-options", "-gqv", BACK),
+)
+
+
+def _note(output: str, clients: Sequence[Client], asking: Client, to: Pane) -> tuple[str, ...]:
+    """Return the command that keeps where a client came from, or nothing if it does not move.
+
+    Jumps that go on in the window that the last one led to are one way, which begins where the
+    first one did.
+    """
+    if asking.pane == to.id:
+        return ()
+    began = {int(pid): (pane, window) for pid, pane, window in _BEGAN.findall(output)}
+    pane, window = began.get(asking.pid, ("", ""))
+    origin = pane if window == asking.window else asking.pane
+    began[asking.pid] = (origin, to.window)
+    if origin == to.id:
+        del began[asking.pid]
+    here = {c.pid for c in clients}
+    kept = (f"{n}={pane}={window} " for n, (pane, window) in began.items() if n in here)
+    return (";", "set-option", "-g", BACK, f" {''.join(kept)}")
+
+
 def _panes(output: str) -> Iterator[Pane]:
     for row in output.splitlines():
-        fields = row.split(" ")
+        fixed, _, name = row.partition("|")
+        fields = fixed.split(" ")
         pid = decimal(fields[1]) if len(fields) == 8 else None
         if pid is not None and PANE.fullmatch(fields[0]):
             astray = MODE if fields[6] > "0" else SHARED if fields[7] > "0" else ""
             session, window, tty = fields[3:6]
-            yield Pane(fields[0], pid, fields[2] == "1", session, window, tty, astray)
+            dead = fields[2] == "1"
+            yield Pane(fields[0], pid, dead, session, window, tty, line(name, 80), astray)
 
 
 def _clients(output: str) -> Iterator[Client]:
     for row in output.splitlines():
-        fixed, _, name = row.partition("|")
+        fixed, _, name = row.removeprefix("client ").partition("|")
         fields = fixed.split(" ")
         seen, pid = decimal(fields[0]), decimal(fields[-2]) if len(fields) == 8 else None
         if fields[1:2] != ["1"] and seen is not None and pid is not None:
             focused = "focused" in fields[2].split(",")
-            session, pane, back = fields[3:6]
-            yield Client(name, fields[7], seen, focused, session, pane, back, pid)
+            session, window, pane = fields[3:6]
+            yield Client(name, fields[7], seen, focused, session, window, pane, pid)
 
 
 def _plain(row: str) -> str:

@@ -153,6 +153,12 @@ class ClaudeCode(Agent):
         path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it
         return open_tool(s.session_id, last_entries(self, path))
 
+    def conversation(self, path: str) -> list[str]:
+        from .session_files import last_entries
+        from .transcript import spoken
+
+        return spoken(last_entries(self, path))
+
     def winner(self, s: Session, asked: OpenRequest, since: float, sent: SentAnswer) -> str | None:
         from .reply import first_in
         from .session_files import last_entries

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Final
 from zlib import crc32
 
 import msgspec
 
 from ...core.events import Event
-from ...core.text import line, tool_detail
+from ...core.text import cut, line, plain, tool_detail
 from ...core.untrusted import LARGEST, Facts, list_of, number_of, object_of, text_of, time_of
 
 HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
@@ -104,6 +105,26 @@ def blocks_of(entry: Facts) -> list[Facts]:
     """Return the blocks of an entry's message."""
     content = object_of(entry.get("message")).get("content")
     return [block for block in list_of(content) if isinstance(block, dict)]
+
+
+def spoken(entries: Iterable[Facts]) -> list[str]:
+    """Return what was said, as lines; of a tool, its name and purpose."""
+    lines: list[str] = []
+    for entry in entries:
+        kind = entry.get("type")
+        if kind not in ("user", "assistant") or entry.get("isMeta") or entry.get("isSidechain"):
+            continue
+        content = object_of(entry.get("message")).get("content")
+        whole = [{"type": "text", "text": content}] if isinstance(content, str) else []
+        for block in whole or blocks_of(entry):
+            if text := text_of(block, "text").strip():
+                lines += [("> " if kind == "user" else "") + x for x in text.split("\n")] + [""]
+            elif block.get("type") == "tool_use":
+                given = object_of(block.get("input"))
+                named = (text_of(given, key) for key in ("description", "file_path", "pattern"))
+                purpose = next(filter(None, named), "")
+                lines += [cut(plain(f"* {text_of(block, 'name')} {purpose}"), 80), ""]
+    return lines
 
 
 def _user(entry: Facts) -> tuple[str, Facts]:
