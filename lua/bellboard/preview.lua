@@ -10,6 +10,7 @@ local M = {}
 local api = vim.api
 
 local LINES = 200 -- at most, enough for a screen
+local PATIENCE = 2000 -- ms for the background process, which takes 10
 
 ---@class bellboard.Color of a part of a line
 ---@field row integer from 0
@@ -143,16 +144,24 @@ M.lines = function(session, done)
     done(here, colored(here))
     return
   end
-  host.ask('preview', { session_id = session.session_id }, function(reply)
-    local rows = reply.rows or {}
-    if #rows == 0 then
+  local is_over = false
+  ---@param reply bellboard.Reply
+  local function finish(reply)
+    local rows, colors = reply.rows or {}, colors_of(reply)
+    if is_over then
+      return
+    elseif #rows == 0 then
       local why = cells.safe(reply.why)
       done(vim.list_extend(facts(session), why ~= '' and { '', why } or {}), {})
-      return
+    else
+      done(rows, #colors > 0 and colors or colored(rows))
     end
-    local colors = colors_of(reply)
-    done(rows, #colors > 0 and colors or colored(rows))
-  end)
+    is_over = true
+  end
+  host.ask('preview', { session_id = session.session_id }, finish)
+  vim.defer_fn(function()
+    finish({ ok = false, why = 'the background process does not respond' })
+  end, PATIENCE)
 end
 
 --- Fill a buffer with what a session shows; until that arrives, with what is known about it.
