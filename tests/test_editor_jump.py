@@ -145,7 +145,7 @@ def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
     editor.shows("no session needs you")
     host.push(blocked("api", pid=4711, tty="/dev/pts/99", cwd="/somewhere"))
     editor.lua("require('bellboard').jump('api')")
-    editor.shows("the background process is not running; :ClaudeSessions start")
+    editor.shows("the background process is not running; :ClaudeSessions process start")
     editor.lua("require('bellboard').jump('nobody')")
     editor.shows('no session "nobody"; :ClaudeSessions lists all')
 
