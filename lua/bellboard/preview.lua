@@ -10,7 +10,7 @@ local M = {}
 local api = vim.api
 
 local LINES = 200 -- at most, enough for a screen
-local PATIENCE = 2000 -- ms for the background process, which takes 10
+local PATIENCE = 5000 -- ms for the background process, which takes 10
 
 ---@class bellboard.Color of a part of a line
 ---@field row integer from 0
