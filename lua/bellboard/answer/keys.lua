@@ -68,7 +68,7 @@ end
 
 --- Redraw it.
 ---@param is_new? boolean
-M.draw = function(is_new)
+local function draw(is_new)
   if not (open and view and view:is_open()) then
     return
   end
@@ -97,7 +97,7 @@ end
 M.say = function(text)
   if open then
     open.status = text
-    M.draw()
+    draw()
   end
 end
 
@@ -107,7 +107,7 @@ end
 local function conclude(state, text)
   local this = assert(open)
   this.state, this.status = state, text
-  M.draw()
+  draw()
   if view and view:is_open() then
     view:to_end()
   end
@@ -204,7 +204,7 @@ local function follow(this, why)
     this.session, this.request, this.draft.once = session, request, nil
     if was_read then
       assert(view):wait()
-      M.draw()
+      draw()
     else
       this.status = nil
       M.show(this)
@@ -338,7 +338,7 @@ local function look_again(choice, says_why)
           return give(each, says_why)
         end
       end
-      M.draw()
+      draw()
     end
   end)
 end
@@ -508,16 +508,17 @@ local function settle(question, spot)
     return M.say(text:format(rows.key_of('yes') or '<CR> above the options'))
   elseif spot.option and not is_chosen(spot.option) then
     drafts.choose(this.draft, question, 1, spot.option)
-    M.draw()
+    draw()
   end
   answer('yes')
 end
 
 --- Send what was chosen, choose the option or set the field under the cursor; elsewhere show the
 --- next page.
+---@param this bellboard.Open
 ---@param once? string the choice whose number was pressed before
-local function pick(once)
-  local this, seen = assert(open), assert(view)
+local function pick(this, once)
+  local seen = assert(view)
   local spot, question = seen:spot() or {}, requests.only_question(this.request)
   local choice = once
     and vim.iter(this.request.choices):find(function(each)
@@ -550,74 +551,54 @@ local function go(this, session)
   end
 end
 
---- Those that wait do something that cannot be taken back, or leave the view.
----@type table<string, { waits?: boolean, act: fun(this: bellboard.Open, once?: string) }>
+--- Keys that wait do something that cannot be taken back, or leave the view.
+---@type table<string, true>
+local WAITS = { snooze = true, go = true, failed = true }
+
+---@type table<string, fun(this: bellboard.Open, once?: string)> the name of a key → what it does
 local acts = {
-  fill = { act = type_in },
-  pick = {
-    act = function(_, once)
-      pick(once)
-    end,
-  },
-  page = {
-    act = function()
-      assert(view):page()
-    end,
-  },
-  diff = {
-    act = function(this)
-      local part = rows.diffs(this.request)[1]
-      if part then
-        diff.open(part, not this.session.machine, function()
-          return this == open and M.is_here()
-        end)
-      end
-    end,
-  },
-  skip = {
-    act = function(this)
-      if this.skip then
-        this.skip()
-      end
-    end,
-  },
-  snooze = {
-    waits = true,
-    act = function(this)
-      mark.snooze(this.session.session_id)
-      this.over('snoozed')
-    end,
-  },
-  go = {
-    waits = true,
-    act = function(this)
-      go(this, this.session)
-    end,
-  },
-  failed = {
-    waits = true,
-    act = function(this)
-      go(this, this.failed and this.failed())
-    end,
-  },
-  update = {
-    act = function(this)
-      if this.state == 'over' then
-        this.over('again')
-      end
-    end,
-  },
-  close = { act = leave },
+  fill = type_in,
+  pick = pick,
+  page = function()
+    assert(view):page()
+  end,
+  diff = function(this)
+    local part = rows.diffs(this.request)[1]
+    if part then
+      diff.open(part, not this.session.machine, function()
+        return this == open and M.is_here()
+      end)
+    end
+  end,
+  skip = function(this)
+    if this.skip then
+      this.skip()
+    end
+  end,
+  snooze = function(this)
+    mark.snooze(this.session.session_id)
+    this.over('snoozed')
+  end,
+  go = function(this)
+    go(this, this.session)
+  end,
+  failed = function(this)
+    go(this, this.failed and this.failed())
+  end,
+  update = function(this)
+    if this.state == 'over' then
+      this.over('again')
+    end
+  end,
+  close = leave,
 }
 for name in pairs(requests.MEANS) do
-  acts[name] = {
-    waits = true,
-    act = function(_, once)
-      if M.can() then
-        answer(name, once)
-      end
-    end,
-  }
+  WAITS[name] = true
+  acts[name] = function(_, once)
+    if M.can() then
+      answer(name, once)
+    end
+  end
 end
 
 --- Keys that still do something once nothing is left.
@@ -657,7 +638,7 @@ local function keys()
   end
   for lhs, name in pairs(config.get().answer.keys) do
     if name then
-      add(lhs, acts[name].waits, ENDS[name], acts[name].act)
+      add(lhs, WAITS[name], ENDS[name], acts[name])
     end
   end
   return made
@@ -671,9 +652,7 @@ local function open_window()
     keys = keys(),
     name = 'bellboard://request',
     is_split = config.get().answer.layout == 'split',
-    changed = function()
-      M.draw()
-    end,
+    changed = draw,
     settled = settled,
     closed = function()
       if open and view == mine then
@@ -687,7 +666,7 @@ local function open_window()
       if open and view == mine and not mine:is_open() then -- by `:noautocmd q`
         return leave()
       end
-      M.draw()
+      draw()
       check()
     end)
     return view ~= mine
@@ -705,7 +684,7 @@ M.show = function(shown)
     open_window()
   end
   assert(view):wait()
-  M.draw(true)
+  draw(true)
   if request.questions or request.fields then
     view:seek(request.questions and { question = 1 } or { field = 1 })
   end
