@@ -1,5 +1,5 @@
--- The line of a session, the same on the board, in pickers and in the float as in a shell:
--- `screen/line.py` says how it is made, and does the same. `screen/line.txt` says what gives way.
+-- The line of a session on the board, in pickers and in the float. A shell shows the same line:
+-- `screen/line.py` makes and explains it, and `screen/line.txt` lists the columns that give way.
 local age = require('bellboard.age')
 local cells = require('bellboard.text')
 local place = require('bellboard.place')
@@ -16,10 +16,10 @@ local AGE = 3 -- minimum width of the ages, so that columns do not move
 local PLACE = 20 -- maximum width of the places, or a fifth of the screen
 local PROJECT = 8 -- cells of a project's name that its branch does not take
 local MUCH = 8 -- blank cells that are enough to move a column for
-local KEPT = 24 -- cells of what a session does that its title does not take
+local KEPT = 24 -- cells of its activity that a title does not take
 local ALL = math.huge
 
---- Which text that would be cut gets cells of which column: those that are blank, or all but some.
+--- Texts that would be cut, the columns that give them cells, and the cells that those keep.
 ---@type { [1]: string, [2]: string, [3]: number }[]
 local SHARES = {
   { 'title', 'doing', ALL },
@@ -66,7 +66,7 @@ local SHARES = {
 ---@type { [1]: string, [2]: string }[]|nil
 local steps
 
---- What gives way, in order: a column, and what it keeps.
+--- The columns that give way, in order, and the cells that each keeps.
 local function steps_of_file()
   if not steps then
     steps = {}
@@ -127,12 +127,12 @@ local function count(counts, key)
   counts[key] = (counts[key] or 0) + 1
 end
 
---- What tells each session apart from others of its repository, beside its title: its branch, if
---- not all have it; its agent or the start of its id if nothing else does. The branch of all also
---- names the only one without a title.
+--- Names that tell sessions apart from others of their repository. A name is the branch, if those
+--- of the repository differ; the agent or the start of the id is before it if the title is the
+--- same, too. The branch of all names the only session without a title.
 ---@param all bellboard.Session[]
----@param narrow boolean without titles beside it: its title, if others have its branch
----@param placed boolean its place is beside it
+---@param narrow boolean no title is beside the name, so it replaces a branch that others have
+---@param placed boolean the place is beside the name, and tells sessions apart as well
 ---@return table<bellboard.Session, string>
 local function names_of(all, narrow, placed)
   local total, alike, differing, branch_of = {}, {}, {}, {}
@@ -172,7 +172,7 @@ local function names_of(all, narrow, placed)
   return names
 end
 
---- Where a session works, and its name there; of the first, what fits.
+--- The repository of a session, as far as it fits, and the name there.
 ---@param row bellboard.LineTexts
 ---@param short boolean
 ---@param room number
@@ -287,8 +287,7 @@ local function give_way(layout, among, column, kept)
   end
 end
 
---- Use what is left for texts that do not fit their columns, and start what sessions do below each
---- other.
+--- Use the cells that are left for columns that gave way, and start activities below each other.
 ---@param layout bellboard.Layout
 ---@param stretch boolean|nil
 local function spend(layout, stretch)
@@ -346,7 +345,7 @@ M.layout = function(groups, width, opts)
   end
   local several = vim.tbl_count(agents) > 1
   for _, group in ipairs(groups) do
-    local rows = #group.sessions > 0 and layout.lists[group.mixed] or {}
+    local rows = layout.lists[group.mixed] or {}
     for _, session in ipairs(group.sessions) do
       local words = session.words
       local row = {
@@ -397,8 +396,8 @@ local function move(room, needs, to, from, kept)
   end
 end
 
---- Give what would stay blank in a line to a text that would be cut. What a session does gives way
---- to its title, and moves to the left only for many blank cells.
+--- Give cells that would stay blank in a line to a text that would be cut. Activity gives way to a
+--- title, and moves to the left only for many blank cells.
 ---@param room table<string, integer>
 ---@param needs table<string, integer>
 local function share(room, needs)
@@ -444,7 +443,7 @@ M.chunks = function(session, layout, mark)
   needs.doing = own + cells.sum(tail)
   local where, called = who(row, layout.short, room.who)
   needs.who = cells.width(where) + cells.width(called)
-  share(room, needs) -- what a project for a repository, and notes that do not fit, leave
+  share(room, needs) -- a shorter name, and notes that do not fit, leave cells
   room.doing = room.doing - cells.sum(tail)
   for column, width in pairs(columns) do
     room.doing = room.doing + (width > 0 and room[column] == 0 and GAP or 0)
@@ -471,7 +470,7 @@ M.chunks = function(session, layout, mark)
   return session.link_since and style.faded(chunks) or chunks
 end
 
---- What a line depends on apart from its session: the same text for the same chunks.
+--- A text that is the same for the same chunks of a session.
 ---@param session bellboard.Session
 ---@param layout bellboard.Layout
 ---@return string

@@ -38,6 +38,7 @@
 ---@field icon bellboard.IconName
 ---@field word string what it does or asks, in one word
 ---@field text string the details
+---@field doing string both, for its line, without a word that the icon says
 ---@field project string after its machine, if that is another one: `dev:api`
 ---@field repository string
 ---@field machine string the other machine that it runs on

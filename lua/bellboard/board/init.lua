@@ -69,8 +69,8 @@ M.restore = function(buf)
   view.update()
 end
 
---- Fill the board that a session file has restored, or that was there before this plugin was loaded,
---- and close our other windows: their buffers have only our names, and their keys do nothing.
+--- Fill the board that a session file has restored, also before this plugin was loaded, and close
+--- our other windows: their buffers have only our names, and their keys do nothing.
 M.clear_restored = function()
   for _, buf in ipairs(api.nvim_list_bufs()) do
     local name = api.nvim_buf_is_valid(buf) and api.nvim_buf_get_name(buf) or ''

@@ -1,4 +1,4 @@
--- What the keys of the board do.
+-- The actions of the board, and the keys for them as configured.
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local dialog = require('bellboard.dialog')
@@ -125,7 +125,7 @@ actions.go = {
   end,
 }
 
---- Show what one asks, or triage those that ask something.
+--- Show the request of a session, or triage several.
 actions.answer = {
   all = function(list)
     if #list > 1 then

@@ -31,7 +31,7 @@ local function line(chunks, id, head)
   return { chunks = chunks, text = canvas.text(chunks), id = id, head = head }
 end
 
--- What is shown below an unfolded session.
+-- The lines below an unfolded session.
 
 ---@param task bellboard.Task
 ---@return string

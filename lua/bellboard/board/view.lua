@@ -1,4 +1,4 @@
--- The buffer of the board: its lines, and what is under a cursor, which stays there.
+-- The buffer of the board. A cursor stays on its session while lines change.
 local canvas = require('bellboard.canvas')
 local config = require('bellboard.config')
 local rows = require('bellboard.board.lines')
@@ -86,7 +86,7 @@ local function row_of(id)
   end
 end
 
---- The row of what was there; of a session that is gone, what took its place.
+--- The row for a cursor: that of its session or heading, else the same row as before.
 ---@param spot bellboard.Position
 ---@return integer
 local function find(spot)

@@ -1,8 +1,8 @@
-"""The line of a session, the same in a shell, a popup and Neovim: `line.lua` does what this does.
+"""The line of a session, the same in a shell, a popup and Neovim, where `line.lua` makes it.
 
-What tells sessions apart comes first: the repository, the branch where it differs, the title.  Then
-what the session does, its notes, its age and its place.  Columns are as wide as the sessions on the
-screen need; `line.txt` says what gives way if that is too much.
+Texts that tell sessions apart come first: the repository, the branch where it differs, the title.
+Activity, notes, age and place follow.  Columns are as wide as the sessions on the screen need;
+`line.txt` lists the columns that give way if that is too much.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ AGE: Final = 3  # minimum width of the ages, so that columns do not move
 PLACE: Final = 20  # maximum width of the places, or a fifth of the screen
 PROJECT: Final = 8  # cells of a project's name that its branch does not take
 MUCH: Final = 8  # blank cells that are enough to move a column for
-KEPT: Final = 24  # cells of what a session does that its title does not take
+KEPT: Final = 24  # cells of its activity that a title does not take
 ALL: Final = 10_000  # cells: whole
-#: Which text that would be cut gets cells of which column: those that are blank, or all but some.
+#: Texts that would be cut, the columns that give them cells, and the cells that those keep.
 SHARES: Final = (
     *(("title", "doing", ALL), ("title", "who", ALL), ("title", "doing", KEPT)),
     *(("who", "doing", ALL), ("who", "title", ALL), ("who", "doing", KEPT)),
@@ -108,7 +108,7 @@ class Layout:
         tail = _fitting(row.notes, max(room["doing"] // 2, room["doing"] - own))
         needs["doing"] = own + width(tail)
         needs["who"] = width(self._who(nth, room["who"]))
-        _share(room, needs)  # what a project for a repository, and notes that do not fit, leave
+        _share(room, needs)  # a shorter name, and notes that do not fit, leave cells
         room["doing"] -= width(tail)
         texts = {"who": self._who(nth, room["who"]), "title": title, "doing": row.doing}
         gone = [c for c in ("who", "title") if self.room[c] and not room[c]]
@@ -155,7 +155,7 @@ class Layout:
         self._needs["who"] = [width(self._who(n)) for n in range(len(self._shown))]
 
     def _who(self, nth: int, room: int = ALL) -> str:
-        """Return the repository of a session and its name there; of the first, what fits."""
+        """Return the repository of a session, as far as it fits, and the name there."""
         p, name = self._shown[nth], self._names[nth]
         beside = width(name) + 1 if name else 0
         where = words.on_machine(p, words.repository(p))
@@ -189,12 +189,12 @@ def _row(p: Published, now: float, mixed: bool, icons: Mapping[str, str]) -> Lin
 
 
 def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> list[str]:
-    """Return what tells each of these apart from others of its repository, beside its title.
+    """Return names that tell sessions apart from others of their repository.
 
-    Its branch, if not all have it; its agent or the start of its id if nothing else does.  The
-    branch of all also names the only one without a title.
-    `narrow`: there are no titles beside it, so its title stands for a branch that others have.
-    `placed`: its place is beside it.
+    A name is the branch, if those of the repository differ; the agent or the start of the id is
+    before it if the title is the same, too.  The branch of all names the only session without a
+    title.  `narrow`: no title is beside the name, so it replaces a branch that others have.
+    `placed`: the place is beside the name, and tells sessions apart as well.
     """
     here = [(words.machine(p), words.repository(p)) for p in shown]
     branches = [words.branch(p) for p in shown]
@@ -228,9 +228,9 @@ def _brief(sid: str) -> str:
 
 
 def _share(room: dict[str, int], needs: Mapping[str, int]) -> None:
-    """Give what would stay blank in a line to a text that would be cut.
+    """Give cells that would stay blank in a line to a text that would be cut.
 
-    What a session does gives way to its title, and moves to the left only for many blank cells.
+    Activity gives way to a title, and moves to the left only for many blank cells.
     """
     for to, source, kept in SHARES:
         _move(room, needs, to, source, kept)
@@ -273,7 +273,7 @@ def _filled(text: str, cells: int) -> str:
 
 @cache
 def _steps() -> tuple[tuple[str, str], ...]:
-    """Return what gives way, in order: a column, and what it keeps."""
+    """Return the columns that give way, in order, and the cells that each keeps."""
     text = Path(__file__).with_suffix(".txt").read_text("utf-8")
     found = (line.split() for line in text.splitlines())
     return tuple((step[0], step[1]) for step in found if len(step) == 2)
