@@ -58,8 +58,7 @@ local maps = {
 ---@param project string
 local function agent(scene, project)
   vim.cmd.enew()
-  local command =
-    { vim.env.DEMO_PYTHON, root .. '/demo/agent.py', root .. '/hooks/emit', scene }
+  local command = { vim.env.DEMO_PYTHON, root .. '/demo/agent.py', root .. '/hooks/emit', scene }
   local opts = { cwd = home .. '/' .. project }
   if vim.fn.has('nvim-0.11') == 1 then
     vim.fn.jobstart(command, vim.tbl_extend('error', opts, { term = true }))

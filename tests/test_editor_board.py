@@ -569,7 +569,7 @@ def memory(editor: Editor) -> tuple[float, float]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("opens", "shows"), [("answer api", "make all"), ("pick", "INSERT")])
+@pytest.mark.parametrize(("opens", "shows"), [("answer api", "make all"), ("pick", "Filter:")])
 def test_updates_leave_nothing_in_memory(nvim: Editors, opens: str, shows: str) -> None:
     """Twice 10,000, with board, preview, float, statusline, and a request or the picker."""
     config = {**QUIET, "board": {"preview": True}}

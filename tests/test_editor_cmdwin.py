@@ -39,7 +39,7 @@ def ends_below(editor: Editor, host: Host) -> None:
     leaves(editor)
 
 
-@pytest.mark.parametrize("view", ["help", "pick", "input"])
+@pytest.mark.parametrize("view", ["help", "input"])
 def test_a_view_stays_open_below_the_command_line_window(
     nvim: Editors, version: str, view: str
 ) -> None:
@@ -51,8 +51,6 @@ def test_a_view_stays_open_below_the_command_line_window(
     if view == "help":
         editor.command("ClaudeSessions board")
         editor.press("g?")
-    elif view == "pick":
-        editor.command("ClaudeSessions pick")
     else:
         opened(editor, "api", "Run a command")
         editor.press("R")

@@ -172,7 +172,7 @@ def test_snooze_park_and_label(open_: Open, spool: Spool, version: str) -> None:
     editor.command("ClaudeSessions park web")
     editor.shows("2 need you")
     editor.command("ClaudeSessions label IMPORTANT web")
-    editor.shows("web  IMPORTANT")
+    editor.shows("[IMPORTANT]")
     editor.command("ClaudeSessions snooze")
     editor.hides("need you")
     editor.hides("needs you")  # there may be one left for a moment

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rig.editor import Editor
-from rig.fixtures import Editors, Screens
+from rig.fixtures import Editors
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
@@ -70,19 +70,19 @@ def test_borders_can_be_seen_in_a_colorscheme_that_paints_them_solid(
     editor.lua("vim.api.nvim_set_hl(0, 'FloatBorder', { fg = '#767676', bg = '#767676' })")
     editor.lua("vim.api.nvim_exec_autocmds('ColorScheme', {})")
     Host(editor).push(*house())
-    editor.command("ClaudeSessions")
-    borders = editor.lua(BORDERS)
+    editor.press(":ClaudeSessions<CR>")
+    editor.shows("Filter:")
     editor.press("<Esc>")
-    editor.command("ClaudeSessions board")
+    editor.lua("require('bellboard.board').open('float')")
     editor.press("g?")
-    borders += eventually(lambda: editor.lua(BORDERS), "the help")
-    assert len(borders) == 4
+    borders = eventually(lambda: editor.lua(BORDERS)[1:] and editor.lua(BORDERS), "the help")
+    assert len(borders) == 2
     assert [each for each in borders if each[0] == each[1]] == []
 
 
 def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
     """Most urgent first, then oldest first; a picker that can draw gets colored chunks."""
-    editor = nvim(version, CALM, columns=110)
+    editor = nvim(version, CALM, columns=170)
     Host(editor).push(*house())
     told = asked(editor)
     assert told["kind"] == "bellboard"
@@ -123,15 +123,15 @@ def test_programs_of_one_folder_are_told_apart(
 def test_a_program_is_found_by_its_name(nvim: Editors) -> None:
     editor = nvim(config=CALM, columns=80)
     rows = [
-        session("working", x, project=x, agent=agent)
+        session("working", x, repository=f"src/{x}", agent=agent)
         for x, agent in (("a", "make"), ("b", "ninja"))
     ]
     Host(editor).push(*rows)
     editor.press(":ClaudeSessions<CR>")
-    editor.shows("Agent sessions")
+    editor.shows("Filter:")
     editor.press("ninja")
-    editor.hides(" a ")
-    editor.shows(" b ")
+    editor.hides("src/a")
+    editor.shows("src/b")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])
@@ -140,7 +140,7 @@ def test_lines_fit_the_screen(nvim: Editors, columns: int) -> None:
     editor = nvim(config=CALM, columns=columns)
     Host(editor).push(*house())
     lines = asked(editor)["lines"]
-    assert max(map(len, lines)) <= max(min(columns, 140) - 8, 45)
+    assert max(map(len, lines)) <= max(columns * 0.6, 45)
     assert "Bash  rm" in lines[0]
 
 
@@ -153,8 +153,8 @@ def test_choosing_a_session_jumps_to_it(nvim: Editors, version: str) -> None:
     eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
 
 
-def test_without_a_picker_ours_opens(nvim: Editors, version: str, screen: Screens) -> None:
-    """Rows and preview; typing filters, also by words that no row shows; <CR> jumps."""
+def test_without_a_picker_the_board_opens_with_its_filter(nvim: Editors, version: str) -> None:
+    """Typing filters, also by words that no row shows; <CR> jumps, <Esc> closes."""
     editor = nvim(version, CALM, columns=80, lines=20)
     tty = terminal(editor, "echo what it asks")
     host = Host(editor)
@@ -162,106 +162,76 @@ def test_without_a_picker_ours_opens(nvim: Editors, version: str, screen: Screen
     host.push(blocked("api", branch="main", tty=tty), *rest)
     editor.command("nnoremap gs <Cmd>ClaudeSessions<CR>")
     editor.press("gs")
-    editor.shows("what it asks")
-    screen.matches(editor, "picker")
-    editor.press("<Down><Down>")
-    editor.hides("what it asks")
+    editor.shows("Filter:")
     editor.press("PERM api")
     editor.hides("infra")
-    editor.shows("what it asks")
     host.push(blocked("api", "npm publish", branch="main", tty=tty), *rest)
-    editor.shows("Bash  npm publish")
+    editor.shows("npm publish")
     editor.press("<CR>")
     eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1
-    editor.press("<C-\\><C-n>gs<Esc>")
+    editor.press("<C-\\><C-n>gs")
+    editor.shows("infra")  # the filter was that of this choice
+    editor.press("<Esc>")
     eventually(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "closed")
     assert editor.messages().strip() == ""  # 0.10 notes the end of insert mode with an empty line
 
 
-#: Offers words after each letter, as plugins for completion do.
-COMPLETES = """
-vim.o.completeopt = 'menuone,noselect'
-vim.api.nvim_create_autocmd('TextChangedI', { callback = vim.schedule_wrap(function()
-  if vim.fn.mode() == 'i' and vim.fn.pumvisible() == 0 then
-    vim.fn.complete(1, { 'wooden', 'web', 'were' })
-  end
-end) })
-"""
-
-
-def test_it_filters_below_a_menu_of_words(nvim: Editors, version: str) -> None:
-    """The next letter, and <CR>, are still about the rows."""
+@pytest.mark.parametrize("keys", ["", "i", "v", ":terminal cat<CR>i"])
+def test_it_opens_from_every_mode(nvim: Editors, version: str, keys: str) -> None:
+    """And goes to the session that <Down> has reached."""
     editor = nvim(version, CALM, columns=80, lines=20)
     editor.lua("require('bellboard.jump').to = function(id) _G.went = id end")
-    Host(editor).push(blocked("api"), blocked("wiki"), blocked("web"))
-    editor.command("ClaudeSessions")
-    editor.lua(COMPLETES)
-    editor.press("w")
-    editor.shows(" were ")
-    editor.press("e")
-    editor.hides("wiki")
-    editor.press("<CR>")
+    editor.lua("for mode in ('nivt'):gmatch('.') do "
+        "vim.keymap.set(mode, '<F2>', '<Plug>(bellboard-pick)') end")  # fmt: skip
+    Host(editor).push(blocked("api"), blocked("web"), blocked("wiki"))
+    editor.press(keys)
+    editor.press("<F2>")
+    editor.shows("Filter:")
+    editor.press("<Down><Down><C-p><CR>")
     eventually(lambda: editor.lua("return went") == "web", "the session")
-    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+    assert editor.messages() == ""
 
 
-#: nvim-cmp as far as it can be turned off, loaded late as by lazy.nvim.
-CMP = """
-vim.api.nvim_create_autocmd('InsertEnter', { once = true, callback = function()
-  package.loaded.cmp = { setup = { buffer = function(options)
-    _G.off = options.enabled == false and vim.api.nvim_get_current_buf() or nil
-  end } }
-end })"""
-
-
-def test_nothing_completes_words_in_it(nvim: Editors, version: str) -> None:
-    """Neither Neovim itself, as of 0.12, nor the plugins that can be asked."""
+def test_it_has_keys_of_the_board_under_alt(nvim: Editors, version: str) -> None:
+    """What is typed stays after those that do not close it."""
     editor = nvim(version, CALM, columns=80, lines=20)
-    editor.command("silent! set autocomplete | call setline(1, 'wooden')")
-    editor.lua(CMP)
+    editor.lua("""
+      _G.told = {}
+      require('bellboard.process.talk').tell = function(line)
+        table.insert(told, vim.json.encode(line))
+      end
+      require('bellboard.answer').to = function(id) _G.answered = id end
+    """)
     Host(editor).push(blocked("api"), blocked("web"))
-    editor.command("ClaudeSessions")
-    editor.press("w")
+    editor.press(":ClaudeSessions<CR>")
+    editor.shows("Filter:")
+    editor.press("we")
     editor.hides("api")
-    assert editor.lua("return off == vim.api.nvim_get_current_buf()")
-    asked = "return { vim.fn.pumvisible(), vim.b.completion, vim.b.minicompletion_disable }"
-    assert editor.lua(asked) == [0, False, True]
+    editor.press("<M-p>")
+    eventually(lambda: "park" in editor.lua("return table.concat(told)"), "parked")
+    editor.press("<M-d>")
+    eventually(lambda: "goto" in editor.lua("return table.concat(told)"), "seen")
+    editor.shows("Filter: we")
+    editor.press("<M-a>")
+    eventually(lambda: editor.lua("return answered") == "web", "its request")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+    assert editor.lua("return vim.fn.maparg('<M-a>', 'c')") == ""
+
+
+def test_an_open_board_is_the_picker(nvim: Editors, version: str) -> None:
+    """It stays open, with its own filter."""
+    editor = nvim(version, CALM, columns=80, lines=24)
+    Host(editor).push(blocked("api"), blocked("web"))
+    editor.press(":ClaudeSessions board<CR>fweb<CR>")
+    editor.hides("! api")
+    editor.press("<C-w>p:ClaudeSessions<CR>")
+    editor.shows("! api")
     editor.press("<Esc>")
-    editor.hides("Agent sessions")
-    assert editor.lua("return vim.fn.exists('+autocomplete') == 0 or vim.o.autocomplete")
-
-
-def test_a_window_that_is_entered_meanwhile_keeps_the_cursor(nvim: Editors, version: str) -> None:
-    """Ours closes, and does not go back to where it was opened."""
-    editor = nvim(version, CALM)
-    Host(editor).push(blocked("api"))
-    editor.command("vsplit")
-    editor.lua("_G.other = vim.fn.win_getid(vim.fn.winnr('#'))")
-    editor.command("ClaudeSessions")
-    editor.shows("Agent sessions")
-    editor.lua("vim.api.nvim_set_current_win(other)")
-    editor.hides("Agent sessions")
-    assert editor.lua("return vim.api.nvim_get_current_win() == other")
-
-
-@pytest.mark.parametrize("bang", ["", "!"])
-def test_another_buffer_does_not_get_into_it(nvim: Editors, version: str, bang: str) -> None:
-    """Or else it closes, and no update of the board raises an error."""
-    editor = nvim(version, CALM)
-    host = Host(editor)
-    host.push(blocked("api"))
-    editor.command("edit other | enew | ClaudeSessions")
-    editor.shows("Agent sessions")
-    editor.press(f"<C-o>:buffer{bang} other<CR>")
-    if bang:
-        editor.hides("Agent sessions")
-    else:
-        editor.shows("E1513")
-    host.push(blocked("web"))
-    editor.press("<Esc>")
-    editor.hides("Agent sessions")
-    assert "Invalid" not in editor.messages()
+    editor.hides("! api")
+    editor.shows("filter: web")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 2
+    assert editor.lua("return vim.bo.filetype") == ""
 
 
 def terminal(editor: Editor, command: str) -> str:

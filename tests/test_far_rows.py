@@ -162,5 +162,5 @@ def test_float_picker_and_statusline_name_the_machine(nvim: Editors) -> None:
     assert editor.shows("stale 3h: make deploy")
     text = editor.lua("return require('bellboard').statusline({ plain = true })")
     assert text.startswith("!1 a-long-na…:web: ")
-    picker = "return require('bellboard.picker.rows').words(require('bellboard').sessions()[1])"
+    picker = "return require('bellboard.picker.item').words(require('bellboard').sessions()[1])"
     assert "a-long-name-of-a-box" in editor.lua(picker)

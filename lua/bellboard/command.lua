@@ -176,9 +176,12 @@ M.subcommands = {
       end, edit.is_snoozed)
     end,
     complete = function(before)
-      return #before == 0 and vim.tbl_filter(function(name)
-        return not tonumber(name) -- it would be read as minutes
-      end, names.names()) or #before == 1 and tonumber(before[1]) and names.names() or {}
+      return #before == 0
+          and vim.tbl_filter(function(name)
+            return not tonumber(name) -- it would be read as minutes
+          end, names.names())
+        or #before == 1 and tonumber(before[1]) and names.names()
+        or {}
     end,
     is_windowless = true,
   },

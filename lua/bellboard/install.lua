@@ -44,14 +44,18 @@ local function run(after)
       message.info(step)
     end
   end
-  vim.system({ 'sh', program.root() .. '/build.sh' }, {
-    stdout = function(_, data)
-      said = said .. (data or '')
-      vim.schedule(show)
-    end,
-  }, vim.schedule_wrap(function(done)
-    after(done.code == 0, vim.trim(said):match('[^\n]*$'))
-  end))
+  vim.system(
+    { 'sh', program.root() .. '/build.sh' },
+    {
+      stdout = function(_, data)
+        said = said .. (data or '')
+        vim.schedule(show)
+      end,
+    },
+    vim.schedule_wrap(function(done)
+      after(done.code == 0, vim.trim(said):match('[^\n]*$'))
+    end)
+  )
 end
 
 local building = false

@@ -29,6 +29,7 @@ local function texts_of(session)
     texts = {
       status = join(
         session.status,
+        session.kind or '',
         words.icon,
         session.needs_you and 'needs you' or '',
         session.link_since and 'stale' or '',

@@ -87,13 +87,14 @@ M.clear_restored = function()
   end
 end
 
+---@param how 'split'|'vsplit'|'float'
 ---@return vim.api.keyset.win_config
-local function layout()
+local function layout(how)
   local options = config.get().board
   local function size(whole)
     return math.floor(options.size <= 1 and whole * options.size or options.size)
   end
-  if options.layout == 'float' then
+  if how == 'float' then
     local width, height = math.floor(vim.o.columns * 0.9), math.floor(vim.o.lines * 0.8)
     return {
       relative = 'editor',
@@ -105,14 +106,16 @@ local function layout()
       title = ' Agent sessions ',
       zindex = ZINDEX,
     }
-  elseif options.layout == 'vsplit' then
+  elseif how == 'vsplit' then
     return { split = 'right', win = -1, width = math.max(size(vim.o.columns), 40) }
   end
   return { split = 'below', win = -1, height = math.max(size(vim.o.lines), 6) }
 end
 
 --- Open the board, or go to its window.
-M.open = function()
+---@param how? 'split'|'vsplit'|'tab'|'float' default: as configured
+M.open = function(how)
+  how = how or config.get().board.layout
   for _, win in ipairs(view.windows()) do
     if api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
       return window.enter(win)
@@ -124,10 +127,10 @@ M.open = function()
     canvas.name(buf, NAME)
     adopt(buf)
   end
-  if config.get().board.layout == 'tab' then
+  if how == 'tab' then
     window.tab(buf)
   else
-    window.open(buf, true, layout())
+    window.open(buf, true, layout(how))
   end
   set_window_options()
   view.update()

@@ -10,6 +10,7 @@ local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
 local preview = require('bellboard.board.preview')
+local prompt = require('bellboard.board.prompt')
 local sessions = require('bellboard.sessions')
 local view = require('bellboard.board.view')
 local window = require('bellboard.window')
@@ -35,7 +36,7 @@ end
 
 --- Go to another window, so that a jump does not replace the board. A float closes: it would cover
 --- what is shown next.
-local function leave()
+M.leave = function()
   preview.close()
   local last = vim.fn.win_getid(vim.fn.winnr('#')) -- the board itself, after a popup
   if is_elsewhere(last) then
@@ -77,8 +78,8 @@ end
 ---@return fun(list: bellboard.Session[])
 local function ask(what, current, act)
   return function(list)
-    local prompt = #list == 1 and what .. ': ' or ('%s of %s: '):format(what, name_of(list))
-    vim.ui.input({ prompt = prompt, default = current(list[1]) }, function(word)
+    local question = #list == 1 and what .. ': ' or ('%s of %s: '):format(what, name_of(list))
+    vim.ui.input({ prompt = question, default = current(list[1]) }, function(word)
       api.nvim_echo({ { '' } }, false, {}) -- or the prompt would stay on the command line
       for _, session in ipairs(word and list or {}) do
         act(session, word)
@@ -162,28 +163,9 @@ actions.fold_all = { anywhere = fold_all(false) }
 actions.next = { anywhere = seek(1) }
 actions.prev = { anywhere = seek(-1) }
 
---- Filter while the user types; <Esc> restores the previous filter.
 actions.filter = {
   anywhere = function()
-    local before = view.choice().filter
-    local group = api.nvim_create_augroup('bellboard.filter', {})
-    local function show(text)
-      view.choose({ filter = text })
-      vim.cmd.redraw()
-    end
-    api.nvim_create_autocmd('CmdlineChanged', {
-      group = group,
-      pattern = '@',
-      callback = function()
-        show(vim.fn.getcmdline())
-      end,
-    })
-    local opts = { prompt = 'Filter: ', default = before, cancelreturn = vim.NIL }
-    local ok, text = pcall(vim.fn.input, opts) -- <C-c> is an error
-    api.nvim_del_augroup_by_id(group)
-    api.nvim_echo({ { '' } }, false, {}) -- the prompt would stay there
-    show(ok and text ~= vim.NIL and vim.trim(text) or before)
-    view.first()
+    prompt.filter(view.choice().filter)
   end,
 }
 actions.unfilter = {
@@ -270,8 +252,8 @@ actions.correct = {
     local settable = vim.tbl_filter(function(status)
       return status ~= 'unknown'
     end, sessions.statuses)
-    local prompt = ('Actual status of %s'):format(name_of(list))
-    dialog.select(settable, { prompt = prompt }, function(status)
+    local question = ('Actual status of %s'):format(name_of(list))
+    dialog.select(settable, { prompt = question }, function(status)
       for _, session in ipairs(status and list or {}) do
         host.tell({ set = { session_id = session.session_id, status = status } })
       end
@@ -309,7 +291,7 @@ actions.resume = {
   anywhere = function()
     require('bellboard.jump.launch').resume({}, function()
       if is_here() then
-        leave()
+        M.leave()
       end
     end)
   end,
@@ -342,7 +324,7 @@ actions.refresh = {
 actions.close = {
   anywhere = function()
     local win = api.nvim_get_current_win()
-    leave()
+    M.leave()
     window.close(win)
   end,
 }

@@ -236,6 +236,18 @@ M.marked = function()
   return found
 end
 
+--- Move the cursor to the line of the next or previous session.
+---@param direction integer
+M.step = function(direction)
+  local row = api.nvim_win_get_cursor(0)[1]
+  repeat
+    row = row + direction
+  until not drawn[row] or drawn[row].head
+  if drawn[row] then
+    api.nvim_win_set_cursor(0, { row, 0 })
+  end
+end
+
 --- Mark sessions, or unmark them if all are marked; a single one moves the cursor on.
 ---@param list bellboard.Session[]
 M.mark = function(list)
@@ -247,12 +259,8 @@ M.mark = function(list)
     marked[session.session_id] = on or nil
   end
   M.update()
-  local row = api.nvim_win_get_cursor(0)[1]
-  repeat
-    row = row + 1
-  until not drawn[row] or drawn[row].head
-  if #list == 1 and drawn[row] then
-    api.nvim_win_set_cursor(0, { row, 0 })
+  if #list == 1 then
+    M.step(1)
   end
 end
 

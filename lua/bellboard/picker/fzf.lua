@@ -1,7 +1,6 @@
 -- The picker of fzf-lua.
-local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.preview')
-local rows = require('bellboard.picker.rows')
+local item = require('bellboard.picker.item')
 
 local M = {}
 
@@ -18,11 +17,12 @@ local function in_colour(chunks)
 end
 
 ---@param all bellboard.Session[]
-M.open = function(all)
-  local lines, layout = {}, rows.layout(all, math.floor(vim.o.columns * WIDTH) - 6)
+---@param opts bellboard.PickOptions
+M.open = function(all, opts)
+  local lines, layout = {}, item.layout(all, math.floor(vim.o.columns * WIDTH) - 6)
   for nth, session in ipairs(all) do
-    local row = in_colour(rows.columns(session, layout))
-    lines[nth] = ('%d\t%s%s%s'):format(nth, row, (' '):rep(FAR), rows.words(session))
+    local row = in_colour(item.columns(session, layout))
+    lines[nth] = ('%d\t%s%s%s'):format(nth, row, (' '):rep(FAR), item.words(session))
   end
   ---@param line string|nil
   ---@return bellboard.Session|nil
@@ -31,10 +31,10 @@ M.open = function(all)
   end
   local actions = {
     enter = function(selected)
-      picker_keys.go(session_of(selected[1]))
+      opts.run(session_of(selected[1]))
     end,
   }
-  for _, action in ipairs(picker_keys.list()) do
+  for _, action in ipairs(item.keys()) do
     actions[action.key:gsub('<M%-(.)>', 'alt-%1')] = {
       desc = action.desc,
       exec_silent = action.stays or nil,
@@ -58,6 +58,7 @@ M.open = function(all)
   end
   require('fzf-lua').fzf_exec(lines, {
     prompt = '> ',
+    query = opts.query,
     previewer = {
       _ctor = function()
         return previewer

@@ -1,7 +1,6 @@
 -- The picker of snacks.nvim.
-local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.preview')
-local rows = require('bellboard.picker.rows')
+local row = require('bellboard.picker.item')
 local sessions = require('bellboard.sessions')
 
 local M = {}
@@ -11,7 +10,7 @@ local M = {}
 local function items_of(all)
   local items = {}
   for nth, session in ipairs(all) do
-    items[nth] = { text = rows.words(session), session = session, idx = nth }
+    items[nth] = { text = row.words(session), session = session, idx = nth }
   end
   return items
 end
@@ -28,9 +27,9 @@ local function format(item, picker)
   local width = known and vim.api.nvim_win_get_width(win) - 2 or 80
   local all = sessions.list()
   if all ~= laid or width ~= laid_width then
-    layout, laid, laid_width = rows.layout(all, width), all, width
+    layout, laid, laid_width = row.layout(all, width), all, width
   end
-  return rows.columns(item.session, layout)
+  return row.columns(item.session, layout)
 end
 
 --- Select the row of a session, which may have moved.
@@ -47,9 +46,11 @@ local function stay_on(picker, id)
   end
 end
 
-M.open = function()
+---@param _ bellboard.Session[]
+---@param opts bellboard.PickOptions
+M.open = function(_, opts)
   local actions, keys = {}, {}
-  for _, action in ipairs(picker_keys.list()) do
+  for _, action in ipairs(row.keys()) do
     local name = 'bellboard_' .. action.name
     keys[action.key] = { name, mode = { 'n', 'i' }, desc = action.desc }
     actions[name] = function(picker, item)
@@ -63,11 +64,12 @@ M.open = function()
   end
   actions.confirm = function(picker, item)
     picker:close()
-    picker_keys.go(item and item.session)
+    opts.run(item and item.session)
   end
   local picker = require('snacks').picker.pick({
     source = 'bellboard',
     title = 'Agent sessions',
+    pattern = opts.query,
     finder = function()
       return items_of(sessions.list())
     end,

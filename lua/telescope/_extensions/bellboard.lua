@@ -1,6 +1,5 @@
 -- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
-local picker_keys = require('bellboard.picker.keys')
-local rows = require('bellboard.picker.rows')
+local row = require('bellboard.picker.item')
 local preview = require('bellboard.preview')
 local sessions = require('bellboard.sessions')
 
@@ -29,10 +28,10 @@ local function finder(entries)
   local function display(entry, picker)
     local width = width_of(picker)
     if width ~= layout_width then
-      layout, layout_width = rows.layout(all, width), width
+      layout, layout_width = row.layout(all, width), width
     end
     local text, colours = '', {}
-    for _, chunk in ipairs(rows.columns(entry.value, layout)) do
+    for _, chunk in ipairs(row.columns(entry.value, layout)) do
       colours[#colours + 1] = { { #text, #text + #chunk[1] }, chunk[2] }
       text = text .. chunk[1]
     end
@@ -44,7 +43,7 @@ local function finder(entries)
     entry_maker = function(session)
       local entry = entries[session.session_id] or {}
       entries[session.session_id] = entry
-      entry.value, entry.ordinal, entry.display = session, rows.words(session), display
+      entry.value, entry.ordinal, entry.display = session, row.words(session), display
       return entry
     end,
   })
@@ -66,13 +65,14 @@ end
 
 ---@param prompt integer
 ---@param map fun(modes: string[], key: string, action: function, opts: table)
-local function attach(prompt, map)
+---@param run fun(session: bellboard.Session|nil)
+local function attach(prompt, map, run)
   actions.select_default:replace(function()
     local entry = action_state.get_selected_entry()
     actions.close(prompt)
-    picker_keys.go(entry and entry.value)
+    run(entry and entry.value)
   end)
-  for _, action in ipairs(picker_keys.list()) do
+  for _, action in ipairs(row.keys()) do
     map({ 'i', 'n' }, action.key, function()
       local entry = action_state.get_selected_entry()
       if not action.stays then
@@ -85,10 +85,10 @@ local function attach(prompt, map)
   end
 end
 
----@param opts? table of Telescope, such as a theme
+---@param opts? table of Telescope, such as a theme; `run` gets the chosen session
 local function open(opts)
   opts = opts or {}
-  if not rows.sessions() then
+  if not row.sessions() then
     return
   end
   local entries = {}
@@ -111,7 +111,7 @@ local function open(opts)
         end,
       },
       attach_mappings = function(prompt, map)
-        attach(prompt, map)
+        attach(prompt, map, opts.run or row.go)
         follow(prompt, entries)
         return true -- keep Telescope's default keys
       end,

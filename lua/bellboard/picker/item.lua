@@ -1,15 +1,21 @@
--- The rows of a picker, and what a search finds.
+-- A session in a picker: its row, what a search finds, and what the keys do.
 local age = require('bellboard.age')
-local canvas = require('bellboard.canvas')
+local board = require('bellboard.board')
+local board_keys = require('bellboard.board.keys')
+local jump = require('bellboard.jump')
+local keys = require('bellboard.keys')
 local line = require('bellboard.line')
 local place = require('bellboard.place')
 local sessions = require('bellboard.sessions')
 
 local M = {}
 
-local api = vim.api
-
-local namespace = api.nvim_create_namespace('bellboard')
+---@class bellboard.PickerAction an action of the board with its key in a picker
+---@field key string
+---@field name string
+---@field desc string
+---@field stays boolean the picker stays open
+---@field run fun(session: bellboard.Session)
 
 --- The columns for these sessions.
 ---@param all bellboard.Session[]
@@ -25,18 +31,6 @@ end
 ---@return bellboard.Chunk[]
 M.columns = function(session, layout)
   return vim.list_slice(line.chunks(session, layout), 2)
-end
-
---- Put lines and their colours into a buffer.
----@param buf integer
----@param lines bellboard.Chunk[][]
-M.fill = function(buf, lines)
-  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
-  local texts = vim.tbl_map(canvas.text, lines)
-  api.nvim_buf_set_lines(buf, 0, -1, false, texts)
-  for row, chunks in ipairs(lines) do
-    canvas.colour(buf, row, texts[row], chunks)
-  end
 end
 
 --- The text that a search matches, uncut: also the status and the kind of its question.
@@ -68,11 +62,41 @@ end
 M.sessions = function()
   local all = sessions.list()
   if #all == 0 then
-    require('bellboard.board').open() -- it shows what to do next
+    board.open() -- it shows what to do next
     return nil
   end
   place.learn(all, true)
   return vim.list_extend({}, all)
+end
+
+--- The keys of pickers, apart from that to go there.
+---@return bellboard.PickerAction[]
+M.keys = function()
+  local found = {}
+  for _, key in ipairs(keys.board) do
+    if key.picker and key[2] ~= 'go' then
+      found[#found + 1] = {
+        key = key.picker,
+        name = key[2],
+        desc = key[3],
+        stays = key.stays == true,
+        run = function(session)
+          board_keys.run(key[2], { session })
+        end,
+      }
+    end
+  end
+  return found
+end
+
+--- Go to a session once the picker has closed and has restored its window.
+---@param session bellboard.Session|nil
+M.go = function(session)
+  if session then
+    vim.schedule(function()
+      jump.to(session.session_id)
+    end)
+  end
 end
 
 return M
