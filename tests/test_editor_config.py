@@ -261,17 +261,6 @@ def test_checkhealth_reports_editor_and_host(nvim: Editors, version: str) -> Non
     assert "ERROR" not in report
 
 
-def test_a_health_section_that_fails_hides_no_other(nvim: Editors) -> None:
-    """It is named, and the others are shown."""
-    editor = nvim(config=SOUND, columns=100, lines=50)
-    editor.lua("require('bellboard.config').problems = function() error('broken') end")
-    editor.command("checkhealth bellboard")
-    report = editor.lua(REPORT)
-    assert "ERROR checking the editor failed: " in report
-    assert "bellboard: background process" in report
-    assert "bellboard: versions" in report
-
-
 HOSTILE = (
     "a\x1bb\x07c\u009bd\u202ee\u2066f\u200bg\u200dh\u2060i\u00adj\u180ek\ufeffl\U000e0041m\u3164"
 )

@@ -120,21 +120,10 @@ local function doctor()
   end
 end
 
---- Run a section; if it fails, the others still run.
----@param name string
----@param section fun()
-local function guarded(name, section)
-  local ok, why = pcall(section)
-  if not ok then
-    local first = vim.split(tostring(why), '\n')[1]
-    health.error(('checking %s failed: %s'):format(name, first), 'please report this')
-  end
-end
-
 M.check = function()
-  guarded('the editor', editor)
-  guarded('the background process', coprocess)
-  guarded('everything else', doctor)
+  editor()
+  coprocess()
+  doctor()
 end
 
 return M

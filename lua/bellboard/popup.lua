@@ -137,23 +137,11 @@ end
 --- Commands that print what happened, newest last.
 local logs = { explain = true, history = true, replay = true }
 
---- What some say here in one message, by how their text starts.
----@type table<string, table<string, string>>
-local brief = {
-  answers = {
-    ['Hooks wait'] = 'answers on: hooks wait; see :help bellboard-answer',
-    ['Hooks do'] = 'answers off: an answer is typed into the terminal',
-  },
-}
-
 --- Run a command of the shell program: show its output in a message, or in that window.
 ---@param words string[]
 M.command = function(words)
   program.run(words, function(printed, why, partly)
     local text = (printed or partly or ''):gsub('%s+$', '')
-    for start, words_here in pairs(printed and brief[words[1]] or {}) do
-      text = vim.startswith(text, start) and words_here or text
-    end
     local lines = vim.split(text, '\n', { trimempty = true })
     if not printed then
       M.refuse(('%s: %s'):format(words[1], why), words[1], lines)

@@ -211,12 +211,8 @@ def report(args: Args, session: Published, reply: Reply) -> int:
 
 # ---------------------------------------------------------------- hooks that wait
 
-ON = """\
-Hooks wait for answers. While Neovim or `bellboard serve` is running, you can answer a permission,
-a question or a plan from anywhere. The terminal asks as before, and the first answer counts.
-No hook waits for subagents, forms and headless runs: they show no dialog while one does.
-Turn this off with `bellboard answers off`."""
-OFF = "Hooks do not wait for answers: an answer is typed into the session's terminal."
+ON = "answers on: hooks wait for an answer from here"
+OFF = "answers off: an answer is typed into the terminal"
 
 
 def answers(args: Args) -> None:
