@@ -202,7 +202,7 @@ def heard(editor: Editor) -> None:
     editor.lua("""
       require('bellboard.jump').to = function(id) _G.went = id end
       require('bellboard.answer').to = function(id) _G.went = id end
-      require('bellboard.command').run = function(verb) _G.went = verb end
+      require('bellboard.picker').open = function() _G.went = 'pick' end
       vim.o.mouse = 'a'
     """)
 

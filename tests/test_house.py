@@ -391,19 +391,90 @@ def test_files_that_promise_no_io_keep_that_promise() -> None:
     assert broken == {}
 
 
-LUA_REQUIRE = re.compile(r"^local \w+ = require\('bellboard\.?([\w.]*)'\)$", re.MULTILINE)
+LUA = ROOT / "lua/bellboard"
+LUA_REQUIRE = re.compile(r"require\('bellboard(?:\.([\w.]+))?'\)")
+#: A string that Neovim evaluates later, or another Neovim.
+EVALUATED = re.compile('"[^"]*"')
+#: From the lowest; each may require what is on a lower one, and features may require each other.
+#: What is not named here serves several of them.
+LUA_FLOORS: Final = (
+    *({"sessions"}, {"process"}, {"report"}, {"line"}),
+    {"answer", "board", "float", "jump", "notify", "picker", "statusline"},
+    *({"start"}, {"command"}, {"init"}),
+)
+
+
+def lua_name_of(path: Path) -> str:
+    """`board.page` of board/page.lua, `board` of board/init.lua, `init` of the topmost."""
+    parts = path.relative_to(LUA).with_suffix("").parts
+    return ".".join(parts if len(parts) == 1 else [part for part in parts if part != "init"])
+
+
+@cache
+def lua_graph() -> dict[str, set[str]]:
+    """Return what each Lua module requires, also within functions."""
+    return {
+        lua_name_of(path): {
+            name or "init"
+            for name in LUA_REQUIRE.findall(EVALUATED.sub("", path.read_text()))
+            if name != lua_name_of(path)
+        }
+        for path in sorted(LUA.rglob("*.lua"))
+    }
+
+
+def lua_floor_of(name: str) -> int | None:
+    return next((n for n, floor in enumerate(LUA_FLOORS) if name.split(".")[0] in floor), None)
 
 
 def test_lua_modules_require_only_what_is_below() -> None:
-    """When they are loaded, they form no circle."""
-    top = ROOT / "lua/bellboard"
-    graph = {
-        ".".join(path.relative_to(top).with_suffix("").parts): {
-            name or "init" for name in LUA_REQUIRE.findall(path.read_text())
-        }
-        for path in sorted(top.rglob("*.lua"))
-    }
+    """No arrow leads up, and none leads back; `require` within functions counts as well."""
+    graph = lua_graph()
+    up = [
+        f"{name} requires {target}"
+        for name, targets in graph.items()
+        for target in sorted(targets)
+        if (here := lua_floor_of(name)) is not None
+        and (there := lua_floor_of(target)) is not None
+        and there > here
+    ]
+    assert up == []
     assert circle(graph) == []
+
+
+#: Short Lua modules that only one other requires, and why each is a file of its own.
+LUA_OF_THEIR_OWN: Final = {
+    "answer.diff": "a tab page of Neovim's own, and the files that it reads",
+    "palette": "colors as terminals have them",
+}
+#: These begin a feature that they only start, run or publish.
+BEGIN: Final = {"start", "command", "init"}
+
+
+def test_a_short_lua_module_with_one_user_has_a_reason() -> None:
+    """Otherwise it is a part of its user."""
+    graph = lua_graph()
+    users: dict[str, set[str]] = {name: set() for name in graph}
+    for name, targets in graph.items():
+        for target in targets:
+            users[target].add(name)
+    for path in tracked(".lua"):
+        if not path.is_relative_to(LUA):
+            for name in re.findall(r"'bellboard\.?([\w.]*)'", path.read_text()):
+                users.get(name or "init", set()).add(path.name)
+    short = {
+        name
+        for name, found in users.items()
+        if len(found) == 1 and not found & BEGIN and lua_lines(name) < SHORT
+    }
+    assert short - LUA_OF_THEIR_OWN.keys() == set()
+
+
+def lua_lines(name: str) -> int:
+    """Return the lines of a Lua module."""
+    path = LUA / f"{name.replace('.', '/')}.lua"
+    path = path if path.exists() else LUA / name.replace(".", "/") / "init.lua"
+    return len(path.read_text().splitlines())
 
 
 def test_each_type_of_lua_is_declared_once() -> None:
@@ -651,7 +722,7 @@ def test_versions_agree() -> None:
     found = {
         "pyproject.toml": r'^version = "(.+)"',
         "rplugin/python3/bellboard/core/version.py": r'^VERSION: Final = "(.+)"',
-        "lua/bellboard/init.lua": r"^M\.version = '(.+)'",
+        "lua/bellboard/process/program.lua": r"^M\.version = '(.+)'",
         ".claude-plugin/plugin.json": r'"version": "(.+?)"',
     }
     versions = {

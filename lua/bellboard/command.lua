@@ -1,16 +1,19 @@
 -- The commands `:Bellboard` and `:ClaudeSessions`, which are the same: their subcommands and
 -- completion.
-local bellboard = require('bellboard')
 local config = require('bellboard.config')
+local coprocess = require('bellboard.process.run')
 local edit = require('bellboard.session_edit')
 local host = require('bellboard.process.talk')
 local install = require('bellboard.install')
+local jump = require('bellboard.jump')
 local launch = require('bellboard.jump.launch')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local names = require('bellboard.jump.names')
 local popup = require('bellboard.popup')
 local sessions = require('bellboard.sessions')
+
+require('bellboard.start') -- the process needs it
 
 local M = {}
 
@@ -79,8 +82,8 @@ end
 
 local process = {
   start = function() end, -- running a subcommand starts it
-  stop = bellboard.stop,
-  restart = bellboard.restart,
+  stop = coprocess.stop,
+  restart = coprocess.restart,
   status = function()
     local status = host.status()
     local running = status.channel and ('runs: pid %d'):format(vim.fn.jobpid(status.channel))
@@ -113,7 +116,7 @@ M.subcommands = {
     '[{filter}]',
     desc = 'Go to the next session that is blocked, failed or done, most urgent first. Takes a count, and a |bellboard-filter|, such as `agent:codex`.',
     run = function(words, count)
-      bellboard.next(count, table.concat(words, ' '))
+      jump.step(count, nil, table.concat(words, ' '))
     end,
     complete = filters,
   },
@@ -122,7 +125,7 @@ M.subcommands = {
     '[{filter}]',
     desc = 'The same, backwards.',
     run = function(words, count)
-      bellboard.prev(count, table.concat(words, ' '))
+      jump.step(-count, nil, table.concat(words, ' '))
     end,
     complete = filters,
   },
@@ -130,14 +133,19 @@ M.subcommands = {
     'back',
     '',
     desc = 'Go back to where you were before the last jump, or the last jumps in a row; also from another Neovim, if both are in tmux.',
-    run = bellboard.back,
+    run = function()
+      jump.back()
+    end,
   },
   {
     'goto',
     '{session}',
     desc = 'Go to that session: |bellboard-jump|.',
     run = function(words)
-      bellboard.jump(table.concat(words, ' '))
+      local session = names.one(table.concat(words, ' '))
+      if session then
+        jump.to(session.session_id)
+      end
     end,
     complete = session_after(),
   },
@@ -146,7 +154,10 @@ M.subcommands = {
     '[{session}]',
     desc = 'Show what a session asks, to answer it: |bellboard-answer|. By default the most urgent one; a snoozed or parked one comes last.',
     run = function(words)
-      bellboard.answer(#words > 0 and table.concat(words, ' ') or nil)
+      local session = #words > 0 and names.one(table.concat(words, ' ')) or nil
+      if session or #words == 0 then
+        require('bellboard.answer').to(session and session.session_id)
+      end
     end,
     complete = session_after(),
   },
@@ -220,9 +231,9 @@ M.subcommands = {
     desc = 'Set the notification mode of every Neovim, which is remembered; without an argument, show it.',
     run = function(words)
       if not words[1] then
-        return message.info('the notification mode is ' .. bellboard.mode())
+        return message.info('the notification mode is ' .. sessions.mode())
       end
-      bellboard.mode(words[1])
+      edit.mode(words[1])
     end,
     complete = first({ 'quiet', 'normal', 'all' }),
     is_windowless = true,
@@ -373,7 +384,7 @@ M.subcommands = {
       if not act then
         return message.error(('no "process %s"; start, stop, restart or status'):format(words[1]))
       elseif act == process.start then
-        bellboard.start()
+        coprocess.start()
       end
       act()
     end,
@@ -415,7 +426,7 @@ M.run = function(name, count, words)
   if why then
     return message.error(why)
   elseif not subcommand.is_apart then
-    bellboard.start()
+    coprocess.start()
   end
   local function run()
     subcommand.run(words, count or 1)

@@ -3,17 +3,16 @@ local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
-local push = require('bellboard.process.receive')
+local program = require('bellboard.process.program')
+local receive = require('bellboard.process.receive')
 local sessions = require('bellboard.sessions')
 local start = require('bellboard.start')
 
 local M = {}
 
-M.version = '0.1.0'
+M.version = program.version
 
 M.statuses = sessions.statuses
-
-start.wire(M.version)
 
 --- All sessions, most urgent first, then oldest first. Do not change them.
 ---@param opts? { hidden?: boolean }
@@ -246,7 +245,7 @@ end
 --- Receive what the background process publishes.
 ---@param published string
 M._push = function(published)
-  push.receive(published, M.version)
+  receive.receive(published)
 end
 
 --- Show a terminal of this Neovim for a jump from another one.

@@ -46,7 +46,6 @@ local speak = {
     message.tell({
       text = line_of(notice),
       level = LEVELS[notice.status],
-      short = cells.safe(notice.title),
       about = id,
       opts = {
         title = 'bellboard',

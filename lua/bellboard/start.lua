@@ -1,14 +1,15 @@
--- Starts the plugin in this Neovim: attaches what shows sessions, and tells the background process
--- which Neovim asks, and with which options.
+-- Starts the plugin in this Neovim: what shows and reports sessions, and the background process.
 local autostart = require('bellboard.process.autostart')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
-local highlight = require('bellboard.highlight')
 local host = require('bellboard.process.talk')
-local push = require('bellboard.process.receive')
+local program = require('bellboard.process.program')
+local receive = require('bellboard.process.receive')
 local sessions = require('bellboard.sessions')
 
 local M = {}
+
+local attached = false
 
 --- The options that the background process needs.
 ---@return table
@@ -23,7 +24,7 @@ local function shared()
     notices = options.notices,
     machines = next(options.machines) and options.machines or vim.empty_dict(),
     pull_requests = options.pull_requests,
-    icons = highlight.icons(),
+    icons = require('bellboard.highlight').icons(),
     callbacks = callbacks,
   }
 end
@@ -32,20 +33,17 @@ end
 local sent
 
 --- The first message to the background process.
----@param version string
 ---@return table
-local function hello(version)
+local function hello()
   sent = shared()
-  return vim.tbl_extend('error', sent, push.place(), {
+  return vim.tbl_extend('error', sent, receive.place(), {
     v = 1,
-    version = version,
+    version = program.version,
     server = vim.v.servername,
     pid = vim.fn.getpid(),
     focused = host.last_focus(),
   })
 end
-
-local attached = false
 
 --- Define highlights and autocommands, once.
 M.attach = function()
@@ -53,59 +51,60 @@ M.attach = function()
     return
   end
   attached = true
-  for _, module in ipairs({
-    'terminals',
-    'highlight',
-    'place',
-    'float',
-    'statusline',
-    'report.focus',
-    'report.screens',
-    'report.chats',
-    'checktime',
-  }) do
-    require('bellboard.' .. module).attach()
-  end
-  push.on('snapshot', function()
+  require('bellboard.terminals').attach()
+  require('bellboard.highlight').attach()
+  require('bellboard.place').attach()
+  require('bellboard.float').attach({
+    answer = function(id)
+      require('bellboard.answer').to(id)
+    end,
+    go = function(id)
+      require('bellboard.jump').to(id)
+    end,
+    pick = function()
+      require('bellboard.picker').open()
+    end,
+  })
+  require('bellboard.statusline').attach()
+  require('bellboard.report.focus').attach()
+  require('bellboard.report.screens').attach()
+  require('bellboard.report.chats').attach()
+  require('bellboard.checktime').attach()
+  receive.on('snapshot', function()
     require('bellboard.install').greet()
   end)
-  push.on('notice', function(notice)
+  receive.on('notice', function(notice)
     require('bellboard.notify').show(notice)
   end)
-  push.on('past', function(log)
+  receive.on('past', function(log)
     require('bellboard.notify').history(log)
   end)
 end
 
---- Tie the background process to this Neovim.
----@param version string of the plugin
-M.wire = function(version)
-  coprocess.own({
-    prepare = M.attach,
-    greet = function()
-      return hello(version)
-    end,
-    gone = push.stopped,
-    unbuilt = function(why, by_itself)
-      sessions.changed()
-      vim.schedule(function() -- or a window that a command opens would close the question
-        require('bellboard.install').offer(why, by_itself)
-      end)
-    end,
-  })
-  host.on_push(function(published)
-    push.receive(published, version)
-  end)
-end
+coprocess.own({
+  prepare = M.attach,
+  greet = hello,
+  gone = receive.stopped,
+  unbuilt = function(why, by_itself)
+    sessions.changed()
+    vim.schedule(function() -- or a window that a command opens would close the question
+      require('bellboard.install').offer(why, by_itself)
+    end)
+  end,
+})
+host.on_push(function(published)
+  receive.receive(published)
+end)
 
---- Start with Neovim, unless the options or this use of Neovim forbid it.
+--- Start the background process with Neovim, unless the options or this use of Neovim forbid it.
 M.automatically = function()
   autostart.await(config.get().auto_start, function()
     coprocess.start(true)
   end)
 end
 
---- The options were set: restart the background process if it needs others.
+--- The options may have changed: show sessions as they say, and restart the process if it needs
+--- them.
 M.reconfigure = function()
   if host.status().running then
     sessions.changed()

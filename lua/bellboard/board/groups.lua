@@ -1,5 +1,5 @@
 -- Which sessions the board lists, in which order and under which headings.
-local filter = require('bellboard.board.filter')
+local filter = require('bellboard.filter')
 local sessions = require('bellboard.sessions')
 
 local M = {}

@@ -58,6 +58,14 @@ local function draw(lines)
   end
 end
 
+---@class bellboard.FloatActs what its keys and clicks do
+---@field answer fun(id: string) show what a session asks
+---@field go fun(id: string) go to a session
+---@field pick fun() choose one of all
+
+---@type bellboard.FloatActs
+local on
+
 --- Go back to the previous window, and do something there.
 ---@param act fun()
 local function leave(act)
@@ -78,12 +86,12 @@ local function choose(form, row, answers)
     if not form then
       return
     elseif form.ids[row] then
-      local act = answers and 'bellboard.answer' or 'bellboard.jump'
-      require(act).to(form.ids[row])
+      local act = answers and on.answer or on.go
+      act(form.ids[row])
     elseif not form.title then
       M.unfold()
     elseif form.lines[row] then
-      require('bellboard.command').run('pick')
+      on.pick()
     end
   end)
 end
@@ -306,7 +314,9 @@ M.status = function()
 end
 
 --- Update on changes of sessions.
-M.attach = function()
+---@param acts bellboard.FloatActs
+M.attach = function(acts)
+  on = acts
   sessions.on_change('float', M.update)
 end
 

@@ -1,6 +1,6 @@
 -- Jumps: to a session, on to the next that needs you, and back to where the first jump started.
 -- What is not in this Neovim is shown by the background process.
-local filter = require('bellboard.board.filter')
+local filter = require('bellboard.filter')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local sessions = require('bellboard.sessions')

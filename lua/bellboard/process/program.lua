@@ -3,6 +3,9 @@ local config = require('bellboard.config')
 
 local M = {}
 
+--- Of the plugin and of the program, which are one.
+M.version = '0.1.0'
+
 ---@class bellboard.Interpreter
 ---@field command string[]
 ---@field why string how it was found

@@ -2,6 +2,7 @@
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local message = require('bellboard.message')
+local program = require('bellboard.process.program')
 local sessions = require('bellboard.sessions')
 
 local M = {}
@@ -90,16 +91,15 @@ local function announce_all(push)
 end
 
 ---@param push bellboard.Push
----@param version string of this plugin
 ---@return boolean understood
-local function check(push, version)
+local function check(push)
   if push.v ~= 2 then
     local text = 'the background process speaks protocol %s, not 2: restart Neovim'
     warn_once('v', text:format(push.v))
     return false
-  elseif push.version ~= version then
+  elseif push.version ~= program.version then
     local text = 'the background process is version %s, the plugin %s. See :checkhealth bellboard'
-    warn_once('version', text:format(push.version, version))
+    warn_once('version', text:format(push.version, program.version))
   end
   return true
 end
@@ -117,11 +117,10 @@ end
 local nil_is_nil = { luanil = { object = true, array = true } }
 
 ---@param encoded string JSON: pynvim converts it faster than a table
----@param version string of this plugin
-M.receive = function(encoded, version)
+M.receive = function(encoded)
   ---@type bellboard.Push
   local push = vim.json.decode(encoded, nil_is_nil)
-  if not check(push, version) then
+  if not check(push) then
     return
   end
   coprocess.heard()
