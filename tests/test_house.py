@@ -445,7 +445,6 @@ def test_lua_modules_require_only_what_is_below() -> None:
 #: Short Lua modules that only one other requires, and why each is a file of its own.
 LUA_OF_THEIR_OWN: Final = {
     "answer.diff": "a tab page of Neovim's own, and the files that it reads",
-    "palette": "colors as terminals have them",
 }
 #: These begin a feature that they only start, run or publish.
 BEGIN: Final = {"start", "command", "init"}
