@@ -27,7 +27,7 @@ from rig.waiting import eventually
 
 T = TypeVar("T")
 
-INIT: Final = Path(__file__).with_name("init")
+FIRST: Final = ["sh", str(Path(__file__).with_name("init"))]
 #: 198.18.0.0/15 is for tests of networks, and leads nowhere.
 NETWORKS: Final = 2**15
 NETWORK: Final = 0x40000000  # CLONE_NEWNET
@@ -183,10 +183,11 @@ class Apart:
             _end(self._wire)
 
     def _inner(self) -> int:
+        """Return the first process, once it runs `FIRST`: its maker has mounted everything then."""
         assert self._outer and self._outer.poll() is None, self.errors.read_text()
         with contextlib.suppress(psutil.NoSuchProcess):
             for process in psutil.Process(self._outer.pid).children(recursive=True):
-                if INIT.name in " ".join(process.cmdline()) and _is_first(process.pid):
+                if process.cmdline()[: len(FIRST)] == FIRST and _is_first(process.pid):
                     return process.pid
         return 0
 
@@ -262,7 +263,7 @@ def _started(
     """Start the first process of a machine; it ends with us."""
     with errors.open("ab") as said:
         return subprocess.Popen(
-            [*maker, "sh", str(INIT), *argv],
+            [*maker, *FIRST, *argv],
             env=home.env,
             cwd=home.root,
             stdin=subprocess.PIPE,

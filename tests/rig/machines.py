@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from bellboard.storage.machines import Commands, Machines, edit
 from rig import home as homes
-from rig.apart import INIT, Apart, Here
+from rig.apart import Apart, Here
 from rig.cache import Missing
 from rig.home import Home
 from rig.tmux import Server
@@ -194,18 +194,12 @@ class Container:
             self.home, maker=(bwrap, *own, *mounts, "--die-with-parent", "--as-pid-1")
         )
         self.place.boot()
-        eventually(self._runs, "a container that runs")
         self.tmux = Server(self.home, within=self.place.within)
 
     @property
     def enter(self) -> list[str]:
         exports = [f"{key}={value}" for key, value in self.home.env.items()]
         return [*self.place.within, "env", "-i", *exports]
-
-    def _runs(self) -> bool:
-        """Return whether bwrap has moved all its mounts, and has become the first program."""
-        words = self.run("cat", "/proc/1/cmdline").split("\0")
-        return INIT.name in " ".join(words) and Path(words[0]).name != "bwrap"
 
     def run(self, *argv: str | Path) -> str:
         """Run a program in it; return what it prints."""
