@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -21,8 +22,9 @@ from bellboard.core.records import LEDGER
 from bellboard.core.routes import ROUTES
 from bellboard.core.session import Session
 from bellboard.core.untrusted import bounded
+from bellboard.hosting.connection import Connection
 from bellboard.hosting.turn import SharedBoard
-from bellboard.storage.set_aside import set_database_aside
+from bellboard.storage.set_aside import kept_databases, set_database_aside
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Damaged, Editor, Store, Transaction
 from hosting import Make, RecordedHost, emit, from_files, made, opened, put, put_raw, statuses
@@ -342,6 +344,41 @@ def test_a_read_only_database_blames_no_event(
     while shared.turn(clock.advance(1)).more:
         pass
     assert names == {row.file for row in from_files(shared.store.log())}
+
+
+@pytest.mark.parametrize("table", [*COLUMNS][:4])
+def test_damage_that_is_met_in_writing_blames_no_event(tmp_path: Path, table: str) -> None:
+    """The database is set aside, and the event counts once, in the new one."""
+    connection = Connection(tmp_path / "home", {})
+    connection.spool.prepare()
+    put(connection.spool, "UserPromptSubmit", "before")
+    connection.fold(())
+    blank(connection.home, table)
+    name = put(connection.spool, "UserPromptSubmit", "after")
+
+    def is_folded() -> bool:
+        connection.trouble.until = 0.0  # do not pause
+        connection.fold(())
+        return not connection.spool.holds_any()
+
+    eventually(is_folded, "an empty spool")
+    assert {} == connection.spool.counts()["refused"]
+    assert 1 == len(kept_databases(connection.home))
+    connection.close()
+    with opened(connection.home) as late:
+        assert {"before", "after"} <= statuses(late.board).keys()
+        assert [name] == [r.file for r in late.store.log("after")]
+
+
+def blank(home: Path, table: str) -> None:
+    """Overwrite the first page of a table with zeros, as a log with a hole does."""
+    with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        ((page,),) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,))
+        ((size,),) = db.execute("PRAGMA page_size")
+    with (home / "board.db").open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
 
 
 ODD = (HUGE, -HUGE, 1e308, float("nan"), "\ud800", "a\0b", "x" * 70_000, [[[[[[1]]]]]], {"a": {}})

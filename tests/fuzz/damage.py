@@ -205,6 +205,8 @@ def kept(random: Random) -> Case:
         target.canary()
         rests = lambda: not [*(target.board / "spool/new").iterdir()]  # noqa: E731
         eventually(rests, "its commit")
+        bad = target.board / "spool/bad"
+        before = {*bad.glob("*.why")}  # of other cases
         path = target.board / f"board.db{suffix}"
         size = path.stat().st_size
         if blank and suffix == "-wal":
@@ -224,8 +226,8 @@ def kept(random: Random) -> Case:
         target.folded("last")
         eventually(lambda: _is_sound(target), "a sound database", within=HEAL)
         eventually(rests, "its commit")
-        if any((target.board / "spool/bad").iterdir()):
-            raise Fallen("an event was set aside")
+        for why in {*bad.glob("*.why")} - before:
+            raise Fallen(f"an event was set aside: {why.read_text()}")
 
     how = "overwritten" if blank and suffix == "-wal" else f"cut to {share:.2f}"
     return Case(f"board.db{suffix} {how}", do)

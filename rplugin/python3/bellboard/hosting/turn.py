@@ -222,7 +222,7 @@ class SharedBoard:
     def _narrow(self, error: Exception) -> None:
         """Take fewer files after a failure, until the one is known that cannot be written."""
         if isinstance(error, sqlite3.Error) and not isinstance(error, OF_VALUES):
-            raise error
+            raise error  # the fault of the database, or of what it is on
         name = self._waiting.narrow(error)
         if not name:
             return
