@@ -89,6 +89,7 @@ local INERT = {
 ---@field ready integer when its keys count, in nanoseconds
 ---@field timer uv.uv_timer_t
 ---@field ns integer for its keys
+---@field group integer of its autocommands
 ---@field more integer rows below the screen
 ---@field is_read boolean whether the last row was on the screen
 ---@field is_behind? boolean a picker of another plugin is shown
@@ -508,7 +509,7 @@ function Dialog:close()
   end
   vim.on_key(nil, self.ns)
   self.timer:close()
-  api.nvim_create_augroup('bellboard.dialog' .. self.ns, {})
+  api.nvim_del_augroup_by_id(self.group)
   local is_here = api.nvim_get_current_buf() == self.buf
   for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
     window.close(win)
@@ -534,10 +535,10 @@ function Dialog:yield()
 end
 
 function Dialog:follow()
-  local group = api.nvim_create_augroup('bellboard.dialog' .. self.ns, {})
+  self.group = api.nvim_create_augroup('bellboard.dialog' .. self.ns, {})
   local function on(events, callback, pattern)
     local where = pattern and { pattern = pattern } or { buffer = self.buf }
-    where.group, where.callback = group, callback
+    where.group, where.callback = self.group, callback
     api.nvim_create_autocmd(events, where)
   end
   on('WinClosed', function()
@@ -692,7 +693,7 @@ end
 ---@generic T
 ---@param items T[]
 ---@param options { prompt: string, kind?: string, format_item?: fun(item: T): string }
----@param done fun(item: T|nil)
+---@param done fun(item: T|nil, nth: integer|nil)
 M.select = function(items, options, done)
   local is_function = type(vim.ui.select) == 'function' -- a plugin's may be a table
   local source = is_function and debug.getinfo(vim.ui.select, 'S').source or ''
@@ -700,44 +701,35 @@ M.select = function(items, options, done)
     return vim.ui.select(items, options, done)
   end
   local self ---@type bellboard.Dialog
-  local function choose(item)
-    self:close()
-    done(item)
+  local function chooses(nth)
+    return function()
+      self:close()
+      done(items[nth], items[nth] and nth)
+    end
   end
-  local rows, keys, widest = {}, {}, cells.width(options.prompt) + 4
+  local rows, keys, widest = {}, {}, math.max(cells.width(options.prompt) + 4, 24)
   for nth, item in ipairs(items) do
     local lhs = MENU:sub(nth, nth)
     local text = options.format_item and options.format_item(item) or tostring(item)
-    rows[nth] = { text = lhs .. '  ' .. text, chunks = { { lhs, 'BellboardKey' } }, spot = {} }
-    widest = math.max(widest, cells.width(rows[nth].text))
-    keys[nth] = {
-      lhs,
-      act = function()
-        choose(item)
-      end,
-    }
-  end
-  for _, lhs in ipairs({ 'q', '<Esc>' }) do
-    keys[#keys + 1] = {
-      lhs,
-      act = function()
-        choose(nil)
-      end,
-    }
+    text = cells.cut(('%s  %s'):format(lhs, text), vim.o.columns - BESIDE)
+    rows[nth] = { text = text, chunks = { { lhs, 'BellboardKey' } }, spot = {} }
+    keys[nth] = { lhs, act = chooses(nth) }
+    widest = math.max(widest, cells.width(text))
   end
   keys[#keys + 1] = {
     '<CR>',
     act = function()
-      choose(items[api.nvim_win_get_cursor(0)[1]])
+      chooses(api.nvim_win_get_cursor(0)[1])()
     end,
   }
+  for _, lhs in ipairs({ 'q', '<Esc>' }) do
+    keys[#keys + 1] = { lhs, act = chooses(0) }
+  end
   self = M.open({
     keys = keys,
     is_over = true,
-    most = math.max(widest, 24) + BESIDE,
-    closed = function()
-      choose(nil)
-    end,
+    most = widest + BESIDE,
+    closed = chooses(0),
   }, { title = options.prompt, rows = rows, hints = { { '<CR>', 'choose' }, { 'q', 'cancel' } } })
 end
 

@@ -1,5 +1,6 @@
 -- Jumps: to a session, on to the next that needs you, and back to where the first jump started.
 -- What is not in this Neovim is shown by the background process.
+local dialog = require('bellboard.dialog')
 local filter = require('bellboard.filter')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
@@ -100,7 +101,7 @@ end
 ---@param began bellboard.Origin
 local function attach(session, reply, began)
   local opts = { prompt = ('No terminal shows the tmux session %s'):format(reply.attach) }
-  vim.ui.select({ 'Attach in a terminal here', 'Cancel' }, opts, function(_, choice)
+  dialog.select({ 'Attach in a terminal here', 'Cancel' }, opts, function(_, choice)
     if choice == 1 then
       open(session, reply.command, began)
       landed(session)

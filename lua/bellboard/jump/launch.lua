@@ -1,6 +1,7 @@
 -- Start or resume a session in a terminal buffer.
 local age = require('bellboard.age')
 local config = require('bellboard.config')
+local dialog = require('bellboard.dialog')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
@@ -203,7 +204,7 @@ M.resume = function(args, on_choice)
       return worded(session, mixed)
     end
     local opts = { prompt = 'Resume', kind = 'bellboard', format_item = format }
-    vim.ui.select(sessions, opts, function(session)
+    dialog.select(sessions, opts, function(session)
       if session and on_choice then
         on_choice()
       end
