@@ -40,6 +40,9 @@ end
 return most
 """
 SHUT = "for _, win in ipairs(others) do vim.api.nvim_win_close(win, true) end others = {}"
+#: No statusline shows the counts, so that the float becomes one line.
+ALONE = "require('bellboard')._attach()"
+UNCOUNTED = {**QUIET, "statusline": {"auto": False}}
 TERMINAL = """
 vim.cmd('terminal sleep 600')
 return vim.api.nvim_get_chan_info(vim.bo.channel).pty
@@ -118,8 +121,8 @@ def test_a_border_of_the_user_is_kept_where_lines_are_two_cells_wide(
 
 def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
     """Other floats, the board, the terminal that asks, the cursor."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=30)
-    host = Host(editor)
+    editor = nvim(version, {**UNCOUNTED, "float": {"seconds": 0}}, columns=80, lines=30)
+    host = Host(editor, ALONE)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(79), 'y' })")
     host.push(blocked())
     stands(editor, "NE 2")
@@ -177,8 +180,8 @@ def test_it_covers_no_change_that_is_asked_about(nvim: Editors, version: str) ->
 
 def test_it_shrinks_to_a_line_and_opens_for_a_new_question(nvim: Editors, version: str) -> None:
     """The newest is marked, and among those shown."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0.2, "max_sessions": 2}}, columns=80)
-    host = Host(editor)
+    editor = nvim(version, {**UNCOUNTED, "float": {"seconds": 0.2, "max_sessions": 2}}, columns=80)
+    host = Host(editor, ALONE)
     three = [blocked(name, ago=7300, asked_at=at) for at, name in enumerate(("api", "web", "docs"))]
     plan = blocked("infra", "Which one?", kind="question", ago=7100, asked_at=3)
     host.push(*three, plan)
@@ -195,6 +198,20 @@ def test_it_shrinks_to_a_line_and_opens_for_a_new_question(nvim: Editors, versio
     assert "and 3 more" in picture.text
     host.push(*three)
     editor.shows("3 need you")
+
+
+def test_it_closes_where_the_statusline_says_the_same(nvim: Editors) -> None:
+    """Instead of one line of its own, until another session is blocked."""
+    editor = nvim(config={**QUIET, "float": {"seconds": 0.2}}, columns=80)
+    host = Host(editor)
+    host.push(blocked())
+    eventually(lambda: editor.lua(FLOAT) == "", "closed")
+    editor.shows("!1 api: rm -rf build 2m")
+    editor.command("checkhealth bellboard")
+    editor.shows("not shown: the statusline says it")
+    editor.lua("vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()")
+    host.push(blocked(), blocked("web", ago=5))
+    editor.shows("2 need you")
 
 
 def heard(editor: Editor) -> None:
@@ -216,8 +233,8 @@ def click(editor: Editor, text: str, button: str = "left", *actions: str) -> Non
 
 def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
     """A session's rows show its request, the last row the picker, the one line the full float."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0, "max_sessions": 2}}, columns=80)
-    host = Host(editor)
+    editor = nvim(version, {**UNCOUNTED, "float": {"seconds": 0, "max_sessions": 2}}, columns=80)
+    host = Host(editor, ALONE)
     heard(editor)
     before: Any = editor.lua("return vim.api.nvim_get_current_win()")
     host.push(blocked(ago=300), blocked("web", "npm publish"), blocked("docs", "make", ago=7))
@@ -226,10 +243,14 @@ def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
         click(editor, text)
         eventually(lambda leads=leads: editor.lua("return went") == leads, f"click on {text}")
         assert editor.lua("return vim.api.nvim_get_current_win()") == before
-    editor.lua("vim.g.bellboard = { float = { seconds = 0.2 } } require('bellboard').setup()")
+    editor.lua(
+        "vim.g.bellboard = { float = { seconds = 0.2 } } require('bellboard').setup()"
+    )
     host.push(blocked(ago=300), blocked("web", ago=2))
     editor.hides("2 need you")
-    editor.lua("vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()")
+    editor.lua(
+        "vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()"
+    )
     click(editor, "!2 · api")
     editor.shows("2 need you")
 

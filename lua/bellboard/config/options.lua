@@ -127,7 +127,8 @@ M.options = {
     'float.seconds',
     8,
     'number',
-    'Shrink to one line after so many seconds, until another session is blocked; 0: never.',
+    'Shrink to one line, or close where a statusline says the same, after so many seconds, until '
+      .. 'another session is blocked; 0: never.',
   },
 
   { 'board.layout', 'split', "'split'|'vsplit'|'tab'|'float'", 'Where the board opens.' },

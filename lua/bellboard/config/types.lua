@@ -57,7 +57,8 @@
 ---@field max_sessions integer
 --- See |nvim_open_win()|.
 ---@field zindex integer
---- Shrink to one line after so many seconds, until another session is blocked; 0: never.
+--- Shrink to one line, or close where a statusline says the same, after so many seconds, until
+--- another session is blocked; 0: never.
 ---@field seconds number
 
 ---@class (exact) bellboard.Config.Board

@@ -1,5 +1,5 @@
 -- The float that lists the blocked sessions: in full for a while after one was blocked, then in one
--- line. It makes room for whatever else is on the screen.
+-- line, unless a statusline says the same. It makes room for whatever else is on the screen.
 local calls = require('bellboard.float.lines')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
@@ -8,6 +8,7 @@ local corner = require('bellboard.float.place')
 local highlight = require('bellboard.highlight')
 local moment = require('bellboard.moment')
 local sessions = require('bellboard.sessions')
+local statusline = require('bellboard.statusline')
 local window = require('bellboard.window')
 
 local M = {}
@@ -266,10 +267,12 @@ M.update = function()
   if is_new then
     return M.unfold()
   end
-  local room = has_room()
-  forms = room and { calls.in_short(calling) } or {}
-  if room and not short then
-    table.insert(forms, 1, calls.in_full(calling, newest))
+  forms = {}
+  if has_room() and not short then
+    forms[1] = calls.in_full(calling, newest)
+  end
+  if has_room() and not statusline.is_used() then -- else it says the same
+    forms[#forms + 1] = calls.in_short(calling)
   end
   arrange()
 end
@@ -309,6 +312,8 @@ M.status = function()
     why = unlisted()
   elseif not has_room() then
     why = ('the screen is smaller than %dx%d'):format(calls.LEAST_COLUMNS, calls.LEAST_LINES)
+  elseif short and #forms == 0 then
+    why = 'the statusline says it, until another session is blocked'
   end
   return 'not shown: ' .. why
 end
