@@ -41,7 +41,7 @@ return most
 """
 SHUT = "for _, win in ipairs(others) do vim.api.nvim_win_close(win, true) end others = {}"
 #: No statusline shows the counts, so that the float becomes one line.
-ALONE = "require('bellboard')._attach()"
+ALONE = "require('bellboard.start').attach()"
 UNCOUNTED = {**QUIET, "statusline": {"auto": False}}
 TERMINAL = """
 vim.cmd('terminal sleep 600')

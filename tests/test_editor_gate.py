@@ -21,7 +21,7 @@ SAID = "_G.said = {} vim.notify = function(text) table.insert(_G.said, text) end
 @pytest.fixture
 def editor(nvim: Editors, version: str) -> Editor:
     made = nvim(version, QUIET, lua=SAID, ui=False)
-    made.lua("require('bellboard')._attach()")
+    made.lua("require('bellboard.start').attach()")
     return made
 
 
