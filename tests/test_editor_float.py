@@ -243,14 +243,10 @@ def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
         click(editor, text)
         eventually(lambda leads=leads: editor.lua("return went") == leads, f"click on {text}")
         assert editor.lua("return vim.api.nvim_get_current_win()") == before
-    editor.lua(
-        "vim.g.bellboard = { float = { seconds = 0.2 } } require('bellboard').setup()"
-    )
+    editor.lua("vim.g.bellboard = { float = { seconds = 0.2 } } require('bellboard').setup()")
     host.push(blocked(ago=300), blocked("web", ago=2))
     editor.hides("2 need you")
-    editor.lua(
-        "vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()"
-    )
+    editor.lua("vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()")
     click(editor, "!2 · api")
     editor.shows("2 need you")
 
