@@ -79,19 +79,10 @@ def statusline(name: str) -> Callable[[Editor], None]:
     return show
 
 
-def floating(short: bool) -> Callable[[Editor], None]:
-    def show(editor: Editor) -> None:
-        editor.lua("vim.g.bellboard.float = { seconds = ... }", 0)
-        editor.lua(TEXT, *CODE)
-        host = Host(editor)
-        if short:
-            wide = {"relative": "editor", "row": 2, "col": 0, "width": 110, "height": 25}
-            editor.lua(
-                "vim.api.nvim_open_win(vim.api.nvim_create_buf(false, true), false, ...)", wide
-            )
-        host.push(*house(), blocked("infra", "terraform destroy", label="HEAVY", ago=3700))
-
-    return show
+def floating(editor: Editor) -> None:
+    editor.lua("vim.g.bellboard.float = { seconds = ... }", 0)
+    editor.lua(TEXT, *CODE)
+    Host(editor).push(*house(), blocked("infra", "terraform destroy", label="HEAVY", ago=3700))
 
 
 def board(*sessions: dict[str, Any]) -> Callable[[Editor], None]:
@@ -112,8 +103,7 @@ def picking(name: str) -> Callable[[Editor], None]:
 #: name → the plugins it needs, and what sets it up
 VIEWS: dict[str, tuple[list[str], Callable[[Editor], Any]]] = {
     **{f"status-{name}": (needs, statusline(name)) for name, (needs, _) in STATUSLINES.items()},
-    "float": ([], floating(short=False)),
-    "float-short": ([], floating(short=True)),
+    "float": ([], floating),
     "board": ([], board(*house())),
     "board-machines": ([], board(*machines(), *house())),
     **{f"pick-{name}": (picker.needs, picking(name)) for name, picker in PICKERS.items()},
