@@ -114,12 +114,42 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
             editor.command(f"Bellboard {verb} {called}")
             assert [line[key]["session_id"] for line in noted(editor)] == [expected]
     for verb in ("goto", "answer", "park", "snooze", "label HEAVY"):
-        editor.command(f"Bellboard {verb} web")
-        last_said(editor, '2 sessions match "web": c3d4 (fix login), e5f6; give one of these ids')
+        if verb not in ("goto", "answer"):
+            editor.command(f"Bellboard {verb} web")
+            said = '2 sessions match "web": c3d4 (fix login), e5f6; give one of these ids'
+            last_said(editor, said)
         editor.command(f"Bellboard {verb} nobody")
         last_said(editor, 'no session "nobody"; :ClaudeSessions lists all')
     editor.command("Bellboard answer api")
     last_said(editor, "api: not asking anything")
+
+
+def test_a_name_of_several_means_the_one_of_which_it_makes_sense(
+    nvim: Editors, version: str
+) -> None:
+    """To answer, the one that asks; to go there, the one that needs you; else the user chooses."""
+    editor = nvim(version, QUIET, ui=False)
+    names = {"working": "w", "blocked": "b", "completed": "c"}
+    sessions = [session(status, sid, project="web") for status, sid in names.items()]
+    host = Host(editor)
+    host.push(sessions[0], {**sessions[1], "kind": "permission"})
+    editor.lua("""
+      _G.went, _G.answered = {}, {}
+      require('bellboard.jump').to = function(id) table.insert(went, id) end
+      require('bellboard.answer').to = function(id) table.insert(answered, id) end
+      vim.ui.select = function(items, opts, done)
+        _G.offered = #items
+        done(items[#items])
+      end""")
+    editor.command("Bellboard goto web")
+    editor.command("Bellboard answer web")
+    assert editor.lua("return { went, answered, offered or false }") == [["b"], ["b"], False]
+    host.push(*sessions)
+    editor.command("Bellboard answer web")
+    assert editor.lua("return answered") == ["b", "b"]
+    editor.command("Bellboard goto web")
+    eventually(lambda: editor.lua("return #went") == 2, "the choice")
+    assert editor.lua("return offered") > 1
 
 
 def test_without_a_name_those_in_the_window_and_the_float_are_meant(nvim: Editors) -> None:

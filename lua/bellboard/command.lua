@@ -114,7 +114,7 @@ M.subcommands = {
   {
     'next',
     '[{filter}]',
-    desc = 'Go to the next session that is blocked, failed or done, most urgent first. Takes a count, and a |bellboard-filter|, such as `agent:codex`.',
+    desc = 'Go to the next session that is blocked, failed or done, most urgent first, then longest waiting; those that it has led to come last. Takes a count, and a |bellboard-filter|, such as `agent:codex`.',
     run = function(words, count)
       jump.step(count, nil, table.concat(words, ' '))
     end,
@@ -132,7 +132,7 @@ M.subcommands = {
   {
     'back',
     '',
-    desc = 'Go back to where you were before the last jump, or the last jumps in a row; also from another Neovim, if both are in tmux.',
+    desc = 'Go back to where you were before the last jump, or the last jumps in a row, such as the board; also from another Neovim, if both are in tmux.',
     run = function()
       jump.back()
     end,
@@ -140,24 +140,22 @@ M.subcommands = {
   {
     'goto',
     '{session}',
-    desc = 'Go to that session: |bellboard-jump|.',
+    desc = 'Go to that session: |bellboard-jump|. If several have that name, to the one that needs you, or you choose.',
     run = function(words)
-      local session = names.one(table.concat(words, ' '))
-      if session then
-        jump.to(session.session_id)
-      end
+      names.choose(table.concat(words, ' '), names.needs_you, jump.to)
     end,
     complete = session_after(),
   },
   {
     'answer',
     '[{session}]',
-    desc = 'Show what a session asks, to answer it: |bellboard-answer|. By default the most urgent one; a snoozed or parked one comes last.',
+    desc = 'Show what a session asks, to answer it: |bellboard-answer|. By default the most urgent one, of several with that name the one that asks; a snoozed or parked one comes last.',
     run = function(words)
-      local session = #words > 0 and names.one(table.concat(words, ' ')) or nil
-      if session or #words == 0 then
-        require('bellboard.answer').to(session and session.session_id)
+      local answer = require('bellboard.answer')
+      if #words == 0 then
+        return answer.to()
       end
+      names.choose(table.concat(words, ' '), names.asks, answer.to)
     end,
     complete = session_after(),
   },

@@ -126,10 +126,11 @@ local function with(called, act)
   end
 end
 
---- Go to a session, wherever it runs.
+--- Go to a session, wherever it runs; if several have the name, to the one that needs you.
 ---@param called string its id, the start of its id, its name or project
 M.jump = function(called)
-  with(called, require('bellboard.jump').to)
+  local names = require('bellboard.jump.names')
+  names.choose(called, names.needs_you, require('bellboard.jump').to)
 end
 
 --- Go to the next session that needs you.
@@ -155,17 +156,20 @@ end
 ---@param choice? string|bellboard.Answer
 ---@param done? fun(reply: bellboard.Reply)
 M.answer = function(called, choice, done)
-  local answer = require('bellboard.answer')
+  local answer, names = require('bellboard.answer'), require('bellboard.jump.names')
+  if called and not choice then
+    return names.choose(called, names.asks, answer.to)
+  end
   local session, why
   if called then
-    session, why = require('bellboard.jump.names').one(called)
+    session, why = names.one(called, names.asks)
   end
   if session and choice then
     answer.give(session, choice, done or function() end)
   elseif why and choice and done then
     done({ ok = false, why = why })
-  elseif session or not called then
-    answer.to(session and session.session_id)
+  elseif not called then
+    answer.to()
   end
 end
 

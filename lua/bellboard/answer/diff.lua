@@ -52,6 +52,30 @@ local function whole(text, part)
   return old, new
 end
 
+--- Read a file that may be anything, on a file system that may hang, without waiting for it.
+---@param path string
+---@param done fun(text: string|nil) nil unless it is a regular file that is not too large
+local function read(path, done)
+  done = vim.schedule_wrap(done)
+  -- Without O_NONBLOCK, a FIFO would keep a thread of Neovim waiting, and Neovim from exiting.
+  local flags = vim.uv.constants.O_RDONLY + vim.uv.constants.O_NONBLOCK
+  vim.uv.fs_open(path, flags, 0, function(_, file)
+    if not file then
+      return done(nil)
+    end
+    vim.uv.fs_fstat(file, function(_, stat)
+      if not (stat and stat.type == 'file' and stat.size <= LARGEST) then
+        vim.uv.fs_close(file, function() end)
+        return done(nil)
+      end
+      vim.uv.fs_read(file, stat.size, 0, function(_, text)
+        vim.uv.fs_close(file, function() end)
+        done(text)
+      end)
+    end)
+  end)
+end
+
 ---@param text string
 ---@param path string
 ---@param what string

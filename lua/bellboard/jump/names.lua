@@ -73,9 +73,12 @@ end
 
 --- The one session with that id, start of an id, name, title, project or repository.
 ---@param called string
+---@param makes_sense? fun(session: bellboard.Session): boolean if there are several: the one that
+---  is meant then
+---@param on_several? fun() called if there are still several, in place of a message
 ---@return bellboard.Session|nil nil after a message
 ---@return string|nil why not, as the message says
-M.one = function(called)
+M.one = function(called, makes_sense, on_several)
   local exact = sessions.get(called)
   if exact then
     return exact
@@ -88,13 +91,54 @@ M.one = function(called)
     return refuse('which session? <Tab> completes names, projects and ids')
   end
   local found = matches(called)
-  if #found > 1 then
+  if #found > 1 and makes_sense then
+    local fitting = vim.tbl_filter(function(id)
+      return makes_sense(sessions.get(id))
+    end, found)
+    found = #fitting > 0 and fitting or found
+  end
+  if #found > 1 and on_several then
+    return on_several()
+  elseif #found > 1 then
     return refuse(ambiguous(called, found))
   elseif #found == 0 then
     local why = ('no session "%s"; :ClaudeSessions lists all'):format(called)
     return refuse(host.instead(why))
   end
   return sessions.get(found[1])
+end
+
+--- Act on the session of that name of which it makes sense; if there are several, on the choice of
+--- the user, with the name typed into the picker.
+---@param called string
+---@param makes_sense fun(session: bellboard.Session): boolean
+---@param act fun(id: string)
+M.choose = function(called, makes_sense, act)
+  local function run(session)
+    if session then
+      vim.schedule(function() -- once the picker has closed
+        act(session.session_id)
+      end)
+    end
+  end
+  local session = M.one(called, makes_sense, function()
+    require('bellboard.picker').open({ query = called, run = run })
+  end)
+  if session then
+    act(session.session_id)
+  end
+end
+
+---@param session bellboard.Session
+---@return boolean
+M.needs_you = function(session)
+  return session.needs_you == true
+end
+
+---@param session bellboard.Session
+---@return boolean
+M.asks = function(session)
+  return session.status == 'blocked'
 end
 
 --- The sessions to act on: the named one, else the one in this window, else those in the
