@@ -67,11 +67,11 @@ _G.bench = {
   end,
   close = function() vim.cmd.close() end,
   update = function(text) -- the board's share of a push
-    vim.api.nvim_clear_autocmds({ group = 'bellboard.board' })
+    require('bellboard.sessions').on_change('board', function() end)
     push(text)
     vim.cmd.redraw()
     return timed(function()
-      require('bellboard.board.page').update()
+      require('bellboard.board.view').update()
       vim.cmd.redraw()
     end)
   end,

@@ -13,7 +13,7 @@ from sample import QUIET, TERMINAL, Host, house, session
 pytestmark = pytest.mark.editor
 
 HIGH = "set winheight=5 winminheight=5 winheight=999 | split | split"
-RUNG = {"t": 1.0, "channel": "notify", "session_id": "api", "status": "blocked", "why": "it asks"}
+PAST = {"t": 1.0, "channel": "notify", "session_id": "api", "status": "blocked", "text": "it asks"}
 FLOATS = "return vim.api.nvim_win_get_config(0).relative"
 #: Of each float: whether it can be entered, and has our colours.
 PARTS = """
@@ -60,10 +60,10 @@ def test_a_push_that_opens_a_list_is_taken_where_it_has_no_room(
 ) -> None:
     """The list of notifications is shown, and so are the sessions of that push."""
     editor, host = crowded(nvim, version)
-    host.push(*house(), rung=[RUNG])
+    host.push(*house(), notice_log=[PAST])
     editor.shows("it asks")
     assert editor.lua(FLOATS) == "editor"
-    host.push(*house(), rung=[{**RUNG, "why": "again"}])
+    host.push(*house(), notice_log=[{**PAST, "text": "again"}])
     editor.shows("again")
     editor.press("q")
     editor.hides("again")
@@ -79,7 +79,7 @@ def test_the_board_on_the_smallest_screen(
     host.push(*house())
     editor.press(":ClaudeSessions board<CR>")
     eventually(lambda: editor.lua("return vim.bo.filetype") == "bellboard", "the board")
-    host.push(*house(), rung=[RUNG])
+    host.push(*house(), notice_log=[PAST])
     editor.press("qq")
     assert "E36" not in editor.lua("return vim.fn.execute('messages')")
 

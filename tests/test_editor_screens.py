@@ -107,10 +107,6 @@ def test_the_board_tells_sessions_of_one_clone_apart(
     Host(editor).push(*clone())
     editor.command("execute 'ClaudeSessions board' | only")
     screen.matches(editor, f"board-clone-{columns}")
-    if columns == 80:
-        editor.command("ClaudeSessions pick")
-        editor.shows("* shop s6  fix the tests")
-        editor.shows("+ shop     tidy the prompt")
 
 
 COLUMNS = "vim.o.statuscolumn, vim.o.colorcolumn, vim.o.cursorcolumn = '%s%=%l │ ', '20', true"

@@ -99,11 +99,12 @@ def test_a_picker_shows_the_lines_of_a_shell(nvim: Editors) -> None:
     for some in (house(), clone(), activity(), machines()):
         host.push(*some)
         shown = editor.lua("return require('bellboard').sessions()")
-        for columns in (48, 60, 80, 100, 140):
+        for columns in (60, 80, 100, 140, 220):
+            width = max(int(columns * 0.6), 42) + 1  # other pickers take most of the screen
             editor.command(f"set columns={columns}")
             now = time.time()
             by_id = {p["session_id"]: p for p in (dated(each, now) for each in some)}
-            expected = lines([by_id[p["session_id"]] for p in shown], now, columns - 7)
+            expected = lines([by_id[p["session_id"]] for p in shown], now, width)
             assert [line.plain.strip() for line in expected] == [
                 line.strip() for line in picked(editor)
             ]

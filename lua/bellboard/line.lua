@@ -39,29 +39,34 @@ local SHARES = {
 ---@field among? bellboard.Session[] to tell apart from; default: those that have a line
 ---@field word? boolean only the word for what a session does, and no place
 
----@class bellboard.LineTexts the texts of a session's line, and how many cells they need
----@field session bellboard.Session
----@field mixed boolean
----@field icon string
----@field name string what tells it apart in its repository
----@field title string
----@field doing string
----@field notes bellboard.Chunk[] the most important first
----@field age string
----@field place string
----@field needs { who: integer, title: integer, doing: integer }
+---@class bellboard.LineFacts parts of a session's line that change only with the session
+---@field machine string `dev:` of a session on another machine
+---@field repository string after its machine
+---@field widths table<string, integer> cells of these, and of words
+---@field where string key of the repository
+---@field keys table<string, string> of the texts that tell it apart: branch, title, both, plain
+
+---@class bellboard.LineList sessions whose lines begin alike
+---@field sessions bellboard.Session[]
+---@field who integer[] cells that they need
+---@field title integer[]
 
 ---@class bellboard.Layout
 ---@field width integer
----@field rows table<bellboard.Session, bellboard.LineTexts>
----@field lists table<boolean, bellboard.LineTexts[]> rows by `mixed`
+---@field lists table<boolean, bellboard.LineList> by whether each line names its repository
 ---@field room table<boolean, table<'who'|'title', integer>>
+---@field mixed table<bellboard.Session, boolean> its list
+---@field names table<bellboard.Session, string>
+---@field several boolean there are several kinds of agents
+---@field word boolean only the word for what a session does
+---@field needed integer cells that the longest activity and its notes need
 ---@field doing integer
 ---@field icon integer
 ---@field age integer
 ---@field place integer
 ---@field short boolean projects instead of repositories
 ---@field narrow boolean no column of titles
+---@field keys? table<boolean, string> of lines, by list
 
 ---@type { [1]: string, [2]: string }[]|nil
 local steps
@@ -78,26 +83,80 @@ local function steps_of_file()
   return steps
 end
 
+---@type table<bellboard.Session, bellboard.LineFacts> a changed session is a new table
+local kept = setmetatable({}, { __mode = 'k' })
+
 ---@param session bellboard.Session
----@param mixed boolean there are several kinds of agents
+---@return bellboard.LineFacts
+local function facts_of(session)
+  local facts = kept[session]
+  if not facts then
+    local words = session.words
+    local machine = words.machine ~= '' and words.machine .. ':' or ''
+    local where = words.machine .. '\0' .. words.repository
+    facts = {
+      machine = machine,
+      repository = machine .. words.repository,
+      where = where,
+      keys = {
+        branch = where .. '\0' .. words.branch,
+        title = where .. '\0' .. words.title,
+        both = where .. '\0' .. words.branch .. '\0' .. words.title,
+        plain = where .. '\0\0' .. words.title,
+      },
+    }
+    facts.widths = {
+      machine = cells.width(machine),
+      repository = cells.width(facts.repository),
+      project = cells.width(words.project),
+      branch = cells.width(words.branch),
+      title = cells.width(words.title),
+      doing = cells.width(words.doing),
+      word = cells.width(words.word),
+    }
+    kept[session] = facts
+  end
+  return facts
+end
+
+---@param session bellboard.Session
+---@param several boolean there are several kinds of agents
 ---@return bellboard.Chunk[]
-local function notes_of(session, mixed)
+local function notes_of(session, several)
   local words, notes = session.words, {}
-  local function add(text, group)
-    if text ~= '' then
-      notes[#notes + 1] = { text, group or 'BellboardDim' }
+  local snoozed = age.left(session.snoozed_until)
+  local label = words.label ~= '' and ('[%s]'):format(words.label) or ''
+  for _, note in ipairs({
+    { age.outdated(session) },
+    { age.quiet(session) },
+    { label, label ~= '' and style.label_group(session) or nil },
+    { several and words.agent or '' },
+    { words.progress },
+    { snoozed ~= '' and 'snoozed ' .. snoozed or '' },
+    { words.notes },
+    { words.pull_request },
+  }) do
+    if note[1] ~= '' then
+      notes[#notes + 1] = { note[1], note[2] or 'BellboardDim' }
     end
   end
-  add(age.outdated(session))
-  add(age.quiet(session))
-  add(words.label ~= '' and ('[%s]'):format(words.label) or '', style.label_group(session))
-  add(mixed and words.agent or '')
-  add(words.progress)
-  local snoozed = age.left(session.snoozed_until)
-  add(snoozed ~= '' and 'snoozed ' .. snoozed or '')
-  add(words.notes)
-  add(words.pull_request)
   return notes
+end
+
+--- Whether a session has notes: most have none.
+---@param session bellboard.Session
+---@param several boolean
+---@return boolean
+local function has_notes(session, several)
+  local words = session.words
+  return several and words.agent ~= ''
+    or session.link_since ~= nil
+    or session.quiet_since ~= nil
+    or session.snoozed_until ~= nil
+    or words.label ~= ''
+    or words.progress ~= ''
+    or words.notes ~= ''
+    or words.pull_request ~= ''
 end
 
 --- The width of notes and the gap before them.
@@ -105,12 +164,6 @@ end
 ---@return integer
 local function sum(notes)
   return #notes > 0 and GAP + cells.sum(notes) + #notes - 1 or 0
-end
-
----@param session bellboard.Session
----@return string
-local function repository_of(session)
-  return session.words.machine .. '\0' .. session.words.repository
 end
 
 --- The start of the id of a session, or its process if it has none.
@@ -137,89 +190,109 @@ end
 local function names_of(all, narrow, placed)
   local total, alike, differing, branch_of = {}, {}, {}, {}
   for _, session in ipairs(all) do
-    local where, branch = repository_of(session), session.words.branch
+    local facts, branch = facts_of(session), session.words.branch
+    local where = facts.where
     count(total, where)
-    count(alike, where .. '\0' .. branch)
+    count(alike, facts.keys.branch)
     differing[where] = differing[where] or branch_of[where] ~= nil and branch_of[where] ~= branch
     branch_of[where] = branch
   end
-  local names, keys, times, kin = {}, {}, {}, {}
+  local names, keys, times, places, kin = {}, {}, {}, {}, {}
   for _, session in ipairs(all) do
-    local where, words, name = repository_of(session), session.words, ''
-    local branch, title = words.branch, words.title
-    local tells = differing[where] or total[where] == 1 and not TRUNKS[branch]
-    local stands = session.name or alike[where .. '\0' .. branch] > 1 or not tells
-    if narrow and title ~= '' and stands then
-      name = title
+    local facts, words = facts_of(session), session.words
+    local tells = differing[facts.where]
+      or total[facts.where] == 1 and not TRUNKS[words.branch]
+      or false
+    local is_titled = narrow
+      and words.title ~= ''
+      and (session.name or alike[facts.keys.branch] > 1 or not tells)
+    local key = facts.keys.plain
+    if narrow then
+      key = is_titled and facts.keys.title or tells and facts.keys.branch or facts.where
     elseif tells then
-      name = branch
+      key = facts.keys.both
     end
-    local at = placed and place.of(session) or ''
-    local key = table.concat({ where, name, narrow and '' or title, at }, '\0')
-    names[session], keys[session] = name, key
+    names[session] = is_titled and words.title or tells and words.branch or ''
+    keys[session] = key
     count(times, key)
-    count(kin, key .. '\0' .. words.agent)
   end
-  for session, name in pairs(names) do
+  local same = {}
+  for _, session in ipairs(all) do
+    if times[keys[session]] > 1 then
+      local key = keys[session] .. '\0' .. (placed and place.of(session) or '')
+      same[#same + 1], keys[session] = session, key
+      count(places, key)
+      count(kin, key .. '\0' .. session.words.agent)
+    end
+  end
+  for _, session in ipairs(same) do
     local key, agent = keys[session], session.words.agent
-    local same = kin[key .. '\0' .. agent]
-    local sign = same < times[key] and agent or ''
-    sign = same > 1 and vim.trim(sign .. ' ' .. brief(session)) or sign
-    local called = vim.trim(sign .. ' ' .. name)
-    local is_named = called ~= '' or session.words.title ~= ''
-    names[session] = is_named and called or session.words.branch
+    local twins = kin[key .. '\0' .. agent]
+    local sign = twins < places[key] and agent or ''
+    sign = twins > 1 and vim.trim(sign .. ' ' .. brief(session)) or sign
+    names[session] = vim.trim(sign .. ' ' .. names[session])
+  end
+  for _, session in ipairs(all) do
+    if names[session] == '' and session.words.title == '' then
+      names[session] = session.words.branch
+    end
   end
   return names
 end
 
 --- The repository of a session, as far as it fits, and the name there.
----@param row bellboard.LineTexts
----@param short boolean
+---@param session bellboard.Session
+---@param layout bellboard.Layout
 ---@param room number
 ---@return string where
 ---@return string name
-local function who(row, short, room)
-  local words = row.session.words
-  local machine = words.machine ~= '' and words.machine .. ':' or ''
-  if not row.mixed then
-    return machine, row.name
+local function who(session, layout, room)
+  local facts, called = facts_of(session), layout.names[session]
+  if not layout.mixed[session] then
+    return facts.machine, called
   end
-  local where = machine .. words.repository
-  local beside = row.name ~= '' and cells.width(row.name) + 1 or 0
-  if short or cells.width(where) + beside > room then
-    where = words.project
+  local where, width = facts.repository, facts.widths.repository
+  local beside = called ~= '' and cells.width(called) + 1 or 0
+  if layout.short or width + beside > room then
+    where, width = session.words.project, facts.widths.project
   end
-  local least = math.min(PROJECT + cells.width(machine), cells.width(where))
+  local least = math.min(PROJECT + facts.widths.machine, width)
   where = cells.cut(where, math.max(least, room - beside))
-  return beside > 0 and where .. ' ' or where, row.name
+  return beside > 0 and where .. ' ' or where, called
 end
 
----@param rows bellboard.LineTexts[]
----@param column 'who'|'title'|'doing'
+--- The cells that the repository of a session and its name need.
+---@param session bellboard.Session
+---@param layout bellboard.Layout
 ---@return integer
-local function most(rows, column)
-  local found = 0
-  for _, row in ipairs(rows) do
-    found = math.max(found, row.needs[column])
+local function who_width(session, layout)
+  local widths, called = facts_of(session).widths, layout.names[session]
+  local width = called == session.words.branch and widths.branch or cells.width(called)
+  if not layout.mixed[session] then
+    return widths.machine + width
   end
-  return found
+  return (layout.short and widths.project or widths.repository) + (width > 0 and width + 1 or 0)
 end
 
---- A width that is enough for three of four, and for those that are little wider.
----@param rows bellboard.LineTexts[]
----@param column 'who'|'title'
----@return integer
-local function usual(rows, column)
-  local found = {}
-  for _, row in ipairs(rows) do
-    found[#found + 1] = row.needs[column]
+--- The widest, and the one that is enough for three of four and for those that are little wider.
+---@param widths integer[]
+---@return integer most
+---@return integer usual
+local function widest(widths)
+  local counts, top, seen, width = {}, 0, 0, -1
+  for _, each in ipairs(widths) do
+    counts[each] = (counts[each] or 0) + 1
+    top = each > top and each or top
   end
-  table.sort(found)
-  local limit, widest = (found[math.floor(#found * 3 / 4) + 1] or 0) + MUCH, 0
-  for _, width in ipairs(found) do
-    widest = width <= limit and width or widest
+  while #widths > 0 and seen < math.floor(#widths * 3 / 4) + 1 do
+    width = width + 1
+    seen = seen + (counts[width] or 0)
   end
-  return widest
+  local usual = math.min(top, width + MUCH)
+  while usual > 0 and not counts[usual] do
+    usual = usual - 1
+  end
+  return top, math.max(usual, 0)
 end
 
 --- How many cells are left in the lines of one kind, or too many if that is negative.
@@ -248,11 +321,12 @@ end
 ---@param layout bellboard.Layout
 ---@param among bellboard.Session[]
 local function name(layout, among)
-  local names = names_of(among, layout.narrow, layout.place > 0)
-  for session, row in pairs(layout.rows) do
-    row.name = names[session] or session.words.branch
-    local where, called = who(row, layout.short, ALL)
-    row.needs.who = cells.width(where) + cells.width(called)
+  layout.names = names_of(among, layout.narrow, layout.place > 0)
+  for _, list in pairs(layout.lists) do
+    for nth, session in ipairs(list.sessions) do
+      layout.names[session] = layout.names[session] or session.words.branch
+      list.who[nth] = who_width(session, layout)
+    end
   end
 end
 
@@ -266,11 +340,10 @@ local function give_way(layout, among, column, kept)
     layout.doing = math.min(width, math.max(tonumber(kept), width + rest(layout)))
     return
   elseif tonumber(kept) ~= 0 and kept ~= 'short' then
-    for kind, rows in pairs(layout.lists) do
-      local width = layout.room[kind][column]
-      local least = tonumber(kept) or usual(rows, column)
-      layout.room[kind][column] =
-        math.min(width, math.max(least, width + math.min(0, rest_of(layout, kind))))
+    for kind, list in pairs(layout.lists) do
+      local width, over = layout.room[kind][column], math.min(0, rest_of(layout, kind))
+      local least = tonumber(kept) or select(2, widest(list[column]))
+      layout.room[kind][column] = math.min(width, math.max(least, width + over))
     end
     return
   elseif column == 'who' then
@@ -281,8 +354,8 @@ local function give_way(layout, among, column, kept)
     layout.narrow = true
   end
   name(layout, among)
-  for kind, rows in pairs(layout.lists) do
-    layout.room[kind].who = math.min(most(rows, 'who'), usual(rows, 'who'))
+  for kind, list in pairs(layout.lists) do
+    layout.room[kind].who = select(2, widest(list.who))
     layout.room[kind].title = layout.narrow and 0 or layout.room[kind].title
   end
 end
@@ -291,21 +364,19 @@ end
 ---@param layout bellboard.Layout
 ---@param stretch boolean|nil
 local function spend(layout, stretch)
-  local wanted = 0
-  for _, rows in pairs(layout.lists) do
-    wanted = math.max(wanted, most(rows, 'doing'))
-  end
-  layout.doing = layout.doing + math.max(0, math.min(rest(layout), wanted - layout.doing))
-  for kind, rows in pairs(layout.lists) do
+  local more = math.min(rest(layout), layout.needed - layout.doing)
+  layout.doing = layout.doing + math.max(0, more)
+  for kind, list in pairs(layout.lists) do
     local room = layout.room[kind]
-    for _, column in ipairs({ 'title', 'who' }) do
-      local more = math.min(rest_of(layout, kind), usual(rows, column) - room[column])
+    for _, column in ipairs(rest_of(layout, kind) > 0 and { 'title', 'who' } or {}) do
+      more = math.min(rest_of(layout, kind), select(2, widest(list[column])) - room[column])
       room[column] = room[column] + (room[column] > 0 and math.max(0, more) or 0)
     end
   end
   local least = rest(layout)
   for kind in pairs(layout.lists) do
-    local more, room = rest_of(layout, kind) - least, layout.room[kind]
+    local room = layout.room[kind]
+    more = rest_of(layout, kind) - least
     if room.title > 0 or room.who > 0 then
       local column = room.title > 0 and 'title' or 'who'
       room[column] = room[column] + more
@@ -323,19 +394,6 @@ end
 ---@return bellboard.Layout
 M.layout = function(groups, width, opts)
   opts = opts or {}
-  ---@type bellboard.Layout
-  local layout = {
-    width = width,
-    rows = {},
-    lists = {},
-    room = {},
-    doing = 0,
-    icon = 1,
-    age = AGE,
-    place = 0,
-    short = false,
-    narrow = false,
-  }
   local shown, agents = {}, {}
   for _, group in ipairs(groups) do
     for _, session in ipairs(group.sessions) do
@@ -343,35 +401,46 @@ M.layout = function(groups, width, opts)
       agents[session.words.agent] = true
     end
   end
-  local several = vim.tbl_count(agents) > 1
+  ---@type bellboard.Layout
+  local layout = {
+    width = width,
+    lists = {},
+    room = {},
+    mixed = {},
+    names = {},
+    several = vim.tbl_count(agents) > 1,
+    word = opts.word == true,
+    needed = 0,
+    doing = 0,
+    icon = 1,
+    age = AGE,
+    place = 0,
+    short = false,
+    narrow = false,
+  }
   for _, group in ipairs(groups) do
-    local rows = layout.lists[group.mixed] or {}
+    local list = layout.lists[group.mixed] or { sessions = {}, who = {}, title = {} }
     for _, session in ipairs(group.sessions) do
-      local words = session.words
-      local row = {
-        session = session,
-        mixed = group.mixed,
-        icon = style.icon(session),
-        name = '',
-        title = words.title,
-        doing = opts.word and words.word or words.doing,
-        notes = notes_of(session, several),
-        age = age.of(session.since),
-        place = opts.word and '' or place.of(session),
-      }
-      local doing = cells.width(row.doing) + sum(row.notes)
-      row.needs = { who = 0, title = cells.width(row.title), doing = doing }
-      rows[#rows + 1], layout.rows[session], layout.lists[group.mixed] = row, row, rows
-      layout.icon = math.max(layout.icon, cells.width(row.icon))
-      layout.age = math.max(layout.age, #row.age)
-      layout.place = math.max(layout.place, cells.width(row.place))
-      layout.doing = math.max(layout.doing, doing)
+      local widths = facts_of(session).widths
+      local doing = layout.word and widths.word or widths.doing
+      if has_notes(session, layout.several) then
+        doing = doing + sum(notes_of(session, layout.several))
+      end
+      local nth = #list.sessions + 1
+      list.sessions[nth], list.title[nth] = session, widths.title
+      layout.lists[group.mixed], layout.mixed[session] = list, group.mixed
+      layout.needed = math.max(layout.needed, doing)
+      layout.icon = math.max(layout.icon, cells.width(style.icon(session)))
+      layout.age = math.max(layout.age, #age.of(session.since))
+      local at = layout.word and '' or place.of(session)
+      layout.place = math.max(layout.place, cells.width(at))
     end
   end
+  layout.doing = layout.needed
   layout.place = math.min(layout.place, math.max(PLACE, math.floor(width / 5)))
   name(layout, opts.among or shown)
-  for kind, rows in pairs(layout.lists) do
-    layout.room[kind] = { who = most(rows, 'who'), title = most(rows, 'title') }
+  for kind, list in pairs(layout.lists) do
+    layout.room[kind] = { who = (widest(list.who)), title = (widest(list.title)) }
   end
   for _, step in ipairs(steps_of_file()) do
     if rest(layout) < 0 then
@@ -433,39 +502,44 @@ end
 ---@param mark? string its first character
 ---@return bellboard.Chunk[]
 M.chunks = function(session, layout, mark)
-  local row, columns = layout.rows[session], layout.room[layout.rows[session].mixed]
-  local own = cells.width(row.doing)
-  local title = layout.narrow and '' or row.title
-  local needs = { who = row.needs.who, title = cells.width(title), doing = row.needs.doing }
+  local columns, words, widths =
+    layout.room[layout.mixed[session]], session.words, facts_of(session).widths
+  local notes = notes_of(session, layout.several)
+  local title = layout.narrow and '' or words.title
+  local doing = layout.word and words.word or words.doing
+  local own = layout.word and widths.word or widths.doing
+  local needs = {
+    who = who_width(session, layout),
+    title = layout.narrow and 0 or widths.title,
+    doing = own + sum(notes),
+  }
   local room = { who = columns.who, title = columns.title, doing = layout.doing }
   share(room, needs)
-  local tail = fitting(row.notes, math.max(math.floor(room.doing / 2), room.doing - own))
+  local tail = fitting(notes, math.max(math.floor(room.doing / 2), room.doing - own))
   needs.doing = own + cells.sum(tail)
-  local where, called = who(row, layout.short, room.who)
+  local where, called = who(session, layout, room.who)
   needs.who = cells.width(where) + cells.width(called)
   share(room, needs) -- a shorter name, and notes that do not fit, leave cells
   room.doing = room.doing - cells.sum(tail)
   for column, width in pairs(columns) do
     room.doing = room.doing + (width > 0 and room[column] == 0 and GAP or 0)
   end
-  where, called = who(row, layout.short, room.who)
-  local quiet = title ~= '' and 'BellboardDim' or 'BellboardProject'
-  local gap = (' '):rep(GAP)
+  where, called = who(session, layout, room.who)
+  called = cells.fit(called, math.max(0, room.who - cells.width(where)))
+  local gap, blank = (' '):rep(GAP), (' '):rep(room.who > 0 and GAP or 0)
   local chunks = {
     { mark or ' ', mark and 'BellboardMarked' or nil },
-    { cells.fit(row.icon, layout.icon + 1), style.group(session) },
+    { cells.fit(style.icon(session), layout.icon + 1), style.group(session) },
     { where, 'BellboardRepository' },
-    {
-      cells.fit(called, math.max(0, room.who - cells.width(where))) .. (room.who > 0 and gap or ''),
-      quiet,
-    },
+    { called .. blank, title ~= '' and 'BellboardDim' or 'BellboardProject' },
     { cells.fit(title, room.title) .. (room.title > 0 and gap or ''), 'BellboardProject' },
-    { cells.fit(row.doing, room.doing), 'BellboardDetail' },
+    { cells.fit(doing, room.doing), 'BellboardDetail' },
   }
   vim.list_extend(chunks, tail)
-  chunks[#chunks + 1] = { gap .. cells.fit(row.age, layout.age, true), 'BellboardDim' }
+  local old = cells.fit(age.of(session.since), layout.age, true)
+  chunks[#chunks + 1] = { gap .. old, 'BellboardDim' }
   if layout.place > 0 then
-    chunks[#chunks + 1] = { gap .. cells.fit(row.place, layout.place), 'BellboardDim' }
+    chunks[#chunks + 1] = { gap .. cells.fit(place.of(session), layout.place), 'BellboardDim' }
   end
   return session.link_since and style.faded(chunks) or chunks
 end
@@ -475,23 +549,32 @@ end
 ---@param layout bellboard.Layout
 ---@return string
 M.key = function(session, layout)
-  local row = layout.rows[session]
-  local room = layout.room[row.mixed]
-  local parts = {
-    row.name,
-    row.age,
-    row.place,
+  local mixed = layout.mixed[session]
+  local room = layout.room[mixed]
+  layout.keys = layout.keys or {}
+  layout.keys[mixed] = layout.keys[mixed]
+    or ('%s %d %d %d %d %d %d %s %s %s'):format(
+      mixed,
+      room.who,
+      room.title,
+      layout.doing,
+      layout.icon,
+      layout.age,
+      layout.place,
+      layout.short,
+      layout.narrow,
+      layout.several
+    )
+  return table.concat({
+    layout.keys[mixed],
+    layout.names[session],
+    age.of(session.since),
+    place.of(session),
     style.group(session),
-    row.mixed and 'mixed' or '',
-    layout.short and 'short' or '',
-    layout.narrow and 'narrow' or '',
-    ('%d %d %d'):format(room.who, room.title, layout.doing),
-    ('%d %d %d'):format(layout.icon, layout.age, layout.place),
-  }
-  for _, note in ipairs(row.notes) do
-    parts[#parts + 1] = note[1]
-  end
-  return table.concat(parts, '\0')
+    age.outdated(session),
+    age.quiet(session),
+    age.left(session.snoozed_until),
+  }, '\0')
 end
 
 --- The cells that the lines take.
