@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = (sys.executable, "-E", ROOT / "rplugin/python3/bellboard/__main__.py")
 
 OLDEST = (0, 10)
-LAST = 10  # seconds for hosts to end; they take milliseconds, on a loaded machine more
+LAST = 30  # seconds for hosts to end; they take milliseconds, on a loaded machine more
 PROJECTS = {
     "acme/api": "main",
     "acme/cache": "cache",
@@ -119,8 +119,10 @@ def sweep(folder: Path) -> None:
     until = time.monotonic() + LAST
     while any(map(runs, (folder / "board/hosts").glob("[0-9]*"))) and time.monotonic() < until:
         time.sleep(0.05)
-    while folder.exists() and time.monotonic() < until:
+    for _ in range(100):
         shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
         time.sleep(0.05)
 
 

@@ -148,7 +148,8 @@ def test_install_shows_the_changes_of_all_agents(
     assert (opencode / "plugins/bellboard.js").exists()
     assert "Stop" in json.loads((codex / "hooks.json").read_text())["hooks"]
     assert (home.claude / "settings.json").read_text() == '{"model": }'
-    editor.command("bwipeout! | ClaudeSessions uninstall --agent codex")
+    ended(editor)
+    editor.command("ClaudeSessions uninstall --agent codex")
     answer(editor, "Write this to ~/.codex/hooks.json?")
     eventually(lambda: not (codex / "hooks.json").exists(), "the hooks of Codex to be removed")
 

@@ -29,6 +29,7 @@ M.open = function()
   vim.list_extend(command, { program.root() .. '/demo/run.py', '--nvim', vim.v.progpath })
   launch.terminal(command, nil, function(buf)
     shown = buf
+    vim.cmd.file({ 'bellboard demo', mods = { keepalt = true } })
     vim.cmd.startinsert()
     api.nvim_create_autocmd({ 'BufHidden', 'TermClose' }, {
       buffer = buf,
