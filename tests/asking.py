@@ -11,7 +11,7 @@ from bellboard.core.request import Answer, Request, check
 
 CLAUDE = agent_of("claude")
 FROM = Origin(pid=11)
-COLOUR = {
+COLOR = {
     "question": "Which colour?",
     "header": "Colour",
     "options": [{"label": "Red", "description": "warm"}, {"label": "Blue"}],

@@ -41,7 +41,7 @@ class Shot(NamedTuple):
 
 
 class Canvas(Display):
-    """A display with colours."""
+    """A display with colors."""
 
     def __init__(self, socket: Path) -> None:
         self.styles: dict[int, dict[str, Any]] = {0: {}}
@@ -73,7 +73,7 @@ class Canvas(Display):
     def svg(self, body: str, caption: int = 0) -> str:
         """Return an image with this content, and room below it for a caption."""
         width, height = round(COLUMNS * WIDTH) + 24, LINES * HEIGHT + 24 + caption
-        front, back = (f"#{colour:06x}" for colour in self.ground)
+        front, back = (f"#{color:06x}" for color in self.ground)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'font-family="{FONT}" font-size="{SIZE}">\n'
@@ -114,11 +114,11 @@ class Canvas(Display):
                 f'height="{HEIGHT}" fill="#{back:06x}"/>\n'
             )
         if text.strip():
-            colour = f' fill="#{front:06x}"' if front is not None else ""
+            color = f' fill="#{front:06x}"' if front is not None else ""
             weight = ' font-weight="bold"' if style.get("bold") else ""
             made += (
                 f'<text x="{x:.1f}" y="{y + SIZE}" textLength="{length * WIDTH:.1f}"'
-                f"{colour}{weight}>{html.escape(text)}</text>\n"
+                f"{color}{weight}>{html.escape(text)}</text>\n"
             )
         return made
 

@@ -142,9 +142,7 @@ def test_watch_gives_the_terminal_back_however_it_ends(shell: Shell, tmux: tmuxe
 
 
 @pytest.mark.tmux
-def test_output_to_a_terminal_is_coloured_unless_disabled(
-    shell: Shell, tmux: tmuxes.Server
-) -> None:
+def test_output_to_a_terminal_is_colored_unless_disabled(shell: Shell, tmux: tmuxes.Server) -> None:
     fill(shell)
 
     def shown(**env: str) -> str:

@@ -501,7 +501,7 @@ def test_all_of_it_can_be_seen(nvim: Editors, version: str) -> None:
     assert editor.messages().strip() == ""
 
 
-def test_a_change_can_be_read_with_few_colours(nvim: Editors) -> None:
+def test_a_change_can_be_read_with_few_colors(nvim: Editors) -> None:
     """Gray on green could not, without `termguicolors`; and an empty command is called empty."""
     editor = nvim(config=CALM, columns=60, lines=30)
     host, edit_, none = Host(editor), asks("edit", tool="Edit"), asks("none")

@@ -27,13 +27,13 @@ def test_lualine_shows_the_component(nvim: Editors) -> None:
     (ours,) = picture.groups_of("!1")
     assert "urgent" in ours
     assert picture.groups_of(" api: rm -rf build 2m") == ["lualine_c_normal"]
-    assert colour(editor, ours, "bg") == colour(editor, "lualine_c_normal", "bg")
+    assert color(editor, ours, "bg") == color(editor, "lualine_c_normal", "bg")
     host.push(session("completed"))
     editor.shows("+1")
 
 
-def colour(editor: Editor, group: str, part: str) -> Any:
-    """Return the colour of a highlight group, with links resolved."""
+def color(editor: Editor, group: str, part: str) -> Any:
+    """Return the color of a highlight group, with links resolved."""
     return editor.lua("return vim.api.nvim_get_hl(0, { name = ..., link = false })", group).get(
         part
     )

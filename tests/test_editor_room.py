@@ -15,7 +15,7 @@ pytestmark = pytest.mark.editor
 HIGH = "set winheight=5 winminheight=5 winheight=999 | split | split"
 PAST = {"t": 1.0, "channel": "notify", "session_id": "api", "status": "blocked", "text": "it asks"}
 FLOATS = "return vim.api.nvim_win_get_config(0).relative"
-#: Of each float: whether it can be entered, and has our colours.
+#: Of each float: whether it can be entered, and has our colors.
 PARTS = """
 local found = {}
 for _, win in ipairs(vim.api.nvim_list_wins()) do

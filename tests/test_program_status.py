@@ -51,7 +51,7 @@ OK = Report("working")
         (f"state=done:msg={encoded('Käse ✓ 😀')}", Report("done", msg="Käse ✓ 😀")),
         # What is no pair, or no value, is skipped; keys that are unknown are ignored.
         ("state=working:::nothing:=x:Kind=x:k1=x:é=x", OK),
-        ("state=working:later=1:colour=red", OK),
+        ("state=working:later=1:color=red", OK),
         (" state\t=  working :\tapp = x ", Report("working", app="x")),
         ("state=working:state=do;ne", OK),
         ("state=working:msg=a b", OK),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from asking import (
     CLAUDE,
-    COLOUR,
+    COLOR,
     FROM,
     PLAN,
     SIZES,
@@ -363,7 +363,7 @@ def test_a_plan(given: dict[str, str]) -> None:
 @pytest.mark.parametrize("tool", ["AskUserQuestion", "ExitPlanMode"])
 def test_a_question_or_plan_is_never_just_allowed(tool: str) -> None:
     """Up to 2.1.119, that would be an empty answer."""
-    raw = payload(tool, {"questions": [COLOUR]})
+    raw = payload(tool, {"questions": [COLOR]})
     for choice in ("allow", "always", "edit"):
         assert "not one of its choices" in check(asked(raw), Answer(choice, input="x"))
         assert CLAUDE.reply(raw, Answer(choice, input="x")) == b""
@@ -371,7 +371,7 @@ def test_a_question_or_plan_is_never_just_allowed(tool: str) -> None:
 
 def test_questions() -> None:
     """By the question's text; labels are joined in the order of the options."""
-    raw = payload("AskUserQuestion", {"questions": [COLOUR, SIZES]})
+    raw = payload("AskUserQuestion", {"questions": [COLOR, SIZES]})
     request = asked(raw)
     assert [(q.text, q.header, q.many) for q in request.questions] == [
         ("Which colour?", "Colour", False),
@@ -382,7 +382,7 @@ def test_questions() -> None:
     assert decided(raw, Answer("choose", answers=given)) == {
         "behavior": "allow",
         "updatedInput": {
-            "questions": [COLOUR, SIZES],
+            "questions": [COLOR, SIZES],
             "answers": {"Which colour?": "Blue", "Which sizes?": "M, L"},
         },
     }
@@ -407,10 +407,10 @@ def test_a_question_with_hidden_characters_is_answered_by_its_own_text() -> None
 @pytest.mark.parametrize(
     "questions",
     [
-        [COLOUR, COLOUR],
-        [{**COLOUR, "options": [{"label": "Red"}, {"label": "Red", "description": "other"}]}],
-        [{**COLOUR, "options": [{"label": "x "}, {"label": "x·"}]}],
-        [{**COLOUR, "question": "a\0"}, {**COLOUR, "question": "a<U+0000>"}],
+        [COLOR, COLOR],
+        [{**COLOR, "options": [{"label": "Red"}, {"label": "Red", "description": "other"}]}],
+        [{**COLOR, "options": [{"label": "x "}, {"label": "x·"}]}],
+        [{**COLOR, "question": "a\0"}, {**COLOR, "question": "a<U+0000>"}],
     ],
 )
 def test_options_that_look_the_same_are_not_answered_here(questions: list[object]) -> None:
@@ -431,13 +431,13 @@ def test_questions_of_an_unknown_kind_are_shown_and_refused() -> None:
 def test_what_questions_do_not_show_is_shown_below_them() -> None:
     """Such as a preview of an option; their answer is sent with all of it."""
     options = [{"label": "Red", "preview": "a red page"}, {"label": "Blue"}]
-    for odd in ({**COLOUR, "options": options}, {**COLOUR, "why": "a red page"}):
+    for odd in ({**COLOR, "options": options}, {**COLOR, "why": "a red page"}):
         raw = payload("AskUserQuestion", {"questions": [odd, SIZES]})
         (part,) = asked(raw).parts
         assert (part.kind, "a red page" in part.text) == ("json", True)
         said = decided(raw, Answer("choose", answers={"Which colour?": ["Red"]}))
         assert said["updatedInput"]["questions"] == [odd, SIZES]
-    assert asked(payload("AskUserQuestion", {"questions": [COLOUR, SIZES]})).parts == ()
+    assert asked(payload("AskUserQuestion", {"questions": [COLOR, SIZES]})).parts == ()
 
 
 def test_a_form() -> None:
@@ -480,7 +480,7 @@ def test_a_form_of_an_unknown_kind_can_be_declined(raw: bytes) -> None:
 # ---------------------------------------------------------------- what is refused
 
 BASH = asked(payload("Bash", {"command": "make"}))
-ASKS = asked(payload("AskUserQuestion", {"questions": [COLOUR, SIZES]}))
+ASKS = asked(payload("AskUserQuestion", {"questions": [COLOR, SIZES]}))
 FORM = asked(form())
 LONG = "x" * (LONGEST_ANSWER + 1)
 
@@ -592,6 +592,6 @@ def test_half_a_character_is_of_no_type(half: str) -> None:
         assert answer_of({"choice": "fill", **wrong}) is None
     assert understood("preview", {"rows": half}) is None
     assert settings_in({"url": "nats://a", "team": half, "machine": [half]}) is None
-    request = asked(payload("AskUserQuestion", {"questions": [{**COLOUR, "options": [half]}]}))
+    request = asked(payload("AskUserQuestion", {"questions": [{**COLOR, "options": [half]}]}))
     assert (request.complete, request.choices, request.questions) == (False, (), ())
     assert "Which colour?" in request.parts[0].text

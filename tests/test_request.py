@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asking import CLAUDE, COLOUR, FROM, PLAN, SIZES, allows, asked, ids, payload
+from asking import CLAUDE, COLOR, FROM, PLAN, SIZES, allows, asked, ids, payload
 from bellboard.core.events import Origin
 from bellboard.core.lookalikes import _TABLE
 from bellboard.core.request import Answer, Choice, Option, Question, Request, check
@@ -324,7 +324,7 @@ def test_other_events_ask_nothing(name: str) -> None:
 
 def test_a_hook_that_runs_before_a_question_shows_it_and_cannot_answer_it() -> None:
     """Its output would mean something else."""
-    raw = payload("AskUserQuestion", {"questions": [COLOUR]}, hook_event_name="PreToolUse")
+    raw = payload("AskUserQuestion", {"questions": [COLOR]}, hook_event_name="PreToolUse")
     assert ids(asked(raw)) == ["choose", "deny", "stop"]
     assert CLAUDE.reply(raw, Answer("choose", answers={"Which colour?": ["Red"]})) == b""
 

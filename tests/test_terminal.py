@@ -291,12 +291,12 @@ def test_markup_in_text_stays_text() -> None:
 
 
 @pytest.mark.pure
-def test_colour_only_shows_urgency() -> None:
+def test_color_only_shows_urgency() -> None:
     """Only the icon is colored; the rest is plain or dim."""
     for p in everybody():
         line = terminal.table([p], NOW, 200)[0]
-        coloured = [s for s in line.spans if str(s.style) != "dim"]
-        assert [line.plain[s.start : s.end] for s in coloured] in ([words.icon(p)], [])
+        colored = [s for s in line.spans if str(s.style) != "dim"]
+        assert [line.plain[s.start : s.end] for s in colored] in ([words.icon(p)], [])
 
 
 @pytest.mark.pure
@@ -483,7 +483,7 @@ def test_hidden_sessions_are_counted_not_shown(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.pure
 def test_styles_of_parts_add_to_that_of_the_line() -> None:
-    """And end with their part; a colour replaces another one."""
+    """And end with their part; a color replaces another one."""
     line = StyledText("a", "yellow dim").append("b", "bold red").append("c")
     yellow = "\x1b[2;33m"
     assert line.drawn() == f"{yellow}a\x1b[0m\x1b[1;2;31mb\x1b[0m{yellow}c\x1b[0m"

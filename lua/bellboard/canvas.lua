@@ -7,7 +7,7 @@ local api = vim.api
 
 local namespace = api.nvim_create_namespace('bellboard')
 
---- Replace the text of a buffer that the user cannot change. Its colours go with it: Neovim would
+--- Replace the text of a buffer that the user cannot change. Its colors go with it: Neovim would
 --- keep each as an empty mark.
 ---@param buf integer
 ---@param lines string[]
@@ -52,12 +52,12 @@ M.text = function(chunks)
   return (cells.joined(chunks):gsub('%s+$', ''))
 end
 
---- Colour a line that shows that text of these chunks.
+--- Color a line that shows that text of these chunks.
 ---@param buf integer
 ---@param row integer
 ---@param text string
 ---@param chunks bellboard.Chunk[]
-M.colour = function(buf, row, text, chunks)
+M.color = function(buf, row, text, chunks)
   local from, length = 0, #text
   for _, chunk in ipairs(chunks) do
     local to = math.min(from + #chunk[1], length)
@@ -68,7 +68,7 @@ M.colour = function(buf, row, text, chunks)
   end
 end
 
---- Replace rows of a buffer by lines with coloured chunks.
+--- Replace rows of a buffer by lines with colored chunks.
 ---@param buf integer
 ---@param first integer
 ---@param last integer
@@ -83,7 +83,7 @@ M.put = function(buf, first, last, lines)
   api.nvim_buf_set_lines(buf, first - 1, last, false, texts)
   vim.bo[buf].modifiable = false
   for nth, line in ipairs(lines) do
-    M.colour(buf, first + nth - 1, line.text, line.chunks)
+    M.color(buf, first + nth - 1, line.text, line.chunks)
   end
 end
 

@@ -285,7 +285,7 @@ function Dialog:write()
     end, rows)
   )
   for nth, row in ipairs(rows) do
-    canvas.colour(self.buf, nth, row.text, row.chunks or {})
+    canvas.color(self.buf, nth, row.text, row.chunks or {})
     if row.gutter or row.group then
       api.nvim_buf_set_extmark(self.buf, namespace, nth - 1, 0, {
         virt_text = row.gutter and { row.gutter },

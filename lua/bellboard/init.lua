@@ -52,7 +52,7 @@ M.stale = sessions.stale
 ---@return table<string, any>
 M.health = sessions.health
 
---- Text for 'statusline', with colours. Cached, so it costs a table lookup.
+--- Text for 'statusline', with colors. Cached, so it costs a table lookup.
 ---@param opts? bellboard.StatuslineOpts
 ---@return string
 M.statusline = function(opts)

@@ -21,7 +21,7 @@ Copilot, Gemini, OpenCode and Qwen.  What nothing here covers:
 * the push as it goes to Lua (numbers, order, several in one), and all that Lua draws;
 * links, feeds and the fleet beyond the row of a session; other agents' dialects;
 * installing, doctor, health; settings other than the usual ones and the mode `all`;
-* the commands' arguments, colours, and what a command asks the machine (clock, processes, icons):
+* the commands' arguments, colors, and what a command asks the machine (clock, processes, icons):
   their lines are printed here by the functions that print them there.
 """
 

@@ -55,7 +55,7 @@ local function draw(lines)
   canvas.replace(buf, wanted)
   texts = wanted
   for row, chunks in ipairs(lines) do
-    canvas.colour(buf, row, wanted[row], chunks)
+    canvas.color(buf, row, wanted[row], chunks)
   end
 end
 

@@ -9,7 +9,7 @@ local FAR = 300 -- cells to the right: text that is searched, but not shown
 
 ---@param chunks bellboard.Chunk[]
 ---@return string
-local function in_colour(chunks)
+local function in_color(chunks)
   local utils = require('fzf-lua.utils')
   return table.concat(vim.tbl_map(function(chunk)
     return (utils.ansi_from_hl(chunk[2], chunk[1]))
@@ -21,7 +21,7 @@ end
 M.open = function(all, opts)
   local lines, layout = {}, item.layout(all, math.floor(vim.o.columns * WIDTH) - 6)
   for nth, session in ipairs(all) do
-    local row = in_colour(item.columns(session, layout))
+    local row = in_color(item.columns(session, layout))
     lines[nth] = ('%d\t%s%s%s'):format(nth, row, (' '):rep(FAR), item.words(session))
   end
   ---@param line string|nil

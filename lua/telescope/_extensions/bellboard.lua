@@ -30,12 +30,12 @@ local function finder(entries)
     if width ~= layout_width then
       layout, layout_width = row.layout(all, width), width
     end
-    local text, colours = '', {}
+    local text, colors = '', {}
     for _, chunk in ipairs(row.columns(entry.value, layout)) do
-      colours[#colours + 1] = { { #text, #text + #chunk[1] }, chunk[2] }
+      colors[#colors + 1] = { { #text, #text + #chunk[1] }, chunk[2] }
       text = text .. chunk[1]
     end
-    return text, colours
+    return text, colors
   end
 
   return finders.new_table({

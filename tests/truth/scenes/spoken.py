@@ -345,7 +345,7 @@ def scene(name: str, play: Callable[[Stage], None], final: str | None = REST) ->
 
 
 PLAN: Final = ("--permission-mode", "plan")
-COLOUR, OTHER, EITHER = "Which colour", "Which other", "Which (colour|other)"
+COLOR, OTHER, EITHER = "Which colour", "Which other", "Which (colour|other)"
 SCENES: Final = (
     scene("permission yes", questions.permission_yes),
     scene("permission no", questions.permission_no),
@@ -378,9 +378,9 @@ SCENES: Final = (
     scene("plan refused", plan_refused),
     scene("form", form_filled),
     scene("form Esc", questions.form),
-    scene("two questions in one call", answers("askboth", COLOUR, OTHER, "Review|Submit")),
+    scene("two questions in one call", answers("askboth", COLOR, OTHER, "Review|Submit")),
     scene("two questions in one message", answers("asksother", EITHER, EITHER)),
-    scene("two questions in turn", answers("askask", COLOUR, COLOUR)),
+    scene("two questions in turn", answers("askask", COLOR, COLOR)),
     scene("compaction by itself", sessions.auto_compact),
     scene("compaction by hand", sessions.compact),
     scene("529, then not", retries.recovers("e529once")),

@@ -401,10 +401,10 @@ def has_terminal() -> bool:
 
 def paints() -> bool:
     """Return whether what a command prints goes to a terminal whose cursor can be moved."""
-    from ..screen.terminal import COLOURLESS
+    from ..screen.terminal import COLORLESS
 
     term = os.environ.get("TERM", "").lower()
-    return sys.stdout.isatty() and term not in ("", *COLOURLESS)
+    return sys.stdout.isatty() and term not in ("", *COLORLESS)
 
 
 def says_yes(question: str) -> bool:

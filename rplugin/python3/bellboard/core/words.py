@@ -1,6 +1,6 @@
 """The words that every screen uses for a session: its icon, what it does, how long, and where.
 
-Neovim receives them with each session (`worded`) and only cuts, pads and colours them.  Titles,
+Neovim receives them with each session (`worded`) and only cuts, pads and colors them.  Titles,
 details and paths come from agents and may be hostile: they go through `plain` first.
 
 This file does no I/O and imports nothing heavy, because status bars run `bellboard status` every

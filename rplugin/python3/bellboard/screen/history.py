@@ -15,7 +15,7 @@ from ..core.session import Session, is_listed
 from ..core.text import cut, width
 from ..core.words import plain, reason
 from ..storage.store import Logged
-from .line import COLOURS
+from .line import COLORS
 from .styled import StyledText
 from .terminal import ENDLESS, NARROW, console, table, write
 
@@ -118,9 +118,9 @@ def _name(sid: str, names: Names) -> str:
 
 
 def _step(before: str | None, after: str | None) -> tuple[str, str]:
-    """Return `working → blocked`, padded, and the colour of the new status."""
+    """Return `working → blocked`, padded, and the color of the new status."""
     step = f"{before or 'new'} → {after or 'gone'}" if before != after else ""
-    return f"{step:22}", COLOURS.get(after or "", "dim")
+    return f"{step:22}", COLORS.get(after or "", "dim")
 
 
 def _clock(t: float) -> str:

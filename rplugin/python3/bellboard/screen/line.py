@@ -20,7 +20,7 @@ from ..core.text import cut, width
 from ..core.words import plain
 from .styled import StyledText
 
-COLOURS: Final = {
+COLORS: Final = {
     "blocked": "bold red",
     "error": "yellow",
     "completed": "green",
@@ -115,8 +115,8 @@ class Layout:
         room["doing"] += GAP * len(gone)
         line = StyledText(" ")
         is_old = bool(p.get("link_since"))
-        colour = "dim" if is_old or words.is_quiet(p) else COLOURS[p["status"]]
-        line.append(_filled(row.icon, self._icon + 1), colour)
+        color = "dim" if is_old or words.is_quiet(p) else COLORS[p["status"]]
+        line.append(_filled(row.icon, self._icon + 1), color)
         for column, text in texts.items():
             style = "dim" if column == "title" or is_old else ""
             gap = " " * GAP if column != "doing" and room[column] else ""

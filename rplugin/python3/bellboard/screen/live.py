@@ -17,7 +17,7 @@ from ..core.words import plain
 from ..system.threads import call_in
 from .full import FullScreen
 from .history import changes
-from .line import COLOURS
+from .line import COLORS
 from .styled import StyledText
 from .terminal import ENDLESS, console, outages, table, write
 
@@ -144,7 +144,7 @@ class Live:
             what = f"{words.amount(len(where), 'repository')} · {what}"
         head = StyledText(f" {what}   " if ordered else " ", "dim")
         for sign, status, count in words.tally(ordered, self._icons):
-            head.append(f"{sign}{count} ", COLOURS[status])
+            head.append(f"{sign}{count} ", COLORS[status])
         if self.screen.keys >= 0 and (room := columns - width(head.plain) - 1) > len(HINT):
             head.append(f"{HINT:>{room}}", "dim")
         head.truncate(columns)

@@ -138,7 +138,7 @@ class Selection:
             if begin + n == self._at:
                 rows[n] = StyledText(
                     f">{row.plain[1:]}", "reverse bold"
-                )  # ">": visible without colours
+                )  # ">": visible without colors
         if not found:
             rows = [StyledText(" No session matches." if self._all else " No sessions yet.", "dim")]
         return [head, *rows, StyledText(text.cut(f" {HINT}", columns), "dim")][:height]

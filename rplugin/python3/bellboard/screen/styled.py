@@ -1,4 +1,4 @@
-"""Lines of text in the styles of a terminal: bold, dim, reversed, in one of its own colours."""
+"""Lines of text in the styles of a terminal: bold, dim, reversed, in one of its own colors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ..core.text import head, width
 
 ATTRIBUTES: Final = {"bold": "1", "dim": "2", "reverse": "7"}
-COLOURS: Final = {
+COLORS: Final = {
     "red": "31",
     "green": "32",
     "yellow": "33",
@@ -65,6 +65,6 @@ class StyledText:
 
 
 def _codes(style: list[str]) -> str:
-    """Return the codes of all attributes, and of the last colour."""
+    """Return the codes of all attributes, and of the last color."""
     attributes = [code for name, code in ATTRIBUTES.items() if name in style]
-    return ";".join([*attributes, *[COLOURS[name] for name in style if name in COLOURS][-1:]])
+    return ";".join([*attributes, *[COLORS[name] for name in style if name in COLORS][-1:]])

@@ -1,6 +1,6 @@
 """Print sessions, histories and event logs on a terminal, in columns.
 
-Colour only shows urgency; it is off with NO_COLOR or if the output is not a terminal.  Every text
+Color only shows urgency; it is off with NO_COLOR or if the output is not a terminal.  Every text
 goes through `words.plain`, and is never parsed as markup.
 """
 
@@ -29,7 +29,7 @@ LEVELS: Final = {
     "warn": ("warn", "yellow"),
     "error": ("ERROR", "bold red"),
 }
-COLOURLESS: Final = frozenset({"dumb", "unknown"})  # terminals, as TERM names them
+COLORLESS: Final = frozenset({"dumb", "unknown"})  # terminals, as TERM names them
 NARROW: Final = 30  # fewest columns in which a reason can be read
 USUAL: Final = 80
 ENDLESS: Final = 10_000  # width if the output is not a terminal: grep needs whole lines
@@ -39,11 +39,11 @@ class Console(NamedTuple):
     """Where lines are printed."""
 
     width: int
-    colours: bool
+    colors: bool
 
     def drawn(self, line: StyledText) -> str:
-        """Return a line as it is printed here: in colour if there is any."""
-        return line.drawn() if self.colours else line.plain
+        """Return a line as it is printed here: in color if there is any."""
+        return line.drawn() if self.colors else line.plain
 
 
 def console() -> Console:
@@ -52,7 +52,7 @@ def console() -> Console:
     on_terminal = sys.stdout.isatty()
     if not columns:
         columns = _columns() if on_terminal else ENDLESS
-    plainly = os.environ.get("NO_COLOR") or os.environ.get("TERM", "").lower() in COLOURLESS
+    plainly = os.environ.get("NO_COLOR") or os.environ.get("TERM", "").lower() in COLORLESS
     return Console(columns, on_terminal and not plainly)
 
 
@@ -153,8 +153,8 @@ def show_facts(facts: Sequence[Fact]) -> None:
         if fact.section != section:
             section = fact.section
             lines += [StyledText(), StyledText(f" {section}", "bold")]
-        mark, colour = LEVELS[fact.level]
-        lines += _hanging(f"  {mark:5} ", fact.text, colour, out.width)
+        mark, color = LEVELS[fact.level]
+        lines += _hanging(f"  {mark:5} ", fact.text, color, out.width)
         if fact.advice:
             lines += _hanging("        → ", fact.advice, "", out.width)
     wrong = sum(fact.level in ("warn", "error") for fact in facts)
@@ -163,8 +163,8 @@ def show_facts(facts: Sequence[Fact]) -> None:
     write(out, lines[1:])
 
 
-def _hanging(head: str, text: str, colour: str, columns: int) -> list[StyledText]:
+def _hanging(head: str, text: str, color: str, columns: int) -> list[StyledText]:
     """Return a text wrapped with a hanging indent."""
     wrapped = wrap(plain(text), max(NARROW, columns - len(head))) or [""]
-    first = StyledText(head, colour).append(wrapped[0], "")
+    first = StyledText(head, color).append(wrapped[0], "")
     return [first, *(StyledText(" " * len(head) + rest) for rest in wrapped[1:])]
