@@ -177,7 +177,7 @@ function Dialog:foot(width, edge)
   for _, hint in ipairs(hints) do
     used = used + cells.width(hint[1] .. hint[2]) + 4
   end
-  while used - 2 > room and #hints > 1 do
+  while used - 2 > room and #hints > 0 do
     local last = 1
     for nth, hint in ipairs(hints) do
       last = (hint.rank or 0) >= (hints[last].rank or 0) and nth or last
