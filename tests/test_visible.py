@@ -63,3 +63,19 @@ def test_cleaning_twice_changes_nothing(text: str) -> None:
     """For any text."""
     assert plain(plain(text)) == plain(text)
     assert line(line(text)) == line(text)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "detail", "shown"),
+    [
+        ("/srv/api", "/srv/api/src/a.py", "src/a.py"),
+        ("/srv/api", "/srv/apis/a.py", "/srv/apis/a.py"),
+        ("/srv/api", "/srv/api", "/srv/api"),
+        ("", "/a.py", "/a.py"),
+    ],
+)
+def test_a_file_below_the_folder_of_a_session_begins_there(
+    cwd: str, detail: str, shown: str
+) -> None:
+    asks = {"session_id": "s", "status": "working", "tool": "Edit", "cwd": cwd, "detail": detail}
+    assert words.doing(asks) == ("Edit", shown)

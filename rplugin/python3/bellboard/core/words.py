@@ -165,8 +165,13 @@ def summary(p: Published) -> str:
     return text if text and word in ("question", "error") else f"{word}  {text}".rstrip()
 
 
+def _from_its_folder(p: Published) -> str:
+    """Return the detail; a file below the session's folder begins there."""
+    return plain(p.get("detail")).removeprefix(f"{plain(p.get('cwd')) or '//'}/")
+
+
 def _doing(p: Published) -> tuple[str, str]:
-    detail, status, markers = plain(p.get("detail")), p["status"], p.get("markers") or ()
+    detail, status, markers = _from_its_folder(p), p["status"], p.get("markers") or ()
     if status == "blocked":
         tool, kind = plain(p.get("tool")), plain(p.get("kind"))
         return (tool if kind == "permission" and tool else kind) or status, detail
