@@ -466,17 +466,15 @@ local function move(room, needs, to, from, kept)
 end
 
 --- Give cells that would stay blank in a line to a text that would be cut. Activity gives way to a
---- title, and moves to the left only for many blank cells.
+--- title, and moves to the left only for many blank cells of it: titles begin below each other.
 ---@param room table<string, integer>
 ---@param needs table<string, integer>
 local function share(room, needs)
   for _, each in ipairs(SHARES) do
     move(room, needs, each[1], each[2], each[3])
   end
-  local blank = math.max(0, room.who - needs.who) + math.max(0, room.title - needs.title)
-  if blank >= MUCH then
+  if room.title - needs.title >= MUCH then
     move(room, needs, 'doing', 'title', ALL)
-    move(room, needs, 'doing', 'who', ALL)
   end
 end
 

@@ -230,13 +230,13 @@ def _brief(sid: str) -> str:
 def _share(room: dict[str, int], needs: Mapping[str, int]) -> None:
     """Give cells that would stay blank in a line to a text that would be cut.
 
-    Activity gives way to a title, and moves to the left only for many blank cells.
+    Activity gives way to a title, and moves to the left only for many blank cells of it: titles
+    begin below each other.
     """
     for to, source, kept in SHARES:
         _move(room, needs, to, source, kept)
-    blank = sum(max(0, room[column] - needs[column]) for column in ("who", "title"))
-    for source in ("title", "who") if blank >= MUCH else ():
-        _move(room, needs, "doing", source, ALL)
+    if room["title"] - needs["title"] >= MUCH:
+        _move(room, needs, "doing", "title", ALL)
 
 
 def _move(room: dict[str, int], needs: Mapping[str, int], to: str, source: str, kept: int) -> None:
