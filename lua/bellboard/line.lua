@@ -473,7 +473,7 @@ local function share(room, needs)
   for _, each in ipairs(SHARES) do
     move(room, needs, each[1], each[2], each[3])
   end
-  if room.title - needs.title >= MUCH then
+  if room.title - needs.title >= 2 * GAP then
     move(room, needs, 'doing', 'title', ALL)
   end
 end

@@ -235,7 +235,7 @@ def _share(room: dict[str, int], needs: Mapping[str, int]) -> None:
     """
     for to, source, kept in SHARES:
         _move(room, needs, to, source, kept)
-    if room["title"] - needs["title"] >= MUCH:
+    if room["title"] - needs["title"] >= 2 * GAP:
         _move(room, needs, "doing", "title", ALL)
 
 
