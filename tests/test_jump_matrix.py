@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import psutil
 import pynvim
 import pytest
 
+from bellboard.storage.spool import Spool
 from rig import reaper
 from rig.editor import command
 from rig.fixtures import VERSIONS, Editors
@@ -28,6 +30,7 @@ from sample import QUIET, TERMINAL, Host, blocked
 pytestmark = pytest.mark.tmux
 
 AGENT = ["sleep", "600"]
+CALM = {**QUIET, "float": {"enabled": False}}
 
 #: Records when the jump was over: at its evidence or its message.
 WATCH = """
@@ -49,9 +52,11 @@ PROMPT = 150.0  # ms that a jump may take; a loaded machine gets more
 class Seat:
     """A real Neovim in its own pane, and the client that drives it."""
 
-    def __init__(self, server: Server, name: str, session: str, version: str) -> None:
+    def __init__(
+        self, server: Server, name: str, session: str, version: str, config: dict[str, Any]
+    ) -> None:
         self.socket = server.home.root / f"{name}.sock"
-        argv = command(version, server.home, name, config={**QUIET, "float": {"enabled": False}})
+        argv = command(version, server.home, name, config=config)
         self.pane = server.open(argv, session=session)
         self.server = server
         connected(self.socket).close()
@@ -80,8 +85,14 @@ class Stage:
         self.servers.append(Server(self.home, f"tmux{len(self.servers)}.sock"))
         return self.servers[-1]
 
-    def seat(self, server: Server, session: str = "work", version: str = VERSIONS[-1]) -> Seat:
-        self.seats.append(Seat(server, f"seat{len(self.seats)}", session, version))
+    def seat(
+        self,
+        server: Server,
+        session: str = "work",
+        version: str = VERSIONS[-1],
+        config: dict[str, Any] = CALM,
+    ) -> Seat:
+        self.seats.append(Seat(server, f"seat{len(self.seats)}", session, version, config))
         return self.seats[-1]
 
 
@@ -178,6 +189,33 @@ def test_a_pane_of_another_session(stage: Stage) -> None:
     assert moved(before, after) == {f"client {first}"} | windows
     assert after[f"client {first}"] == f"agents {target.id}"
     assert after[f"client {second}"].startswith("other ")
+
+
+def test_the_background_process_carries_a_jump_out(stage: Stage, home: Home) -> None:
+    """The whole way: from the spool to the board, from there to the pane; and a preview."""
+    server = stage.server()
+    asker = stage.seat(server, config={"float": {"enabled": False}})
+    target = server.open(
+        ["sh", "-c", r"printf 'a \033[31mred\033[0m word\n'; sleep 600"], session="two"
+    )
+    target.shows("red word")
+    client = server.attach("work")
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    place = {"tty": target.tty, "tmux": str(server.socket), "pane": target.id}
+    hook = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "x"}
+    spool.write({"t": time.time(), "hook": hook, "origin": place})
+    known = "local s = require('bellboard').session('s') return s and s.pane or false"
+    eventually(lambda: asker.lua(known) == target.id, "the session")
+    asker.lua(
+        "local session = require('bellboard').session('s') "
+        "require('bellboard.preview').lines(session, function(...) _G.shown = { ... } end)"
+    )
+    lines, colors = eventually(lambda: asker.lua("return shown"), "a preview")
+    assert lines == ["a red word"]
+    assert [(c["row"], c["from"], c["to"]) for c in colors] == [(0, 2, 5)]
+    asker.lua("require('bellboard').jump('s')")
+    eventually(lambda: world(server)[f"client {client}"] == f"two {target.id}", "the pane")
 
 
 def test_a_pane_of_another_window_of_the_same_session(stage: Stage, version: str) -> None:
