@@ -29,7 +29,9 @@ M.open = function()
   vim.list_extend(command, { program.root() .. '/demo/run.py', '--nvim', vim.v.progpath })
   launch.terminal(command, nil, function(buf)
     shown = buf
-    vim.cmd.file({ 'bellboard demo', mods = { keepalt = true } })
+    local before = api.nvim_buf_get_name(buf)
+    api.nvim_buf_set_name(buf, 'bellboard demo')
+    api.nvim_buf_delete(vim.fn.bufadd(before), {}) -- Neovim makes one with the old name
     vim.cmd.startinsert()
     api.nvim_create_autocmd({ 'BufHidden', 'TermClose' }, {
       buffer = buf,
