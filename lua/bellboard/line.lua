@@ -257,8 +257,9 @@ local function who(session, layout, room)
     where, width = session.words.project, facts.widths.project
   end
   local least = math.min(PROJECT + facts.widths.machine, width)
-  where = cells.cut(where, math.max(least, room - beside))
-  return beside > 0 and where .. ' ' or where, called
+  where = cells.cut(where, math.min(room, math.max(least, room - beside)))
+  called = cells.cut(called, room - cells.width(where) - 1)
+  return called ~= '' and where .. ' ' or where, called
 end
 
 --- The cells that the repository of a session and its name need.

@@ -163,7 +163,8 @@ class Layout:
             where = words.project(p)
         machine = words.on_machine(p, "")
         least = min(PROJECT + width(machine), width(where))
-        return f"{cut(where, max(least, room - beside))} {name}".rstrip()
+        where = cut(where, min(room, max(least, room - beside)))
+        return f"{where} {cut(name, room - width(where) - 1)}".rstrip()
 
 
 def _row(p: Published, now: float, mixed: bool, icons: Mapping[str, str]) -> LineTexts:
