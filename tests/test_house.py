@@ -428,7 +428,7 @@ def lua_floor_of(name: str) -> int | None:
 
 
 def test_lua_modules_require_only_what_is_below() -> None:
-    """No arrow leads up, and none leads back; `require` within functions counts as well."""
+    """No arrow leads up, none leads back, and folders form no circle; functions count as well."""
     graph = lua_graph()
     up = [
         f"{name} requires {target}"
@@ -440,6 +440,11 @@ def test_lua_modules_require_only_what_is_below() -> None:
     ]
     assert up == []
     assert circle(graph) == []
+    folders: dict[str, set[str]] = {name.split(".")[0]: set() for name in graph}
+    for name, targets in graph.items():
+        folder = name.split(".")[0]
+        folders[folder] |= {target.split(".")[0] for target in targets} - {folder}
+    assert circle(folders) == []
 
 
 #: Short Lua modules that only one other requires, and why each is a file of its own.
