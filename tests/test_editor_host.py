@@ -236,7 +236,7 @@ def test_evidence_goes_to_the_host_as_a_trace_line(nvim: Editors, notes: Path) -
     """A jump that lands nowhere sends none."""
     editor = running(nvim(config=config("well", notes), ui=False))
     editor.lua("require('bellboard').jump('a')")
-    eventually(lambda: "no known way to get there" in editor.messages(), "the message")
+    eventually(lambda: told(notes, "ask"), "the jump, which the process makes")
     line = {"set": {"session_id": "a", "status": "idle"}}
     editor.lua("require('bellboard').tell(...)", line)
     eventually(lambda: told(notes, "evidence"), "evidence")
