@@ -9,7 +9,7 @@ local jump = require('bellboard.jump')
 local launch = require('bellboard.jump.launch')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
-local names = require('bellboard.jump.names')
+local names = require('bellboard.find_session')
 local popup = require('bellboard.popup')
 local sessions = require('bellboard.sessions')
 

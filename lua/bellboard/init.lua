@@ -120,7 +120,7 @@ end
 ---@param called string
 ---@param act fun(id: string)
 local function with(called, act)
-  local session = require('bellboard.jump.names').one(called)
+  local session = require('bellboard.find_session').one(called)
   if session then
     act(session.session_id)
   end
@@ -129,7 +129,7 @@ end
 --- Go to a session, wherever it runs; if several have the name, to the one that needs you.
 ---@param called string its id, the start of its id, its name or project
 M.jump = function(called)
-  local names = require('bellboard.jump.names')
+  local names = require('bellboard.find_session')
   names.choose(called, names.needs_you, require('bellboard.jump').to)
 end
 
@@ -156,7 +156,7 @@ end
 ---@param choice? string|bellboard.Answer
 ---@param done? fun(reply: bellboard.Reply)
 M.answer = function(called, choice, done)
-  local answer, names = require('bellboard.answer'), require('bellboard.jump.names')
+  local answer, names = require('bellboard.answer'), require('bellboard.find_session')
   if called and not choice then
     return names.choose(called, names.asks, answer.to)
   end
@@ -177,7 +177,7 @@ end
 ---@param called string
 ---@param done fun(request: bellboard.Request|nil, why: string|nil)
 M.request = function(called, done)
-  local session, why = require('bellboard.jump.names').one(called)
+  local session, why = require('bellboard.find_session').one(called)
   if session then
     require('bellboard.answer.request').get(session, nil, done)
   else

@@ -330,7 +330,7 @@ def find_session(
     """Return the id of the one session with that id, start of an id, or name; listed ones first.
 
     `also_logged`: if there is none, look for one of which only the log has events.  `makes_sense`:
-    if there are several, the one of which it is true.  `lua/bellboard/jump/names.lua` accepts the
+    if there are several, the one of which it is true.  `lua/bellboard/find_session.lua` accepts the
     same.
     """
     from ..core.published import publish
