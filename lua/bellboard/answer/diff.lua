@@ -14,30 +14,6 @@ local LARGEST = 2 * 1024 * 1024
 local NOW = 'DiffAdd:DiffDelete,DiffDelete:NonText'
 local THEN = 'DiffDelete:NonText'
 
---- Read a file that may be anything, on a file system that may hang, without waiting for it.
----@param path string
----@param done fun(text: string|nil) nil unless it is a regular file, and not too large
-local function read(path, done)
-  done = vim.schedule_wrap(done)
-  -- Without O_NONBLOCK, a FIFO would keep a thread of Neovim waiting, and Neovim from exiting.
-  local flags = vim.uv.constants.O_RDONLY + vim.uv.constants.O_NONBLOCK
-  vim.uv.fs_open(path, flags, 0, function(_, file)
-    if not file then
-      return done(nil)
-    end
-    vim.uv.fs_fstat(file, function(_, stat)
-      if not (stat and stat.type == 'file' and stat.size <= LARGEST) then
-        vim.uv.fs_close(file, function() end)
-        return done(nil)
-      end
-      vim.uv.fs_read(file, stat.size, 0, function(_, text)
-        vim.uv.fs_close(file, function() end)
-        done(text)
-      end)
-    end)
-  end)
-end
-
 --- The whole file before and after, if it has what is to be replaced exactly once.
 ---@param text string|nil
 ---@param part bellboard.Part
