@@ -182,7 +182,7 @@ end
 
 --- Names that tell sessions apart from others of their repository. A name is the branch, if those
 --- of the repository differ; the agent or the start of the id is before it if the title is the
---- same, too. The branch of all names the only session without a title.
+--- same, too.
 ---@param all bellboard.Session[]
 ---@param narrow boolean no title is beside the name, so it replaces a branch that others have
 ---@param placed boolean the place is beside the name, and tells sessions apart as well
@@ -233,11 +233,26 @@ local function names_of(all, narrow, placed)
     names[session] = vim.trim(sign .. ' ' .. names[session])
   end
   for _, session in ipairs(all) do
-    if names[session] == '' and session.words.title == '' then
+    if narrow and names[session] == '' and session.words.title == '' then
       names[session] = session.words.branch
     end
   end
   return names
+end
+
+--- The title of a session; the branch of all is that of a session without any other name.
+---@param session bellboard.Session
+---@param layout bellboard.Layout
+---@return string title
+---@return integer width
+local function title_of(session, layout)
+  local words, widths = session.words, facts_of(session).widths
+  if layout.narrow then
+    return '', 0
+  elseif words.title == '' and layout.names[session] == '' then
+    return words.branch, widths.branch
+  end
+  return words.title, widths.title
 end
 
 --- The repository of a session, as far as it fits, and the name there.
@@ -327,6 +342,7 @@ local function name(layout, among)
     for nth, session in ipairs(list.sessions) do
       layout.names[session] = layout.names[session] or session.words.branch
       list.who[nth] = who_width(session, layout)
+      list.title[nth] = select(2, title_of(session, layout))
     end
   end
 end
@@ -428,7 +444,7 @@ M.layout = function(groups, width, opts)
         doing = doing + sum(notes_of(session, layout.several))
       end
       local nth = #list.sessions + 1
-      list.sessions[nth], list.title[nth] = session, widths.title
+      list.sessions[nth] = session
       layout.lists[group.mixed], layout.mixed[session] = list, group.mixed
       layout.needed = math.max(layout.needed, doing)
       layout.icon = math.max(layout.icon, cells.width(style.icon(session)))
@@ -504,12 +520,12 @@ M.chunks = function(session, layout, mark)
   local columns, words, widths =
     layout.room[layout.mixed[session]], session.words, facts_of(session).widths
   local notes = notes_of(session, layout.several)
-  local title = layout.narrow and '' or words.title
+  local title, title_width = title_of(session, layout)
   local doing = layout.word and words.word or words.doing
   local own = layout.word and widths.word or widths.doing
   local needs = {
     who = who_width(session, layout),
-    title = layout.narrow and 0 or widths.title,
+    title = title_width,
     doing = own + sum(notes),
   }
   local room = { who = columns.who, title = columns.title, doing = layout.doing }

@@ -48,7 +48,6 @@ class LineTexts(NamedTuple):
     """The texts of a session's line, without its name."""
 
     icon: str
-    title: str
     doing: str
     notes: list[str]  # the most important first
     age: str
@@ -78,13 +77,9 @@ class Layout:
         self._age = max([AGE, *(len(row.age) for row in rows)])
         places = max((width(row.place) for row in rows), default=0)
         self._place = min(places, max(PLACE, columns // 5))
-        self._needs = {
-            "title": [width(row.title) for row in rows],
-            "doing": [width(row.doing) + _sum(row.notes) for row in rows],
-        }
-        self.room = {key: max(found, default=0) for key, found in self._needs.items()}
+        self._needs = {"doing": [width(row.doing) + _sum(row.notes) for row in rows]}
         self._name()
-        self.room["who"] = max(self._needs["who"], default=0)
+        self.room = {key: max(found, default=0) for key, found in self._needs.items()}
         for column, cells in _steps():
             if self._rest() < 0:
                 self._give_way(column, cells)
@@ -96,7 +91,7 @@ class Layout:
 
     def line(self, p: Published, row: LineTexts, nth: int) -> StyledText:
         """Return the line of a session."""
-        title = "" if self._has_no_titles else row.title
+        title = self._title(nth)
         own = width(row.doing)
         needs = {
             "who": self._needs["who"][nth],
@@ -152,7 +147,15 @@ class Layout:
 
     def _name(self) -> None:
         self._names = _names(self._shown, self._has_no_titles, self._place > 0)
-        self._needs["who"] = [width(self._who(n)) for n in range(len(self._shown))]
+        numbers = range(len(self._shown))
+        self._needs["title"] = [width(self._title(n)) for n in numbers]
+        self._needs["who"] = [width(self._who(n)) for n in numbers]
+
+    def _title(self, nth: int) -> str:
+        """Return the title of a session; the branch is that of one without any other name."""
+        p, name = self._shown[nth], self._names[nth]
+        title = words.title(p) or ("" if name else words.branch(p))
+        return "" if self._has_no_titles else title
 
     def _who(self, nth: int, room: int = ALL) -> str:
         """Return the repository of a session, as far as it fits, and the name there."""
@@ -181,7 +184,6 @@ def _row(p: Published, now: float, mixed: bool, icons: Mapping[str, str]) -> Lin
     )
     return LineTexts(
         words.icon(p, icons),
-        words.title(p),
         words.summary(p),
         [note for note in notes if note],
         words.age(p["since"], now),
@@ -193,9 +195,8 @@ def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> list[str]:
     """Return names that tell sessions apart from others of their repository.
 
     A name is the branch, if those of the repository differ; the agent or the start of the id is
-    before it if the title is the same, too.  The branch of all names the only session without a
-    title.  `narrow`: no title is beside the name, so it replaces a branch that others have.
-    `placed`: the place is beside the name, and tells sessions apart as well.
+    before it if the title is the same, too.  `narrow`: no title is beside the name, so it replaces
+    a branch that others have.  `placed`: the place is beside the name, and tells sessions apart.
     """
     here = [(words.machine(p), words.repository(p)) for p in shown]
     branches = [words.branch(p) for p in shown]
@@ -219,7 +220,7 @@ def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> list[str]:
         sign = agent if kin[key, agent] < times[key] else ""
         own = _brief(p["session_id"]) if kin[key, agent] > 1 else ""
         called = " ".join(filter(None, (sign, own, name)))
-        found.append(called if called or words.title(p) else branch)
+        found.append(branch if narrow and not called and not words.title(p) else called)
     return found
 
 
