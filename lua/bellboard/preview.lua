@@ -164,6 +164,10 @@ M.lines = function(session, done)
   end, PATIENCE)
 end
 
+--- Buffers that are being filled, and the session that each is to show next.
+---@type table<integer, bellboard.Session|false>
+local filling = {}
+
 --- Fill a buffer with what a session shows; until that arrives, with what is known about it.
 ---@param session bellboard.Session
 ---@param buf integer
@@ -182,7 +186,21 @@ M.into = function(session, buf, again)
   if not again then
     put(facts(session), {})
   end
-  M.lines(session, put)
+  if filling[buf] ~= nil then
+    filling[buf] = session
+    return
+  end
+  filling[buf] = false
+  M.lines(session, function(lines, colors)
+    local next_session = filling[buf]
+    filling[buf] = nil
+    if not next_session or next_session.session_id == session.session_id then
+      put(lines, colors)
+    end
+    if next_session and api.nvim_buf_is_valid(buf) then
+      M.into(next_session, buf, true)
+    end
+  end)
 end
 
 return M
