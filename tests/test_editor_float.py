@@ -327,7 +327,7 @@ def test_checkhealth_says_why_it_is_not_shown(nvim: Editors, version: str) -> No
     host.push(blocked("api"), front=False, float=[], in_front="/tmp/other")
     says("not shown: another Neovim had the focus last: /tmp/other")
     host.push(blocked("api"), front=False, float=[], in_front="")
-    says("not shown: no Neovim with a screen is known")
+    says("not shown: no Neovim has a screen")
     host.push(blocked("api"), in_front=own, **parked)
     says("not shown: api: parked")
     host.push(blocked("api"), blocked("web"), in_front=own, silent={})

@@ -18,7 +18,7 @@ local function show(session)
       if now and now.status == 'blocked' then
         return show(now)
       end
-      return message.info(session.words.project .. ': no longer asks that')
+      return message.info(session.words.project .. ': that request is gone')
     end
     local shown ---@type bellboard.Shown
     shown = {

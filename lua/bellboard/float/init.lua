@@ -286,7 +286,7 @@ local function unlisted()
   elseif (sessions.counts().blocked or 0) == 0 then
     return 'nothing is blocked'
   elseif front == '' then
-    return 'no Neovim with a screen is known'
+    return 'no Neovim has a screen'
   elseif front and front ~= vim.v.servername then
     return 'another Neovim had the focus last: ' .. front
   end

@@ -123,7 +123,7 @@ M.outdated = function()
   elseif not state.heard then
     return 'the background process is starting; try again'
   end
-  return (sessions.health().notes or {}).database or 'what is shown may be outdated; try again'
+  return (sessions.health().notes or {}).database or 'the sessions shown may be outdated; try again'
 end
 
 --- Report something that happened here, such as a label; see |bellboard.tell()|.

@@ -14,7 +14,11 @@ from msgspec.structs import asdict, replace
 from .events import Event
 from .records import Folded, Records, noted
 
-MEANT = ("snoozed_until", "facts", "row")  # meant to be in the future; not times
+MEANT = (
+    "snoozed_until",
+    "facts",
+    "row",
+)  # times that may be in the future, and fields that are no times
 
 
 def is_recent(t: float, now: float, seconds: float) -> bool:
@@ -23,7 +27,7 @@ def is_recent(t: float, now: float, seconds: float) -> bool:
 
 
 def set_back(records: Records, e: Event) -> list[Folded]:
-    """Limit every known time to now."""
+    """Limit every time of the board to now."""
     for s in list(records.sessions.values()):
         # an event on the wrong clock must not count as a copy of a later one
         recent = {key: t for key, t in s.recent.items() if t <= e.t}

@@ -62,7 +62,7 @@ def _pieces(row: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _after(look: Look, sequence: str) -> Look:
-    """Return the look of what follows a sequence."""
+    """Return the look of the text after a sequence."""
     look = dict(look)
     codes = iter([int(x[:4] or 0) for x in _SUB.sub(r"\1", sequence).split(";")])
     for code in codes:

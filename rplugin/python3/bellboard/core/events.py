@@ -107,7 +107,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     cwd: str = ""
     transcript: str = ""
     context: int = 0
-    progress: int = -1  # percent; -1: not told
+    progress: int = -1  # percent; -1: not reported
     tasks: tuple[Task, ...] | None = None  # None: this CLI does not list them
     wakeups: int = 0
     again: bool = False  # a Stop hook had already continued the turn that ends

@@ -88,7 +88,7 @@ class TraceLine(Struct, omit_defaults=True, gc=False):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Return what is written."""
+        """Return the fields as they are written."""
         return msgspec.to_builtins(self)  # type: ignore[no-any-return]
 
     def line(self, t: float, key: str) -> dict[str, Any]:

@@ -141,14 +141,14 @@ OfOne = Hello | FeedState | FeedChange | Beat | FeedProblem | Gone
 
 
 class Of(Struct, frozen=True, tag_field="type", tag="of"):
-    """What one of many machines says; a problem is why it cannot be followed now."""
+    """A message from one of many machines; `problem` says why it cannot be followed now."""
 
     machine: str
     said: OfOne
 
 
 class HealthNotes(Struct, frozen=True, tag_field="type", tag="notes"):
-    """What is wrong, by topic, for health: all of it."""
+    """All problems for health, by topic."""
 
     notes: dict[str, str] = {}
 
@@ -220,13 +220,13 @@ def changes(
     at: Cursor,
     beyond: int = 0,
 ) -> Iterator[bytes]:
-    """Return the lines of what changed; `before` is the cursor that the reader has."""
+    """Return the lines of the changes; `before` is the cursor that the reader has."""
     first = {"removed": list(removed)}
     return _lines(now, rows, moved, before, at, ("change", first), beyond)
 
 
 def of(machine: str, said: OfOne) -> Iterator[bytes]:
-    """Return the lines of what one of many machines says.
+    """Return the lines of a message from one of many machines.
 
     What does not fit into the first follows as changes, each row with its transitions.
     """
@@ -467,7 +467,7 @@ def _problem(given: dict[str, Any]) -> Line:
 
 
 def _of(given: dict[str, Any]) -> Of | None:
-    """Return what one of many machines says; None if it has no usable name, or says nothing."""
+    """Return the message from one of many machines; None if its name or content is unusable."""
     name, said = given.get("machine"), given.get("said")
     if not isinstance(name, str) or not MACHINE.fullmatch(name) or not isinstance(said, dict):
         return None

@@ -89,7 +89,7 @@ def set_place(s: Session, o: Origin, begins: bool) -> None:
 
 
 def set_terminal(s: Session, o: Origin, tty_alone: bool = False, shows: bool = False) -> None:
-    """Set the terminal; a job has none but what `shows` it, and inherits that of its starter."""
+    """Set the terminal; that of a job is the one that `shows` it: it inherits its starter's."""
     if s.job and not shows:
         return
     s.tty = o.tty or s.tty
@@ -265,7 +265,7 @@ def _yield(
 
 
 def is_same_program(other: Session, s: Session) -> bool:
-    """Return whether another one is known by its own report alone, perhaps as what started this."""
+    """Return whether `other`, known only by its own report, may be this program or its starter."""
     if is_nameless(s.session_id):
         return False  # each is a program of its own: one may be suspended
     return is_nameless(other.session_id) and other.agent == s.agent and says_itself(other)
@@ -310,7 +310,7 @@ def find_viewers(records: Records, s: Session, since: float) -> None:
 
 
 def told_by_mate(records: Records, e: Event) -> tuple[str, Event] | None:
-    """Tell the lead of a team what a member that has a session of its own does."""
+    """Report to the lead of a team what a member with a session of its own does."""
     leads = (s for s in records.sessions.values() if s.session_id.startswith(e.lead))
     lead = next((s for s in leads if is_listed(s) and s.session_id != e.session_id), None)
     member = records.sessions.get(e.session_id)

@@ -165,7 +165,7 @@ def _in_line(line: str, at: int, found: set[int]) -> Iterator[int]:
 
 @lru_cache(4096)
 def _script(c: str) -> str:
-    """Return what script a letter is of, as far as that matters: "" for an ordinary Latin one."""
+    """Return the script of a letter; "" for an ordinary Latin one."""
     same = _same(c)
     name, kind = unicodedata.name(same, ""), unicodedata.category(same)
     if name.startswith("LATIN "):
@@ -189,7 +189,7 @@ def _is_like_ascii(c: str) -> bool:
 
 
 def _same(c: str) -> str:
-    """Return a letter without what only changes how it is drawn."""
+    """Return a letter without marks that only change how it is drawn."""
     return unicodedata.normalize("NFKC", c)[0]
 
 

@@ -239,7 +239,7 @@ def held_by(s: Session) -> str:
 
 
 def state(s: Session, clock: float, o: Options) -> Verdict:
-    """Set a run to what its best source now states, or soon, if that may be a blip."""
+    """Set a run to the status that its best source states; later, if this may be a blip."""
     now, before = best(s, s), s.stated
     if is_same(now, before) and s.turn not in (ABSENT, "unknown"):
         s.stated = now

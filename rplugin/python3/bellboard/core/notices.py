@@ -379,7 +379,7 @@ class Notices:
 
 
 def _calls(s: Session) -> bool:
-    """Return whether it needs attention and is on the board: no channel tells of any other."""
+    """Return whether a session on the board needs attention; channels announce no others."""
     status = status_of(s)
     called = s.unseen if status == "background" else status in LADDERS
     return called and is_listed(s) and not is_hidden(s)

@@ -88,7 +88,7 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
 
 
 def heard(s: Session, e: Event, o: Options) -> Verdict:
-    """Keep a report, and set the run to what the program now says as a whole."""
+    """Keep a report, and set the run to the sum of the program's reports."""
     before = s.own_report or OwnReport()
     records = _heard(before.records, e)
     was, now = stated(before.records), stated(records)
@@ -147,7 +147,7 @@ def _heard(records: Mapping[str, Record], e: Event) -> Mapping[str, Record]:
 
 
 def closed(records: Records, e: Event) -> Iterator[Step]:
-    """End what programs have said in a terminal that is gone: nobody can look at it any more."""
+    """End the reports of a terminal that is gone: nobody can look at it any more."""
     there = [
         s
         for s in records.in_terminal(("tty", e.origin.tty or ""))
@@ -208,7 +208,7 @@ def is_last_word(old: Session | None, e: Event) -> bool:
 
 
 def unsaid(report: OwnReport | None) -> OwnReport | None:
-    """Return a report after a time without hosts: a terminal says again what still holds."""
+    """Return a report after a time without hosts: a terminal repeats those that still hold."""
     return report and replace(report, unsaid=tuple(report.records))
 
 

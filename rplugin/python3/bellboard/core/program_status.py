@@ -160,7 +160,7 @@ def within(id: str, other: str) -> bool:
 
 
 def at_prompt(records: Mapping[str, Record]) -> dict[str, Record]:
-    """Return what is left at the next prompt of the shell (OSC 133 A), or when the program ends."""
+    """Return the records left at the next prompt of the shell (OSC 133 A), or after the program."""
     return {id: r for id, r in records.items() if r.state in _LASTING}
 
 
@@ -175,7 +175,7 @@ def app_of(records: Mapping[str, Record], id: str) -> str:
 
 
 def stated(records: Mapping[str, Record]) -> str:
-    """Return what the records of a program say of it as a whole: any of them may ask."""
+    """Return the status of a program from all of its records: any of them may ask."""
     states = {record.state for record in records.values()}
     if "" in records and "blocked" not in states:
         return records[""].state

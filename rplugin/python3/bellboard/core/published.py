@@ -44,7 +44,7 @@ class Looked(NamedTuple):
 
 
 def publish(s: Session) -> Published:
-    """Return a session in the form for readers; what is not known is left out."""
+    """Return a session in the form for readers, without unknown fields."""
     if s.machine:
         return _publish_far(s)
     status, question, hidden = status_of(s), question_of(s), is_hidden(s)
@@ -276,7 +276,7 @@ def snapshot(sessions: Iterable[Session]) -> list[Published]:
 
 
 def by_urgency(p: Published) -> tuple[int, float, str]:
-    """Return what sorts sessions: the most urgent first, then the one that waits longest."""
+    """Return the sort key of a session: the most urgent first, then the longest waiting."""
     return p["urgency"], p["since"], p["session_id"]
 
 

@@ -296,7 +296,7 @@ class Records:
                     sid, (s for s in self._found(key) if s.turn == ABSENT), MOST_THERE
                 )
         more = len(self.sessions) - MOST_SESSIONS
-        # Not for each one that comes: if all of them ask, there is nothing to drop.
+        # Once for many new sessions, not for each: if all of them ask, there is nothing to drop.
         if more > 0 and (more - 1) % max(1, MOST_SESSIONS // SHARE) == 0:
             self._forget_some(sid, self.sessions.values(), MOST_SESSIONS)
 

@@ -31,7 +31,7 @@ Digest = Annotated[str, Meta(pattern=rf"\A[0-9a-f]{{{DIGITS}}}\Z")]
 Word = Annotated[str, Meta(pattern=r"\A[\w-]{1,40}\Z")]
 Line = Annotated[str, Meta(pattern=r"\A[^\n]*\Z")]
 
-#: Whose answer counted: the one sent, the user's in the terminal, or another hook's; or the user
+#: Whose answer counted: ours, the user's in the terminal, or another hook's; or the user
 #: stopped the turn there, before or after an answer counted.
 OURS: Final = "ours"
 TERMINAL: Final = "terminal"
@@ -126,7 +126,7 @@ class Answer(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Went(NamedTuple):
-    """That a session went on after it had asked."""
+    """The moment at which a session went on after it had asked."""
 
     t: float
     rests: bool  # without any work: the turn is over
@@ -218,7 +218,7 @@ def check(request: Request, answer: Answer) -> str:
 
 
 def plain_id(text: str) -> str:
-    """Return what was sent as a choice as a short word for a message."""
+    """Return a choice as a short word for a message."""
     return re.sub(r"[^\w-]", "?", text[:40])
 
 
@@ -388,7 +388,7 @@ class Way(Struct, frozen=True):
 
 
 class AnswerableRequest(Request, frozen=True, omit_defaults=True, gc=False):
-    """A request, with the ways in which it can be answered, best first, and what that one takes."""
+    """A request, the ways in which it can be answered, best first, and the choices of the best."""
 
     ways: tuple[Way, ...] = ()
     way: str = ""
@@ -432,7 +432,7 @@ KNOWN: Final[Mapping[str, type[Struct]]] = {
 
 
 def understood(do: str, reply: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a reply with only the fields known here; None if it lacks a needed one."""
+    """Return a reply with only the fields of this version; None if it lacks a needed field."""
     kind = KNOWN.get(do)
     if kind is None:
         return dict(reply)

@@ -133,7 +133,7 @@ def moved_on(s: Session, pid: int) -> Session:
 
 
 def forget_files(s: Session, pid: int | None = None) -> None:
-    """Forget what others than its own report state of a run, or of all."""
+    """Forget the statements about a run, or about all, but for the program's own reports."""
     gone = {"stated": Stated(), "stood": True, "leads": 0.0, "overruled": 0.0}
 
     def is_its(run: Run) -> bool:
@@ -148,7 +148,7 @@ def forget_files(s: Session, pid: int | None = None) -> None:
 
 
 def said(e: Event, known: Process | None, began: float) -> Stated:
-    """Return what a session file, a server or a title states, and since when.
+    """Return the statement of a session file, a server or a title, and since when it holds.
 
     `began`: when the session started, if its process ran another one before.
     """

@@ -25,7 +25,7 @@ MOST_MEMBERS: Final = 100  # subagents, or background tasks
 MOST_MARKERS: Final = 20
 MOST_NUMBER: Final = 1 << 31  # limit of a count or a process id
 LONGEST_AGENT: Final = 32  # characters of its name
-#: Of a session's id: others write their name for its machine, and its agent, before it.
+#: Length of a session's id: others write their name for its machine, and its agent, before it.
 LONGEST_SENT: Final = LONGEST_ID - LONGEST_MACHINE - LONGEST_AGENT - len("//")
 WORD: Final = 60  # characters of a tool, a mode, a model
 TERMINALS: Final = ("nvim", "tmux", "kitty", "tty")
@@ -179,7 +179,7 @@ def count_in(given: Mapping[str, Any], key: str, most: int = MOST_NUMBER) -> int
     return value if type(value) is int and 0 < value < most else 0
 
 
-# Of an iterator, Python 3.10 makes an empty tuple that is not the default, so it would be sent.
+# From an iterator, Python 3.10 makes an empty tuple that is not the default and would be sent.
 
 
 def _markers(value: object) -> tuple[str, ...]:

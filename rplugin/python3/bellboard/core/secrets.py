@@ -1,4 +1,4 @@
-"""Keep secrets out of what is shown: by their shapes, and where a command line takes one."""
+"""Keep secrets off the screen: by their shapes, and by their places in a command line."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ _VERBS: Final = frozenset(("is", "was", "to", "as"))
 
 
 class Reader:
-    """Reads word by word, and decides from each what the next one is."""
+    """Reads a command line word by word; each word decides how to read the next."""
 
     def __init__(self) -> None:
         self._out: list[str] = []
@@ -332,7 +332,7 @@ __all__ = ["HIDDEN", "SHAPES", "hide"]
 
 
 class Shape(NamedTuple):
-    """What a secret looks like; the first group of the pattern is kept."""
+    """The shape of a secret; the first group of the pattern is kept."""
 
     name: str
     needs: str  # in lower case; a text without it has no such secret

@@ -1,4 +1,4 @@
-"""The record of a session: what is known about it, and what follows from that.
+"""The record of a session, and the functions that derive its status and markers.
 
 The database stores these records.  To change one, work on a shallow copy and replace its
 collections, never alter them: the old record then serves as a savepoint.  Records have no reference
@@ -98,7 +98,7 @@ FILES: Final = frozenset({"file", "server"})
 
 
 class Stated(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What one source states of a run, in the words of a session file, and since when."""
+    """The statement of one source about a run, in the words of a session file, and since when."""
 
     says: str = ""  # idle | busy | waiting | shell
     asks: str = ""  # what it waits for; "": a dialog is open that may be the user's own
@@ -126,7 +126,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class OwnReport(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a program reports of itself to its terminal.
+    """The report of a program about itself, as sent to its terminal.
 
     `count` and `seconds` say how often and for how long its session file or server said otherwise.
     """
@@ -284,7 +284,7 @@ class Session(Run, omit_defaults=True, gc=False):
 
 
 def nameless(pid: int, started: str) -> str:
-    """Return the provisional id of a session known only by its process."""
+    """Return the provisional id of a session of which only the process is known."""
     return f"{NAMELESS}{pid}-{started}"
 
 
@@ -315,7 +315,7 @@ def is_told_otherwise(s: Session, run: Run | None = None) -> bool:
 
 
 def says_itself(s: Session, run: Run | None = None) -> bool:
-    """Return whether a run is known only by what its program reports of itself."""
+    """Return whether only the program's own report shows a run."""
     report = (run or s).own_report
     return report is not None and bool(report.records) and not is_told_otherwise(s, run)
 
@@ -438,7 +438,7 @@ def markers_of(s: Session, status: str, question: Block | None, hidden: bool) ->
 
 
 FIELDS: Final = Run.__struct_fields__
-#: Of several runs, a question shows first, then work; an end only if no other run is working.
+#: Which of several runs shows: one with a question, then one that works, then one that ended.
 SHOWS_FIRST: Final = {
     status: n
     for n, status in enumerate(
@@ -478,7 +478,7 @@ def as_known(s: Session | None, e: Event) -> Event:
 
 
 def whose(s: Session, e: Event) -> int:
-    """Return the process that an event is about: the one it names, or one that fits."""
+    """Return the process of an event: the one that it names, or else a fitting one."""
     pid = e.origin.pid if e.from_hook else e.pid
     if pid:
         return pid

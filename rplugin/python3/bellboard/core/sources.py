@@ -1,4 +1,4 @@
-"""What a program states of itself, and which of its sources is believed.
+"""The ranking of the sources that state a status: which of them is believed.
 
 Its own report is better than its session file or server, and these than the title of its terminal.
 What the best living source states is the status of the run: the machine (`machine.py`) is set to it
@@ -65,7 +65,7 @@ AGREES: Final = {
 
 
 def best(s: Session, run: Run) -> Stated:
-    """Return what the best living source of a run states."""
+    """Return the statement of the best living source of a run."""
     p, report = own(s, run), run.own_report
     other = p.states if p is not None and not p.doubted else Stated()
     if report is None or report.doubted:
@@ -110,7 +110,7 @@ def is_unread(s: Session, run: Run) -> bool:
 
 
 def reported(report: OwnReport) -> Stated:
-    """Return what a program's own report states, in the words of a session file."""
+    """Return the status of a program's own report, in the words of a session file."""
     word = stated(report.records)
     if not word:
         return Stated()
@@ -150,7 +150,7 @@ def counts_at_once(s: Session, now: Stated) -> bool:
 
 
 def statement(s: Session, clock: float, stands: bool = False) -> Event:
-    """Return what is stated of the run in front as an event."""
+    """Return the statement about the run in front as an event."""
     x = s.stated
     kind = "states dialog" if is_dialog(x) else KINDS.get(x.says, "states nothing")
     return Event(
@@ -196,7 +196,7 @@ def lead(s: Session, clock: float) -> None:
 
 
 def is_refuted(s: Session) -> bool:
-    """Return whether what is stated cannot be true any more.
+    """Return whether a statement cannot be true any more.
 
     Nobody asks once the only thread that could has gone on.  Two voices, such as a Stop and the
     log, are needed before a turn is over while its program says that it works.

@@ -31,7 +31,7 @@ class Spared(Struct, frozen=True):
 
 
 def spared(log: Iterable[tuple[str, Event]], folders: Mapping[str, str]) -> list[Spared]:
-    """Return the rules for what was asked often and never denied, the most frequent first.
+    """Return rules for permissions that were often asked and never denied, most frequent first.
 
     `log` has events with the session that each is about, `folders` where sessions work.
     """

@@ -78,7 +78,7 @@ class _Hidden(NamedTuple):
 
 @cache
 def _hidden(is_ascii: bool) -> tuple[_Hidden, ...]:
-    """Return what may be hidden in a text; in ASCII, there is less to search for."""
+    """Return the pattern of hidden characters for a text; ASCII has fewer of them."""
     return tuple(hidden for hidden in _all_hidden() if hidden.is_ascii or not is_ascii)
 
 
@@ -160,7 +160,7 @@ def marked_line(text: str) -> str:
 
 
 def warnings(text: str) -> tuple[str, ...]:
-    """Return in words what is hidden in a text."""
+    """Return a warning for each kind of hidden character in a text."""
     found = [x.words for x in _hidden(text.isascii()) if re.search(x.pattern, text)]
     if _LIKE_LATIN not in found and _lookalikes(text):
         found.append(_LIKE_LATIN)
@@ -278,7 +278,7 @@ class _Input(Struct):
 
 
 _decode_input = msgspec.json.Decoder(_Input).decode
-#: Of these members of an input, the first that is there is shown.
+#: The members of an input that may be shown; the first that is there is.
 SHOWN = tuple(f for f in _Input.__struct_fields__ if f not in ("questions", "script"))
 _META: Final = 4096  # characters at the start of a workflow's script, which describe it
 _DESCRIBED: Final = re.compile(r"""\bdescription\s*:\s*(["'`])((?:\\.|(?!\1)[^\\])+)\1""")
@@ -366,7 +366,7 @@ class Lines:
         self._skips = False  # whether the rest of a line is dropped
 
     def take(self, data: bytes) -> Iterator[bytes]:
-        """Yield the lines that end in what was read, and the beginning of one that is too long."""
+        """Yield the lines that end in the data, and the beginning of a line that is too long."""
         *whole, rest = data.split(b"\n")
         for part in whole:
             raw, skips, self._skips = bytes(self._rest) + part, self._skips, False

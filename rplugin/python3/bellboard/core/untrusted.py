@@ -1,4 +1,4 @@
-"""What comes from outside: decoded as far as it is sound, within bounds."""
+"""Input from outside: decoded as far as it is sound, within bounds."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def converted(value: object, kind: type[Made]) -> Made | None:
 
 
 def decoder_of(kind: type[Made]) -> Callable[[bytes], Made | None]:
-    """Return what decodes a payload exactly, or returns None."""
+    """Return a decoder that accepts exactly this form, and else returns None."""
     decode = Decoder(kind, float_hook=finite).decode
 
     def decoded(payload: bytes) -> Made | None:
@@ -164,7 +164,7 @@ def _fitting(value: object, kind: Any) -> Any:
 
 
 def encoded(value: object) -> bytes:
-    """Encode a value as JSON, without what JSON cannot carry."""
+    """Encode a value as JSON; parts that JSON cannot carry are left out."""
     try:
         return encode(value)
     except UNENCODABLE:

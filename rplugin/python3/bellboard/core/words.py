@@ -118,7 +118,7 @@ def icons_of(chosen: object) -> Mapping[str, str]:
 
 
 def project(p: Published) -> str:
-    """Return a short name for what it works on, after the machine if that is another one."""
+    """Return the short name of a session's project, with another machine before it."""
     return on_machine(p, _project(p))
 
 
@@ -147,18 +147,18 @@ def branch(p: Published) -> str:
 
 
 def title(p: Published) -> str:
-    """Return what it is about: the name a user gave it, its title, or its last prompt."""
+    """Return the title of a session: the user's name for it, its own, or its last prompt."""
     return plain(p.get("name") or p.get("title") or p.get("last_prompt"))
 
 
 def doing(p: Published) -> tuple[str, str]:
-    """Return what it does or asks, as one word and the details, which do not repeat it."""
+    """Return one word for what a session does or asks, and details that do not repeat it."""
     word, details = _doing(p)
     return word, "" if details == word else details
 
 
 def summary(p: Published) -> str:
-    """Return what it does or asks for its line, without the word that its icon says."""
+    """Return what a session does or asks, for its line, without the word that its icon says."""
     word, text = doing(p)
     if text and word == p["status"] == "completed":
         return f'"{text}"'
@@ -189,7 +189,7 @@ def _doing(p: Published) -> tuple[str, str]:
 
 
 def which(p: Published) -> str:
-    """Return what distinguishes it within its project: its branch, name or title."""
+    """Return what distinguishes a session within its project: its branch, name or title."""
     name, own = branch(p), plain(p.get("name") or p.get("title"))
     return own if own and name in ("", "main", "master") else name
 

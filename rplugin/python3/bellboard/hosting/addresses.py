@@ -138,7 +138,7 @@ class Addresses:
 
 
 def judged(address: str) -> Admission:
-    """Return what the gate says of an address now."""
+    """Return the gate's verdict on an address now."""
     why, there = "", True
     try:
         gate.admitted(address)

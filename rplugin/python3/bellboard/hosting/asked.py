@@ -182,7 +182,7 @@ def in_its_terminal(asked: Asked, spool: Spool) -> list[Asked]:
 
 
 def _is_of(asked: Asked, block: Block) -> bool:
-    """Return whether a question is this one, also if more is known of it now."""
+    """Return whether two records are of the same question; the later one may say more."""
     return block is asked.block or (bool(block.request) and block.request == asked.block.request)
 
 
@@ -297,7 +297,7 @@ def _obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
 
 
 def how_it_went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
-    """Return how its CLI says that it went on, which comes before any hook. May hang."""
+    """Return how the session went on, as its CLI says before any hook runs. May hang."""
     s, pid = asked.session, asked.request.pid
     known = s.processes.get(pid)
     if known is not None and is_older(known.states, asked.block.since):
@@ -403,7 +403,7 @@ def _alone(part: Part) -> Part:
 
 
 def _by_transcript(asked: Asked, environ: Environ) -> tuple[Asked, bytes]:
-    """Return what the transcript says that the main thread asks, and what a hook would report."""
+    """Return the main thread's question from the transcript, as a hook would report it."""
     s, block, pid = asked.session, asked.block, asked.request.pid
     dialect, origin = agent_of(s.agent), Origin(s.agent, pid)
     payload = b"" if block.agent else agent_of(s.agent).asking(s, environ)

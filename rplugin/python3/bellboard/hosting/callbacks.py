@@ -74,7 +74,7 @@ class Commands:
         return min(max((time.monotonic() - last) / 4, SOON), SELDOM)
 
     def settling(self) -> float:
-        """Return the seconds until it may be known that one that was just started cannot run."""
+        """Return the seconds until a command that was just started may turn out not to run."""
         self._reap()
         last = max((begun for _, begun, _ in self._running), default=-NEVER)
         return self.patience() if time.monotonic() - last < SETTLES else NEVER

@@ -57,7 +57,7 @@ class Follower:
         self._fresh = True  # nothing was measured on this connection yet
 
     def take(self, said: Said) -> None:
-        """Write what a message says; raise OSError if that fails."""
+        """Write a message as evidence; raise OSError if that fails."""
         if isinstance(said, Hello):
             self.hello, self._fresh = said, True
             if said.now:
@@ -107,7 +107,7 @@ class Follower:
             self.is_up, self._down = True, ""
 
     def _of_rows(self, said: FeedState | FeedChange) -> Iterator[TraceLine]:
-        """Yield what to write about each row: its transitions, then its state."""
+        """Yield the lines for each row: its transitions, then its state."""
         moved: dict[str, list[Moved]] = {}
         for m in said.transitions:
             moved.setdefault(m.session_id, []).append(m)

@@ -48,7 +48,7 @@ FROM_START: Final = Cursor("", 0)
 
 
 class Unsent:
-    """Collects what a host publishes, until the reader takes it."""
+    """Collects the messages of a host, until the reader takes them."""
 
     def __init__(self, since: Cursor | None) -> None:
         self.at: Cursor | None = since  # what the reader has
@@ -96,7 +96,7 @@ class Unsent:
         return feed.state(now, rows, position.moved, position.at, position.whole, beyond)
 
     def changes(self, now: float) -> Iterator[bytes]:
-        """Return the lines of what changed."""
+        """Return the lines of the changes."""
         before = self.at or FROM_START
         self.at = before._replace(last=max(before.last, self._last))
         rows = [self._rows[sid] for sid in self._changed if sid in self._rows]
@@ -184,12 +184,12 @@ class Feeding:
             self._flush()
 
     def finish(self) -> None:
-        """Wait until the reader has what was written."""
+        """Wait until the reader has taken all lines."""
         if self._host is not None:
             self._outlet.finish(LAST)
 
     def _check(self, before: str) -> None:
-        """End if the board could not be used `before` either: what its reader shows is outdated."""
+        """End if the board could not be used `before` either: the reader shows outdated rows."""
         assert self._host is not None
         of = self._host.connection
         why = "" if of.is_well else of.notes.get("database") or of.notes.get("home", "")
@@ -200,7 +200,7 @@ class Feeding:
     # ------------------------------------------------------------ sending
 
     def _flush(self) -> None:
-        """Write what is new to the reader, once it has read the last piece."""
+        """Write the next piece, once the reader has taken the last one."""
         if self._host is None or not self._outlet.is_free:
             return
         now, replies = time.time(), self._replies

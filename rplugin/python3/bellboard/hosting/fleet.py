@@ -63,7 +63,7 @@ class Members:
 
     @property
     def notes(self) -> dict[str, str]:
-        """Return what is wrong, for health."""
+        """Return the problems, for health."""
         notes = {about: why for about, why in self._told.items() if about.startswith(OPTION)}
         if why := self._why_down:
             at = time.strftime("%H:%M:%S", time.localtime(self._down_since))
@@ -86,7 +86,7 @@ class Members:
             return False
 
     def take(self, said: Said) -> None:
-        """Write what a line says as evidence; raise OSError or ValueError if that fails."""
+        """Write a line as evidence; raise OSError or ValueError if that fails."""
         if isinstance(said, FeedState):
             self.is_up, self._why_down = True, ""
         elif isinstance(said, HealthNotes):
@@ -97,7 +97,7 @@ class Members:
             self._why = ""
 
     def fail(self, said: Said, error: Exception) -> None:
-        """Note that what a line says could not be written."""
+        """Note that a line could not be written."""
         of = f" of {said.machine}" if isinstance(said, Of) else ""
         self._why = f"changes{of} cannot be written: {described(error)}"
         self._changed()
@@ -179,7 +179,7 @@ class Members:
 
 
 class Post:
-    """What programs of this machine ask of the members of a fleet, and of the fleet itself."""
+    """Requests of programs on this machine to the members of a fleet, and to the fleet itself."""
 
     def __init__(self, home: Path, members: Members) -> None:
         self._home, self._members = home, members
@@ -199,7 +199,7 @@ class Post:
         return bool(found.keys() - known.keys())
 
     def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield what waits, except to a machine that a link follows by now: that takes it."""
+        """Yield the requests that wait; a link takes those to a machine that it follows by now."""
         with contextlib.suppress(OSError):  # then it stays as it was
             self._linked = machines.stored(self._home).all
         for machine, mailbox in self._mailboxes.items():

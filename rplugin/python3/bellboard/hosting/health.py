@@ -1,4 +1,4 @@
-"""What a running host reports to :checkhealth and doctor."""
+"""The report of a running host for :checkhealth and doctor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first line of a feed says about this machine."""
+"""The first line of a feed: facts about this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..system.clock import boot_id, machine_id
 
 
 def hello(home: Path) -> Hello:
-    """Return what a reader should know first; this reads the settings of all CLIs."""
+    """Return the first message for a reader; this reads the settings of all CLIs."""
     user, hooks, hosts = "", False, 0
     with contextlib.suppress(KeyError, OSError, ImportError):  # a user without a name
         user = line(getpass.getuser())

@@ -30,7 +30,7 @@ NONE: Final[frozenset[str]] = frozenset()
 
 
 class HookPipes:
-    """Looks after the pipes; `notes` says what is wrong, for health."""
+    """Looks after the pipes of hooks; `notes` has its problems, for health."""
 
     def __init__(self, spool: Spool) -> None:
         self.notes = Notes()
@@ -70,7 +70,7 @@ class HookPipes:
         return NEVER
 
     def close(self) -> None:
-        """Let go of all pipes; those of questions stay if another host is there to hold them."""
+        """Let go of all pipes. If another host can hold them, those of open questions stay."""
         asking = NONE
         if any(pid != self._pid for pid in self._hosts.alive()):
             asking = self._asked()

@@ -134,7 +134,7 @@ class Housekeeping:
         self._due = dict.fromkeys(self._due, 0.0)
 
     def run(self) -> float:
-        """Clean up what is due; return the seconds until the next call."""
+        """Run the clean-ups that are due; return the seconds until the next call."""
         now = time.monotonic()
         for about, work in (("spool", self._sweep), ("database", self._tidy)):
             if now >= self._due[about]:
@@ -207,7 +207,7 @@ Made = TypeVar("Made")
 
 
 class Host:
-    """Runs until it is stopped; calls `push` with what changes."""
+    """Runs until it is stopped; calls `push` with the changes."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class Host:
         self.loop.stop()
 
     def left(self) -> None:
-        """Report what has ended with our editor: the last words of a host."""
+        """Report the sessions that ended with our editor: the last words of a host."""
         with contextlib.suppress(Exception):
             if not self.spool.obstacle():
                 self.observer.own_reports.left()
@@ -401,7 +401,7 @@ class Host:
     # ------------------------------------------------------------ calls from its parts
 
     def _judged_again(self) -> None:
-        """Publish what names an address of which the gate's verdict changed."""
+        """Publish the sessions with an address on which the gate's verdict changed."""
         self.connection.changed |= self.addresses.outdated()
         self.loop.wake()
 
@@ -461,7 +461,7 @@ class Host:
             self.observer.renew(connection.generation)
 
     def _rescan(self) -> float:
-        """Check what no system reports, at intervals and after the machine slept."""
+        """Look again at everything, at intervals and after the machine slept."""
         now = time.monotonic()
         skew = time.time() - now
         if now >= self._rescanned + RESCAN or abs(skew - self._skew) >= JUMP:
@@ -483,7 +483,7 @@ class Host:
         }
 
     def _check(self, part: str) -> float:
-        """Check what no watch reports; return the seconds until it is tried again if that fails."""
+        """Check a part again; if that fails, return the seconds until the next attempt."""
 
         def check() -> float:
             self._unchecked[part]()
@@ -510,7 +510,7 @@ class Host:
         return PAUSE
 
     def _publish(self) -> float:
-        """Publish what changed."""
+        """Publish the changes."""
         shared = self.connection.shared
         if shared is not None:
             self.upkeep.count(shared)

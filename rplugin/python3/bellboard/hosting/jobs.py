@@ -1,4 +1,4 @@
-"""The jobs of a host, in its event loop: what fails is named, waits longer each time, and heals."""
+"""The jobs of a host, in its event loop. A failing job is named, waits ever longer, and heals."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NAMED: Final = 3  # failing tasks of one job to name in health
 
 
 def slowly(took: float) -> float:
-    """Return how long to leave alone at least what took so long to fail."""
+    """Return the shortest pause after a failure that took so long."""
     return min(SHARE * took, RARELY)
 
 
 class Attempts:
-    """Runs tasks, identified by a job and what they are about."""
+    """Runs tasks, each identified by its job and its subject."""
 
     def __init__(self) -> None:
         self._failures: dict[tuple[str, str], tuple[Backoff, str]] = {}  # and why
@@ -99,7 +99,7 @@ LONGEST_WAIT: Final = 30.0  # seconds from one round to the next
 AGAIN: Final = 1.0  # seconds between two checks for an obstacle
 SHOWING: Final = frozenset(("read", "publish"))
 
-#: Its name in health, and a function that runs it and returns the seconds until it is due again:
+#: A job: its name in health, and a function that runs it and returns the seconds until its next run:
 #: NEVER if it only has to run when something wakes the host.
 Job = tuple[str, Callable[[], float]]
 

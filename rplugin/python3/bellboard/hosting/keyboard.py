@@ -240,7 +240,7 @@ def typeable(asked: Asked, choices: Sequence[Choice], offers: Sequence[str]) -> 
 
 
 def as_well(asked: Asked, shown: Asked) -> Asked:
-    """Return a request with what else its terminal offers."""
+    """Return a request with the further choices of its terminal."""
     is_same = shown.request.digest == asked.request.digest
     more = tuple(words for words in shown.request.more if words != UNTYPED)
     return asked._replace(request=replace(asked.request, more=more)) if is_same else asked

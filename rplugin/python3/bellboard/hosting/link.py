@@ -67,7 +67,7 @@ class LinkEnded(Exception):
 
 
 class Silent(LinkEnded):
-    """It has ended because nothing more came."""
+    """The link has ended because nothing more came."""
 
 
 class Budget:
@@ -86,7 +86,7 @@ class Budget:
 
 
 class Hearing:
-    """One connection: what it says, line by line, and what is sent to it."""
+    """One connection to a machine: its lines, and our requests."""
 
     def __init__(self, feed: Leashed, wakes: int, is_limited: bool) -> None:
         """`wakes` is a descriptor that can be read when there is something to do here."""
@@ -108,7 +108,7 @@ class Hearing:
         return time.monotonic() < self._slow_until + CALM
 
     def lines(self) -> Iterator[Line | None]:
-        """Yield what it says; and None whenever all that was said is handled."""
+        """Yield the lines of a machine, and None whenever all of them are handled."""
         with self._ready as ready:
             ready.register(self._wakes, selectors.EVENT_READ)
             while True:
@@ -126,7 +126,7 @@ class Hearing:
                     raise Silent(self._silence())
 
     def send(self, data: bytes) -> None:
-        """Write what it takes now, and the rest later."""
+        """Write as much as the program takes now, and the rest later."""
         self._unsent += data
         if len(self._unsent) > MOST_UNSENT:
             raise LinkEnded("it takes no requests")
@@ -206,7 +206,7 @@ class Hearing:
 
 
 def _read(fd: int) -> bytes | None:
-    """Return what can be read now; None if that is nothing yet, b"" at the end."""
+    """Return the bytes that can be read now; None if there are none yet, b"" at the end."""
     try:
         return os.read(fd, LINE_CHUNK)
     except BlockingIOError:
@@ -463,7 +463,7 @@ class Link:
             self._ask(hearing)
 
     def _pass_on(self, hearing: Hearing, members: Members, said: Of | HealthNotes) -> None:
-        """Write what a machine of a fleet says; whatever fails, the program goes on."""
+        """Write a line from a machine of a fleet as evidence; the program goes on if that fails."""
         while not self._is_stopped.is_set():
             try:
                 members.take(said)
@@ -483,7 +483,7 @@ class Link:
         return is_ours and self.follower.hello.boot == boot_id()
 
     def _refuse_rows(self, count: int, is_first: bool) -> None:
-        """Count what could not be used; health shows it."""
+        """Count the rows that could not be used; health shows their number."""
         was, self.refused = self.refused, count + (0 if is_first else self.refused)
         if self.refused != was:
             self._changed()

@@ -117,7 +117,7 @@ class Links:
         self._end(list(self._links))
 
     def run(self, board: Board, store: Store) -> float:
-        """Claim what nobody has; return the seconds until the next call."""
+        """Claim the links that no host has; return the seconds until the next call."""
         self._folded = folded = board.ledger.links
         if self._watch is None or self._deaths is None:
             return NEVER

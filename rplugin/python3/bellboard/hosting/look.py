@@ -1,4 +1,4 @@
-"""One look at what sessions show, by a command while no host runs: what a host does as it starts.
+"""One look at all sessions, by a command while no host runs, as a host takes it when it starts.
 
 A look asks the same witnesses, and what they find goes through the spool like all evidence.  The
 first one after a time without any begins with the same doubt as a host: work that nothing proves
@@ -122,7 +122,7 @@ class _Look:
         return {"since": str(self._t), "hosts": hosts}
 
     def _forget(self) -> None:
-        """Forget what was folded, if that is much: hosts do it all the time."""
+        """Forget folded names, if there are many: hosts do so all the time."""
         store = self._shared_board.store
         if store.database.all("SELECT count(*) FROM applied")[0][0] > MOST_NAMES:
             store.sweep(self._t, self._shared_board.spool.is_there)
@@ -204,7 +204,7 @@ class _Look:
     # ------------------------------------------------------------ folding
 
     def _fold(self) -> set[str]:
-        """Fold what has not been folded yet; return the sessions that changed."""
+        """Fold the events that wait; return the sessions that changed."""
         found = {name_of(evidence.key): evidence for evidence in self._found}
         self._found.clear()
         for name in found.keys() - self._shared_board.store.applied([*found]):
@@ -212,7 +212,7 @@ class _Look:
         return self._step()
 
     def _step(self) -> set[str]:
-        """Fold what is pending, once others that fold have let go of the lock."""
+        """Fold the events that wait, once nobody else holds the lock."""
         changed: set[str] = set()
         while True:
             now = time.time()

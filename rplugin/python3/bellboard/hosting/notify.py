@@ -103,7 +103,7 @@ class Wish:
 
 
 class Grants:
-    """Asks for grants, and collects what is granted; `replied` is called after each request."""
+    """Asks for grants, and collects them; `replied` is called after each request."""
 
     def __init__(self, home: Path, replied: Callable[[], object]) -> None:
         self._elsewhere, self._replied = OtherMachines(home), replied
@@ -116,16 +116,16 @@ class Grants:
         self._start(Wish(notice, s, token, send))
 
     def take(self, sessions: Mapping[str, Session]) -> list[Wish]:
-        """Return, once, what was granted and is still due."""
+        """Return the granted notifications that are still due, each once."""
         granted, self._granted = self._granted, []
         return [wish for wish in granted if _is_due(wish, sessions)]
 
     def put_back(self, wishes: list[Wish]) -> None:
-        """Keep what could not be claimed yet."""
+        """Keep the grants that could not be claimed yet."""
         self._granted = [*wishes, *self._granted]
 
     def ask_again(self, sessions: Mapping[str, Session]) -> float:
-        """Ask again for what is still due; return the seconds until the next time."""
+        """Ask again for grants that are still due; return the seconds until the next time."""
         wishes, self._unasked, wait = self._unasked, [], NEVER
         for wish in wishes:
             if not _is_due(wish, sessions):
@@ -254,7 +254,7 @@ class Notifier:
         }
 
     def health(self) -> dict[str, str]:
-        """Return what :checkhealth shows about notifications."""
+        """Return the lines of :checkhealth about notifications."""
         if not self.sends:
             return {}
         player = self.channels.player
@@ -272,7 +272,7 @@ class Notifier:
     # ------------------------------------------------------------ output
 
     def act(self, store: Store, board: Board) -> float:
-        """Send what is due; return the seconds until the next call."""
+        """Send the notifications that are due; return the seconds until the next call."""
         before, self._acted = self._acted, time.time()
         if self._acted < before:
             self.notices.set_back(self._acted)
@@ -333,7 +333,7 @@ class Notifier:
         return able - full, self._commands.patience() if full else NEVER
 
     def _send_granted(self, store: Store, board: Board) -> bool:
-        """Send what our machine was granted, unless another host has; return False if it waits."""
+        """Send granted notifications that no other host has sent; return False if some wait."""
         wishes = self._grants.take(board.sessions)
         while wishes:
             ours = self._claim(store, wishes[0].notice, wishes[0].session, board)
@@ -381,7 +381,7 @@ class Notifier:
         self.notices.hear(changes)
 
     def _share(self, store: Store) -> None:
-        """Write what the other hosts need to know."""
+        """Write this host's entry for the other hosts."""
         news = False
         if not self._is_noted:
             if self._editor is not None:
@@ -399,7 +399,7 @@ class Notifier:
             self._wake()
 
     def _read_others(self, store: Store) -> None:
-        """Read what the other hosts wrote, and drop editors that are gone."""
+        """Read the entries of the other hosts, and drop editors that are gone."""
         mode = store.option(MODE)
         self.notices.set_mode(mode if isinstance(mode, str) else self._own_mode, time.time())
         self._deaths = self._deaths or Deaths(self._died)

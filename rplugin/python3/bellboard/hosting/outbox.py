@@ -20,7 +20,7 @@ Line = Mapping[str, Any]
 
 
 class Outbox:
-    """Writes lines to the spool; `send` writes those that had to wait.
+    """Writes lines to the spool; `send` retries lines that had to wait.
 
     `has_spilled` is true once it goes on after dropping some: those with a key first, which were
     observed and can be reported again; what a user did has none.
@@ -41,7 +41,7 @@ class Outbox:
         return bool(self._waiting)
 
     def _note(self) -> None:
-        """Note what is waiting and why."""
+        """Note how much waits, and why."""
         if self._waiting:
             lost = f", {self._lost} dropped" if self._lost else ""
             many = f"{len(self._waiting)} changes are waiting to be written"

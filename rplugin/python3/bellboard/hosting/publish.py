@@ -64,7 +64,7 @@ NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Publisher:
-    """Tracks what a reader knows."""
+    """Tracks which sessions a reader has, and in which version."""
 
     def __init__(self, addresses: Addresses, attempt: Attempts) -> None:
         self._addresses = addresses  # so that only admitted ones are published
@@ -241,7 +241,7 @@ class Pusher:
         self._wants_notices = True
 
     def read(self) -> float:
-        """Read what other hosts committed, even while one of them holds the lock."""
+        """Read the commits of other hosts, even while one of them holds the lock."""
         with self._connection.use() as shared:
             if shared is not None and shared.others.is_to_read():
                 changes = shared.store.changes()  # first, so that the board is at least as new
@@ -251,7 +251,7 @@ class Pusher:
         return NEVER
 
     def publish(self) -> float:
-        """Send what changed, unless it is too early; return the seconds until the next call."""
+        """Send the changes, unless it is too early; return the seconds until the next call."""
         early = self._last_push + PUBLISH - time.monotonic()
         if early > 0:
             return early
@@ -308,7 +308,7 @@ class Pusher:
         return wait
 
     def _late(self) -> list[dict[str, Any]]:
-        """Take what could not be sent, unless its session has moved on."""
+        """Take the sessions that could not be sent, unless they have changed since."""
         late: list[dict[str, Any]] = self._once.pop("notices", [])
         shared = self._connection.shared
         if late and shared is not None:

@@ -54,7 +54,7 @@ class Turned(NamedTuple):
 
 
 class Turn:
-    """What is true only until COMMIT; if that fails, it is dropped, and the database read again."""
+    """The state of one turn until COMMIT; if that fails, the database is read again."""
 
     def __init__(self, now: float, committed: dict[str, Session], tables: Transaction) -> None:
         self.now = now
@@ -92,7 +92,7 @@ class SharedBoard:
     # ------------------------------------------------------------ a turn
 
     def turn(self, now: float, arrived: Collection[str] = ()) -> Turned:
-        """Fold what waits, and deadlines; raise Busy while another host holds the lock.
+        """Fold the files that wait, and deadlines; raise Busy while another host holds the lock.
 
         `arrived`: if not empty, only these paths in new/ are pending.
         """
@@ -148,7 +148,7 @@ class SharedBoard:
         return is_due or bool(self._waiting.names) or self._is_behind(now) or self.spool.holds_any()
 
     def _list(self, now: float, arrived: Collection[str]) -> bool:
-        """List what waits, unless some is left; return whether more may have come since."""
+        """List waiting files, unless some are left; return whether more may have come since."""
         if not arrived:
             self.spool.claim_slots()
         if self._waiting.names:
@@ -159,7 +159,7 @@ class SharedBoard:
         return False
 
     def _fold_files(self, tx: Turn) -> None:
-        """Fold the oldest files, one by one; what was applied before is only to be removed."""
+        """Fold the oldest files, one by one; those that were applied before are only removed."""
         waiting, until = self._waiting, time.monotonic() + SLICE
         applied = self.store.applied(waiting.take())
         done = 0
@@ -175,7 +175,7 @@ class SharedBoard:
         waiting.drop(done)
 
     def _fold_item(self, item: Item, tx: Turn) -> bool:
-        """Fold the events of a file; refuse what cannot be folded; return False if it is left."""
+        """Fold the events of a file, or refuse the file; return False if it is left for later."""
         name = item.name
         # A backlog is folded with the clock of its events, so that deadlines between them count.
         t = max(self.board.ledger.clock, min(tx.now, item.t))
@@ -220,7 +220,7 @@ class SharedBoard:
         return len(left)
 
     def _narrow(self, error: Exception) -> None:
-        """Take fewer files after a failure, until the one is known that cannot be written."""
+        """Take fewer files after a failure, until only the file that cannot be written is left."""
         if isinstance(error, sqlite3.Error) and not isinstance(error, OF_VALUES):
             raise error  # the fault of the database, or of what it is on
         name = self._waiting.narrow(error)
@@ -235,7 +235,7 @@ class SharedBoard:
     # ------------------------------------------------------------ what others committed
 
     def catch_up(self) -> set[str]:
-        """Read what others committed; return the sessions that may have changed."""
+        """Read the commits of others; return the sessions that may have changed."""
         self.store.database.check_place()
         self.store.database.check_commits()
         self._refresh()
@@ -349,7 +349,7 @@ class SharedBoard:
         return self.store.pruning.check()
 
     def try_again(self) -> None:
-        """Fold at the next turn what waits for code that could not be loaded, if it can be now."""
+        """Fold at the next turn the files that wait for code, if it can be loaded now."""
         self._waiting.try_again()
 
     @property
@@ -390,7 +390,7 @@ SLICE: Final = 0.1  # seconds to read and fold in one transaction, because files
 
 
 class Backlog:
-    """What waits in a spool, as far as it was listed."""
+    """The files that wait in a spool, as far as they were listed."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
@@ -404,7 +404,7 @@ class Backlog:
         self._suspect = ""  # a file that failed alone
 
     def scan(self, arrived: Collection[str], now: float) -> bool:
-        """List what waits; return whether that is more than one transaction holds."""
+        """List the files that wait; return whether they are more than one transaction holds."""
         if self._again:
             self._unloaded, self._again, arrived = {}, False, ()
         self._listed = now
@@ -453,7 +453,7 @@ class Backlog:
         return otherwise
 
     def read_until(self, now: float) -> float:
-        """Return up to when nothing waits any more: what waits may end a later deadline.
+        """Return the time before which nothing waits: a file that waits may end a later deadline.
 
         If the last transaction failed, this one may be without a file, for the deadlines alone.
         """
@@ -462,7 +462,7 @@ class Backlog:
         return min(now, self.oldest(otherwise=self._listed))  # more may have come since
 
     def narrow(self, error: Exception) -> str:
-        """Take fewer files next time; return the one that cannot be written, once it is known.
+        """Take fewer files next time; return the last one left, which cannot be written.
 
         Raise the error if no file is to blame.
         """
@@ -497,7 +497,7 @@ class Backlog:
         return ""
 
     def try_again(self) -> None:
-        """Fold what waits for code, if that can be loaded now."""
+        """Fold the files that wait for code, if it can be loaded now."""
         self._again = bool(self._unloaded)
 
 
@@ -513,7 +513,7 @@ class Others:
     """Knows whether another host drains, and how far it has come."""
 
     def __init__(self) -> None:
-        #: Its last progress: when, how many commits.
+        #: The last progress of that host: when, how many commits.
         self._progress: tuple[float, int] | None = None
         self._is_ignored = False  # until it is done: our own commits would look like its progress
         self._read = 0.0  # when the commits of others were last shown
@@ -540,7 +540,7 @@ class Others:
             raise Draining
 
     def is_to_read(self) -> bool:
-        """Return whether to read what others committed; during a backlog, only now and then.
+        """Return whether to read the commits of others; during a backlog, only now and then.
 
         Reading and showing every step of it took the hosts longer than the backlog itself.
         """

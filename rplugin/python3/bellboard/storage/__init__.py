@@ -1,1 +1,1 @@
-"""What is kept on disk: the spool, and the database that all hosts share."""
+"""Files on disk: the spool, and the database that all hosts share."""

@@ -38,7 +38,7 @@ _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Unusable(OSError):
-    """The folder, or a file in it, is not what it should be; the text says why."""
+    """The folder answers/, or a file in it, cannot be used; the text says why."""
 
 
 def is_ours(status: os.stat_result) -> bool:
@@ -136,7 +136,7 @@ class Claims:
         return None
 
     def of(self, digest: str) -> Claim | None:
-        """Return who answered the request with that digest, if that is still known."""
+        """Return who answered the request with that digest; None if nothing records it any more."""
         with contextlib.suppress(OSError), opened(self._path) as folder:
             for file in briefly(listing(self._path)):
                 known = self._known(folder, file) if file.endswith(CLAIM) else None
@@ -222,7 +222,7 @@ class Questions:
                     os.unlink(f"{self._folder}/{name}")
 
     def drop_all_but(self, standing: Collection[str]) -> None:
-        """Remove what killed hosts left in answers/."""
+        """Remove files that killed hosts left in answers/."""
         old = time.time() - KEPT_AGE
         for name in briefly(listing(self._folder)):
             if name not in standing and is_event(name.removesuffix(CLAIM)):
@@ -277,7 +277,7 @@ _BOTH: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Pipes:
-    """The pipes in a folder; `held` are those of which this process holds the write end."""
+    """The pipes in a folder; this process holds the write ends of `held`."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -426,7 +426,7 @@ def _write(fd: int) -> bool:
 
 
 def _reply(event: str, asks: bytes, line: bytes) -> bytes:
-    """Return what the hook of an event obeys: no shell keeps a NUL, or newlines at the end."""
+    """Return an answer as its hook reads it: no shell keeps a NUL, or newlines at the end."""
     if not line or b"\n" in line or b"\0" in line:
         raise ValueError("an answer is one line of text")
     return b"\n".join((event.encode(), line, asks.replace(b"\0", b"").rstrip(b"\n"), b""))

@@ -192,7 +192,7 @@ class Database:
             raise Unmigrated(f"{self.path} cannot be migrated: {described(e)}") from None
 
     def _check_schema(self, db: sqlite3.Connection) -> None:
-        """Raise Damaged if the tables are not as we made them; those of a newer program may be."""
+        """Raise Damaged if the tables are not as we made them; a newer program may have others."""
         changes = int(db.execute("PRAGMA schema_version").fetchone()[0])
         if changes == self._checked:
             return
@@ -251,7 +251,7 @@ class Database:
             raise
 
     def complain(self, e: BaseException) -> None:
-        """Raise Busy, Replaced or Damaged if that is what the error means."""
+        """Raise an error of SQLite as Busy, Replaced or Damaged, if it means one of these."""
         if is_busy(e):
             raise Busy from None
         if not isinstance(e, DAMAGE) or isinstance(e, Damaged | Unmigrated):
@@ -290,7 +290,7 @@ class Database:
             self.commits += 1
 
     def check_changes(self) -> None:
-        """Check what others may have made of it since: a newer schema, or another."""
+        """Check whether another program has changed the schema since."""
         self.check_version()
         self._check_schema(self.db)
 
@@ -440,7 +440,7 @@ def _is_damage(error: BaseException, path: Path) -> bool:
 
 
 def _forbids_writing(path: Path) -> bool:
-    """Return whether the header says that only a newer SQLite may write: nothing else does so."""
+    """Return whether the header lets only a newer SQLite write, which nothing else reports."""
     with contextlib.suppress(OSError), path.open("rb") as file:
         return file.read(19)[18:] > b"\2"
     return False
@@ -496,7 +496,7 @@ class OpenFiles:
         self._known |= {path: _file(path) for path in self._logs}
 
     def is_any_lost(self) -> bool:
-        """Return whether any file is no longer what it was; takes a few microseconds."""
+        """Return whether any file was removed or replaced; takes a few microseconds."""
         return any(file and _file(path) != file for path, file in self._known.items())
 
     def is_lost(self) -> bool:

@@ -90,7 +90,7 @@ def _read(header: bytes) -> tuple[str, dict[str, object], str]:
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 LIMIT: Final = 1 << 20  # bytes to read of a file
-#: Not the file's fault: it is read once resources are available again.
+#: Errors of the system: the file is read once resources are available again.
 OF_THE_SYSTEM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 #: For a file that any program of the user may have put there.

@@ -1,4 +1,4 @@
-"""The running hosts, each with a file of its own: hooks keep every event while there is one."""
+"""The running hosts, a file for each. While there is one, hooks keep every event."""
 
 # Paths are strings here, as in `spool.py`.
 

@@ -93,7 +93,7 @@ def usable(given: object) -> Commands:
 
 
 def wrong(name: object, words: object) -> str:
-    """Return what is wrong with a machine, or ""."""
+    """Return the fault in the entry of a machine, or ""."""
     if not isinstance(name, str) or not MACHINE.fullmatch(name):
         if name in (FILE, LOCK):
             return "a file of ours has that name"
@@ -106,7 +106,7 @@ def wrong(name: object, words: object) -> str:
 
 
 def edit(home: Path, edited: Callable[[Machines], Machines], patience: float = PATIENCE) -> bool:
-    """Change what is stored at that moment; return whether it is different now.
+    """Change the stored list under its lock; return whether it is different now.
 
     Raise OSError if it cannot be written.
     """
@@ -149,7 +149,7 @@ def regain(home: Path) -> None:
 
 
 def forget(home: Path, machine: str) -> None:
-    """Remove what is ours in the folder of a machine that is no longer followed."""
+    """Remove our files from the folder of a machine that is no longer followed."""
     with contextlib.suppress(OSError):
         clear(home / FOLDER / machine, f"{FOLDER}/")
 
@@ -229,7 +229,7 @@ class Mailbox:
             put(self.replied / name, msgspec.json.encode(reply))
 
     def _sweep(self) -> None:
-        """Remove what nobody is waiting for."""
+        """Remove requests and replies that nobody waits for."""
         for folder in (self.asked, self.replied):
             for name in filter(is_letter, listing(folder)):
                 with contextlib.suppress(OSError):

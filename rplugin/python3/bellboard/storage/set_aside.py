@@ -1,4 +1,4 @@
-"""What is set aside: files that the spool refused, and databases that were damaged."""
+"""Files set aside: those that the spool refused, and damaged databases."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Aside:
         return True
 
     def finish(self) -> None:
-        """Count what was taken, and remove the oldest."""
+        """Count the files taken, and remove the oldest."""
         if not self._taken:
             return
         with contextlib.suppress(OSError):  # disk full
@@ -146,7 +146,7 @@ def remove(path: str) -> bool:
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder until it is empty."""
+    """Yield the entries of a folder until it is empty."""
     while True:
         with os.scandir(folder) as found:
             some = list(itertools.islice(found, 100))
@@ -156,7 +156,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _flatten(folder: str, to: str) -> None:
-    """Move what is in a folder up, and remove it: folders may be nested too deeply to descend."""
+    """Move the content of a folder up, and remove it: it may be nested too deeply to descend."""
     for number, entry in enumerate(briefly(_entries(folder))):
         os.rename(entry.path, f"{to}.{number}")
     os.rmdir(folder)
@@ -196,7 +196,7 @@ def set_database_aside(home: Path, inode: int) -> Path | None:
 
 
 def move_away(odd: Path, path: Path) -> None:
-    """Rename what is in place of a file that SQLite keeps beside a database."""
+    """Rename anything that is in the place of a file that SQLite keeps beside a database."""
     with contextlib.suppress(FileNotFoundError):
         odd.rename(f"{_name(path)}{odd.name.removeprefix(path.name)}")
         _keep_newest(path.parent)
@@ -207,7 +207,7 @@ def _name(path: Path) -> str:
 
 
 def kept_databases(home: Path) -> list[Path]:
-    """Return what was set aside, oldest first; each may have files of SQLite beside it."""
+    """Return the databases set aside, oldest first; each may have files of SQLite beside it."""
     found = (path for path in home.glob("board.db.damaged-*") if is_damaged(path.name))
     return sorted({path.with_name(_BESIDE.sub("", path.name)) for path in found})
 

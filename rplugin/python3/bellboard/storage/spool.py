@@ -103,7 +103,7 @@ class Spool:
             self.prepare()
 
     def obstacle(self) -> str:
-        """Return what is wrong inside the folder, or ""."""
+        """Return the first fault inside the folder, or ""."""
         return state_folder.obstacle(self.home, BELOW + ADDED)
 
     # ---------------------------------------------------------------- waiting events
@@ -280,7 +280,7 @@ class Spool:
                 yield name, os.lstat(f"{folder}/{name}").st_ctime
 
     def sweep(self) -> None:
-        """Remove files that killed writers left in tmp/, and try again what was left in new/."""
+        """Remove files that killed writers left in tmp/, and retry those that were left in new/."""
         self._stuck.clear()
         old = time.time() - TMP_AGE
         for name in briefly(filter(NAME.fullmatch, listing(self._tmp))):

@@ -1,4 +1,4 @@
-"""The state folder: what bellboard makes in it, and that nobody else can replace it."""
+"""The state folder: its files, and the checks that nobody else can replace them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def is_known(path: Path) -> bool:
 
 
 def clear(path: Path, below: str = "") -> None:
-    """Remove what has one of our names: a file, or a folder without what else is in it."""
+    """Remove entries with our names: files, and folders unless they hold anything else."""
     name = _name(path, below)
     if _OURS.fullmatch(name) is None:
         return
@@ -197,7 +197,7 @@ def holds_others(home: Path) -> str:
 
 
 def unusable(home: Path, below: tuple[str, ...]) -> Iterator[str]:
-    """Yield what `make` would refuse; change nothing."""
+    """Yield the reasons for which `make` would refuse; change nothing."""
     for name in (*below, *FILES):
         path = home / name
         try:
@@ -259,7 +259,7 @@ def judge(home: Path) -> None:
 
 
 def obstacle(home: Path, below: tuple[str, ...] = ()) -> str:
-    """Return what is wrong inside the state folder, or ""; cheap enough for each round of the loop.
+    """Return the first fault in the state folder, or ""; cheap enough for each round of the loop.
 
     A mount may hang, and cleaning up would reach through a link to its target.
     """

@@ -167,7 +167,7 @@ def in_front(editors: Iterable[Editor], now: float) -> Editor | None:
     """Return the editor that had the focus last, unless none has a screen."""
 
     def recent(editor: Editor) -> tuple[bool, float, int]:
-        """A time to come is from before the clock was set back; it says only: it has a screen."""
+        """Return a key by the last focus; a time to come is from before the clock was set back."""
         return editor.focused > 0, editor.focused if editor.focused <= now else 0.0, editor.pid
 
     last = max(editors, key=recent, default=None)
@@ -243,7 +243,7 @@ class Store:
         return Transaction(self)
 
     def committed(self, tx: Transaction) -> None:
-        """Take over what a transaction has made true."""
+        """Take over the changes of a committed transaction."""
         self.revision = max(self.revision, tx.revision)
         if self._applied is not None:
             self._applied.difference_update(tx.forgotten)
@@ -257,7 +257,7 @@ class Store:
     # ------------------------------------------------------------ sessions
 
     def refresh(self, board: Board) -> set[str]:
-        """Update the board in memory with what was committed; return the changed sessions."""
+        """Update the board in memory from the committed tables; return the changed sessions."""
         query = "SELECT session_id, revision, record FROM sessions"
         if self.revision:  # otherwise read all: a comparison does not find every damaged revision
             query += f" WHERE revision > {self.revision}"
@@ -308,7 +308,7 @@ class Store:
             self._applied = {r[0] for r in self.database.all("SELECT name FROM applied")}
 
     def sweep(self, now: float, is_there: Callable[[str], bool]) -> None:
-        """Forget the names that dead hosts left, and those kept against duplicates."""
+        """Forget names that dead hosts left, and names kept against duplicates."""
         old = now - TWICE
         query = "SELECT 1 FROM applied WHERE t NOT BETWEEN ? AND ? LIMIT 1"
         if self.database.all(query, old, now + TWICE):
@@ -326,7 +326,7 @@ class Store:
         return [what for _, what in self._lost]
 
     def _sound(self, table: str, rows: Rows, kind: Any) -> list[Any]:
-        """Convert rows that begin with their name; skip and note those that cannot be."""
+        """Convert rows that begin with their name; skip and note any that do not decode."""
         try:
             return list(convert(rows, list[kind], builtin_types=(bytes,)))
         except UNSOUND:
@@ -366,7 +366,7 @@ class Store:
         self.transition = newest if seen is None else min(newest, max(0, seen))
 
     def since(self, last: int, most: int) -> list[Change] | None:
-        """Return the published transitions after that one; None if any is gone, or for too many."""
+        """Return the published transitions after a given one; None if any is gone, or too many."""
         rows = self.database.all(
             f"{_CHANGES} WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
             *(last, self.transition, most + 1),
@@ -492,7 +492,7 @@ class Store:
 
 
 class Transaction:
-    """What is written to the tables: all of it, or nothing.
+    """The changes to the tables: all are written, or none.
 
     What is true only within it is an attribute, which the store takes over after COMMIT; a rollback
     drops it.

@@ -35,7 +35,7 @@ KINDS: Final = (
 
 
 class Declined(Exception):
-    """What somebody wanted is not done; the text says why."""
+    """The request was not carried out; the text says why."""
 
 
 def described(error: BaseException) -> str:

@@ -50,7 +50,7 @@ def touch(path: str | Path) -> None:
 
 
 def status_of(path: str | Path) -> os.stat_result:
-    """Return the status of what a path leads to; raise OSError otherwise."""
+    """Return the status of the file at the end of a path; raise OSError otherwise."""
     touch(path)
     try:
         return os.stat(path)  # noqa: PTH116 - a string, or a path
@@ -123,7 +123,7 @@ def read(path: str | Path, limit: int, ours: bool = True) -> tuple[bytes, os.sta
 
 
 def entries(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield name and status of each entry, of links themselves; what vanishes is left out.
+    """Yield name and status of each entry, without following links; vanished entries are left out.
 
     Each name is yielded once, although the system may list it twice if the folder changes.
     """
@@ -313,7 +313,7 @@ def shipped(name: str) -> Path:
 
 
 def plugin(head: str, name: str) -> str:
-    """Return a plugin in JavaScript: its first line, what reports, and its own part."""
+    """Return a plugin in JavaScript: its first line, the reporting part, and its own part."""
     parts = (shipped(part).read_text("utf-8") for part in ("report.js", name))
     return "".join((f"{head}\n", *parts))
 

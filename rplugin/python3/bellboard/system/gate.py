@@ -22,7 +22,7 @@ class TooManyLinks(OSError):
 
 
 class PathPart(NamedTuple):
-    """A folder or link on the way to a path, or what is there."""
+    """A folder or link on the way to a path, or the file at its end."""
 
     path: str  # with no link on the way to it
     status: os.stat_result
@@ -194,7 +194,7 @@ def _walked(address: str) -> str:
 
 
 def _judge_folder(path: str, status: os.stat_result) -> None:
-    """Deny a folder in which somebody else could replace what is ours."""
+    """Deny a folder in which somebody else could replace our files."""
     if not (path in MACHINE and status.st_uid == NOBODY):
         _judge_owner(path, status)
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:

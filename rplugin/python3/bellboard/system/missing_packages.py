@@ -1,4 +1,4 @@
-"""What the Python that runs this lacks, in words.  Imports only what it has."""
+"""The packages that this Python lacks, in words.  Imports only the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes for health: what is wrong with a part of a host, by topic, told when it changes."""
+"""Notes for health: the problems of a part of a host, by topic, pushed when they change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 
 class Notes(dict[str, str]):
-    """A part's notes; whoever shows those of all parts looks only after a change."""
+    """The notes of a part; health reads those of all parts only after a change."""
 
     changes: ClassVar = 0  # in the notes of this process
 

@@ -1,4 +1,4 @@
-"""Where a process has its terminal, according to its own environment."""
+"""The place of a process's terminal, according to its environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KITTY: Final = "KITTY_LISTEN_ON"
 
 
 class Place(NamedTuple):
-    """Where a terminal is shown here; an empty text means nowhere that can be reached."""
+    """The place of a terminal; an empty text: none that can be reached from here."""
 
     tty: str = ""
     tmux: str = ""  # the server of the pane that it, or its Neovim, is in
@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 def place_of(pid: int) -> Place:
-    """Return its terminal, and what its environment says of where that is."""
+    """Return the terminal of a process, and its place according to the environment."""
     env = environment_of(pid, (*TERMINAL, KITTY))
     kitty = env.get(KITTY, "")
     return Place(

@@ -267,7 +267,7 @@ def _ports(pid: int, family: Iterable[int], at: Collection[str] = ()) -> list[in
 
 
 def descriptors(pid: int) -> Iterator[str]:
-    """Yield what the descriptors of a process are: paths, and names like `socket:[4711]`."""
+    """Yield the targets of a process's descriptors: paths, and names like `socket:[4711]`."""
     try:
         fds = os.listdir(f"{PROC}/{pid}/fd")  # noqa: PTH208
     except OSError:
@@ -328,7 +328,7 @@ def _ask(pid: int, what: str, **how: object) -> Any:
 
 
 def _identity(pid: int) -> float:
-    """Return a number that tells a process from others with its pid; 0 if there is none.
+    """Return a number that distinguishes processes with the same pid; 0 if there is none.
 
     On macOS it is the time that the kernel noted at its start; `create_time` of psutil 7 is not,
     and moves whenever the clock is set.

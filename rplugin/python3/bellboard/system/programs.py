@@ -1,4 +1,4 @@
-"""Other programs: run one and read what it prints, or keep one on a leash and read its lines."""
+"""Other programs: run one and read its output, or keep one on a leash and read its lines."""
 
 from __future__ import annotations
 

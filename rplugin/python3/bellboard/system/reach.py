@@ -53,7 +53,7 @@ Place = str | Callable[[], str]  # a path, or what returns the current one of wo
 
 
 class Hangs(Declined):
-    """The work did not return in time; what it still does is ignored."""
+    """The work did not return in time; its result will be ignored."""
 
     def __init__(self, within: float, place: str = "") -> None:
         what = f"timed out after {within:g} s: a program or a mount hangs"
@@ -83,7 +83,7 @@ async def reach(work: Callable[[], T], path: Place = "", within: float = 0.0) ->
 
 
 def reached_from_here() -> Reach:
-    """Return what runs the work of the current event loop."""
+    """Return the runner of work for the current event loop."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -154,7 +154,7 @@ class _Job:
 
 
 class _Worker:
-    """A thread, its current job, and its process for what may not be touched in a thread."""
+    """A thread, its current job, and its process for work that must not run in a thread."""
 
     def __init__(self, modules: Collection[str] = (), shared: Collection[int] = ()) -> None:
         self.job: _Job | None = None
@@ -248,13 +248,13 @@ class Reach:
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether there is no work left except what hangs."""
+        """Return whether no work is left except work that hangs."""
         with self._ready:
             is_busy = self._waiting or any(not job.is_over for job in self._running)
         return not (is_busy or self._done) and self.rounds <= len(self._held)
 
     def note(self) -> None:
-        """Note in health what does not respond and what cannot be read."""
+        """Note in health which paths do not respond, and which cannot be read."""
         notes: dict[str, str] = {}
         if paths := sorted({place for place, _ in self._stuck.values() if place}):
             since = min(t for place, t in self._stuck.values() if place)
@@ -376,7 +376,7 @@ class Reach:
         self._changed()
 
     def _inspect(self) -> None:
-        """Give up what takes too long, and let another thread go on with the rest."""
+        """Give up work that takes too long, and let another thread go on with the rest."""
         now = time.monotonic()
         self._timer = None
         for job in [
@@ -517,7 +517,7 @@ class Rounds:
             task.add_done_callback(here.ended)
 
     def drop(self, key: str) -> None:
-        """Stop what runs for a key."""
+        """Stop the work for a key."""
         self._again.pop(key, None)
         if (task := self._tasks.pop(key, None)) is not None:
             task.cancel()

@@ -119,7 +119,7 @@ def _ask(paths: Iterable[str], _: int) -> None:
 
 
 def _lock_of(mount: Mount) -> Lock | None:
-    """Return the lock of those who ask a mount; None if there is none that is ours."""
+    """Return the lock for asking a mount; None if its file is not ours."""
     if MOUNTS.hanging(FOLDER):
         return None
     lock = Lock(Path(FOLDER, f"bellboard-{os.geteuid()}-mount-{mount.device:x}"))

@@ -56,7 +56,7 @@ def peers() -> dict[str, str]:
 
 
 def peer_of(name: str) -> str:
-    """Return the other end of one, or "" if that is not known."""
+    """Return the other end of a socket, or "" if nothing shows it."""
     return peers().get(name, "")
 
 

@@ -119,7 +119,7 @@ class Watch:
             self._release(path)
 
     def rearm(self) -> None:
-        """Try again to watch what could not be watched, and directories that were replaced."""
+        """Watch again the paths that could not be watched, and directories that were replaced."""
         if self._backend is None and self._native != "polling":
             self._start()
         for path in list(self._arrivals):
@@ -145,7 +145,7 @@ class Watch:
             self.how, self._missing = self._native, ""
 
     def _arm(self, path: str, report: bool = True) -> None:
-        """Arm a path as what it is now; with `report`, report it if it was not watched before."""
+        """Arm a path as the file or folder that it is now; `report`: report it if it is new."""
         arrivals = self._arrivals[path]
         alone = arrivals and self._only_arrivals(path)
         armer = self._backend.armer if self._backend is not None else None
@@ -320,7 +320,7 @@ TERMINAL: Final = re.compile(r"/dev/(?:pts/[0-9]+|tty[A-Za-z0-9]+)", re.ASCII)
 
 
 class Listener(Protocol):
-    """Whoever wants to know of a write to a terminal."""
+    """A listener for writes to a terminal."""
 
     def heard(self, tty: str) -> None: ...
 

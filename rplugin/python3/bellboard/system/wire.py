@@ -21,7 +21,7 @@ CHUNK: Final = 1 << 16
 
 
 class Broken(OSError):
-    """The other side does not keep to what was agreed; the text says how."""
+    """The other side breaks the protocol; the text says how."""
 
 
 class Wire:
@@ -64,7 +64,7 @@ class Wire:
             raise Broken(f"it closed the connection: {error.strerror}") from None
 
     def until(self, mark: bytes, most: int) -> bytes:
-        """Return what comes before a mark, of at most that many bytes; drop the mark."""
+        """Return the bytes before a mark, at most so many; drop the mark."""
         while (at := self._buffer.find(mark)) < 0:
             if len(self._buffer) > most:
                 raise Broken("it never stops sending")

@@ -1,4 +1,4 @@
-"""What files and own reports say."""
+"""Rules for the statements of session files and of programs themselves."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ def is_answer(s: Session, b: Block, e: Event) -> bool:
     tool = e.tool or name_of(s, e.tool_id)
     if b.tool and tool:
         return is_of(tool, b.tool, b.asks)
-    # One of the two ids is unknown: it was answered if its thread has no running tool.
+    # Without both ids, the question was answered if its thread has no running tool.
     return not any(t.agent == b.agent for t in s.tools.values())
 
 

@@ -33,7 +33,7 @@ MOST_FINISHED: Final = 8  # tools and threads to remember as finished
 
 
 def of_agents(things: dict[str, Block] | dict[str, Tool]) -> dict[str, Any]:
-    """Return what belongs to subagents, not to the main thread."""
+    """Return the entries of subagents, without those of the main thread."""
     return {k: x for k, x in things.items() if x.agent}
 
 
@@ -78,7 +78,7 @@ def name_of(s: Session, tool_id: str) -> str:
 
 
 def had_finished(s: Session, tool_id: str, t: float) -> bool:
-    """Return whether a tool is known to have finished before that time."""
+    """Return whether a tool had finished before that time, by the records."""
     return bool(tool_id) and any(f.tool_id == tool_id and f.t < t for f in s.finished)
 
 
@@ -90,7 +90,7 @@ def end_tools(s: Session, agent: str, t: float) -> None:
 
 
 def finish(s: Session, what: Finished) -> None:
-    """Remember what has finished: simultaneous hooks may arrive in either order."""
+    """Remember a tool that has finished: simultaneous hooks may arrive in either order."""
     s.finished = (*s.finished[1 - MOST_FINISHED :], what)
 
 
@@ -204,7 +204,7 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     crew = Crew()
     if reason in MOVES_ON:
         crew = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
-    # Its Stop had come, or it was only busy with a command, such as the one that exits.
+    # The turn had its Stop, or was only busy with a command, such as `/exit`.
     turn = "completed" if s.held == "stop" else s.rested or s.turn
     how = {"turn": turn, "since": s.since, "error": s.error}
     rest(s, t)
@@ -229,13 +229,13 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
 
 
 def take_back(s: Session) -> None:
-    """Give the session back what it left running."""
+    """Give a session its crew back, which it left running."""
     crew, s.crew = s.crew, Crew()
     s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
 
 
 def begun(run: Run, t: float) -> Run:
-    """Return the run of a process that now has the session alone: at rest unless known."""
+    """Return the run of a process that now has the session alone; a new run is at rest."""
     return run if run.turn != ABSENT else replace(run, turn="idle", since=t)
 
 
@@ -289,7 +289,7 @@ def is_waiting(s: Session) -> bool:
 
 def is_of_file(s: Session, b: Block) -> bool:
     """Return whether a question is known only from the session file, and so not who asks it."""
-    # Not from a title or a server: these may stop reporting, and hooks are better then.
+    # A title or a server does not count: it may stop reporting, and hooks are better then.
     is_file = s.stated.source in ("file", "report") and is_waiting(s)
     is_file = is_file and (bool(s.agents) or not s.overruled)
     return is_file and not (b.agent or b.tool or b.key or b.inferred)
@@ -321,7 +321,7 @@ def prove_questions(s: Session) -> None:
 
 
 def is_what(tool: Tool, asked: Block) -> bool:
-    """Return whether a tool is the one on a screen, which may wrap text or shorten a path."""
+    """Return whether a screen shows this tool; screens wrap text and shorten paths."""
     if not asked.inferred:
         return not (asked.tool or tool.agent or asked.agent) and names(asked.detail, tool)
     if (tool.name, tool.agent) != (asked.tool, asked.agent):
@@ -342,7 +342,7 @@ def is_alone(s: Session) -> bool:
 
 
 def is_blind(s: Session) -> bool:
-    """Return whether only its screen shows its status, or what it asks."""
+    """Return whether only the screen shows the status of a session, or its question."""
     if is_alone(s):
         return True
     asked = (b for b in s.blocks.values() if b.shown and not b.key)
@@ -350,7 +350,7 @@ def is_blind(s: Session) -> bool:
 
 
 def needs_screen(s: Session) -> bool:
-    """Return whether its screen is to be read: nothing else shows its status, or what it waits for.
+    """Return whether to read the screen: nothing else shows the status, or the question.
 
     Of a request to the model that failed nothing else tells, until the next attempt.
     """

@@ -104,7 +104,7 @@ def leave(s: Session, e: Event, o: Options) -> str | None:
         s.processes, s.aside = {}, {}
     end(s, e.t, e.source or e.kind, e.origin.pid or s.pid)
     if s.turn == ABSENT and s.end_reason in MOVES_ON and p is not None and said.says == "busy":
-        # Its hooks may run for a long time before the next session of its process begins.
+        # SessionEnd hooks may run for a long time before the process begins its next session.
         s.processes = {p.pid: p}
         s.stated, s.stood = replace(said, at=max(said.at, e.t)), False
     return None
@@ -363,7 +363,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
 
 
 def is_unheard(s: Session, p: Process | None) -> bool:
-    """Return whether its session file has not told of the turn, or not since a host started."""
+    """Return whether the session file has not reported the turn, or not since a host started."""
     if says(s):
         return says(s) == "waiting" or s.stated.at < s.began
     return p is not None and bool(p.file_session) and not p.states.at
