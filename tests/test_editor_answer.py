@@ -550,7 +550,7 @@ def test_how_to_avoid_typed_keys_is_said_once_the_outcome_was_read(nvim: Editors
         editor.press("A")
         assert sent(editor) == {"choice": "allow"}
         eventually(lambda: editor.lua("return said") == expected, "the outcome")  # noqa: B023
-    said(editor, 'typed into its terminal; ":ClaudeSessions answers on" sends answers directly')
+    said(editor, 'typed as keys; ":ClaudeSessions answers on" uses the hook')
     assert editor.lua("return said")[:2] == [outcome] * 2
 
 

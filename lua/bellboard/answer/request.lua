@@ -114,7 +114,7 @@ local function offer(session, reply)
   local is_off = sessions.health().answers == 'off' and not session.machine
   if reply.ok and reply.way == 'keys' and is_off and remembered.note('answers') then
     vim.defer_fn(function()
-      message.info('typed into its terminal; ":ClaudeSessions answers on" sends answers directly')
+      message.info('typed as keys; ":ClaudeSessions answers on" uses the hook')
     end, READ)
   end
 end

@@ -99,7 +99,7 @@ LONGEST_WAIT: Final = 30.0  # seconds from one round to the next
 AGAIN: Final = 1.0  # seconds between two checks for an obstacle
 SHOWING: Final = frozenset(("read", "publish"))
 
-#: A job: its name in health, and a function that runs it and returns the seconds until its next run:
+#: A job: its name in health, and a function that runs it and returns the seconds to its next run:
 #: NEVER if it only has to run when something wakes the host.
 Job = tuple[str, Callable[[], float]]
 
