@@ -30,7 +30,7 @@ def is_id(value: object) -> bool:
 
 
 def usable_id(value: object) -> str:
-    """Return it, if it can be the id of a session; raise ValueError otherwise."""
+    """Return a value that can be the id of a session; raise ValueError otherwise."""
     if not isinstance(value, str) or not is_id(value):
         raise ValueError("no usable session id")
     return value

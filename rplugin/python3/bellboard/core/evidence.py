@@ -31,7 +31,7 @@ def learned(now: float, s: Session, facts: Mapping[str, object], of: str = "") -
 
 
 class TraceLine(Struct, omit_defaults=True, gc=False):
-    """What a line says under its key, such as `process`; `agents/trace_line.py` knows the keys.
+    """The content of a line under its key, such as `process`; `agents/trace_line.py` has the keys.
 
     Of them, `hook`, `facts`, `config` and what a user does (`MARKS`) have other fields.
     """

@@ -1,4 +1,4 @@
-"""What a session needs observed besides its hooks, and when it needs that no longer.
+"""The needs of a session: what has to be observed besides its hooks, and until when.
 
 Each want names something outside; several sessions may have the same.  Nothing here looks at it.
 """
@@ -23,7 +23,7 @@ class Want(NamedTuple):
 
 
 def wanted(s: Session, has_screens: bool, has_titles: bool) -> Iterator[Want]:
-    """Yield what a session needs observed; its agent may have screens and titles that show it."""
+    """Yield the needs of a session; its agent may have screens and titles that show it."""
     for pid in s.processes:
         yield Want("process", (str(pid),))
     if s.tmux and s.pane:

@@ -45,7 +45,7 @@ OUTLIVES: Final = frozenset({"done", "error"})  # what stays until seen, even if
 
 
 def own_report(records: Records, e: Event) -> Iterator[Step]:
-    """Keep what a program reports of itself, and set its session to that."""
+    """Keep a program's report of itself, and set its session to it."""
     if e.status == "exit":
         yield from closed(records, e)
         return

@@ -41,7 +41,7 @@ MOST_VIEWERS: Final = 64  # editors and tmux clients to remember
 
 
 class View(Struct, frozen=True, gc=False):
-    """What a viewer looks at, and since when."""
+    """The session or pane that a viewer looks at, and since when."""
 
     session_id: str
     tmux: str
@@ -60,7 +60,7 @@ class LinkState(Struct, frozen=True, gc=False):
 
 
 class Ledger(Struct):
-    """What is known beyond the sessions; replaced, never changed in place, except its clock."""
+    """The state beside the sessions; replaced, never changed in place, except its clock."""
 
     clock: float = 0.0
     dead: dict[int, str] = {}  # process → its start, as far as known

@@ -1,4 +1,4 @@
-"""What an agent asks, in full, and what can be answered.
+"""Requests of agents, in full, and the answers to them.
 
 A *request* is made by the dialect of its CLI from the evidence of a question.  It has every text
 that is asked about, with hidden characters shown as marks, the *choices*, and a digest of exactly
@@ -55,7 +55,7 @@ class Part(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Option(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One of the answers that a question offers."""
+    """An answer that a question offers."""
 
     label: str
     description: str = ""
@@ -84,7 +84,7 @@ class Field(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Choice(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One possible answer, and what it needs; a `?` marks what is optional."""
+    """A possible answer, and the fields that it needs; a `?` marks optional ones."""
 
     id: Word
     words: Line
@@ -93,7 +93,7 @@ class Choice(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Request(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What is asked, in full, and by whom; `why` says why it is not complete."""
+    """A request in full, and who makes it; `why` says why it is not complete."""
 
     id: str
     session_id: str
@@ -116,7 +116,7 @@ class Request(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Answer(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a person chose, and what the choice needs."""
+    """The choice of a person, and the fields that it needs."""
 
     choice: str
     message: str = ""

@@ -197,7 +197,7 @@ class Reader:
     # ------------------------------------------------------------ the meaning of a word
 
     def _expected(self, word: str, bare: str) -> str:
-        """Return what to show of a word that may be a secret; "" to read it as any other."""
+        """Return the shown form of a word that may be a secret; "" to read it as any other."""
         expects, self._expects = self._expects, ""
         if expects in ("odd", "value") and (word in _LINKS or bare in _VERBS):
             self._expects = "value" if word in _LINKS else expects
@@ -292,7 +292,7 @@ class Reader:
         return "".join(_parts(word)) if any(map(str.isspace, word)) else word
 
     def _hidden(self, word: str) -> str:
-        """Return what to show for a secret; if its quotes are not closed, hide all that follows."""
+        """Return the shown form of a secret; if its quotes never close, hide all that follows."""
         if word[:1] in ("'", '"') and not _INSIDE.match(word):
             self._is_over = True
             return HIDDEN

@@ -142,7 +142,7 @@ class OwnReport(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """What one process of a session does and asks, and the terminal that it runs in.
+    """The record of one process of a session: its work, its questions, its terminal.
 
     A session may be open in several processes (`--continue`, `--resume`).  What happens in one of
     them changes only its run.
@@ -220,7 +220,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Crew(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What keeps running in a process whose session continues under another id, as after /clear."""
+    """Agents and shells of a process whose session continues under another id, as after /clear."""
 
     agents: dict[str, Subagent] = {}
     shells: tuple[Shell, ...] = ()
@@ -304,7 +304,7 @@ def own(s: Session, run: Run | None = None) -> Process | None:
 
 
 def says(s: Session, run: Run | None = None) -> str:
-    """Return what the best living source states of a run: idle | busy | waiting | shell, or ""."""
+    """Return the state of a run by its best living source: idle | busy | waiting | shell, or ""."""
     return (run or s).stated.says
 
 

@@ -304,7 +304,7 @@ def _shown(text: str, longest: int) -> str:
 
 
 def tool_detail(tool: str, raw: Raw | bytes) -> str:
-    """Return what a tool is about to do, in one line: the command, the file, the question."""
+    """Return the input of a tool in one line: the command, the file, the question."""
     if not raw:
         return ""
     try:

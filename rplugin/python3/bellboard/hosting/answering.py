@@ -103,7 +103,7 @@ class Answering:
         self._terminal = terminal or _terminal_of
 
     async def show(self, given: Given) -> Reply:
-        """Return what a session asks, in full, and the ways in which it can be answered.
+        """Return the request of a session in full, and the ways in which it can be answered.
 
         `digest` selects one of several requests.  Without a name, or if `shown` is true, another
         one is returned if the terminal shows only that.  With `ways` false, do not look for ways:
@@ -355,7 +355,7 @@ def _reply(asked: Asked, answer: Answer) -> bytes:
 
 
 def _for_hook(asked: Asked, answer: Answer) -> tuple[str, str, bytes, bytes] | None:
-    """Return what to write for the hook that waits; None if none does, or that takes no answer."""
+    """Return the output for the hook that waits; None if none does, or if it takes no answer."""
     block, reply = asked.block, _reply(asked, answer)
     is_line = bool(block.pipe and reply) and b"\n" not in reply
     return (block.pipe, block.request, asked.payload, reply) if is_line else None

@@ -1,4 +1,4 @@
-"""What a session asks: read again, its process proven, and bound to its files.
+"""The request of a session: read again, its process proven, and bound to its files.
 
 Each request is read again whenever it is shown or answered: its question is open, its process is
 proven to be the session's and to ask this now, and the files that it is about are as shown.  What
@@ -463,7 +463,7 @@ def _expected(path: str, folders: Iterable[str]) -> str:
 
 
 def _held(path: str) -> bytes | Unshown | None:
-    """Return what a file holds; None if there is none."""
+    """Return the content of a file; None if there is none."""
     try:
         return read(path, LARGEST, ours=False)[0]
     except (FileNotFoundError, NotADirectoryError):

@@ -75,7 +75,7 @@ class Arrivals:
         return outside
 
     def clear(self, is_more: bool = False) -> None:
-        """Note that everything was folded, or that some that came before waits to be listed."""
+        """Note that everything was folded, or that earlier files wait to be listed."""
         self._came, self._is_partial = set(), not is_more
 
 
@@ -448,7 +448,7 @@ class Host:
         return wait
 
     def _look_at_connection(self) -> None:
-        """Begin anew where the database was replaced, or this host has arrived in it."""
+        """Start over if the database was replaced, or if this host has arrived in it."""
         connection = self.connection
         if self._renewals != connection.renewals:
             self._renewals = connection.renewals

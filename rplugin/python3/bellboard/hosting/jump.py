@@ -144,7 +144,7 @@ def lost(p: Published, why: str) -> Declined:
 
 
 def unseen(p: Published) -> str:
-    """Return what to do about a pane that no terminal shows, for a command."""
+    """Return advice about a pane that no terminal shows, for a command."""
     attach = f"bellboard goto {shlex.quote(p['session_id'])} --attach"
     return f"{UNSEEN}; to see it in this terminal: {attach}"
 

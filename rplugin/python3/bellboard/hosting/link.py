@@ -148,7 +148,7 @@ class Hearing:
             self._slow_until = max(self._slow_until, time.monotonic() + seconds)
 
     def wait_for_us(self) -> None:
-        """Note that the silence is ours: it is not being read."""
+        """Note that the silence is ours: nobody reads the machine's lines."""
         self._heard = clock()
 
     def _listen(self, to_feed: bool) -> None:

@@ -240,7 +240,7 @@ class Notifier:
         self._wish = mode if isinstance(mode, str) and mode in MODES else self._wish
 
     def shown(self) -> dict[str, Any]:
-        """Return what an editor needs besides the sessions."""
+        """Return the fields for an editor besides the sessions."""
         if self._editor is None:
             return {}
         front = self._is_front

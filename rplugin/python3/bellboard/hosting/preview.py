@@ -43,7 +43,7 @@ def preview(p: Published) -> Reply:
 
 
 def of_terminal(p: Published) -> Painted | None:
-    """Return what its terminal shows; None if it has none that can be read.
+    """Return the text of a session's terminal; None if it has none that can be read.
 
     Raise `Declined` with the reason if that cannot be read now.
     """

@@ -1,4 +1,4 @@
-"""Publish what changed to the reader of a host: one message, at most 30 times a second."""
+"""Publish changes to the reader of a host: one message, at most 30 times a second."""
 
 from __future__ import annotations
 

@@ -418,7 +418,7 @@ class Backlog:
         return self.batch
 
     def drop(self, done: int) -> None:
-        """Note that so many of them were read."""
+        """Note that so many files were read."""
         del self.names[len(self.names) - done :]
 
     def read(self, name: str) -> Item | None:

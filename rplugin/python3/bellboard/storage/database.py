@@ -353,7 +353,7 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def altered(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> str:
-    """Return what differs from what the migrations made, or "".
+    """Return the first difference from the schema that the migrations made, or "".
 
     A trigger or a view is a program: it can drop what we write, or never end.
     """

@@ -160,7 +160,7 @@ def lock_of(home: Path, machine: str) -> Lock:
 
 
 def take_or_watch(lock: Lock, deaths: Deaths) -> float | None:
-    """Take it, or watch the process that has it; return the seconds until the next try."""
+    """Take the lock, or watch the process that has it; return the seconds until the next try."""
     if lock.take():
         return None
     pid = lock.holder()

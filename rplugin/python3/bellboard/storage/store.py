@@ -113,7 +113,7 @@ class Change(NamedTuple):
 
     @property
     def line(self) -> dict[str, Any]:
-        """Return it in the form for readers."""
+        """Return the transition in the form for readers."""
         t = self.transition
         return {
             "t": t.t,

@@ -46,7 +46,7 @@ class Lock:
         self._descriptor = -1
 
     def take(self, patience: float = 0.0) -> bool:
-        """Take it alone; return False if others hold it for longer than that."""
+        """Take the lock alone; return False if others hold it for longer than `patience`."""
         if not self.is_ours and _granted(self.descriptor, patience):
             self.is_ours = True
             with contextlib.suppress(OSError):  # a full disk
@@ -90,7 +90,7 @@ class Lock:
 
     @property
     def descriptor(self) -> int:
-        """Return that of the file, which holds the lock; it is opened if needed."""
+        """Return the descriptor of the file, which holds the lock; the file is opened if needed."""
         if self._descriptor < 0:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
             self._descriptor = os.open(self.path, flags, 0o600)

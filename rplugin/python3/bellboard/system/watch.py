@@ -343,7 +343,7 @@ class Written:
                 self._inotify = Inotify(lambda entries: None, self._heard)
 
     def add(self, tty: str, listener: Listener) -> None:
-        """Tell it of the next write to a terminal."""
+        """Call the listener at the next write to a terminal."""
         if not TERMINAL.fullmatch(tty):
             return  # any other path may hang, or lead elsewhere
         if not self._is_open:
@@ -360,7 +360,7 @@ class Written:
             self._timers[tty] = self._loop.call_later(LATER, self._heard, tty)
 
     def leave(self, listener: Listener) -> None:
-        """Tell it nothing any more."""
+        """Stop calling the listener."""
         for tty in [tty for tty, there in self._listeners.items() if listener in there]:
             self._listeners[tty].discard(listener)
             if not self._listeners[tty]:

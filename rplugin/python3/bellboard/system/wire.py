@@ -72,7 +72,7 @@ class Wire:
         return self._take(at + len(mark))[:at]
 
     def exactly(self, count: int) -> bytes:
-        """Return that many bytes."""
+        """Return exactly `count` bytes."""
         if count - len(self._buffer) > self._left:
             raise Broken("it announces a message that is too long")
         while len(self._buffer) < count:

@@ -424,7 +424,7 @@ def seen_asks(s: Session, e: Event, o: Options) -> str | None:
 
 
 def _told_in_words(s: Session, e: Event) -> str | None:
-    """Its session file reports a question, and only its screen shows the text."""
+    """A session file reports a question, and only the screen shows its text."""
     if e.t < s.watched:
         return OLDER
     s.watched = e.t

@@ -1,4 +1,4 @@
-"""What rules do to the record of a session, and to its tools."""
+"""The steps of rules: changes of a session's record, and of its tools."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def ask_no_more(s: Session, e: Event) -> None:
 
 
 def break_crew(s: Session, e: Event) -> None:
-    """Drop what ended with the turn: tools, questions, and agents that run only within it."""
+    """Drop the parts of a turn that ended: tools, questions, and agents that run only within it."""
     agents = survivors(s)
     kept = {k for k, b in s.blocks.items() if b.agent and b.agent in agents}
     end_questions(s, s.blocks.keys() - kept, e)
@@ -305,7 +305,7 @@ def ask_on(s: Session) -> bool:
 
 
 def prove_questions(s: Session) -> None:
-    """Name the tool of a question that a screen or the program's own words told, once it is logged.
+    """Name the tool of a question that a screen or own report showed, once the tool is logged.
 
     Session file and transcript agree then, so nothing is inferred any more.
     """
