@@ -83,7 +83,7 @@ def test_telescope_finds_previews_and_jumps(nvim: Editors) -> None:
 def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
     """Alt and the letter; the open picker shows the result at once."""
     editor, host, _ = opened(nvim)
-    editor.shows("api main")
+    editor.shows("api  main")
     editor.press("<M-p>")
     eventually(lambda: "park" in editor.lua("return table.concat(told)"), "parked")
     editor.press("<M-d>")
