@@ -25,6 +25,7 @@ for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
 end
 return ''
 """
+STATUS = "return require('bellboard.float').status()"
 OTHER = """
 local buf = vim.api.nvim_create_buf(false, true)
 _G.others = _G.others or {}
@@ -132,29 +133,84 @@ def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
     stands(editor, "SE 2")  # it stays where it is if that is free
     editor.lua(OTHER, {"row": 20, "col": 60, "width": 20, "height": 5})
     stands(editor, "NE 2")
-    editor.lua(OTHER, {"row": 0, "col": 40, "width": 39, "height": 1, "border": "single"})
-    stands(editor, "SW 2")
+    editor.lua(SHUT)
+    editor.lua(OTHER, {"row": 0, "col": 78, "width": 2, "height": 29, "focusable": False})
+    stands(editor, "NE 2")  # a scrollbar
     editor.lua(SHUT)
     editor.lua(OTHER, {"row": 2, "col": 0, "width": 80, "height": 24, "focusable": True})
-    stands(editor, "SW 1")  # one row is left above, and two below
+    stands(editor, "SE 1")  # two rows are left above, but the cursor is there
     editor.lua(SHUT)
-    stands(editor, "SW 2")
-    backdrop = {"row": 0, "col": 0, "width": 80, "height": 30, "focusable": False}
-    editor.lua(OTHER, backdrop)
-    stands(editor, "SW 2")
-    editor.lua(SHUT)
+    stands(editor, "SE 2")
     editor.command("ClaudeSessions board")
     stands(editor, "NE 2")
     editor.command("only")
     stands(editor, "")
-    editor.command("botright vnew | set nowinfixbuf")
+    editor.command("20vnew | set nowinfixbuf")
     tty = editor.lua(TERMINAL)
     host.push(blocked(), blocked("web", tty=tty, ago=9))
     editor.command("wincmd p | enew! | set nowinfixbuf")
-    stands(editor, "SW 4")
+    stands(editor, "NE 4")
+    editor.command("wincmd r")
+    stands(editor, "")
     host.push(blocked(), session("working", "web", tty=tty))
-    editor.press("<C-w>p")
     eventually(lambda: editor.lua(FLOAT).endswith(" 2"), "room beside a terminal")
+    assert editor.messages() == ""
+
+
+def test_one_line_covers_nothing_near_the_cursor(nvim: Editors, version: str) -> None:
+    """Nor what was just typed there."""
+    editor = nvim(version, {**UNCOUNTED, "float": {"seconds": 0.2}}, columns=80, lines=20)
+    host = Host(editor, ALONE)
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.split(('x\\n'):rep(17), '\\n'))")
+    editor.press("5gg")
+    host.push(blocked())
+    stands(editor, "NE 1")
+    editor.press("4gg")
+    stands(editor, "SE 1")
+    editor.press("G")
+    stands(editor, "NE 1")
+    editor.press("ggOwords")
+    stands(editor, "SE 1")
+    assert editor.messages() == ""
+
+
+def test_it_goes_where_the_statusline_says_the_same(nvim: Editors, version: str) -> None:
+    """Once it would become one line, until another session is blocked."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0.2}}, columns=80, lines=20)
+    host = Host(editor)
+    host.push(blocked(asked_at=1))
+    editor.shows("!1 api: rm -rf build 2m")
+    says = "not shown: the statusline says it"
+    eventually(lambda: editor.lua(STATUS) == says, says)
+    assert editor.lua(FLOAT) == ""
+    editor.lua("vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()")
+    host.push(blocked(asked_at=1), blocked("web", asked_at=2))
+    editor.shows("2 need you")
+
+
+@pytest.mark.parametrize("how", ["command", "click", "function"])
+def test_it_can_be_dismissed_until_another_session_is_blocked(
+    nvim: Editors, version: str, how: str
+) -> None:
+    """By a command, or by a click on its border; it mutes nothing."""
+    editor = nvim(version, QUIET, columns=80, lines=20)
+    host = Host(editor)
+    editor.command("set mouse=a")
+    host.push(blocked(asked_at=1), blocked("web", asked_at=2))
+    editor.shows(":ClaudeSessions answer · next · dismiss")
+    if how == "command":
+        editor.command("ClaudeSessions dismiss")
+    elif how == "function":
+        editor.lua("require('bellboard').dismiss()")
+    else:
+        click(editor, "2 need you")
+    editor.hides("2 need you")
+    assert editor.lua(STATUS) == "not shown: dismissed until another session is blocked"
+    host.push(blocked(asked_at=1), blocked("web", asked_at=2), session("working"))
+    editor.shows("*1")
+    assert editor.lua(FLOAT) == ""
+    host.push(blocked(asked_at=1), blocked("web", asked_at=2), blocked("docs", asked_at=3))
+    editor.shows("3 need you")
     assert editor.messages() == ""
 
 
@@ -315,7 +371,7 @@ def test_checkhealth_says_why_it_is_not_shown(nvim: Editors, version: str) -> No
     editor = nvim(version, QUIET, columns=80, lines=30)
     host = Host(editor)
     editor.lua("require('bellboard').start()")
-    parked = {"float": [], "silent": {"api": "parked"}}
+    parked = {"float": [], "left_out": {"api": "parked"}}
     own = editor.lua("return vim.v.servername")
 
     def says(expected: str) -> None:
@@ -330,7 +386,7 @@ def test_checkhealth_says_why_it_is_not_shown(nvim: Editors, version: str) -> No
     says("not shown: no Neovim has a screen")
     host.push(blocked("api"), in_front=own, **parked)
     says("not shown: api: parked")
-    host.push(blocked("api"), blocked("web"), in_front=own, silent={})
+    host.push(blocked("api"), blocked("web"), in_front=own, left_out={})
     says("shown (2 sessions)")
     everywhere = {"row": 0, "col": 0, "width": 80, "height": 29, "focusable": True}
     editor.lua(OTHER, everywhere)

@@ -74,8 +74,8 @@ def test_three_hosts_send_one_notification_and_show_one_float(
     eventually(lambda: [h.last("float") for h in hosts[:2]] == [[], []], "no other float")
     assert {h.last("in_front") for h in hosts} == {"/nowhere/three"}
     spool.write({"t": time.time(), "park": {"session_id": "web", "parked": True}})
-    eventually(lambda: hosts[2].last("silent") == {"web": "parked"}, "why it is not in the float")
-    assert hosts[0].last("silent") == {}
+    eventually(lambda: hosts[2].last("left_out") == {"web": "parked"}, "why it is not in the float")
+    assert hosts[0].last("left_out") == {}
 
 
 def test_another_host_sends_what_a_dead_one_should_have_sent(

@@ -175,6 +175,13 @@ M.subcommands = {
     complete = first({ 'on', 'off' }),
   },
   {
+    'dismiss',
+    '',
+    desc = 'Close the |bellboard-float| of this Neovim until another session is blocked. Mutes nothing.',
+    run = bellboard.dismiss,
+    is_windowless = true,
+  },
+  {
     'snooze',
     '[{minutes}] [{session}]',
     desc = 'Mute a session for {minutes}, by default |g:bellboard.notices.snooze|. Without {minutes}, the same command again ends the snooze.',

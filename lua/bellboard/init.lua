@@ -34,6 +34,11 @@ M.session_of_tty = sessions.of_tty
 ---@return bellboard.Session[]
 M.calling = sessions.calling
 
+--- Close the float of this Neovim until another session is blocked.
+M.dismiss = function()
+  require('bellboard.float').dismiss()
+end
+
 --- The number of sessions in each status.
 ---@return table<bellboard.Status, integer>
 M.counts = sessions.counts

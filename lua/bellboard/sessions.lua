@@ -28,7 +28,7 @@ local places = {}
 ---@type string[] ids of the sessions in the float
 local calling = {}
 ---@type table<string, string> why other blocked sessions are not in it, by id
-local silent = {}
+local left_out = {}
 ---@type string|nil address of the Neovim that had the focus last; empty: none has a screen
 local in_front
 ---@type string|nil which notices are on
@@ -128,7 +128,7 @@ M.take = function(push)
     end
   end
   calling, mode = push.float or calling, push.mode or mode
-  silent, in_front = push.silent or silent, push.in_front or in_front
+  left_out, in_front = push.left_out or left_out, push.in_front or in_front
   local sessions, changes, removed = push.sessions or {}, push.changes or {}, push.removed or {}
   local beside = push.full or push.health or push.float or was_stale ~= stale
   if not beside and #sessions + #changes + #removed == 0 then
@@ -204,8 +204,8 @@ end
 
 --- Why sessions that are blocked are not in the float, by id.
 ---@return table<string, string>
-M.silent = function()
-  return silent
+M.left_out = function()
+  return left_out
 end
 
 --- The address of the Neovim that had the focus last, as far as it is known; empty: none has a

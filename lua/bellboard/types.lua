@@ -212,7 +212,7 @@
 ---@field float? string[] sessions to show in this Neovim's float
 ---@field front? boolean whether this Neovim had the focus last
 ---@field in_front? string the address of the Neovim that had it; empty: none has a screen
----@field silent? table<string, string> why the float does not list a session that is blocked
+---@field left_out? table<string, string> why the float does not list a session that is blocked
 ---@field mode? 'quiet'|'normal'|'all' which notices are on
 ---@field notices? bellboard.Notice[] for this Neovim to show
 ---@field notice_log? bellboard.PastNotice[] as requested

@@ -1,5 +1,5 @@
 -- The float that lists the blocked sessions: in full for a while after one was blocked, then in one
--- line, unless a statusline says the same. It makes room for whatever else is on the screen.
+-- line, unless the statusline says the same. It makes room for whatever else is on the screen.
 local calls = require('bellboard.float.lines')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
@@ -31,6 +31,10 @@ local present
 local known = {}
 --- Whether it has shrunk to one line.
 local short = false
+--- Whether the user has closed it, until another session is blocked.
+local dismissed = false
+--- Why it was not shown at the last update; '': it was.
+local hidden = ''
 ---@type uv.uv_timer_t|nil until it shrinks
 local timer
 
@@ -77,8 +81,8 @@ local function leave(act)
   vim.schedule(act)
 end
 
---- Go to the session of a line, or show what it asks; the one-line form opens the full float, "and
---- 3 more" the picker.
+--- Show what the session of a line asks, or go there; the one-line form opens the full float, "and
+--- 3 more" the picker, and the border closes it.
 ---@param form bellboard.Form|nil
 ---@param row integer
 ---@param answers? boolean
@@ -93,6 +97,8 @@ local function choose(form, row, answers)
       M.unfold()
     elseif form.lines[row] then
       on.pick()
+    else
+      M.dismiss()
     end
   end)
 end
@@ -106,7 +112,9 @@ local function create()
   end
   map({ 'n', 'i', 'x' }, '<LeftRelease>', function()
     local mouse = vim.fn.getmousepos()
-    choose(shown, mouse.winid == win and mouse.line or 0, true)
+    if mouse.winid == win then
+      choose(shown, mouse.line, true)
+    end
   end, 'answer')
   map('n', 'a', function()
     choose(shown, api.nvim_win_get_cursor(0)[1], true)
@@ -115,8 +123,8 @@ local function create()
     choose(shown, api.nvim_win_get_cursor(0)[1])
   end, 'go to the session')
   map('n', 'q', function()
-    leave(function() end)
-  end, 'leave')
+    leave(M.dismiss)
+  end, 'close')
   return made
 end
 
@@ -188,8 +196,10 @@ local function arrange()
   local which, spot = corner.find(vim.tbl_map(size_of, forms), win, present)
   if not (which and spot) then
     hide()
+    hidden = #forms > 0 and 'no corner of the screen is free' or hidden
   elseif not (is_open() and vim.deep_equal({ forms[which], spot }, { shown, present })) then
     show(forms[which], spot)
+    hidden = ''
   end
 end
 
@@ -217,7 +227,7 @@ local function close()
   if timer then
     timer:stop()
   end
-  forms, known, short = {}, {}, false
+  forms, known, short, dismissed = {}, {}, false, false
   hide()
 end
 
@@ -241,7 +251,7 @@ end
 
 --- Show it in full, for a while.
 M.unfold = function()
-  short = false
+  short, dismissed = false, false
   local seconds = config.get().float.seconds
   if seconds > 0 then
     timer = timer or assert(vim.uv.new_timer())
@@ -267,14 +277,24 @@ M.update = function()
   if is_new then
     return M.unfold()
   end
-  forms = {}
-  if has_room() and not short then
-    forms[1] = calls.in_full(calling, newest)
-  end
-  if has_room() and not statusline.is_used() then -- else it says the same
-    forms[#forms + 1] = calls.in_short(calling)
+  forms, hidden = {}, 'nothing was drawn since the last update (:messages)'
+  if dismissed then
+    hidden = 'dismissed until another session is blocked'
+  elseif not has_room() then
+    hidden = ('the screen is smaller than %dx%d'):format(calls.LEAST_COLUMNS, calls.LEAST_LINES)
+  elseif short and statusline.is_used() then
+    hidden = 'the statusline says it'
+  else
+    forms[1] = not short and calls.in_full(calling, newest) or nil
+    forms[#forms + 1] = not statusline.is_used() and calls.in_short(calling) or nil
   end
   arrange()
+end
+
+--- Close it until another session is blocked.
+M.dismiss = function()
+  dismissed = #sessions.calling() > 0
+  M.update()
 end
 
 --- Why no session is to be shown here.
@@ -291,17 +311,18 @@ local function unlisted()
     return 'another Neovim had the focus last: ' .. front
   end
   local reasons = {}
-  for id, why in vim.spairs(sessions.silent()) do
+  for id, why in vim.spairs(sessions.left_out()) do
     local session = sessions.get(id)
     reasons[#reasons + 1] = (session and session.words.project or id) .. ': ' .. why
   end
-  return table.concat(reasons, '; ')
+  return #reasons > 0 and table.concat(reasons, '; ')
+    or 'the background process has not said yet which sessions to list'
 end
 
 --- Whether it is shown, and if not, why.
 ---@return string
 M.status = function()
-  local listed, why = #sessions.calling(), 'no corner of the screen is free'
+  local listed, why = #sessions.calling(), hidden
   if is_open() then
     return ('shown (%d session%s)'):format(listed, listed == 1 and '' or 's')
   elseif not config.get().float.enabled then
@@ -310,10 +331,6 @@ M.status = function()
     why = 'the sessions are out of date'
   elseif listed == 0 then
     why = unlisted()
-  elseif not has_room() then
-    why = ('the screen is smaller than %dx%d'):format(calls.LEAST_COLUMNS, calls.LEAST_LINES)
-  elseif short and #forms == 0 then
-    why = 'the statusline says it, until another session is blocked'
   end
   return 'not shown: ' .. why
 end

@@ -11,6 +11,14 @@ local M = {}
 --- The minimum width of the full float; on a narrower screen it is not shown.
 M.LEAST_COLUMNS, M.LEAST_LINES = 30, 8
 
+--- What the border names, as far as it fits.
+local FOOTERS = {
+  ' :ClaudeSessions answer · next · snooze · dismiss ',
+  ' :ClaudeSessions answer · next · dismiss ',
+  ' :ClaudeSessions answer · next ',
+  ' :ClaudeSessions answer ',
+}
+
 ---@class bellboard.Form a way to show them
 ---@field lines bellboard.Chunk[][]
 ---@field ids (string|nil)[] the session of each line, if it belongs to one
@@ -49,7 +57,7 @@ local function laid(calling, most)
   local function fitting(width, stretch)
     return line.layout(groups, width - 1, { among = among, word = true, stretch = stretch })
   end
-  local width = math.max(M.LEAST_COLUMNS, line.used(fitting(most)) + 1)
+  local width = math.max(cells.width(FOOTERS[2]), line.used(fitting(most)) + 1)
   for _, session in ipairs(calling) do
     width = math.max(width, cells.width(asks(session)) + 4)
   end
@@ -92,8 +100,9 @@ M.in_full = function(calling, newest)
     lines[#lines + 1] = { { ('   and %d more'):format(#calling - #some), 'BellboardDim' } }
   end
   local title = (' %d need%s you '):format(#calling, #calling == 1 and 's' or '')
-  local keys = ' :ClaudeSessions next · snooze '
-  keys = cells.width(keys) <= width and keys or ' :ClaudeSessions next '
+  local keys = vim.iter(FOOTERS):find(function(footer)
+    return cells.width(footer) <= width
+  end) or ''
   return {
     lines = lines,
     ids = ids,

@@ -17,12 +17,12 @@ local THIN = 2
 ---@field right integer
 
 ---@class bellboard.Corner
----@field anchor 'NE'|'SE'|'SW'|'NW'
+---@field anchor 'NE'|'SE'
 ---@field row integer
 ---@field col integer
 
----@type { [1]: 'N'|'S', [2]: 'E'|'W' }[]
-local corners = { { 'N', 'E' }, { 'S', 'E' }, { 'S', 'W' }, { 'N', 'W' } }
+--- Rows above and below the cursor that a single line leaves free: it lasts, and somebody writes.
+local NEAR = 3
 
 ---@return bellboard.Area the screen without tabline, last statusline and command line
 local function screen()
@@ -47,17 +47,6 @@ local function area_of(win, layout)
   return { top = row, left = col, bottom = row + height, right = col + width }
 end
 
---- Whether a float only dims what is behind another one.
----@param area bellboard.Area
----@param layout vim.api.keyset.win_config
-local function is_backdrop(area, layout)
-  local whole = screen()
-  return not layout.focusable
-    and area.bottom - area.top >= whole.bottom
-    and area.left <= 0
-    and area.right >= whole.right -- stylua: ignore
-end
-
 ---@return bellboard.Area
 local function cursor()
   local position = api.nvim_win_get_cursor(0)
@@ -65,11 +54,19 @@ local function cursor()
   return { top = at.row - 1, left = at.col - 1, bottom = at.row, right = at.col }
 end
 
---- Everything in use on this tab page.
+--- The rows of the current window near the cursor.
+---@return bellboard.Area
+local function near_cursor()
+  local row, left = cursor().top, api.nvim_win_get_position(0)[2]
+  local right = left + api.nvim_win_get_width(0)
+  return { top = row - NEAR, left = left, bottom = row + NEAR + 1, right = right }
+end
+
+--- Everything in use on this tab page, but for the cursor.
 ---@param own integer|nil the float to find a corner for
 ---@return bellboard.Area[]
 local function in_use(own)
-  local areas = { cursor() }
+  local areas = {}
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
     local layout = api.nvim_win_get_config(win)
     local buf = api.nvim_win_get_buf(win)
@@ -77,7 +74,7 @@ local function in_use(own)
     local used
     if layout.relative ~= '' then
       local thin = area.right - area.left <= THIN
-      used = win ~= own and not layout.hide and not thin and not is_backdrop(area, layout)
+      used = win ~= own and not layout.hide and not thin
     elseif vim.bo[buf].buftype == 'terminal' then
       local session = terminals.session(buf)
       used = session and session.status == 'blocked'
@@ -106,33 +103,27 @@ end
 ---@field width integer
 ---@field height integer
 
---- The first of several sizes that fits into a free corner, and that corner: the present one if it
---- can stay, else north-east first.
+--- The first of several sizes that fits into a free corner at the right, and that corner: the present
+--- one if it can stay, else the upper one first.
 ---@param sizes bellboard.Size[]
 ---@param own integer|nil the float
 ---@param present bellboard.Corner|nil
 ---@return integer|nil
 ---@return bellboard.Corner|nil
 M.find = function(sizes, own, present)
-  local areas, whole, order = in_use(own), screen(), {}
-  for _, corner in ipairs(corners) do
-    local first = present and present.anchor == corner[1] .. corner[2]
-    table.insert(order, first and 1 or #order + 1, corner)
-  end
+  local areas, whole = in_use(own), screen()
+  local order = present and present.anchor == 'SE' and { 'SE', 'NE' } or { 'NE', 'SE' }
   for which, size in ipairs(sizes) do
-    for _, corner in ipairs(order) do
-      local north, east = corner[1] == 'N', corner[2] == 'E'
-      local top = north and whole.top or whole.bottom - size.height
-      local left = east and whole.right - size.width or 0
-      local area = { top = top, left = left, bottom = top + size.height, right = left + size.width }
+    local about = size.height == 1 and near_cursor() or cursor()
+    for _, anchor in ipairs(order) do
+      local top = anchor == 'NE' and whole.top or whole.bottom - size.height
+      local left = whole.right - size.width
+      local area =
+        { top = top, left = left, bottom = top + size.height, right = left + size.width }
       local inside = top >= whole.top and left >= 0 and area.bottom <= whole.bottom
-      if inside and is_free(areas, area) then
-        return which,
-          {
-            anchor = corner[1] .. corner[2],
-            row = north and whole.top or whole.bottom,
-            col = east and whole.right or 0,
-          }
+      if inside and is_free(areas, area) and is_free({ about }, area) then
+        local row = anchor == 'NE' and whole.top or whole.bottom
+        return which, { anchor = anchor, row = row, col = whole.right }
       end
     end
   end

@@ -97,11 +97,9 @@ local function on_board(opts)
   for _, action in ipairs(item.keys()) do
     prompt_keys[action.key] = with(action.run, action.stays)
   end
-  vim.schedule(function() -- in Normal mode, which the window was opened with
-    if not prompt.filter(opts.query or '', prompt_keys) then
-      leave()
-    end
-  end)
+  if not prompt.filter(opts.query or '', prompt_keys) then -- now: what is typed already is for it
+    leave()
+  end
 end
 
 --- Modules that replace vim.ui.select, the field with their function, and our module for them.

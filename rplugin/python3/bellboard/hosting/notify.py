@@ -249,7 +249,7 @@ class Notifier:
             "front": front,
             "in_front": self._in_front.server if self._in_front is not None else "",
             "float": listed,
-            "silent": left_out,
+            "left_out": left_out,
             "mode": self.notices.policy.mode,
         }
 
