@@ -174,20 +174,6 @@ def test_one_line_covers_nothing_near_the_cursor(nvim: Editors, version: str) ->
     assert editor.messages() == ""
 
 
-def test_it_goes_where_the_statusline_says_the_same(nvim: Editors, version: str) -> None:
-    """Once it would become one line, until another session is blocked."""
-    editor = nvim(version, {**QUIET, "float": {"seconds": 0.2}}, columns=80, lines=20)
-    host = Host(editor)
-    host.push(blocked(asked_at=1))
-    editor.shows("!1 api: rm -rf build 2m")
-    says = "not shown: the statusline says it"
-    eventually(lambda: editor.lua(STATUS) == says, says)
-    assert editor.lua(FLOAT) == ""
-    editor.lua("vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()")
-    host.push(blocked(asked_at=1), blocked("web", asked_at=2))
-    editor.shows("2 need you")
-
-
 @pytest.mark.parametrize("how", ["command", "click", "function"])
 def test_it_can_be_dismissed_until_another_session_is_blocked(
     nvim: Editors, version: str, how: str

@@ -178,7 +178,9 @@ M.subcommands = {
     'dismiss',
     '',
     desc = 'Close the |bellboard-float| of this Neovim until another session is blocked. Mutes nothing.',
-    run = bellboard.dismiss,
+    run = function()
+      require('bellboard.float').dismiss()
+    end,
     is_windowless = true,
   },
   {
