@@ -94,7 +94,7 @@ def test_the_board_says_what_is_quiet_and_since_when(
     screen.matches(editor, f"board-activity-{columns}")
     assert editor.screen.groups_of("* users")[0] == "Comment"
     assert editor.lua("return vim.g.bellboard_status") == "x1 *4 (1 quiet)"
-    editor.command("ClaudeSessions pick")
+    editor.press(":ClaudeSessions pick<CR>")
     editor.shows("working  ")
 
 
