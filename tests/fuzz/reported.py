@@ -51,7 +51,8 @@ DRAWN: Final = re.compile("<[0-9a-f]{2,6}>|\\^[@-_]")
 #: reports were handed over.
 NOTES: Final = """
 local bellboard = require('bellboard')
-local push, known = bellboard._push, {}
+local pushes = require('bellboard.process.receive')
+local receive, known = pushes.receive, {}
 local function clock(now)
   return (now.sec + now.usec / 1e6) * 1e3
 end
@@ -62,8 +63,8 @@ host.notify = function(method, message, ...)
   passed = passed + (method == 'program_status' and #message.said or 0)
   return notify(method, message, ...)
 end
-bellboard._push = function(...)
-  push(...)
+pushes.receive = function(...)
+  receive(...)
   local before = vim.uv.getrusage()
   vim.cmd.redraw()
   local after = vim.uv.getrusage()
@@ -149,7 +150,7 @@ class Desk:
                 return found[0] if found else 0.0
 
             try:
-                delay = eventually(at, within=20 * limit) - before
+                delay = eventually(at, within=5 * limit) - before
             except AssertionError:
                 raise Fallen(f"another terminal's report was not shown: {status}") from None
             if delay > limit:
