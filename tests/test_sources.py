@@ -259,45 +259,45 @@ def test_in_the_end_a_living_source_is_believed_or_set_aside(late_by: float) -> 
 @pytest.mark.parametrize(
     ("s", "expected"),
     [
-        (session(turn="working", hooked=True), "working: hooks say so, since 10:02"),
-        (session(turn="working"), "working: its log or screen says so, since 10:02"),
+        (session(turn="working", hooked=True), "working since 10:02: hooks say so"),
+        (session(turn="working"), "working since 10:02: its log or screen says so"),
         (
             session(file("busy"), turn="working", hooked=True),
-            "working: its session file says so, since 10:02",
+            "working since 10:02: its session file says so",
         ),
         (
             session(file("busy", source="server"), turn="working"),
-            "working: its server says so, since 10:02",
+            "working since 10:02: its server says so",
         ),
         (
             session(file("busy", source="title"), turn="working"),
-            "working: the title of its terminal says so, since 10:02",
+            "working since 10:02: the title of its terminal says so",
         ),
         (
             session(file("waiting", "permission"), report("blocked", "permission"), blocks=ASKED),
-            "blocked: its session file says so (permission), since 10:02; its own report agrees;"
+            "blocked since 10:02: its session file says so (permission); its own report agrees;"
             " asked: Bash `make`",
         ),
         (
             session(file("busy"), report("done"), turn="completed"),
-            "completed: its own report says so, since 10:02; its session file says busy",
+            "completed since 10:02: its own report says so; its session file says busy",
         ),
         (
             session(file("waiting"), report("done"), turn="completed"),
-            "completed: its own report says so, since 10:02; its session file agrees",
+            "completed since 10:02: its own report says so; its session file agrees",
         ),
         (
             session(file("busy"), turn="working", blocks=ASKED, leads=T, hooked=True),
-            "blocked: a hook says so, and its session file does not yet, since 10:02;"
+            "blocked since 10:02: a hook says so, and its session file does not yet;"
             " asked: Bash `make`",
         ),
         (
             session(file("busy"), turn="completed", hooked=True, doubted=True),
-            "completed: hooks say so, since 10:02; its session file does not keep up",
+            "completed since 10:02: hooks say so; its session file does not keep up",
         ),
         (
             session(file("idle"), turn="working", stood=False, hooked=True),
-            "working: hooks say so, since 10:02",
+            "working since 10:02: hooks say so",
         ),
     ],
 )

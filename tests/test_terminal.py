@@ -135,19 +135,19 @@ def test_the_table_tells_sessions_of_one_clone_apart(
 @pytest.mark.parametrize(
     ("agents", "names"),
     [
-        (("make", "ninja"), ["app", "app"]),  # their column tells them apart
+        (("make", "ninja"), ["app make", "app ninja"]),
         (("make", "make"), ["app 6079", "app 6137"]),
     ],
 )
 def test_programs_without_a_session_are_told_apart(
     agents: tuple[str, str], names: list[str]
 ) -> None:
-    """By their process: the ids of all begin alike."""
+    """By their agent, else by their process: the ids of all begin alike."""
     rows = [
         published(session_id=f"process-{pid}-505098", project="app", agent=agent, detail="")
         for pid, agent in zip((6079, 6137), agents, strict=True)
     ]
-    assert [re.split("  +", line)[1] for line in lines_of(rows, 120)] == names
+    assert [re.split("  +", line)[0] for line in lines_of(rows, 120)] == [f" ! {n}" for n in names]
 
 
 @pytest.mark.pure
@@ -174,7 +174,7 @@ def test_no_line_is_wider_than_the_screen(columns: int) -> None:
 @pytest.mark.pure
 def test_a_narrow_table_still_says_who_and_what() -> None:
     who = lines_of([published(repository="acme/api", branch="main", detail="rm -rf build")], 40)
-    assert who == [" !  api main  blocked rm -rf build   2m"]
+    assert who == [" ! api  main  blocked  rm -rf build   2m"]
 
 
 @pytest.mark.pure
@@ -296,14 +296,14 @@ def test_color_only_shows_urgency() -> None:
     for p in everybody():
         line = terminal.table([p], NOW, 200)[0]
         colored = [s for s in line.spans if str(s.style) != "dim"]
-        assert [line.plain[s.start : s.end] for s in colored] in ([words.icon(p)], [])
+        assert [line.plain[s.start : s.end].rstrip() for s in colored] in ([words.icon(p)], [])
 
 
 @pytest.mark.pure
 def test_a_row_says_what_else_is_known() -> None:
     """That it is muted, and for how long, and what its status is worth."""
     muted = published(snoozed_until=NOW + 541, markers=["parked", "unseen", "inferred"])
-    assert "parked inferred snoozed 9m" in lines_of([muted], 100)[0]
+    assert "snoozed 9m parked inferred" in lines_of([muted], 100)[0]
     assert "snoozed" not in lines_of([published(snoozed_until=NOW - 1)], 100)[0]
 
 
@@ -311,7 +311,7 @@ def test_a_row_says_what_else_is_known() -> None:
 def test_subagents_are_on_the_line_below() -> None:
     crew = published(agents=[{"id": "x"}, {"id": "y"}], team=["t"], background=[{"id": "b"}])
     below = lines_of([crew], 60)[1]
-    assert below == "    ▸ 2 agents, 1 teammate, 1 background task"
+    assert below == "   ▸ 2 agents, 1 teammate, 1 background task"
 
 
 @pytest.mark.pure
@@ -366,7 +366,7 @@ def test_the_icons_are_those_that_the_user_chose() -> None:
     icons = words.icons_of({"blocked": "▲", "working": "文", "error": 7, "idle": "\x1b[31m"})
     sessions = [published(), published(status="working"), published(status="idle")]
     shown = [line.plain.split("api")[0] for line in terminal.table(sessions, NOW, 60, icons)]
-    assert shown == [" ▲   ", " 文  ", " .   "]
+    assert shown == [" ▲  ", " 文 ", " .  "]
     assert words.status_text(sessions, NOW, icons=icons) == "▲1 api: blocked 2m  文1"
     assert words.icons_of(None) == words.icons_of({"blocked": ""}) == words.ICONS
     assert words.icons_of({"error": "long"})["error"] == "l…"
