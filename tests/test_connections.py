@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 
+from bellboard.core.feed import Ask
 from bellboard.core.session import Session
+from bellboard.hosting.asked import RequestReader
+from bellboard.hosting.connection import Connection
+from bellboard.hosting.feed_requests import FeedRequests
 from bellboard.system import ssh
 from bellboard.system.places import Place
-from desk import errands
 from rig.machines import Machine, machines
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
@@ -50,7 +53,10 @@ def goto(dev: Machine, where: Pane | str, clients: list[str]) -> dict[str, Any]:
         s.ssh = where
     else:
         s.tmux, s.pane, s.tty = str(where.server.socket), where.id, where.tty
-    return asyncio.run(errands(dev.home, s).do("goto", {"session_id": "s", "clients": clients}))
+    connection = Connection(dev.home.bellboard, {})
+    reader = RequestReader(connection.spool, {"s": s}.get, lambda sid: [], dev.home.env)
+    asked = Ask(1, "goto", {"session_id": "s", "clients": clients})
+    return asyncio.run(FeedRequests(connection, reader, lambda line: "").do(asked))
 
 
 def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmux: Server) -> None:
