@@ -64,7 +64,7 @@ def test_every_view_opens_where_no_buffer_can_be_changed(nvim: Editors, version:
     eventually(lambda: editor.lua("return got") == "words", "what was typed")
     editor.lua(ASK)
     editor.shows("What it asks")
-    assert editor.messages() == ""
+    assert editor.messages().strip() == ""
 
 
 @pytest.mark.parametrize("verb", ["board", "pick", "health"])
