@@ -84,12 +84,12 @@ local function steps_of_file()
 end
 
 ---@type table<bellboard.Session, bellboard.LineFacts> a changed session is a new table
-local kept = setmetatable({}, { __mode = 'k' })
+local facts_by_session = setmetatable({}, { __mode = 'k' })
 
 ---@param session bellboard.Session
 ---@return bellboard.LineFacts
 local function facts_of(session)
-  local facts = kept[session]
+  local facts = facts_by_session[session]
   if not facts then
     local words = session.words
     local machine = words.machine ~= '' and words.machine .. ':' or ''
@@ -114,7 +114,7 @@ local function facts_of(session)
       doing = cells.width(words.doing),
       word = cells.width(words.word),
     }
-    kept[session] = facts
+    facts_by_session[session] = facts
   end
   return facts
 end

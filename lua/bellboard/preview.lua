@@ -117,9 +117,9 @@ end
 ---@param reply bellboard.Reply
 ---@return bellboard.Color[]
 local function colors_of(reply)
-  local groups = vim.tbl_map(group_of, reply.looks or {})
+  local looks = vim.tbl_map(group_of, reply.looks or {})
   return vim.tbl_map(function(span)
-    return { row = span[1], from = span[2], to = span[3], group = groups[span[4] + 1] }
+    return { row = span[1], from = span[2], to = span[3], group = looks[span[4] + 1] }
   end, reply.spans or {})
 end
 

@@ -41,7 +41,7 @@ M.leave_visual = function()
   end
 end
 
---- Close the float of ours that the user is in, such as the board: it would cover what is shown next.
+--- Close the float of ours that the user is in, such as the board: it would cover the next window.
 M.leave_float = function()
   local win = api.nvim_get_current_win()
   if not M.is_normal(win) and vim.b.bellboard_view then

@@ -155,13 +155,13 @@ local first_text
 local function filled(named)
   first_text = first_text or vim.fn.readfile(program.root() .. FIRST_RUN)
   local lines = {}
-  for _, line in ipairs(first_text) do
+  for _, step in ipairs(first_text) do
     local complete = true
-    line = line:gsub('{(%w+)}', function(name)
+    step = step:gsub('{(%w+)}', function(name)
       complete = complete and named[name] ~= ''
       return named[name]
     end)
-    lines[#lines + 1] = complete and line or nil
+    lines[#lines + 1] = complete and step or nil
   end
   return lines
 end

@@ -121,15 +121,15 @@ M.in_short = function(calling)
   local most = math.min(config.get().float.width, vim.o.columns - 2) - taken - 2
   local name = cells.cut(words.project, math.min(16, most - cells.width(waits)))
   local room = most - cells.width(name) - cells.width(waits)
-  local asks = cells.cut(': ' .. (words.text ~= '' and words.text or words.word), room)
-  asks = room > 8 and asks or ''
+  local asked = cells.cut(': ' .. (words.text ~= '' and words.text or words.word), room)
+  asked = room > 8 and asked or ''
   vim.list_extend(chunks, {
     { '· ', 'BellboardDim' },
     { name, 'BellboardProject' },
-    { asks, 'BellboardDetail' },
+    { asked, 'BellboardDetail' },
     { waits, 'BellboardDim' },
   })
-  local width = taken + 2 + cells.width(name) + cells.width(asks) + cells.width(waits)
+  local width = taken + 2 + cells.width(name) + cells.width(asked) + cells.width(waits)
   local ids = { #calling == 1 and first.session_id or nil }
   return { lines = { chunks }, ids = ids, width = width }
 end

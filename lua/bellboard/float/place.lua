@@ -103,8 +103,8 @@ end
 ---@field width integer
 ---@field height integer
 
---- The first of several sizes that fits into a free corner at the right, and that corner: the present
---- one if it can stay, else the upper one first.
+--- The first of several sizes that fits into a free corner at the right, and that corner: the
+--- present one if it can stay, else the upper one first.
 ---@param sizes bellboard.Size[]
 ---@param own integer|nil the float
 ---@param present bellboard.Corner|nil
@@ -118,8 +118,7 @@ M.find = function(sizes, own, present)
     for _, anchor in ipairs(order) do
       local top = anchor == 'NE' and whole.top or whole.bottom - size.height
       local left = whole.right - size.width
-      local area =
-        { top = top, left = left, bottom = top + size.height, right = left + size.width }
+      local area = { top = top, left = left, bottom = top + size.height, right = left + size.width }
       local inside = top >= whole.top and left >= 0 and area.bottom <= whole.bottom
       if inside and is_free(areas, area) and is_free({ about }, area) then
         local row = anchor == 'NE' and whole.top or whole.bottom

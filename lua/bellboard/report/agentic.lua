@@ -7,7 +7,7 @@ local api = vim.api
 
 ---@type table<integer, integer> tab page → the buffer of its chat
 local bufs = {}
----@type table<integer, string> chat that waits for an answer → its tool call, or '' if it names none
+---@type table<integer, string> chat that waits for an answer → its tool call, or ''
 local asked = {}
 
 --- The chat of a tab page, whose window is open when a prompt is sent.

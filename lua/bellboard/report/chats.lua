@@ -1,5 +1,5 @@
--- Reports chats with agents inside this Neovim, as their plugins announce them: codecompanion.nvim in
--- `User` events, agentic.nvim through `agentic.lua`. Without such a plugin nothing runs.
+-- Reports chats with agents inside this Neovim, as their plugins announce them: codecompanion.nvim
+-- in `User` events, agentic.nvim through `agentic.lua`. Without such a plugin nothing runs.
 local host = require('bellboard.process.talk')
 local terminals = require('bellboard.terminals')
 

@@ -1,5 +1,5 @@
--- Reports what terminals of this Neovim show, for sessions whose status is visible nowhere else: the
--- screen itself, or the title that the program gave its terminal. Only Neovim can read them.
+-- Reports what terminals of this Neovim show, for sessions whose status is visible nowhere else:
+-- the screen itself, or the title that the program gave its terminal. Only Neovim can read them.
 local host = require('bellboard.process.talk')
 local receive = require('bellboard.process.receive')
 local sessions = require('bellboard.sessions')
@@ -17,7 +17,7 @@ local LONG = 300 -- characters of a title; as many as the background process rea
 
 ---@class bellboard.Reader
 ---@field needs string the field of a session that is set if its terminal has to be read
----@field drawn fun(look: fun(): boolean): fun() makes the function that is called after each drawing;
+---@field drawn fun(look: fun(): boolean): fun() makes the function to call after each drawing;
 ---  `look` reads and reports, and returns false once that is no longer needed
 ---@field report fun(buf: integer, session: bellboard.Session)
 ---@field forget? fun(buf: integer)
