@@ -590,6 +590,7 @@ def test_updates_leave_nothing_in_memory(nvim: Editors, opens: str, shows: str) 
     for batch in range(20):
         for nth in range(0, 500, 5):  # Neovim keeps what its screen has not read yet
             editor.lua(UPDATES, host.seq + 1 + batch * 500 + nth, 5, texts)
+            time.sleep(0.01)
         time.sleep(0.5)  # Neovim frees what it keeps for its screen once that has read it
         after.append(memory(editor))
     assert after[-1][0] - after[3][0] < 200  # 4 kB for each would be 32,000
