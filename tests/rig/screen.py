@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
 
 from rig.waiting import eventually
 
 Colors = tuple[int, int]  # foreground and background, as RGB
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,19 @@ class Picture:
 
     def groups_of(self, text: str) -> list[str]:
         """Return the highlight groups of the first occurrence of a text, without repeats."""
-        for row, names in zip(self.cells, self.groups, strict=True):
-            start = "".join(row).find(text)
-            if start >= 0:
-                first = _column(row, start)
-                return list(dict.fromkeys(names[first : _column(row, start + len(text))]))
-        raise AssertionError(f"no {text!r} on this screen:\n{self.text}")
+        return self._of(text, self.groups)
 
     def colors_of(self, text: str) -> list[Colors]:
         """Return the colors of the first occurrence of a text, without repeats."""
-        for row, pairs in zip(self.cells, self.colors, strict=True):
+        return self._of(text, self.colors)
+
+    def _of(self, text: str, table: Sequence[Sequence[T]]) -> list[T]:
+        """Return what a table has for the cells of the first occurrence of a text, each once."""
+        for row, values in zip(self.cells, table, strict=True):
             start = "".join(row).find(text)
             if start >= 0:
                 first = _column(row, start)
-                return list(dict.fromkeys(pairs[first : _column(row, start + len(text))]))
+                return list(dict.fromkeys(values[first : _column(row, start + len(text))]))
         raise AssertionError(f"no {text!r} on this screen:\n{self.text}")
 
     def __str__(self) -> str:
