@@ -249,13 +249,13 @@ M._click = function(nth, _, button)
   end)
 end
 
--- The rest is called from other Neovims, which may have another version of this plugin.
-
---- Receive what the background process publishes.
+--- Show a push at once. Tests and benchmarks call it; the background process calls `process.talk`.
 ---@param published string
 M._push = function(published)
   receive.receive(published)
 end
+
+-- The rest is called from other Neovims, which may have another version of this plugin.
 
 --- Show a terminal of this Neovim for a jump from another one.
 M._arrive = function(...)
