@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import datetime, timezone
 from typing import Any
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from bellboard.agents.codex import server
 from bellboard.agents.codex.agent import Codex
 from bellboard.agents.trace_line import from_line
+from bellboard.system.threads import RUNNING, Thread
 from rig.home import Home
 from rig.waiting import leniency
 from test_codex_server import ITEM, PAYLOAD, Fake, fake
@@ -44,7 +44,7 @@ def heard(desk: Desk) -> list[str]:
 
 
 def listeners() -> int:
-    return sum(t.name == THREADS for t in threading.enumerate())
+    return sum(t.name == THREADS for t in tuple(RUNNING))
 
 
 def test_a_granted_permission_shows_at_once(home: Home) -> None:
@@ -190,9 +190,9 @@ def test_a_server_that_cannot_be_heard_yet_is_tried_again(
 ) -> None:
     """The system may refuse one more thread."""
 
-    start = threading.Thread.start
+    start = Thread.start
 
-    def refused(thread: threading.Thread) -> None:
+    def refused(thread: Thread) -> None:
         if thread.name == THREADS:
             raise RuntimeError("can't start new thread")
         start(thread)

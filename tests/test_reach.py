@@ -18,6 +18,7 @@ from bellboard.system.failures import Declined
 from bellboard.system.files import put, read
 from bellboard.system.mounts import Mounts
 from bellboard.system.reach import Hangs, Reach, Rounds, reach, run_alone
+from bellboard.system.threads import RUNNING, Thread
 from rig.hung_mount import HungMount
 from rig.waiting import PATIENCE
 
@@ -71,10 +72,9 @@ class Beside:
             await asyncio.sleep(0.005)
 
 
-def workers(before: set[threading.Thread]) -> int:
+def workers(before: set[Thread]) -> int:
     """Return how many threads that were not there before do what may hang."""
-    new = {*threading.enumerate()} - before
-    return sum(thread.name == "bellboard reach" for thread in new)
+    return sum(thread.name == "bellboard reach" for thread in RUNNING - before)
 
 
 def run(test: Callable[[Beside], Awaitable[None]], beside: type[Beside] = Beside) -> None:
@@ -121,7 +121,7 @@ def test_what_takes_long_delays_nothing_else(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(reaching, "DEADLINE", PATIENCE)
 
     async def test(beside: Beside) -> None:
-        before = {*threading.enumerate()}
+        before = {*RUNNING}
         for n in range(100):
             beside.ask(f"/{n}")
         await beside.until(lambda: len(beside.done) == 100)
@@ -218,7 +218,7 @@ def test_the_number_of_hanging_threads_is_limited() -> None:
     """The rest waits for a free one, and health says so."""
 
     async def test(beside: Beside) -> None:
-        before = {*threading.enumerate()}
+        before = {*RUNNING}
         many = [f"/{n}" for n in range(reaching.MOST + 5)]
         for path in many:
             beside.hang(path, within=0.05)
@@ -343,7 +343,7 @@ def test_a_file_that_cannot_be_put_leaves_nothing(tmp_path: Path) -> None:
 
 def test_errands_that_hang_do_not_pile_up() -> None:
     """Of previews of a folder that never answers, only so many wait; later ones are refused."""
-    over, before = threading.Event(), {*threading.enumerate()}
+    over, before = threading.Event(), {*RUNNING}
 
     async def ask() -> str:
         try:
@@ -375,3 +375,26 @@ def test_work_without_a_loop_leaves_no_file_open(tmp_path: Path) -> None:
 
     before = open_files()
     assert max(open_files() for _ in range(20)) <= before
+
+
+def test_a_thread_that_had_no_memory_to_begin_delays_nothing_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends before its first step, and nobody is told."""
+    started: list[object] = []
+
+    def start(thread: Thread) -> None:
+        started.append(thread)
+        if len(started) > 1:
+            begin(thread)
+
+    begin = Thread.start
+    monkeypatch.setattr(reaching, "BEGIN", 0.1)
+    monkeypatch.setattr(reaching.Thread, "start", start)
+
+    async def test(beside: Beside) -> None:
+        beside.ask("/a")
+        await beside.until(lambda: beside.done == ["/a"])
+        assert len(started) == 2
+
+    run(test)

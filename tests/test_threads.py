@@ -24,7 +24,7 @@ def test_a_thread_runs_and_ends() -> None:
     thread.start()
     thread.join(10)
     assert [1] == done
-    assert thread.daemon
+    assert not thread.is_alive()
 
 
 def test_a_loop_is_called_back_until_it_has_ended() -> None:

@@ -43,6 +43,7 @@ def limit(random: Random, name: str) -> Case:
     """Lower a limit of the running host; what came meanwhile is folded once it is lifted.
 
     One that may hardly open files has to open the database again, and must not take it for damaged.
+    Without memory Python itself may end, and an editor starts it again.
     """
     which, most = LIMITS[name]
     before: list[tuple[int, int]] = []
@@ -58,17 +59,26 @@ def limit(random: Random, name: str) -> Case:
             soft = now + random.randrange(6)
             (target.board / "board.db-wal").unlink(missing_ok=True)
         elif most < 0:
+            target._rests()
             soft = target.process_memory()
+            target.may_end = True
         resource.prlimit(pid, which, (soft, before[-1][1]))
         for n in range(20):
             target.hook("UserPromptSubmit", f"l{n}", prompt="x" * 50_000)
 
     def undo(target: Target) -> None:
         while before:
-            resource.prlimit(target.process.pid, which, before.pop())
+            target.may_end = False
+            if target.has_ended():
+                target.start()
+                target.up()
+            else:
+                resource.prlimit(target.process.pid, which, before[-1])
+            before.pop()
         target.folded("l19")
         if more := {*target.board.glob(DAMAGED)} - aside:
-            raise Fallen(f"a sound database was set aside: {min(more)}")
+            notes = target.health().get("notes", {})
+            raise Fallen(f"a sound database was set aside: {min(more)} {notes}")
 
     return Case(f"a limit: {name}", do, undo, folds=False)
 

@@ -58,6 +58,7 @@ class Target:
         self._serial = itertools.count()
         self._others: list[subprocess.Popen[bytes]] = []  # other processes
         self._sleepers: list[int] = []
+        self.may_end = False  # whatever it does
         self.start()
 
     # ------------------------------------------------------------ start and stop
@@ -80,7 +81,7 @@ class Target:
     def up(self) -> None:
         """Wait for its first message."""
         with self._must("it does not start"):
-            eventually(lambda: self.said() or self._ended(), within=10 * leniency(LEAST))
+            eventually(lambda: self.said() or self.has_ended(), within=10 * leniency(LEAST))
         self._alive()
 
     def restart(self) -> None:
@@ -202,7 +203,7 @@ class Target:
         def pushed() -> bool:
             with self.out.open("rb") as file:
                 file.seek(before)
-                return f'"{name}"'.encode() in file.read() or self._ended()
+                return f'"{name}"'.encode() in file.read() or self.has_ended()
 
         with self._must(f"an event was not folded and pushed within {limit:.1f} s"):
             eventually(pushed, within=limit, pause=0.005)
@@ -232,12 +233,15 @@ class Target:
                     return dict(message["health"])
         return {}
 
-    def _ended(self) -> bool:
+    def has_ended(self) -> bool:
+        """Return whether the process has ended."""
         return self.process.poll() is not None
 
     def _alive(self) -> None:
+        if self.may_end:
+            return
         words = self.errors.read_text(errors="replace")
-        if self._ended():
+        if self.has_ended():
             last = words.strip().splitlines()[-1:] or ["without a word"]
             where = [row.strip() for row in words.splitlines() if "bellboard" in row][-1:]
             raise Fallen(f"the host ended: {brief_of(last[0])} {' '.join(where)}")
@@ -269,7 +273,7 @@ class Target:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(WINDOW)
             self.rested = (self._spent() - before) / (time.monotonic() - begin)
-            if self.rested <= REST or self._ended():
+            if self.rested <= REST or self.has_ended():
                 return
             if time.monotonic() > until:
                 raise Fallen(f"it does not come to rest: {self.rested:.0%} of a core")
@@ -284,7 +288,7 @@ class Target:
         """Check that nothing grows without limit: files are removed a few at a time."""
         until = time.monotonic() + shrinks * leniency(LEAST)
         while grown := self._grown():
-            if time.monotonic() > until or self._ended():
+            if time.monotonic() > until or self.has_ended():
                 raise Fallen(f"it has {grown}")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(WINDOW)

@@ -10,7 +10,6 @@ import contextlib
 import os
 import random
 import sqlite3
-import threading
 import time
 from typing import Final
 
@@ -47,7 +46,7 @@ class Pruning:
         self._logged = dict.fromkeys((FAR, ALL), self.keep_bytes)
         self._due = random.randint(*OFTEN)
         self._looked = 0  # commits when the room on the disk was last checked
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         self._shrunk = False  # pages were freed in the log, and not yet in the file
         self.checked = True  # set to False, `check` begins
         self._damage = ""  # what it found

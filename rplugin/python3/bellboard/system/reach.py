@@ -38,6 +38,7 @@ DEADLINE: Final = 1.0  # seconds; reading a file takes 0.2 ms
 ERRAND: Final = 3.0  # seconds of an errand; one takes 1 ms, or 200 ms in another process
 STARTS: Final = 10.0  # more seconds if a process has to be started, under load
 LONG: Final = 0.05  # seconds after which another thread goes on with the rest
+BEGIN: Final = 1.0  # seconds in which a thread begins, unless it had no memory for that
 MOST: Final = 24  # threads that do not return; beyond that, everything waits for one of them
 TOGETHER: Final = 0.001  # seconds in which results are collected while there is more to do
 AT_A_TIME: Final = 50  # results to pass on in a row: the event loop is blocked meanwhile
@@ -383,11 +384,7 @@ class Reach:
             x for x in self._running if not x.is_over and now > x.since + x.within + x.more
         ]:
             self._give_up(job)
-        with self._ready:
-            worker = self._worker
-            current = worker.job if worker is not None else None
-            takes_long = worker is None or (current is not None and now > current.since + LONG)
-        if self._waiting and takes_long:
+        if self._is_late(now):
             self._start()
             for job in list(self._waiting):
                 if not job.path and now > job.since + job.within and not job.future.done():
@@ -396,6 +393,15 @@ class Reach:
             self._deliver()
         if not self.is_at_rest:
             self._timer = self.loop.call_later(LONG, self._inspect)
+
+    def _is_late(self, now: float) -> bool:
+        """Return whether jobs wait for a thread that takes long, or did not begin."""
+        with self._ready:
+            if self._worker is None or not self._waiting:
+                return bool(self._waiting)
+            if (job := self._worker.job) is not None:
+                return now > job.since + LONG
+            return now > self._waiting[0].since + BEGIN
 
     def _give_up(self, job: _Job) -> None:
         with self._ready:
