@@ -134,6 +134,13 @@ class Press(NamedTuple):
     why: str = ""
 
 
+class Prompt(NamedTuple):
+    """The input of a CLI, ready for what is typed next: no dialog or menu is before it."""
+
+    text: str  # what stands in it; "" also where the CLI only shows a hint
+    rows: tuple[str, ...]  # of the screen
+
+
 def timeouts_of(
     words: Words, each: int, *also: str, spared: Collection[str] = SPARED
 ) -> Mapping[str, int]:
@@ -292,6 +299,10 @@ class Agent(Hooked):
         """Return which texts `press` can type, in words; it refuses others."""
         return ""
 
+    def prompt(self, screen: Sequence[str]) -> Prompt | None:
+        """Return the input that a screen shows; None if something else takes the keys."""
+        return None
+
     # ------------------------------------------------------------ doors
 
     def reporting(self, line: Callable[[str], str]) -> str:
@@ -352,6 +363,14 @@ class Agent(Hooked):
         May hang.
         """
         return ""
+
+    def say(self, s: Session, pid: int, text: str) -> None:
+        """Submit a prompt by the server or plugin of the CLI.  May hang.
+
+        Raise `Unreachable` if it has none, `Unanswered` if that refused it, `Unclear` if it may
+        have been taken.
+        """
+        raise Unreachable("it has no server that takes prompts")
 
     def find(self, waiting: OpenRequest) -> None:
         """Find a request in the CLI's own server or plugin, to answer it there.

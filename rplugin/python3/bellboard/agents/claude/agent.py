@@ -15,7 +15,7 @@ from ...core.events import AGENT
 from ...core.program_status import Report
 from ...core.request import Answer, Request, SentAnswer, Went
 from ...core.session import Session
-from ..agent import Abilities, Ability, About, Agent, OpenRequest, Press, Seen
+from ..agent import Abilities, Ability, About, Agent, OpenRequest, Press, Prompt, Seen
 from ..installing.hookline import HooksFile, below_home
 from ..words import Words
 from .hooks import CONFIG, KINDS, account, hook
@@ -91,6 +91,11 @@ class ClaudeCode(Agent):
         from .screen import read_screen
 
         return read_screen(rows)
+
+    def prompt(self, screen: Sequence[str]) -> Prompt | None:
+        from .screen import read_prompt
+
+        return read_prompt(screen)
 
     def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
         from .dialog import press

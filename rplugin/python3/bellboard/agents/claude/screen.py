@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ...core.text import line
-from ..agent import DEPTH, Seen
+from ..agent import DEPTH, Prompt, Seen
 
 HINTS: Final = 8  # rows that may follow an input box
 SPINNER: Final = 8  # rows above the box that may have the spinner, its tip and its tasks
@@ -68,28 +68,56 @@ _RETRIES: Final = re.compile(
     r"(?:[·✢✳✶✻✽*] (.+?) · r|R)etrying in [^·(]+[·(] ?attempt (\d+)/(\d+)\)?"
 )
 _WORKS: Final = re.compile(r"\besc to inter")  # a notice beside it may cut it
+_EMPTY: Final = re.compile(r"\? for shortcuts")  # below the box while nothing is typed
+_HINT: Final = re.compile(r'Try ".*"|Press up to edit queued messages')
 _ASIDE: Final = re.compile(r"Tip: .*|This command requires approval")
 
 
 def read_screen(rows: Sequence[str]) -> Seen | None:
     """Return what a screen shows; None if it has no known input box or dialog."""
-    rows = [row.replace("\xa0", " ").strip(" │|\t") for row in rows]
+    rows, rules = _bottom(rows)
+    return _at_input(rows, rules) or _dialog(rows, rules)
+
+
+def _bottom(screen: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Return the last rows of a screen, without frames, and which of them are rules."""
+    rows = [row.replace("\xa0", " ").strip(" │|\t") for row in screen]
     while rows and not rows[-1]:
         rows.pop()
     rows = rows[-DEPTH:]
-    rules = [n for n, row in enumerate(rows) if _RULE.fullmatch(row)]
-    return _at_input(rows, rules) or _dialog(rows, rules)
+    return rows, [n for n, row in enumerate(rows) if _RULE.fullmatch(row)]
+
+
+def read_prompt(screen: Sequence[str]) -> Prompt | None:
+    """Return the input box at the end of a screen; in shell mode, it is no prompt."""
+    rows, rules = _bottom(screen)
+    if (box := _box(rows, rules)) is None:
+        return None
+    top, bottom = box
+    first, *more = rows[top + 1 : bottom]
+    text = "\n".join([first[1:], *more]).strip()
+    is_hint = _HINT.fullmatch(text) or any(map(_EMPTY.search, rows[bottom + 1 :]))
+    last = max(n for n, row in enumerate(screen) if row.strip(" │|\t\xa0"))
+    shown = screen[last + 1 - len(rows) :][top : bottom + 1]
+    return Prompt("" if is_hint else text, tuple(row.rstrip() for row in shown))
+
+
+def _box(rows: list[str], rules: list[int]) -> tuple[int, int] | None:
+    """Return the rules around the input at the end of a screen."""
+    if len(rules) < 2:
+        return None
+    top, bottom = rules[-2:]
+    is_end = sum(map(bool, rows[bottom + 1 :])) <= HINTS
+    is_input = _INPUT.fullmatch((rows[top + 1 : bottom] or [""])[0])
+    return (top, bottom) if is_end and is_input else None
 
 
 def _at_input(rows: list[str], rules: list[int]) -> Seen | None:
     """Read a screen that ends in an input box, between two rules."""
-    if len(rules) < 2:
+    if (box := _box(rows, rules)) is None:
         return None
-    top, bottom = rules[-2:]
-    hints = rows[bottom + 1 :]
-    if sum(map(bool, hints)) > HINTS or not _INPUT.fullmatch((rows[top + 1 : bottom] or [""])[0]):
-        return None
-    above = rows[max(0, top - SPINNER) : top]
+    top, bottom = box
+    hints, above = rows[bottom + 1 :], rows[max(0, top - SPINNER) : top]
     retries = [found for row in above if (found := _RETRIES.fullmatch(row))]
     spins = retries or any(map(_SPINS.fullmatch, above))
     if not (spins or any(map(_WORKS.search, hints))):
