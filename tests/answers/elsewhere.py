@@ -137,7 +137,7 @@ def by_editor(made: Place, cli: Agent, editor: Editor) -> float:
 
 
 def by_popup(pane: Pane, step: int) -> float:
-    pane.shows(rf"(?s)touch x{step}\.txt.*go there")
+    pane.shows(rf"(?s)touch x{step}\.txt.*go terminal")
     rest(SOON + 0.2)
     at = time.time()
     pane.press("1")
