@@ -140,7 +140,7 @@ def by_popup(pane: Pane, step: int) -> float:
     pane.shows(rf"(?s)touch x{step}\.txt.*go terminal")
     rest(SOON + 0.2)
     at = time.time()
-    pane.press("1")
+    pane.press("A")
     return at
 
 

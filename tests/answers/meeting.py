@@ -153,7 +153,7 @@ class Popup:
         rest(SOON + 0.2)
 
     def act(self) -> None:
-        self._pane.press("1")
+        self._pane.press("A")
 
     def said(self) -> str:
         """Return its last note, once it has nothing to ask: it shows the last three."""

@@ -197,6 +197,7 @@ class Agent(Hooked):
     timeouts: ClassVar[Mapping[str, int]] = {}
     named: ClassVar[Mapping[str, str]] = {}  # NAMED, if hooks have a name there
     has_titles: ClassVar[bool] = False  # whether it shows its state in terminal titles
+    queues: ClassVar[bool] = False  # whether it takes a prompt while it works, to submit it later
     rules: ClassVar[str] = ""  # where a project lists what is allowed
 
     # ------------------------------------------------------------ what it reports

@@ -30,6 +30,7 @@ PARTS: Final = {
     "sessions": ("list", "status"),
     "goto": ("goto", "pick", "stop"),
     "answer": ("answer", "answers"),
+    "send": ("send", "interrupt"),
     "history": ("history", "explain", "rules", "record", "replay"),
     "edits": ("set", "label", "name", "park", "snooze", "forget"),
     "hosts": ("watch", "serve", "feed"),

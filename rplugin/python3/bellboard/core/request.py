@@ -214,7 +214,7 @@ def check(request: Request, answer: Answer) -> str:
         return _content(request.fields, answer.content)
     if choice.needs == "input" and not (answer.input or "").strip():
         return f"“{choice.id}” needs a command"
-    return _text(answer.message, "the message") or _text(answer.input or "", "the command")
+    return fault_in(answer.message, "the message") or fault_in(answer.input or "", "the command")
 
 
 def plain_id(text: str) -> str:
@@ -222,7 +222,8 @@ def plain_id(text: str) -> str:
     return re.sub(r"[^\w-]", "?", text[:40])
 
 
-def _text(text: str, name: str) -> str:
+def fault_in(text: str, name: str) -> str:
+    """Return why a text cannot be given to an agent, or ""."""
     if len(text) > LONGEST_ANSWER or len(text.encode("utf-8", "replace")) > LONGEST_ANSWER:
         return f"{name} is longer than {LONGEST_ANSWER >> 10} kB"
     if (found := _CONTROL.search(text)) is not None:
@@ -246,7 +247,7 @@ def _answers(questions: Sequence[Question], given: Mapping[str, list[str] | str]
 def _typed(question: Question, text: str) -> str:
     if not question.typed:
         return "it takes only the options that it offers"
-    return _text(text, "the answer") if text.strip() else "an answer is empty"
+    return fault_in(text, "the answer") if text.strip() else "an answer is empty"
 
 
 def _chosen(question: Question, labels: Sequence[str]) -> str:
@@ -306,7 +307,7 @@ def _value(field: Field, value: object) -> str:
             return f"{name} must be a number"
         is_whole = field.type == "number" or value == int(value)  # type: ignore[call-overload]
         return "" if is_whole else f"{name} must be a whole number"
-    return _text(value, name) if isinstance(value, str) else f"{name} must be a text"
+    return fault_in(value, name) if isinstance(value, str) else f"{name} must be a text"
 
 
 # The digest of what a dialog shows of a request, to find the request again on a screen.
@@ -415,6 +416,13 @@ class Stopped(Struct, frozen=True):
     text: str = "it does not say what followed; look there"
 
 
+class Sent(Struct, frozen=True):
+    """The reply to `send` and `interrupt`."""
+
+    outcome: str = NOTHING
+    text: str = "it does not say what followed; look there"
+
+
 class Previewed(Struct, frozen=True):
     """The reply to `preview`."""
 
@@ -427,6 +435,8 @@ KNOWN: Final[Mapping[str, type[Struct]]] = {
     "request": Shown,
     "answer": Answered,
     "stop": Stopped,
+    "send": Sent,
+    "interrupt": Sent,
     "preview": Previewed,
 }
 

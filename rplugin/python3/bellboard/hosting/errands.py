@@ -1,4 +1,4 @@
-"""Carry out what a user wants of one session: stop it, go there, preview it, or answer it.
+"""Carry out what a user wants of one session: answer, prompt, stop, show or preview it.
 
 Nothing is guessed.  A process is identified by its id and start time, and must be proven to be the
 session's.  The reply says what happened.
@@ -39,6 +39,8 @@ class Errands:
         self._known: dict[str, Callable[[Given], Awaitable[Reply]]] = {
             "request": answering.show,
             "answer": answering.answer,
+            "send": self._send,
+            "interrupt": self._interrupt,
             "stop": self._stop,
             "goto": self._goto,
             "pane": self._pane,
@@ -63,6 +65,16 @@ class Errands:
         if what not in self._known:
             raise Declined(f"unknown request: {what}")
         return await self._known[what](given)
+
+    async def _send(self, given: Given) -> Reply:
+        from .sending import Sending
+
+        return await Sending(self._requests).send(given)
+
+    async def _interrupt(self, given: Given) -> Reply:
+        from .sending import Sending
+
+        return await Sending(self._requests).interrupt(given)
 
     async def _stop(self, given: Given) -> Reply:
         """Stop the process that the user was shown, if it is proven to be the session's."""

@@ -42,6 +42,10 @@ class Terminal(Protocol):
         """Type a key if the terminal still shows its rows; return whether it did."""
         ...
 
+    def paste(self, text: str, rows: Sequence[str]) -> bool:
+        """Paste a text, as one piece, if the terminal still shows these rows."""
+        ...
+
 
 async def enter(
     terminal: Terminal,
@@ -86,7 +90,9 @@ GONE: Final = "its Neovim no longer has its terminal"
 READ: Final = "local ok, rows = pcall(require('bellboard')._rows, ...) return ok and rows or false"
 TYPE: Final = "local ok, typed = pcall(require('bellboard')._type, ...) return ok and typed"
 #: Names of keys → what a terminal sends for them.
-SENT: Final = {"Down": "\x1b[B", "Right": "\x1b[C", "Tab": "\t", "Enter": "\r"}
+SENT: Final = {"Down": "\x1b[B", "Right": "\x1b[C", "Tab": "\t", "Enter": "\r", "Escape": "\x1b"}
+#: Around a text that is pasted, so that no line of it is submitted.
+PASTE: Final = "\x1b[200~{}\x1b[201~"
 
 
 class PaneTerminal:
@@ -99,7 +105,7 @@ class PaneTerminal:
 
     def rows(self) -> Sequence[str]:
         if astray := self._proven().astray:
-            raise Declined(f"its tmux pane {astray}; go there to answer")
+            raise Declined(f"its tmux pane {astray}; go there")
         return self._tmux.capture(self._pane, DEPTH)
 
     def read(self) -> Sequence[str]:
@@ -128,6 +134,13 @@ class PaneTerminal:
             raise Declined(f"tmux did not take the key: {self._tmux.why}")
         return True
 
+    def paste(self, text: str, rows: Sequence[str]) -> bool:
+        if not _shows(self._tmux.capture(self._pane, DEPTH), rows):
+            return False
+        if not self._tmux.paste(self._pane, text):
+            raise Declined(f"tmux did not take the text: {self._tmux.why}")
+        return True
+
 
 class BufferTerminal:
     """A terminal buffer of a Neovim."""
@@ -144,6 +157,9 @@ class BufferTerminal:
     def type(self, press: Press) -> bool:
         sent = press.text or SENT.get(press.key, press.key)
         return self._ask(TYPE, self._tty, list(press.rows), sent) is True
+
+    def paste(self, text: str, rows: Sequence[str]) -> bool:
+        return self._ask(TYPE, self._tty, list(rows), PASTE.format(text)) is True
 
     def _ask(self, code: str, *arguments: object) -> object:
         from ..system import neovim

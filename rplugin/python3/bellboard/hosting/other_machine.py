@@ -27,7 +27,12 @@ from ..system.reach import reach
 
 PATIENCE: Final = 15.0  # seconds for a reply; over a fleet, `fleet/requests.py` waits 14
 TAKEN: Final = 3.0  # seconds until somebody takes a request: a host is starting, or taking over
-DEEDS: Final = ("answer", "stop")  # that may have been done although no reply came
+DEEDS: Final = (
+    "answer",
+    "send",
+    "interrupt",
+    "stop",
+)  # that may have been done although no reply came
 LOOK: Final = 0.05  # seconds between two checks where the system does not report new files
 #: A program in a container would mistake the tmux or the Neovim around it for its own.
 APART: Final = ("env", "-u", "TMUX", "-u", "TMUX_PANE", "-u", "NVIM")

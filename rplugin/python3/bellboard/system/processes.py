@@ -219,6 +219,18 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for lines in listed for line in lines for child in line.split()]
 
 
+def ancestors(pid: int) -> Iterator[int]:
+    """Return the processes that a process was started by, the nearest first."""
+    seen = {pid}
+    while True:
+        stat = stat_of(pid)
+        pid = int(stat[1]) if stat is not None else int(_ask(pid, "ppid") or 0)
+        if pid <= 0 or pid in seen:  # a pid may have been used again meanwhile
+            return
+        seen.add(pid)
+        yield pid
+
+
 def descendants(pid: int) -> list[int]:
     """Return the children of a process and theirs, parents first."""
     found = [pid]

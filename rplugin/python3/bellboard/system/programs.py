@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from ..core.text import Lines, line
 from .threads import Thread, call_in
@@ -36,16 +36,17 @@ def run(
     patience: float,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    stdin: IO[bytes] | None = None,
 ) -> Ran:
-    """Run a program without input, and kill it when it has run for `patience` seconds.
+    """Run a program, without input unless given, and kill it after `patience` seconds.
 
     Raise OSError or ValueError if it cannot be started, `subprocess.TimeoutExpired` if it takes
     too long.
     """
-    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    given, pipe = stdin or subprocess.DEVNULL, subprocess.PIPE
     ends = time.monotonic() + patience
     with (
-        subprocess.Popen(argv, stdin=null, stdout=pipe, stderr=pipe, env=env, cwd=cwd) as process,
+        subprocess.Popen(argv, stdin=given, stdout=pipe, stderr=pipe, env=env, cwd=cwd) as process,
         selectors.DefaultSelector() as ready,
     ):
         printed: dict[int, bytearray] = {}

@@ -12,9 +12,10 @@ import os
 import re
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from ..core.text import line, whole
 from ..core.untrusted import decimal
@@ -26,7 +27,9 @@ from .programs import run
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
 DEAF: Final = 20.0  # seconds to leave a server alone that did not respond
 
-KEYS: Final = frozenset({"Down", "Right", "Tab", "Enter"})  # that may be pressed in a pane
+KEYS: Final = frozenset(
+    {"Down", "Right", "Tab", "Enter", "Escape"}
+)  # that may be pressed in a pane
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _PANES: Final = (
     "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty} #{pane_in_mode} "
@@ -185,6 +188,18 @@ class Tmux:
             return False
         return self.ask("send-keys", "-t", pane, "-l", "--", argument(text)) is not None
 
+    def paste(self, pane: str, text: str) -> bool:
+        """Paste a text into a pane, as one piece if its program wants that."""
+        if not PANE.fullmatch(pane):
+            self.why = f"cannot paste into {line(pane, 40)}"
+            return False
+        name = f"bellboard-{os.getpid()}"
+        into = ("paste-buffer", "-p", "-r", "-d", "-b", name, "-t", pane)
+        with tempfile.TemporaryFile() as file:  # arguments are short, and everybody can read them
+            file.write(text.encode())
+            file.seek(0)
+            return self.ask("load-buffer", "-b", name, "-", ";", *into, stdin=file) is not None
+
     def press(self, pane: str, key: str) -> bool:
         """Press one of the KEYS in a pane."""
         if not PANE.fullmatch(pane) or key not in KEYS:
@@ -208,7 +223,7 @@ class Tmux:
             argv = gate.tmux(self.socket, *command)
             subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True)
 
-    def ask(self, *command: str) -> str | None:
+    def ask(self, *command: str, stdin: IO[bytes] | None = None) -> str | None:
         """Run a tmux command and return its output; on failure return None and set `why`."""
         self.is_gone, self.is_silent, self.why = False, False, ""
         try:
@@ -222,7 +237,7 @@ class Tmux:
             self.why = f"not connecting to {line(self.socket)}: {denial}"
             return None
         try:
-            done = run(argv, self._patience or PATIENCE)
+            done = run(argv, self._patience or PATIENCE, stdin=stdin)
         except subprocess.TimeoutExpired:
             self.is_silent = True
             self.why = f"tmux does not respond: {self.socket}"

@@ -65,6 +65,7 @@ class ClaudeCode(Agent):
     tested = (2, 1, 332)
     abilities = NEWEST
     resuming = ("--resume",)
+    queues = True
     hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")
     without_hooks = (
         "its sessions are known from their files and screens; "

@@ -1,0 +1,241 @@
+"""Send a prompt to a session, or interrupt it: only the one that is meant, and only where it fits.
+
+A prompt goes to the server of the CLI, if that takes one, or as a paste into its terminal, if the
+input there is empty and nothing else takes the keys.  It is submitted only if that is wanted, and
+counts as taken once the session shows a new turn.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ..agents.agent import Agent, Press, Prompt, Unanswered, Unclear, Unreachable
+from ..agents.registry import agent_of, is_known_agent
+from ..core.request import Given, Reply, Went, fault_in
+from ..core.session import Session, own, status_of
+from ..core.text import cut, line
+from ..system import processes
+from ..system.failures import Declined
+from ..system.locks import Lock
+from ..system.reach import Hangs, reach, sleep
+from ..witnesses.proof import objection
+from .answering import NOWHERE
+from .asked import RequestReader
+from .keyboard import GLANCE, TAKES, Terminal, terminal_of_run
+
+if TYPE_CHECKING:
+    from ..core.session import Process
+
+FOLLOWS: Final = 3.0  # seconds for a turn to begin, or to end
+SHOWN: Final = 60  # cells of what somebody has typed, in a message
+THERE: Final = "; go there"
+LOCK: Final = "send.lock"  # in the state folder: one paste at a time
+BUSY: Final = frozenset({"working", "background"})
+#: The first characters of a text, without blanks, by which it is known again in an input.
+KNOWN_BY: Final = 12
+PASTED: Final = "[Pasted"  # what CLIs show instead of a long text
+
+
+class Sending:
+    """Sends prompts to sessions, and interrupts them."""
+
+    def __init__(self, requests: RequestReader) -> None:
+        self._requests = requests
+
+    async def send(self, given: Given) -> Reply:
+        """Put a text into the prompt of a session; `submit` it if that is true.
+
+        `outcome` is "kept" if it stands there, "queued" if the CLI will submit it after what it
+        does now, "taken" if a turn has begun, "nothing" if none has.
+        """
+        text, submit = _text_of(given), given.get("submit") is True
+        s, process = await self._proven(given)
+        agent = agent_of(s.agent)
+        if status_of(s) in BUSY and not agent.queues:
+            raise Declined("it works, and takes no prompt meanwhile; send it when it rests")
+        begun = time.time()
+        if not (submit and await self._by_server(agent, s, process.pid, text)):
+            await self._paste(s, process.pid, text, submit)
+        if not submit:
+            return {"outcome": "kept", "text": "it stands in its prompt, not submitted"}
+        if text.startswith("/"):  # a command of the CLI, which may begin no turn
+            return {"outcome": "taken", "text": "it took the command"}
+        return await self._followed(s, begun, partial(_prompted, begun, status_of(s)))
+
+    async def interrupt(self, given: Given) -> Reply:
+        """Interrupt the turn of a session, as Esc does in its terminal."""
+        s, process = await self._proven(given)
+        if status_of(s) != "working":
+            raise Declined("it does not work, so there is nothing to interrupt")
+        terminal, agent, begun = _terminal(s, process.pid), agent_of(s.agent), time.time()
+        with closing(await self._alone()):
+            prompt = _prompt_in(agent, await reach(terminal.rows))
+            if not await reach(partial(terminal.type, Press("Escape", rows=prompt.rows))):
+                raise Declined(f"its terminal changed meanwhile{THERE}")
+        return await self._followed(s, begun, _stopped)
+
+    # ------------------------------------------------------------ to whom
+
+    async def _proven(self, given: Given) -> tuple[Session, Process]:
+        """Return a session that takes keys, and its process; raise `Declined` with the reason."""
+        s = self._requests.named(given)
+        if status_of(s) == "blocked":
+            raise Declined("it asks something: answer that first")
+        process = own(s)
+        if process is None:
+            raise Declined(f"its process is not known{THERE}")
+        if not is_known_agent(s.agent):
+            raise Declined(f"how {line(s.agent, 20)} takes a prompt is not known{THERE}")
+        pid = process.pid
+        if await reach(partial(_is_above_us, pid)):
+            raise Declined("that is the session that this command was started by")
+        if why := await reach(partial(objection, s, process, self._requests.environ)):
+            raise Declined(why)
+        if processes.is_suspended(pid):
+            raise Declined(f"process {pid} is suspended: kill -CONT {pid}")
+        return s, process
+
+    async def _by_server(self, agent: Agent, s: Session, pid: int, text: str) -> bool:
+        """Submit a prompt by the server of the CLI; return False if it has none."""
+        try:
+            await reach(partial(agent.say, s, pid, text))
+        except Unreachable:
+            return False
+        except (Unclear, Hangs):
+            return True  # what follows shows it
+        except Unanswered as why:
+            raise Declined(str(why)) from None
+        return True
+
+    # ------------------------------------------------------------ into its terminal
+
+    async def _paste(self, s: Session, pid: int, text: str, submit: bool) -> None:
+        """Paste a text into the empty input of a terminal, and press Enter if it is to go."""
+        terminal, agent = _terminal(s, pid), agent_of(s.agent)
+        with closing(await self._alone()):
+            prompt = _prompt_in(agent, await reach(terminal.rows))
+            if not await reach(partial(terminal.paste, text, prompt.rows)):
+                raise Declined(f"its terminal changed meanwhile{THERE}")
+            prompt = await self._holding(agent, terminal, text)
+            if not submit:
+                return
+            if not await reach(partial(terminal.type, Press("Enter", rows=prompt.rows))):
+                raise Declined(f"its prompt changed meanwhile, so it was not submitted{THERE}")
+            until = time.monotonic() + TAKES
+            while agent.prompt(await reach(terminal.rows)) == prompt:
+                if time.monotonic() > until:
+                    raise Declined(f"its prompt still holds it after Enter{THERE}")
+                await sleep(GLANCE)
+
+    async def _alone(self) -> Lock:
+        """Take the lock of all that is typed into prompts from here."""
+        lock = Lock(self._requests.spool.home / LOCK)
+        if not await reach(partial(lock.take, TAKES), within=2 * TAKES):
+            lock.close()
+            raise Declined("something else is being sent; try again")
+        return lock
+
+    async def _holding(self, agent: Agent, terminal: Terminal, text: str) -> Prompt:
+        """Wait until its input shows the text, and rests; return that."""
+        until, before = time.monotonic() + TAKES, None
+        while time.monotonic() < until:
+            prompt = agent.prompt(await reach(terminal.rows))
+            if prompt is not None and prompt == before and _holds(prompt.text, text):
+                return prompt
+            before = prompt
+            await sleep(GLANCE)
+        shown = f"shows “{cut(line(before.text), SHOWN)}” instead" if before else "is gone"
+        raise Declined(f"it was pasted, but its prompt {shown}; it was not submitted{THERE}")
+
+    # ------------------------------------------------------------ what follows
+
+    async def _followed(
+        self, before: Session, since: float, shows: Callable[[Session, Went | None], str]
+    ) -> Reply:
+        """Wait until a session shows what was wanted; say so, or that nothing followed."""
+        look = partial(agent_of(before.agent).went_on, before.pid, before, since)
+        until = time.monotonic() + FOLLOWS
+        while time.monotonic() < until:
+            s = self._requests.session(before.session_id)
+            if s is None:
+                return {"outcome": "nothing", "text": "the session has ended"}
+            if outcome := shows(s, await reach(partial(look, self._requests.environ))):
+                return {"outcome": outcome, "text": WORDS[outcome]}
+            await sleep(GLANCE)
+        nothing = f"nothing followed within {FOLLOWS:.0f} s; go there to look"
+        return {"outcome": "nothing", "text": nothing}
+
+
+WORDS: Final[Mapping[str, str]] = {
+    "taken": "it took the prompt",
+    "queued": "it works; the prompt waits in its queue",
+    "stopped": "it stopped",
+}
+
+
+def _text_of(given: Given) -> str:
+    """Return a text as a prompt takes it; raise `Declined` if it is none."""
+    text = given.get("text")
+    text = (
+        text.replace("\r\n", "\n").replace("\r", "\n").strip("\n") if isinstance(text, str) else ""
+    )
+    if not text.strip():
+        raise Declined("there is nothing to send")
+    if why := fault_in(text, "the text"):
+        raise Declined(why)
+    if text.lstrip().startswith("!"):
+        raise Declined("it begins with “!”, which would run it as a shell command there")
+    return text
+
+
+def _prompted(since: float, status: str, s: Session, went: Went | None) -> str:
+    """Return how a session shows that a prompt came since, or "".
+
+    One that worked says it with its hook, which runs as soon as the prompt is in the queue.
+    """
+    if status in BUSY:
+        return "queued" if max(s.began, *s.queue, 0.0) >= since else ""
+    return "taken" if s.began >= since or (went is not None and not went.rests) else ""
+
+
+def _stopped(s: Session, went: Went | None) -> str:
+    """Return how a session shows that it no longer works, or ""."""
+    return "stopped" if status_of(s) != "working" or (went is not None and went.rests) else ""
+
+
+def _terminal(s: Session, pid: int) -> Terminal:
+    """Return the terminal in which keys reach a session."""
+    terminal = terminal_of_run(s)
+    if terminal is None:
+        raise Declined(f"{NOWHERE}{THERE}")
+    if not processes.is_in_front(pid):
+        raise Declined(f"another program is in front of it in its terminal{THERE}")
+    return terminal
+
+
+def _prompt_in(agent: Agent, screen: Sequence[str]) -> Prompt:
+    """Return the empty input of a terminal; raise `Declined` if it is not empty, or not there."""
+    prompt = agent.prompt(screen)
+    if prompt is None:
+        raise Declined(
+            f"its terminal shows no prompt, but a dialog, a menu or something else{THERE}"
+        )
+    if prompt.text:
+        raise Declined(f"its prompt holds “{cut(line(prompt.text), SHOWN)}”{THERE}")
+    return prompt
+
+
+def _holds(shown: str, text: str) -> bool:
+    """Return whether an input shows a text that was pasted, from its start or in place of it."""
+    shown, text = "".join(shown.split()), "".join(text.split())
+    return shown.startswith((text[:KNOWN_BY], PASTED)) or (bool(shown) and text.startswith(shown))
+
+
+def _is_above_us(pid: int) -> bool:
+    """Return whether this process was started by another, or by what that started."""
+    return pid in processes.ancestors(os.getpid())
