@@ -173,7 +173,7 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     editor.press("AAAA")  # the view takes those that come after the answer
     assert sent(editor) == {"choice": "approve"}
     assert editor.lua(AROUND) == before
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_a_choice_without_a_key_has_a_number_that_is_pressed_twice(nvim: Editors) -> None:
@@ -461,7 +461,7 @@ def test_nothing_is_allowed_unread_or_by_accident(
     editor.shows("make p1")
     editor.press("q")
     assert editor.lua("return answers") == []
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_all_of_it_can_be_seen(nvim: Editors, version: str) -> None:
@@ -498,7 +498,7 @@ def test_all_of_it_can_be_seen(nvim: Editors, version: str) -> None:
     editor.press("2")
     editor.shows("team    web")
     editor.press("q")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_a_change_can_be_read_with_few_colors(nvim: Editors) -> None:
@@ -596,4 +596,4 @@ def test_a_function_answers_what_was_read(nvim: Editors) -> None:
     editor.shows("1 left")
     editor.press("q")
     said(editor, "triage: 1 answered, 1 left")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""

@@ -198,7 +198,7 @@ def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) ->
     editor.command("tabclose")
     editor.shows("edit: Edit a file")
     assert not editor.lua(can)
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 MOVES = """
@@ -239,7 +239,7 @@ def test_an_answer_elsewhere_leaves_the_user_in_another_tab_page(
     play(editor)
     host.push()
     said = "bellboard: edit: The session has ended."
-    eventually(lambda: editor.messages().strip() == said, "its end")
+    eventually(lambda: editor.messages() == said, "its end")
     assert editor.lua("return vim.api.nvim_get_current_tabpage()") == tab
 
 
@@ -295,7 +295,7 @@ def test_a_triage_waits_for_the_end_of_the_command_line(
     assert editor.nvim.eval("getcmdwintype() != '' || mode() == 'c'")
     editor.press(":quit<CR>" if before == "q:" else "<CR>")
     editor.shows("p0: Run a command")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 #: A background process that says what another machine's terminal shows once `release` is called.
@@ -331,7 +331,7 @@ def test_a_preview_opens_only_over_the_board(nvim: Editors, version: str) -> Non
     editor.press(" = 1<CR>")
     editor.shows("from far away")
     assert editor.nvim.eval("g:typed") == 1
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 #: The windows whose text has a word.
@@ -368,7 +368,7 @@ def test_no_copy_of_a_view_outlives_it(
     eventually(lambda: editor.lua(SHOWING, "make p0") == [], "no copy")
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1
     editor.command("edit another")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_a_copy_of_a_view_grants_nothing(nvim: Editors, version: str) -> None:

@@ -67,7 +67,7 @@ def test_a_view_stays_open_below_the_command_line_window(
         editor.shows("because")
     editor.press("q" if view == "help" else "<C-c>")
     eventually(lambda: editor.lua(WINDOWS) < windows, "closed")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_a_request_that_ends_below_the_command_line_window_closes_after_it(

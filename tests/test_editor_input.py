@@ -71,7 +71,7 @@ def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:
     eventually(lambda: editor.lua("return vim.fn.getreg('1')") == "neither\n", "register 1")
     editor.shows("make last")
     editor.shows("web: not answered: answered in its terminal; your text is in register 1")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_a_narrow_window_says_first_how_to_send(nvim: Editors) -> None:

@@ -44,7 +44,7 @@ def test_what_an_agent_changed_is_read_again(nvim: Editors, version: str) -> Non
         "before"
     ] * 3
     assert editor.lua("return vim.bo[vim.fn.bufnr('unsaved.txt')].modified")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 #: Notes which files the disk is asked about.

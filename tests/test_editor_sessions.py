@@ -70,4 +70,4 @@ def test_a_session_file_restores_no_dead_window(
     assert windows == [len(left), 1]
     if view == "preview":
         editor.shows("No sessions")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""

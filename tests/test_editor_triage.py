@@ -77,7 +77,7 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     host.push()
     editor.command("ClaudeSessions triage")
     said(editor, "no session is asking anything")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def answered_once(editor: Editor) -> tuple[Host, dict[str, Any], dict[str, Any]]:
@@ -111,7 +111,7 @@ def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str)
     host.push(*(session("completed", name, project=name) for name in ("api", "web", "docs")))
     said(editor, "triage: 2 answered")
     editor.hides("make web")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 @pytest.mark.parametrize("leaves", ["q", "<C-w>p"])
@@ -180,7 +180,7 @@ def test_triage_asks_what_a_session_shows_first(nvim: Editors, outcome: str) -> 
     chosen = [(each["request"], each["choice"]) for each in editor.lua("return answers")]
     before = [("api-2", "deny")] if outcome in ("taken", "nothing") else []
     assert chosen == [*before, ("api-1", "allow")]
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_the_outcome_of_an_answer_is_said_although_another_triage_runs(nvim: Editors) -> None:
@@ -204,7 +204,7 @@ def test_the_outcome_of_an_answer_is_said_although_another_triage_runs(nvim: Edi
     editor.lua("release()")
     said(editor, "triage: 1 left, p0: not answered: its hook is gone")
     editor.shows("make p0")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_a_triage_ends_when_another_request_is_opened(nvim: Editors, version: str) -> None:
@@ -231,4 +231,4 @@ def test_a_triage_ends_when_another_request_is_opened(nvim: Editors, version: st
     editor.hides("make p2")
     assert len(editor.lua("return said")) == 1
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""

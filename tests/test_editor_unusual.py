@@ -64,7 +64,7 @@ def test_every_view_opens_where_no_buffer_can_be_changed(nvim: Editors, version:
     eventually(lambda: editor.lua("return got") == "words", "what was typed")
     editor.lua(ASK)
     editor.shows("What it asks")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 @pytest.mark.parametrize("verb", ["board", "pick", "health"])
@@ -101,7 +101,7 @@ def test_output_waits_for_the_end_of_the_command_line_window(
     assert editor.lua("return vim.fn.getcmdwintype()") == ":"
     editor.press("iecho 1<Esc>:quit<CR>")
     editor.shows(seen)
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 def test_closing_the_picker_leaves_the_cursor_where_it_was(nvim: Editors, version: str) -> None:
@@ -311,7 +311,7 @@ def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, th
     editor.shows("A  Yes, this once")
     editor.lua("require('bellboard.popup').window({ 'head', '  one', '  two' }, 'explain')")
     editor.shows("  two")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""
 
 
 #: Closes the window of the picker; a push follows at once.
@@ -351,4 +351,4 @@ def test_the_board_opens_while_errors_are_thrown(nvim: Editors, version: str) ->
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")
     editor.shows(" sessions")
-    assert editor.messages().strip() == ""
+    assert editor.messages() == ""

@@ -142,8 +142,9 @@ class Editor:
         return eventually(look)
 
     def messages(self) -> str:
-        """Return the output of :messages."""
-        return str(self._free().request("nvim_exec2", "messages", {"output": True})["output"])
+        """Return the output of :messages; Neovim 0.10 adds an empty line after Insert mode."""
+        said = self._free().request("nvim_exec2", "messages", {"output": True})["output"]
+        return str(said).strip()
 
     def close(self) -> None:
         """Stop the editor and its children; may be called again, or after it has died."""
