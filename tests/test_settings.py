@@ -443,8 +443,8 @@ def test_purge_says_what_is_left_in_tmux_conf(home: Home) -> None:
     conf.write_text("set -g mouse on\n  # bellboard\nrun-shell -b ': bellboard; exec x tmux'\n")
     (home.root / ".tmux.conf").write_text("set -ga status-right ' #{@bellboard-status}'\n" * 2)
     left = [
-        "kept: ~/.tmux.conf; remove what is about bellboard there: lines 1, 2",
-        "kept: ~/config/tmux/tmux.conf; remove what is about bellboard there: line 3",
+        "kept: ~/.tmux.conf; to finish, remove its lines 1, 2 by hand",
+        "kept: ~/config/tmux/tmux.conf; to finish, remove its line 3 by hand",
     ]
     run(home, "list")
     for _ in range(2):

@@ -156,7 +156,7 @@ def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
     assert "theirs" in tmux.run("show-options", "-gv", "status-right").splitlines()[0][:6]
     conf = room.home.root / ".tmux.conf"
     conf.write_text(room.bellboard("tmux", "--apply", "--status").splitlines()[-1])
-    assert room.bellboard("tmux", "--remove").endswith("what is about bellboard there: line 1\n")
+    assert room.bellboard("tmux", "--remove").endswith("remove its line 1 by hand\n")
     assert before == set_there(tmux)
     tmux.run("source-file", str(conf))
     shown = lambda: tmux.run("show-options", "-gv", "status-right")  # noqa: E731

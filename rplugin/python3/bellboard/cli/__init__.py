@@ -25,7 +25,7 @@ EPILOG = """\
 SESSION is a session id, the start of one, or a name or project that only one session has.
 State is kept in $BELLBOARD_HOME, or $XDG_STATE_HOME/bellboard, or ~/.local/state/bellboard.
 """
-#: Module → its commands, as help lists them.  Only the module of the one that runs is imported.
+#: Module → its commands, as help lists them.  Only the module of the command that runs is imported.
 PARTS: Final = {
     "sessions": ("list", "status"),
     "goto": ("goto", "pick", "stop"),
@@ -120,7 +120,7 @@ def fill_streams() -> None:
 
 
 def fault(error: OSError) -> str:
-    """Describe an error of the system in words; what cannot be written fails again."""
+    """Describe an error of the system in words; flush standard output to see if it is at fault."""
     said = error.strerror or str(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {said}"
@@ -132,7 +132,7 @@ def fault(error: OSError) -> str:
 
 
 def drop(stream: TextIO) -> None:
-    """Discard what could not be written; otherwise Python tries again at exit."""
+    """Discard unwritten output; otherwise Python tries to write it again at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -162,7 +162,7 @@ def internal_error(error: Exception) -> str:
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of a command's module, or of all commands if none has that name."""
+    """Return the parser of a command's module, or of all commands if no command has that name."""
     top = argparse.ArgumentParser(
         prog="bellboard", description=DESCRIPTION, epilog=EPILOG, formatter_class=WholeHelp
     )

@@ -1,4 +1,4 @@
-"""Print what a session asks in full, or answer it; let hooks wait for answers, or not."""
+"""The `answer` commands: print a request in full or answer it; let hooks wait for answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = (
     *("allow", "always", "folder", "edits", "both", "replace", "deny", "stop", "edit", "choose"),
     *("approve", "approve-edits", "keep", "fill", "decline"),
 )
-NUMBERED = re.compile(r"(?:always|folder|edits|replace)-[1-9]")  # one of several
+NUMBERED = re.compile(r"(?:always|folder|edits|replace)-[1-9]")  # a numbered choice
 
 
 def is_choice(word: str) -> bool:
@@ -99,7 +99,7 @@ def give(args: Args) -> int:
     if args.session and is_choice(args.session) and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
     with opened() as shared:
-        if args.choice is None:  # what is given is checked again, in any case
+        if args.choice is None:  # an answer is checked again in any case
             verify(shared)
         runner = Runner(shared, f"a shell, process {os.getppid()}")
         is_read = bool(args.choice and args.digest)
@@ -113,7 +113,7 @@ def give(args: Args) -> int:
         wanted = {"digest": args.digest, "ways": args.choice is None}
         shown = runner.do("request", {**about, **wanted})
         if not shown["ok"]:
-            if is_read:  # what was read has ended: log that, and say who was first
+            if is_read:  # the request has ended: log the answer, and say who was first
                 given = {"choice": args.choice, "message": args.message, "digest": args.digest}
                 shown = runner.do("answer", {**about, **given})
             return report(args, session, shown)
@@ -131,7 +131,7 @@ def give(args: Args) -> int:
 
 
 def lacking(given: Mapping[str, Any], request: Reply) -> str:
-    """Return which option has to be given with a choice, or "" if there is none to add."""
+    """Return the advice which option a choice still needs, or ""."""
     chosen = [c for c in request.get("choices", ()) if c["id"] == given["choice"]]
     needs = chosen[0].get("needs", "") if chosen else ""
     if needs not in ("message", "answers", "input") or given.get(needs):
@@ -170,7 +170,7 @@ def details(args: Args, request: Mapping[str, Any]) -> Reply:
 
 
 def split_name(given: str, option: str, known: Mapping[str, object]) -> tuple[str, str]:
-    """Split NAME=TEXT at the longest NAME that is known; it is optional if only one is."""
+    """Split NAME=TEXT at the longest known NAME; if only one is known, NAME is optional."""
     if names := [name for name in known if given.startswith(f"{name}=")]:
         name = max(names, key=len)
         return name, given[len(name) + 1 :]

@@ -31,7 +31,7 @@ class WholeHelp(Help, argparse.RawDescriptionHelpFormatter):
 def _columns() -> int:
     try:
         return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) or 80
-    except (OSError, ValueError):  # it is written to a file, or there is no such number
+    except (OSError, ValueError):  # standard output is a file, or COLUMNS is no number
         return 80
 
 
@@ -49,9 +49,9 @@ def add(commands: Subcommands, name: str, run: CommandRun, text: str) -> argpars
 
 
 def filled(text: str) -> str:
-    """Take what names something; refuse an empty text.
+    """Take a name; refuse an empty text.
 
-    A shell passes that for a variable that is not set.  It must not stand for the default.
+    A shell passes an empty text for an unset variable, which must not mean the default.
     """
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
@@ -59,7 +59,7 @@ def filled(text: str) -> str:
 
 
 def minutes(text: str) -> float:
-    """Take a number of minutes; refuse what is not a duration, such as `nan`."""
+    """Take a number of minutes; refuse a text that is no duration, such as `nan`."""
     with contextlib.suppress(ValueError):
         if 0 <= (given := float(text)) < math.inf:
             return given
@@ -67,7 +67,7 @@ def minutes(text: str) -> float:
 
 
 def add_session(made: argparse.ArgumentParser, **how: Any) -> None:
-    """Add the argument that says which session a command is about."""
+    """Add the argument that names the session of a command."""
     text = "session id, the start of one, or a name or project that only one session has"
     made.add_argument("session", metavar="SESSION", type=filled, **{"help": text, **how})
 

@@ -51,7 +51,7 @@ def add_to(commands: Subcommands) -> None:
 
 
 def up_to_a_year(text: str) -> float:
-    """Take a number of minutes to snooze a session; refuse what is too long."""
+    """Take a number of minutes to snooze a session; refuse more than a year."""
     given = minutes(text)
     if given > LONGEST:
         raise argparse.ArgumentTypeError(f"longer than a year: {text}; park the session instead")
@@ -101,7 +101,7 @@ def snooze_session(args: Args) -> None:
 
 
 def session_of(called: str) -> Session:
-    """Return the session with that id, start of an id, or name."""
+    """Return the session with this id, start of an id, or name."""
     with opened() as shared:
         return shared.board.sessions[find_session(shared, called)]
 

@@ -24,7 +24,7 @@ CERTIFICATE = (
     " -subj /CN=bellboard -addext subjectAltName={name}"
     " -keyout {folder}/server.key -out {folder}/server.pem"
 )
-RECENT = 200  # transitions that are published again; readers drop those that they know
+RECENT = 200  # transitions to publish again; readers drop known ones
 EXAMPLE = "alice=read,answer or dev=publish"
 SETUP = """\
 Write a file with credentials for each member, FOLDER/MEMBER.creds, and print a
@@ -162,7 +162,7 @@ def _agree(wanted: Joined, known: Credentials) -> None:
 
 
 def _does(j: Joined) -> str:
-    """Return in words what a machine does in its fleet."""
+    """Return the part of a machine in its fleet, in words."""
     if not j.publishes:
         return "it follows others, and publishes nothing"
     return "it publishes its sessions" + (", and follows others" if j.reads else ", follows nobody")
@@ -249,9 +249,9 @@ def status(args: Args) -> int | None:
 
 
 def run(args: Args) -> None:
-    """Take part in the fleet, for the background process that reads this: a feed of many machines.
+    """Take part in the fleet, and print a feed of its machines for the background process.
 
-    What happens here comes from a feed of our own, which runs in this process as well.
+    The events of this machine come from its own feed, which runs in this process as well.
     """
     import hashlib
 
@@ -337,7 +337,7 @@ def setup(args: Args) -> None:
 
 
 def _next(args: Args, folder: Path) -> None:
-    """Print what is left to do, on standard error."""
+    """Print the steps that are left, on standard error."""
     has_own = (folder / "server.pem").exists()
     name, host = _named(args.host)
     certificate = CERTIFICATE.format(folder=folder, name=name)
@@ -352,13 +352,13 @@ def _next(args: Args, folder: Path) -> None:
         f"each member: bellboard fleet join {url} --creds MEMBER.creds --ca server.pem",
     ]
     if host == "HOST":
-        steps.append("--host NAME or --host ADDRESS puts that in the place of HOST in these steps")
+        steps.append("--host NAME or --host ADDRESS fills in HOST in these steps")
     for number, step in enumerate(steps, 1):
         print(f"{number}. {step}", file=sys.stderr)
 
 
 def _named(host: str) -> tuple[str, str]:
-    """Return how a certificate names a host, and how a URL does."""
+    """Return the name of a host in a certificate, and in a URL."""
     from ipaddress import ip_address
 
     try:
@@ -394,6 +394,9 @@ def _grant(spec: str, only: list[str]) -> Grant:
 
 
 def _twice(names: list[str]) -> str:
-    """Return a name that is there before, but for its case: some file systems ignore that."""
+    """Return the first name that repeats an earlier one in upper or lower case, or "".
+
+    Some file systems ignore case.
+    """
     low = [name.lower() for name in names]
     return next((name for n, name in enumerate(names) if low[n] in low[:n]), "")

@@ -65,7 +65,7 @@ def go_to(args: Args) -> None:
 
 
 def chosen(shared: SharedBoard, called: str, makes_sense: Callable[[Published], bool]) -> Published:
-    """Let the user choose among those of a name; raise the `Ambiguous` if nobody can be asked."""
+    """Let the user choose among the sessions of a name; without a terminal, raise `Ambiguous`."""
     from ..screen.picker import choose
 
     if not (has_terminal() and paints()):
@@ -100,7 +100,7 @@ def pick_session(args: Args) -> int:
 
 
 def listed_session(called: str) -> Published:
-    """Return the one listed session with that id, start of an id, or name."""
+    """Return the one listed session with this id, start of an id, or name."""
     with opened() as shared:
         sid = find_session(shared, called)
         found = next((p for p in listed(shared) if p["session_id"] == sid), None)
@@ -110,7 +110,7 @@ def listed_session(called: str) -> Published:
 
 
 def next_needing(client: str) -> Published:
-    """Return the session that needs you to go on to, and remember that this client was there."""
+    """Return the next session that needs you, and remember that this client was there."""
     from ..core.published import needs_you
     from ..core.untrusted import object_of
 
@@ -140,10 +140,10 @@ def next_needing(client: str) -> Published:
 def after(
     needing: Sequence[Published], here: Published | None, visited: Mapping[str, float]
 ) -> Published | None:
-    """Return the session to go on to: one not visited since it began to need you comes first.
+    """Return the session to go on to.  Those not visited since they began to need you come first.
 
-    Then those that were visited, around from the one that is shown.  `lua/bellboard/jump/init.lua`
-    does the same.
+    Visited ones follow in their order, starting after the shown session.
+    `lua/bellboard/jump/init.lua` does the same.
     """
     new = [p for p in needing if p is not here and visited.get(p["session_id"]) != p["since"]]
     at = needing.index(here) + 1 if here is not None else 0
@@ -193,7 +193,7 @@ def mark_seen(p: Published) -> None:
 
 
 def jump_to(p: Published, client: str) -> None:
-    """Jump to a session, and mark it as seen; say where it is shown, if that is elsewhere."""
+    """Jump to a session, and mark it as seen; name the place if another terminal shows it."""
     from ..hosting import jump
     from .runner import carry_out
 
@@ -211,7 +211,7 @@ def jump_to(p: Published, client: str) -> None:
 
 
 def open_terminal(command: list[str], client: str) -> None:
-    """Run a command in a new window of that tmux client, else in this terminal."""
+    """Run a command in a new window of a tmux client, or in this terminal if none is given."""
     import shlex
 
     if not client and has_terminal():
@@ -225,7 +225,7 @@ def open_terminal(command: list[str], client: str) -> None:
 
 
 def tmux_server(socket: str = "") -> Tmux | None:
-    """Return the tmux server at that socket, or the one that we run in."""
+    """Return the tmux server at a socket, by default the server that we run in."""
     from ..system.tmux import Tmux, socket_in
 
     socket = socket or socket_in(os.environ)
@@ -236,7 +236,7 @@ def tmux_server(socket: str = "") -> Tmux | None:
 
 @contextlib.contextmanager
 def flashing(client: str) -> Iterator[None]:
-    """Show a problem on that client, if one is given.
+    """Show a problem on a tmux client, if one is given.
 
     Output of a key binding would cover the pane, and a popup closes before it can be read.
     """
@@ -249,7 +249,7 @@ def flashing(client: str) -> Iterator[None]:
 
 
 def flash(text: str, client: str) -> None:
-    """Show a message in the status line of that client for a moment."""
+    """Show a message in the status line of a tmux client for a moment."""
     if (tmux := tmux_server()) is not None:
         tmux.say(client, f"bellboard: {text}")
 

@@ -107,9 +107,9 @@ def explain_session(args: Args) -> None:
 
 
 def _in_float(shared: SharedBoard, sid: str) -> str:
-    """Return where the float lists a session that is blocked, or why it does not.
+    """Return the place of a blocked session in the float, or why it has none.
 
-    By default settings: only a host knows its own.
+    The default settings apply: only a host knows the user's.
     """
     from ..core.notices import Notices, Policy
     from ..core.session import is_hidden, published_status

@@ -1,4 +1,4 @@
-"""The state folder as a command finds it: its board, the session that is meant, the terminal."""
+"""The state folder of a command: its board, the session that a name means, the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 4.0  # seconds to wait for another process to fold, which takes milliseconds
-OFTEN = 2.0  # seconds between two looks for what is shown again and again
+OFTEN = 2.0  # seconds between two looks for a status bar
 GLANCE = 0.25  # seconds to check an address; it takes 0.1 ms unless its folder hangs
 
 
@@ -33,7 +33,7 @@ def here() -> Path:
 
 
 def named_home() -> Path:
-    """Return the state folder without that check: it may hang."""
+    """Return the state folder without a check of its mount, so using it may hang."""
     from ..storage.spool import Refused, default_home
 
     try:
@@ -43,7 +43,7 @@ def named_home() -> Path:
 
 
 def check_mount(path: str | Path, otherwise: str = "") -> None:
-    """Report a path that leads to a mount that does not respond; `otherwise`: what else to do."""
+    """Report a path on a mount that does not respond; `otherwise` is the alternative to advise."""
     from ..system.separate import silent
 
     if mount := silent(path):
@@ -62,7 +62,7 @@ def working() -> Path:
 def absolute(named: str) -> Path:
     """Return a path that the user named, from the root."""
     path = Path(named)
-    with contextlib.suppress(RuntimeError):  # there is no such user: it is the name of a file
+    with contextlib.suppress(RuntimeError):  # there is no such user: `~name` is a file
         path = path.expanduser()
     return path if path.is_absolute() else working() / path
 
@@ -116,10 +116,10 @@ def opened() -> Iterator[SharedBoard]:
 
 @contextlib.contextmanager
 def _without(name: str, since: tuple[int, int] = (0, 0)) -> Iterator[None]:
-    """Import without a module that takes as long as the rest, and is not needed here.
+    """Import without a module that takes as long as all others, and is not needed.
 
-    msgspec needs nothing of `typing_extensions` from Python 3.11 on, and asyncio nothing of `ssl`
-    for what a look does; both work if these are not installed.
+    From Python 3.11 on, msgspec needs nothing of `typing_extensions`; a look needs asyncio, but not
+    `ssl`.  Both work without these modules.
     """
     is_spared = sys.version_info >= since and name not in sys.modules
     if is_spared:
@@ -175,7 +175,7 @@ def share(shared: SharedBoard, key: str, value: object) -> None:
 
 
 def _catch_up(shared: SharedBoard) -> None:
-    """Fold pending events, or at least read what others have folded."""
+    """Fold pending events, or at least read the board as others have folded it."""
     import sqlite3
 
     import msgspec
@@ -207,7 +207,7 @@ def _catch_up(shared: SharedBoard) -> None:
 
 
 def refresh(shared: SharedBoard) -> None:
-    """Fold what is pending, or, while another process does, read what it has folded."""
+    """Fold pending events; while another process folds them, read its result."""
     from ..storage.store import Busy
 
     try:
@@ -251,7 +251,7 @@ def refusals() -> Iterator[None]:
 
 
 def reason(e: OSError, path: Path) -> str:
-    """Return the system's message, with the file it is about if that is not `path`."""
+    """Return the system's message, preceded by the file at fault unless that is `path`."""
     other = e.filename and str(e.filename) != str(path)
     return f"{e.filename}: {e.strerror}" if other else str(e.strerror or e)
 
@@ -260,15 +260,15 @@ def warn(text: str) -> None:
     """Print a warning on standard error, in one line."""
     try:
         from ..core.text import plain
-    except ModuleNotFoundError:  # without our packages, only our own words are said
+    except ModuleNotFoundError:  # no packages: the text is ours, not untrusted
         plain = str  # type: ignore[assignment]
 
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # standard error may be closed
         print(f"bellboard: {plain(text)}", file=sys.stderr)
 
 
 def verify(shared: SharedBoard, age: float = 0.0) -> Looked:
-    """Look at the sessions unless a host does; `age`: share a look that began so long ago."""
+    """Look at the sessions unless a host does; a look up to `age` seconds old will do."""
     if shared.spool.hosts.is_watching():
         from ..core.published import Looked
 
@@ -310,11 +310,11 @@ def icons(shared: SharedBoard) -> Mapping[str, str]:
     return icons_of(shared.store.option(ICONS))
 
 
-# ---------------------------------------------------------------- which session is meant
+# ---------------------------------------------------------------- the session of a name
 
 SHORTEST: Final = 4  # characters of an id in a message
-SOME: Final = 4  # sessions that it names
-ROOM: Final = 24  # cells for the title of each
+SOME: Final = 4  # sessions in a message
+ROOM: Final = 24  # cells for the title of a session in a message
 
 
 class Ambiguous(Problem):
@@ -327,11 +327,10 @@ def find_session(
     also_logged: bool = False,
     makes_sense: Callable[[Published], bool] | None = None,
 ) -> str:
-    """Return the id of the one session with that id, start of an id, or name; listed ones first.
+    """Return the id of the one session with this id, start of an id, or name; listed ones first.
 
-    `also_logged`: if there is none, look for one of which only the log has events.  `makes_sense`:
-    if there are several, the one of which it is true.  `lua/bellboard/find_session.lua` accepts the
-    same.
+    With `also_logged`, look for it in the log as well.  Of several sessions, return the one for
+    which `makes_sense` is true.  `lua/bellboard/find_session.lua` accepts the same names.
     """
     from ..core.published import publish
     from ..core.session import is_listed
@@ -365,7 +364,7 @@ def find_session(
 
 
 def _logged(shared: SharedBoard, called: str) -> str:
-    """Return the id of the one session in the log whose id is that or begins so, or ""."""
+    """Return the id of the one session in the log with this id or start of an id, or ""."""
     found = sorted(shared.store.logged(called)) if called else []
     if len(found) > 1 and called not in found:
         some = ", ".join(found[:SOME]) + (", …" if len(found) > SOME else "")
@@ -374,7 +373,7 @@ def _logged(shared: SharedBoard, called: str) -> str:
 
 
 def _names(p: Published) -> set[object]:
-    """Return its names besides its id: all that completion in Neovim offers."""
+    """Return a session's names besides its id, the same as completion in Neovim offers."""
     from ..core import words
 
     shown = p.get("name") or words.title(p)
@@ -382,7 +381,7 @@ def _names(p: Published) -> set[object]:
 
 
 def _told(start: str, s: Session) -> str:
-    """Return the start of an id, and what tells the session apart from others of that name."""
+    """Return the start of an id, with the session's title to tell it from others of its name."""
     from ..core import words
     from ..core.published import publish
     from ..core.text import cut
@@ -395,12 +394,12 @@ def _told(start: str, s: Session) -> str:
 
 
 def has_terminal() -> bool:
-    """Return whether somebody sees what a command prints, and can type."""
+    """Return whether input and output are a terminal, so that the user can be asked."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def paints() -> bool:
-    """Return whether what a command prints goes to a terminal whose cursor can be moved."""
+    """Return whether output goes to a terminal whose cursor can be moved."""
     from ..screen.terminal import COLORLESS
 
     term = os.environ.get("TERM", "").lower()

@@ -33,7 +33,7 @@ AGENT = "only this agent, such as codex"
 
 
 class Target(NamedTuple):
-    """A file, and what changes it."""
+    """A settings file, and the installer that changes it."""
 
     installer: Installer
     path: Path
@@ -203,7 +203,7 @@ def _file(installer: Installer, args: Args) -> Path:
 
 
 def _cli(agent: str | None, among: Sequence[Agent] = ()) -> Agent:
-    """Return the CLI with that name, by default the first one."""
+    """Return the CLI with this name, by default the first."""
     from ..agents.registry import installable
 
     known = {cli.key: cli for cli in among or installable()}
@@ -223,11 +223,11 @@ def _printable() -> list[Agent]:
 
 
 def _about(cli: Hooked, has_hooks: bool | None) -> dict[str, object]:
-    """Return what programs need to know of a CLI; None: bellboard does not look for its hooks."""
+    """Return a CLI for programs; `has_hooks` is None if bellboard does not look for its hooks."""
     from ..agents.installing.hookline import NOT_SHOWN
 
     known = {"agent": cli.key, "name": cli.name, "program": cli.program, "hooks": has_hooks}
-    return {**known, "shows": cli.without_hooks != NOT_SHOWN}  # without hooks
+    return {**known, "shows": cli.without_hooks != NOT_SHOWN}  # whether it is shown without hooks
 
 
 def _installer(cli: Agent) -> Installer:
@@ -272,7 +272,7 @@ def do(installer: Installer, change: FileChange, yes: bool, dry_run: bool = Fals
     if not change.is_none:
         confirm(f"Write this to {short(change.path)}?", yes)
     with problems(change.path):
-        # Even without a change, it restores the script and the record.
+        # Even without a change, `apply` restores the script and the record.
         backup = installer.apply(change)
     if not change.is_none:
         done = "removed" if change.new is None else "written"
@@ -303,7 +303,7 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def in_words(e: Exception) -> str:
-    """Return what went wrong with one file, in words."""
+    """Return the failure of one file in words."""
     from ..system.failures import described
 
     return str(e) if isinstance(e, Problem) else described(e)

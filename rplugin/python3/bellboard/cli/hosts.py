@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 Push = Callable[[Message], None]
 GLANCE = 0.2  # seconds to wait for the screen to be restored
-#: What only a shell would understand.
+#: Syntax that only a shell would understand.
 SHELL = re.compile(r"(?:(?<=\s)(?:\|\|?|&&?|;|[0-9]?>>?(?:&[0-9])?|<)(?=\s|$))|;(?=\s)|\$\(")
 NOBODY = -1  # no output whose reader could go away
 
@@ -123,7 +123,7 @@ def watch_sessions(args: Args) -> None:
         from ..screen.live import Live
 
         worn: Mapping[str, str] = words.ICONS
-        # The host itself reports what is wrong.
+        # The host itself reports problems.
         with contextlib.suppress(Problem), opened() as shared:
             verify(shared)  # for the first picture
             worn = icons(shared)
@@ -216,7 +216,7 @@ def leave_at_once(tidy: Callable[[], object] | None = None) -> None:
 
 
 def _glance(work: Callable[[], None]) -> None:
-    """Run what may hang, and leave it behind if it does."""
+    """Run work that may hang, and leave it behind if it does."""
     from ..system.reach import Hangs, reach, run_alone
 
     with contextlib.suppress(Hangs):
@@ -248,7 +248,7 @@ def print_feed(args: Args) -> None:
 
 
 def alone() -> int:
-    """Return a descriptor of standard output to which nothing else is written from now on."""
+    """Return a descriptor of standard output; other output goes to standard error from now on."""
     tell = os.dup(1)
     os.dup2(2, 1)
     return tell
@@ -256,7 +256,7 @@ def alone() -> int:
 
 @contextlib.contextmanager
 def ending(tell: int, finish: Callable[[], object]) -> Iterator[None]:
-    """Tell the reader why its feed ends, after what is to `finish`."""
+    """Call `finish` if a feed fails, then tell its reader the reason."""
     from ..core import feed
     from ..core.feed import FeedProblem as Said
 

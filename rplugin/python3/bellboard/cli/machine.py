@@ -35,7 +35,7 @@ def add_to(commands: Subcommands) -> None:
     for one in (added, tested):
         command = "-- COMMAND ..." if one is added else "[-- COMMAND ...]"
         one.usage = f"{one.prog} [-h] NAME {command}"
-        text = "what reaches it, such as: ssh dev"
+        text = "the command that reaches it, such as: ssh dev"
         one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help=text)
     listed.add_argument("--json", action="store_true", help="print JSON")
 
@@ -150,7 +150,7 @@ def try_out(args: Args) -> int:
 
 
 def _is_here() -> bool:
-    """Return whether a background process of ours follows what is named."""
+    """Return whether a background process runs here, which follows the named machines."""
     from ..storage.spool import Spool
 
     with contextlib.suppress(OSError):
@@ -159,7 +159,7 @@ def _is_here() -> bool:
 
 
 def _is_own(hello: Hello, state: FeedState) -> bool:
-    """Return whether a feed is of our own board."""
+    """Return whether a feed shows our own board."""
     from ..storage.store import DATABASE
     from ..system.clock import boot_id
 
@@ -187,7 +187,7 @@ def _known() -> Machines:
 
 
 def _store(edited: Callable[[Machines], Machines]) -> Machines:
-    """Change the list of machines; return what it was before."""
+    """Change the list of machines; return the previous list."""
     from ..storage import machines
     from ..storage.spool import Spool
 
@@ -201,10 +201,10 @@ def _store(edited: Callable[[Machines], Machines]) -> Machines:
     return before
 
 
-# ---------------------------------------------------------------- trying its command
+# ---------------------------------------------------------------- trying a machine's command
 
 PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a while
-REPLY: Final = 3.0  # more for the reply to a request
+REPLY: Final = 3.0  # more seconds for the reply to a request
 CHUNK: Final = 1 << 16
 INSTALL: Final = "./build.sh && .venv/bin/bellboard path"
 NO_PASSWORD: Final = "sudo must not ask here: allow this command in sudoers with NOPASSWD"
@@ -234,9 +234,9 @@ HINTS: Final = {
 
 
 def tried(name: str, words: list[str]) -> tuple[Hello, FeedState, bool]:
-    """Read a feed until its state has arrived, without becoming a follower.
+    """Read a machine's feed until its state has arrived, without becoming a follower.
 
-    Return whether it replies to a request, too.
+    Return the feed's hello, its state, and whether it replies to a request.
     """
     from ..core.feed import asking
     from ..system import remotely
@@ -278,7 +278,7 @@ def tried(name: str, words: list[str]) -> tuple[Hello, FeedState, bool]:
 
 
 class _Trial:
-    """What a feed has sent so far."""
+    """The messages of a feed so far."""
 
     def __init__(self) -> None:
         from ..core.feed import FeedLines

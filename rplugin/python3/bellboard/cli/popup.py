@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from ..hosting.turn import SharedBoard
 
 EVERY: Final = 1.0  # seconds between checks that a request is still open
-FOLLOWS: Final = 2.0  # seconds for the next dialog of a session, which is busy in between
+FOLLOWS: Final = 2.0  # seconds for a session's next dialog; it is busy in between
 RequestKey = tuple[str, str, float]  # where, request, since when
 
 
 def answer_full_screen(args: Args) -> int:
-    """Show open requests, longest waiting first, until none is left or the user quits."""
+    """Show open requests, longest waiting first, until the last is gone or the user quits."""
     if not (has_terminal() and paints()):
         raise Problem(
             "`bellboard answer --popup` needs a terminal whose cursor can be moved; "
@@ -57,17 +57,17 @@ class Flow:
         self._over: set[RequestKey] = set()  # answered or skipped
         self._notes: list[str] = []
         self._done = 0.0  # when the last request left the screen
-        self._awaits = False  # a session goes on to its next dialog
+        self._awaits = False  # whether a session goes on to its next dialog
         self._asks: RequestKey | None = None
         self._session: Published = {}
         self._prompt: Prompt | None = None
-        self._looked = 0.0  # when its agent was last asked whether it still asks
+        self._looked = 0.0  # when the request was last checked
 
     def press(self, key: str, now: float) -> None:
-        """Apply a key; give the answer once it is whole."""
+        """Apply a key; send the answer once it is complete."""
         prompt = self._prompt
         if prompt is None:
-            self.over = now > self._done + SOON  # unless the key was meant for the last request
+            self.over = now > self._done + SOON  # earlier, a key is meant for the last request
             self._done = now
             return
         prompt.press(key, now)
@@ -107,7 +107,7 @@ class Flow:
         same = next((p for p in asking if _asks(p) == self._asks), None)
         why = "answered elsewhere"
         if same is not None and self._stands(same):
-            self._session = same  # it may have another id now
+            self._session = same  # the same session, perhaps with another id now
             if not (why := self._why_over(now)):
                 return
         gone = self._prompt if self._asks else None
@@ -124,7 +124,7 @@ class Flow:
         for n, session in enumerate(asking):
             begun = time.monotonic()
             reply = self._runner.do("request", {"session_id": session["session_id"]})
-            now += time.monotonic() - begun  # a key that was pressed meanwhile was not meant for it
+            now += time.monotonic() - begun  # keys pressed meanwhile were not meant for it
             if not reply["ok"]:
                 if self._goes_on(session, looked):
                     self._awaits = True
@@ -142,18 +142,18 @@ class Flow:
             self._done = now
 
     def _stands(self, session: Published) -> bool:
-        """Return whether the request on the screen is open: its session may name another one."""
+        """Return whether the request on the screen is open, even if its session names another."""
         name = self._prompt.request.id if self._prompt is not None else ""
         s = self._shared_board.board.sessions.get(session["session_id"])
-        if not name or s is None or s.machine:  # what else it asks is known on its machine only
+        if not name or s is None or s.machine:  # only its own machine knows its other requests
             return True
         return any(block.request == name for _, block in questions_of(s))
 
     def _why_over(self, now: float) -> str:
         """Return why the request on the screen can no longer be answered, or "".
 
-        Without a host, no evidence but that of hooks arrives, and a tool may run for long before
-        the next one.  So the files of the agent are read.
+        Without a host, evidence arrives only from hooks, and a tool may run for long before the
+        next hook.  So the files of the agent are read.
         """
         if (
             self._prompt is None
@@ -194,9 +194,12 @@ class Flow:
         self._note(self._session, f"snoozed until {time.strftime('%H:%M', time.localtime(until))}")
 
     def _leave(self, request: Request) -> None:
-        """Do not show a request again, even if the board does not know yet that it is over."""
-        is_another = request.id != self._session.get("request", "")  # its terminal showed that
-        if self._asks and not is_another:  # what it names is still to be asked then
+        """Do not show a request again, even while the board still lists it.
+
+        The terminal may have shown another request than the session's own, which comes next then.
+        """
+        is_another = request.id != self._session.get("request", "")
+        if self._asks and not is_another:
             self._over.add(self._asks)
 
     def _note(self, session: Published, text: str) -> None:
@@ -204,7 +207,7 @@ class Flow:
 
 
 def _asks(p: Published) -> RequestKey:
-    """Return which request a session asks: its name stays when its session gets another id."""
+    """Return the key of a session's request, which stays when the session gets another id."""
     name = p.get("request", "")
     where = p.get("machine", "") if name else p["session_id"]
     return where, name, float(p.get("asked_at", 0.0))

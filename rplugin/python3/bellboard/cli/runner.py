@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def asking(shared: SharedBoard, called: str | None, has_asked: bool = False) -> Published:
-    """Return a session that asks: the one with that name, or the one that has waited longest.
+    """Return the session of a name if it asks, or the session that has waited longest.
 
-    With `has_asked`, the one with that name may have been answered meanwhile.
+    With `has_asked`, a named session may have been answered meanwhile.
     """
     from ..core.published import snapshot
 
@@ -76,7 +76,7 @@ class Runner:
         return ""
 
     def do(self, what: str, given: Mapping[str, Any]) -> Reply:
-        """Run an errand; one for another machine waits for its link, in an event loop."""
+        """Run an errand; for another machine, wait for its link in an event loop."""
         from ..core.session import is_far
         from ..system.reach import run_alone
 

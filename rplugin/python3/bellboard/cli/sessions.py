@@ -65,7 +65,7 @@ def list_sessions(args: Args) -> None:
 
 
 def of_machine(sessions: list[Published], name: str | None) -> list[Published]:
-    """Return the sessions of another machine, or all if none is named."""
+    """Return the sessions of another machine, or all sessions if no machine is named."""
     if name is None:
         return sessions
     names = {p["machine"] for p in sessions if p.get("machine")}
@@ -129,7 +129,7 @@ def show_status(args: Args) -> int:
 
 
 def show_in_tmux() -> int:
-    """Set the status in the tmux server that we run in, as a host does, unless one does."""
+    """Set the status in the tmux server that we run in, unless a host does."""
     from ..core import words
     from ..hosting.tmux_status import OPTION
     from .goto import tmux_server

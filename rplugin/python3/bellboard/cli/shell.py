@@ -13,7 +13,7 @@ from ..system import files
 from .arguments import Args, Subcommands, add
 from .home import OFTEN, Problem, opened, reason, shown
 
-#: Where each shell reads its settings.
+#: Shell → its settings file.
 PROFILES = {"bash": "~/.bashrc", "zsh": "~/.zshrc"}
 
 
@@ -21,7 +21,7 @@ def add_to(commands: Subcommands) -> None:
     path = add(commands, "path", link_program, "link this program into ~/.local/bin")
     path.add_argument("--remove", action="store_true", help="remove the link")
     made = add(commands, "completion", print_completion, "print completion for a shell")
-    made.usage = f"{made.prog} [-h] SHELL"  # the other form is for the scripts
+    made.usage = f"{made.prog} [-h] SHELL"  # --sessions is for the scripts
     made.add_argument("shell", metavar="SHELL", nargs="?", choices=SHELLS, help="bash, zsh or fish")
     made.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
 
@@ -46,7 +46,7 @@ def link_program(args: Args) -> None:
 
 
 def _program() -> Path:
-    """Return the program of this Python, or the one that `:Bellboard build` has made."""
+    """Return the program of this Python, or of the .venv that `:Bellboard build` makes."""
     built = files.shipped("emit").parents[1] / ".venv/bin/python"
     for python in (Path(sys.executable), built):
         program = python.with_name("bellboard")
@@ -77,7 +77,7 @@ def remove_link(place: Path) -> None:
 
 
 def is_our_link(place: Path) -> bool:
-    """Return whether it links to the bellboard of any environment, even a deleted one."""
+    """Return whether a path links to the bellboard of any environment, even a deleted one."""
     return place.is_symlink() and place.readlink().parts[-2:] == ("bin", "bellboard")
 
 
@@ -90,7 +90,7 @@ def _advice(folder: Path) -> str:
 
 # ---------------------------------------------------------------- completion
 
-#: `doc/completion.py` has made a script for each; it gets the sessions from `--sessions`.
+#: Shells with a script from `doc/completion.py`, which gets the sessions from `--sessions`.
 SHELLS = ("bash", "zsh", "fish")
 SAFE = re.compile(r"[\w.-]+", re.ASCII)  # bash would expand other characters
 
@@ -105,7 +105,7 @@ def print_completion(args: Args) -> None:
 
 
 def script(shell: str) -> Path:
-    """Return the file that a shell reads."""
+    """Return the completion script of a shell."""
     return Path(__file__).with_name("shells") / f"bellboard.{shell}"
 
 

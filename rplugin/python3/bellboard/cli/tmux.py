@@ -33,7 +33,7 @@ def add_to(commands: Subcommands) -> None:
     how.add_argument("--apply", action="store_true", help="apply it to a running server")
     how.add_argument("--remove", action="store_true", help="remove it from a running server")
     tmux.add_argument("--status", action="store_true", help="add the status to the status line")
-    tmux.add_argument("--quiet", action="store_true", help="print only what could not be set")
+    tmux.add_argument("--quiet", action="store_true", help="print only problems")
     text = "the server (default: the current one)"
     tmux.add_argument("--socket", metavar="PATH", type=filled, help=text)
     for name, key in KEYS.items():
@@ -85,7 +85,7 @@ def wire(args: Args) -> int:
 
 
 def _row(problem: str, keys: Mapping[str, str]) -> str:
-    """Return what could not be set as a row of the list."""
+    """Return an option or key that could not be set as a row of the list."""
     what, _, why = problem.partition(": ")
     other = [
         f"; --{name} KEY takes another" for name, key in keys.items() if what == f"prefix {key}"
@@ -94,7 +94,7 @@ def _row(problem: str, keys: Mapping[str, str]) -> str:
 
 
 def wired() -> list[Tmux]:
-    """Return the running servers of this user that have something of ours."""
+    """Return the running servers of this user that have our options or keys."""
     from ..system.tmux import Tmux, folder_of, socket_in, sockets
     from .wiring import is_wired
 
@@ -105,7 +105,7 @@ def wired() -> list[Tmux]:
 
 
 def kept() -> Iterator[str]:
-    """Yield what to remove from each tmux.conf of this user: tmux would set it up again."""
+    """Yield the lines to remove from each tmux.conf, which would set all this up again."""
     from ..system.files import read
 
     home = os.environ.get("HOME", "")
@@ -120,7 +120,7 @@ def kept() -> Iterator[str]:
         ours = [n for n, line in enumerate(set_, 1) if b"bellboard" in line]
         if ours:
             which = f"line{'s' * (len(ours) > 1)} {', '.join(map(str, ours))}"
-            yield f"kept: {short(Path(place))}; remove what is about bellboard there: {which}"
+            yield f"kept: {short(Path(place))}; to finish, remove its {which} by hand"
 
 
 def running(socket: str) -> Tmux:

@@ -12,7 +12,7 @@ from .arguments import Args, Subcommands, add
 from .home import Problem, around, here, reason, warn
 from .hooks import confirm, do, in_words, problems, short
 
-#: What Neovim has asked or said once, in its own state folder: lua/bellboard/remembered.lua
+#: Notes that Neovim asked or said something once, in its state folder: lua/bellboard/remembered.lua
 REMEMBERED = {"hooks-asked", "build-declined", "statusline-told", "answers"}
 
 
@@ -90,8 +90,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
     from .tmux import kept, wired
     from .wiring import remove_wiring
 
-    _check_unused(home)  # while the user was asked, one may have started
-    is_kept = home.exists() and bool(stranger(home))  # a folder that we never used
+    _check_unused(home)  # a host may have started while the user was asked
+    is_kept = home.exists() and bool(stranger(home))  # not a state folder of ours
     names = (*STATE, *(cli.keeps for cli in all_agents() if cli.keeps))
     found = () if is_kept else (path for name in names for path in home.glob(name))
     ours = dict.fromkeys(filter(is_known, found))
@@ -127,7 +127,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> bool:
 
 
 def _delete(path: Path, home: Path) -> bool:
-    """Delete a file, or what is ours in a folder; if it cannot be, say so."""
+    """Delete a file, or our files in a folder; report a failure."""
     import shutil
 
     from ..storage.state_folder import clear, is_known
@@ -146,7 +146,7 @@ def _delete(path: Path, home: Path) -> bool:
 
 
 def _remembered() -> Iterator[Path]:
-    """Yield what Neovim remembers, whatever its NVIM_APPNAME: folders, or files beside others."""
+    """Yield the notes of Neovim for any NVIM_APPNAME: folders, or single files beside others."""
     from ..storage.spool import Refused, user_state
 
     try:
@@ -157,18 +157,18 @@ def _remembered() -> Iterator[Path]:
     for folder in dict.fromkeys((own, *sorted(state.glob("*/bellboard")))):
         with contextlib.suppress(OSError):  # not there, or not readable
             if not (_is_own(folder.parent, stat.S_ISDIR) and _is_own(folder, stat.S_ISDIR)):
-                continue  # of another user, or through a link
+                continue  # it belongs to another user, or is a link
             inside = [*folder.iterdir()]
             notes = [path for path in inside if path.name in REMEMBERED and _is_note(path)]
             yield from [folder] if notes and len(notes) == len(inside) else notes
 
 
 def _is_note(path: Path) -> bool:
-    """Return whether it is as Neovim makes it: an empty file."""
+    """Return whether a file is a note as Neovim makes it: empty."""
     return _is_own(path, stat.S_ISREG) and path.lstat().st_size == 0
 
 
 def _is_own(path: Path, kind: Callable[[int], bool]) -> bool:
-    """Return whether it is of this kind, no link, and belongs to the user."""
+    """Return whether a path is of this kind, no link, and belongs to the user."""
     status = path.lstat()
     return kind(status.st_mode) and status.st_uid == os.geteuid()

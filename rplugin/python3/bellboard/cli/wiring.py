@@ -22,11 +22,11 @@ from ..system.tmux import BACK, Tmux, argument
 from .home import Problem
 
 FIRST: Final = 2355  # first index of a hook; spells BELL on a phone keypad
-WIDE: Final = 120  # columns of a client with room for the text, theirs, and a few windows
-NARROW: Final = 19  # cells before the … in others: tmux draws status-right before the windows
+WIDE: Final = 120  # columns with room for our text, the user's own, and a few windows
+NARROW: Final = 19  # cells in narrower clients, as tmux draws status-right before the windows
 TEXT: Final = f"#{{?#{{e|<:#{{client_width}},{WIDE}}},#{{=/{NARROW}/…:{OPTION}}},#{{{OPTION}}}}}"
-SHOWN: Final = f"{TEXT} "  # prepended to status-right, after what keeps it true
-#: Keeps the text true while no host does, whenever tmux draws its status line.  Without the empty
+SHOWN: Final = f"{TEXT} "  # prepended to status-right, after the command that keeps it true
+#: Updates the text while no host does, whenever tmux draws its status line.  Without the empty
 #: line, tmux would show the command itself if it took more than a second.
 KEEPER: Final = (
     'echo; cd "$0/hosts" && for p in [0-9]*; do case $(ps -o stat= -p "$p" 2>/dev/null) in '
@@ -35,7 +35,7 @@ KEEPER: Final = (
 ROOM: Final = 80  # cells for status-right; tmux's default is 40
 BEFORE: Final = "@bellboard-length"  # the option that stores the previous length
 
-#: Hook → what it reports (`decoding.of_tmux`) about which clients.
+#: Hook → its report (`decoding.of_tmux`) and the clients of the report.
 HOOKS: Final = {
     "session-window-changed": ("looks", "window_active_clients_list"),
     "window-pane-changed": ("looks", "window_active_clients_list"),
@@ -117,7 +117,7 @@ set -g focus-events on
 
 
 def _return() -> list[str]:
-    """Return the command that goes back to where the jumps of a client began; once per jump."""
+    """Return the command that takes a client back to the pane before its jumps, once per jump."""
     ours = f"{{s| #{{client_pid}}=[^ ]*||:{BACK}}}"
     forget = f"set-option -gF {BACK} '##{ours}'"
     pane = rf"#{{s|^.* #{{client_pid}}=(%[0-9]+).*$|\\1|:{BACK}}}"
@@ -127,7 +127,7 @@ def _return() -> list[str]:
 
 
 def apply_wiring(tmux: Tmux, wiring: Wiring) -> list[str]:
-    """Apply the configuration; return what could not be set."""
+    """Apply the configuration; return the options and keys that could not be set."""
     problems = []
     for name in HOOKS:
         taken = _hooks(tmux, name)
@@ -137,7 +137,7 @@ def apply_wiring(tmux: Tmux, wiring: Wiring) -> list[str]:
         if tmux.ask("set-option", "-gq", entry, wiring.hook(name)) is None:
             problems.append(f"{name}: {tmux.why}")
     for key, (text, command) in wiring.keys.items():
-        # tmux knows the key by the name that the user typed, and lists it by its own.
+        # tmux accepts the key as the user typed it, but lists its own name for it.
         bound = "".join(_bindings(_answer(tmux, *_PREFIXED, argument(key))).values())
         if bound and not _OURS.search(bound):
             problems.append(f"prefix {key}: already bound: {bound}")
@@ -147,10 +147,10 @@ def apply_wiring(tmux: Tmux, wiring: Wiring) -> list[str]:
 
 
 def is_wired(tmux: Tmux) -> bool:
-    """Return whether a server has something of ours."""
+    """Return whether a server has our hooks or options."""
     try:
         ours = (*(_hooks(tmux, name).values() for name in HOOKS), _keys(tmux).values())
-    except Problem:  # it does not respond
+    except Problem:  # the server does not respond
         return False
     return any(_OURS.search(command) for commands in ours for command in commands)
 
@@ -175,7 +175,7 @@ def show_status(tmux: Tmux, shown: str) -> str:
 
 
 def remove_wiring(tmux: Tmux) -> None:
-    """Remove everything of ours, whichever installation set it."""
+    """Remove all our hooks, keys and options, whichever installation set them."""
     for name in HOOKS:
         for n, command in _hooks(tmux, name).items():
             if _OURS.search(command):
@@ -219,7 +219,7 @@ def _hooks(tmux: Tmux, name: str) -> dict[int, str]:
 def _answer(tmux: Tmux, *command: str) -> str:
     """Return the output of a command, or "" if it failed; raise Problem without an answer."""
     output = tmux.ask(*command)
-    if tmux.is_silent:  # what is set there is unknown
+    if tmux.is_silent:  # its options are unknown
         raise Problem(f"{tmux.why}; it may be busy: try again")
     return output or ""
 

@@ -233,7 +233,7 @@ complete -c bellboard -n '_shtab_bellboard_using tmux' -s h -l help -d 'show thi
 complete -c bellboard -n '_shtab_bellboard_using tmux' -l apply -d 'apply it to a running server'
 complete -c bellboard -n '_shtab_bellboard_using tmux' -l remove -d 'remove it from a running server'
 complete -c bellboard -n '_shtab_bellboard_using tmux' -l status -d 'add the status to the status line'
-complete -c bellboard -n '_shtab_bellboard_using tmux' -l quiet -d 'print only what could not be set'
+complete -c bellboard -n '_shtab_bellboard_using tmux' -l quiet -d 'print only problems'
 complete -c bellboard -n '_shtab_bellboard_using tmux' -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the server (default: the current one)'
 complete -c bellboard -n '_shtab_bellboard_using tmux' -l pick -x -d 'key after the prefix for pick (default: b)'
 complete -c bellboard -n '_shtab_bellboard_using tmux' -l answer -x -d 'key after the prefix for answer (default: M-a)'

@@ -325,7 +325,7 @@ _shtab_bellboard_machine_defaults_added=0
 _shtab_bellboard_machine_add_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   ":your name for it, such as dev:"
-  "(-)*::what reaches it, such as\: ssh dev:"
+  "(-)*::the command that reaches it, such as\: ssh dev:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -350,7 +350,7 @@ _shtab_bellboard_machine_remove_defaults_added=0
 _shtab_bellboard_machine_test_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   ":your name for it, such as dev:"
-  "(-)*::what reaches it, such as\: ssh dev:"
+  "(-)*::the command that reaches it, such as\: ssh dev:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -470,7 +470,7 @@ _shtab_bellboard_tmux_options=(
   "--apply[apply it to a running server]"
   "--remove[remove it from a running server]"
   "--status[add the status to the status line]"
-  "--quiet[print only what could not be set]"
+  "--quiet[print only problems]"
   "--socket[the server (default\: the current one)]:PATH:_files"
   "--pick[key after the prefix for pick (default\: b)]:KEY:"
   "--answer[key after the prefix for answer (default\: M-a)]:KEY:"
