@@ -1,8 +1,8 @@
-"""What bellboard asks of a CLI: to decode what it reports, to observe it, to take answers.
+"""The tasks of a CLI for bellboard: decode its reports, observe it, take answers.
 
 Each CLI has a file or a folder of its own here, and `registry.py` lists them.  Other files that
-name one are listed in `tests/test_house.py`, each with its reason.  What decodes touches nothing
-outside, knows no clock, and tolerates any input; what does is imported where it runs.
+name a CLI are listed in `tests/test_house.py`, each with its reason.  Code that decodes does no
+I/O, knows no clock, and tolerates any input; all other code is imported where it runs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 NAMED: Final[Mapping[str, str]] = {"name": "bellboard"}
 SPARED: Final = frozenset({"activity", "note"})  # kinds of events whose hooks add nothing
-NOTES: Final = frozenset({"note"})  # the kind of those that say nothing
-_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # cannot be taken for an option
+NOTES: Final = frozenset({"note"})  # the kind of events that say nothing
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # no option of a command
 DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
 
-#: What may happen to a session → the heading of that row for users.
+#: Moment in a session → the heading of its row for users.
 MOMENTS: Final = {
     "unprompted": "shows before its first prompt",
     "working": "works",
@@ -49,23 +49,23 @@ MOMENTS: Final = {
     "itself": "says so itself",
     "answer": "takes answers from here",
 }
-#: Those that a CLI has or lacks, however it is observed.
+#: Moments that are abilities of a CLI, which it has or lacks however it is observed.
 HAD: Final = frozenset({"itself", "answer"})
 
 
 class Ability(NamedTuple):
-    """How a moment is known; without a source, it is not known."""
+    """The source that shows a moment; without a source, the moment is not known."""
 
     source: str
-    inferred: bool = False  # it follows from something else that was observed
-    when: str = ""  # with what limits
+    inferred: bool = False  # the moment follows from something else that was observed
+    when: str = ""  # the limits
 
 
 Abilities = Mapping[str, Ability]  # for each of `MOMENTS`
 
 
 def ability_mark(moment: str, ability: Ability) -> str:
-    """Return how it is known: `observed`, `inferred` or `not known`; of some, `yes` or `no`."""
+    """Return `observed`, `inferred` or `not known`; of a moment in HAD, `yes` or `no`."""
     if moment in HAD:
         return "yes" if ability.source else "no"
     if not ability.source:
@@ -74,7 +74,7 @@ def ability_mark(moment: str, ability: Ability) -> str:
 
 
 def ability_words(moment: str, ability: Ability) -> str:
-    """Return how it is known, in full."""
+    """Return the mark of an ability, with its source and limits."""
     source = f" ({ability.source})" if ability.source else ""
     return f"{ability_mark(moment, ability)}{source}" + (
         f", {ability.when}" if ability.when else ""
@@ -82,9 +82,9 @@ def ability_words(moment: str, ability: Ability) -> str:
 
 
 class Seen(NamedTuple):
-    """What a screen, a title or a server shows, in the values of a session file."""
+    """The state on a screen, in a title or at a server, in the values of a session file."""
 
-    says: str  # idle, busy or waiting; "": only that it asks nothing
+    says: str  # idle, busy or waiting; "": the session asks nothing, no more is known
     asks: str = ""
     tool: str = ""
     detail: str = ""
@@ -92,23 +92,23 @@ class Seen(NamedTuple):
     def evidence(
         self, now: float, sid: str, pid: int, found: bool = False, where: str = "screen"
     ) -> Evidence:
-        """Report what the screen, the title or the server (`where`) of a session means.
+        """Report the state on the screen, in the title or at the server (`where`) of a session.
 
-        `found`: it may have been shown for a long time already.
+        If it is `found`, it may have been shown for a long time already.
         """
         shown = TraceLine(session_id=sid, pid=pid, found=found, **self._asdict())
         return Evidence(shown.line(now, where), "")
 
 
 class Heard(NamedTuple):
-    """What the CLI's server says of a session."""
+    """The state of a session, as the CLI's server reports it."""
 
     session_id: str
     seen: Seen
 
 
 class About(NamedTuple):
-    """What a dialog must ask about: a line, a digest, and folders that paths are relative to."""
+    """The subject that a dialog must name: a line, a digest, and folders of relative paths."""
 
     detail: str
     shown_digest: str = ""
@@ -116,21 +116,21 @@ class About(NamedTuple):
 
 
 class OnDisk(NamedTuple):
-    """A file that a request is about, and what would happen to it."""
+    """A file of a request, and what would happen to it."""
 
     path: str
     how: str  # read | changed | replaced, by what the request shows
-    holds: str | None = None  # what it must still hold when the CLI reads it after the answer
-    folder: str = ""  # that the path is relative to
+    holds: str | None = None  # its content, which must be the same when the CLI reads it
+    folder: str = ""  # of a relative path
 
 
 class Press(NamedTuple):
-    """A key for a dialog, or a text to type into it; or why there is none."""
+    """A key for a dialog, a text to type into it, or the reason why there is neither."""
 
     key: str = ""  # a digit, or Down, Right, Tab, Enter
     text: str = ""
     rows: tuple[str, ...] = ()  # rows that the terminal must still show
-    last: bool = False  # gives the answer
+    last: bool = False  # this key gives the answer
     why: str = ""
 
 
@@ -144,7 +144,7 @@ class Prompt(NamedTuple):
 def timeouts_of(
     words: Words, each: int, *also: str, spared: Collection[str] = SPARED
 ) -> Mapping[str, int]:
-    """Return how long each hook may take: those of all kinds but `spared`, and of `also`."""
+    """Return the time limit of each hook: those of all kinds but `spared`, and of `also`."""
     names = (name for name, kind in words.kinds.items() if kind not in spared)
     return dict.fromkeys((*names, *also), each)
 
@@ -153,8 +153,8 @@ class OpenRequest(NamedTuple):
     """A request that is open on the board, for a CLI to find on its own side."""
 
     session_id: str
-    pid: int  # the process that asks: alive, and the session's
-    tool_id: str  # the CLI's id of the tool that asks, if it is known
+    pid: int  # the process that asks; alive, and proven to be the session's
+    tool_id: str  # the CLI's id of the tool that asks, if known
     payload: bytes  # payload of the hook that reported it
     home: Path  # the state folder
 
@@ -164,11 +164,11 @@ class Unanswered(Exception):
 
 
 class Unclear(Unanswered):
-    """An answer was sent, and it is not known whether it counted: a slow CLI may still take it."""
+    """An answer was sent, but may not have counted: a slow CLI may still take it."""
 
 
 class Unreachable(Unanswered):
-    """Nobody can take it this way; another way may be open."""
+    """Nobody can take an answer this way; another way may be open."""
 
 
 @contextmanager
@@ -181,26 +181,26 @@ def sent(to: str) -> Iterator[None]:
 
 
 class Agent(Hooked):
-    """A CLI: what it is called, what it reports, and how it takes answers.
+    """A CLI: its names, its reports, and its ways to take answers.
 
-    Whatever its doors look at may hang; all else is pure.
+    The methods under "doors" may hang; all else is pure.
     """
 
-    words: ClassVar[Words]  # kinds of its hook events by name, and where payloads have the rest
+    words: ClassVar[Words]  # kinds of its hook events by name, and the fields of payloads
     abilities: ClassVar[Abilities] = {}  # empty if nothing was measured
     tested: ClassVar[Version] = ()  # the newest version that our tests run; empty if none does
-    variable: ClassVar[str] = ""  # names the folder of its files, where it is not in the home
+    variable: ClassVar[str] = ""  # names the folder of its files, if not in the home
     resuming: ClassVar[tuple[str, ...]] = ()  # the arguments that resume the session named next
-    keeps: ClassVar[str] = ""  # the folder that it makes in the state folder
-    keeps_transcripts: ClassVar[bool] = True  # in files, without which it cannot resume
-    #: Event → how long its hook may take, if the settings have the form that most CLIs share.
+    keeps: ClassVar[str] = ""  # the folder that the CLI makes in the state folder
+    keeps_transcripts: ClassVar[bool] = True  # whether it needs them to resume
+    #: Event → time limit of its hook, if the settings have the form that most CLIs share.
     timeouts: ClassVar[Mapping[str, int]] = {}
     named: ClassVar[Mapping[str, str]] = {}  # NAMED, if hooks have a name there
-    has_titles: ClassVar[bool] = False  # whether it shows its state in terminal titles
+    has_titles: ClassVar[bool] = False  # whether terminal titles show its state
     queues: ClassVar[bool] = False  # whether it takes a prompt while it works, to submit it later
-    rules: ClassVar[str] = ""  # where a project lists what is allowed
+    rules: ClassVar[str] = ""  # the file in which a project lists allowed commands
 
-    # ------------------------------------------------------------ what it reports
+    # ------------------------------------------------------------ reports
 
     @property
     def kinds(self) -> Mapping[str, str]:
@@ -223,11 +223,11 @@ class Agent(Hooked):
         return event_of(payload, t, clock, origin, truncated, name, self.words)
 
     def account(self, record: Facts, about: Event) -> Event:
-        """Return the event, completed with what the CLI's session file says of its session."""
+        """Return an event with the fields of its session from the CLI's session file."""
         raise ValueError("this CLI has no session files")
 
     def reported(self, report: Report) -> str:
-        """Return what its own report says: the words of the protocol, or `background`."""
+        """Return the status in the CLI's own report: a word of the protocol, or `background`."""
         return report.state
 
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
@@ -235,11 +235,11 @@ class Agent(Hooked):
         return Event("note", "transcript", t, now, session_id)
 
     def is_noise(self, raw: bytes) -> bool:
-        """Return whether to skip a line of a transcript undecoded."""
+        """Return whether to skip a line of a transcript without decoding it."""
         return False
 
     def conversation(self, path: str) -> list[str]:
-        """Return what was said at the end of a transcript, as lines. May block."""
+        """Return the messages at the end of a transcript, as lines. May block."""
         return []
 
     def head_of(self, raw: bytes) -> Facts | None:
@@ -251,15 +251,15 @@ class Agent(Hooked):
         return ""
 
     def titled(self, text: str) -> Seen | None:
-        """Read the title that the CLI gave its terminal; return None if that says nothing."""
+        """Read the title that the CLI gave its terminal; return None if the title says nothing."""
         return None
 
     def at_rest(self, text: str) -> str:
-        """Return how the title would begin if the CLI were at rest; "" if that is not known."""
+        """Return the start of the title that the CLI would have at rest; "" if not known."""
         return ""
 
     def heard(self, message: Facts) -> Heard | None:
-        """Read what the CLI's server tells its clients; return None if that says nothing."""
+        """Read a message of the CLI's server to its clients; return None if it says nothing."""
         return None
 
     def serves(self, argv: Sequence[str]) -> bool:
@@ -267,13 +267,13 @@ class Agent(Hooked):
         return False
 
     def on_screen(self, rows: Sequence[str]) -> Seen | None:
-        """Read what the last rows of a terminal show; return None if that is unknown."""
+        """Read the last rows of a terminal; return None if their meaning is unknown."""
         return None
 
     def request(
         self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
     ) -> Request | None:
-        """Return what the payload of a hook asks, under this name; None if it asks nothing."""
+        """Return the request in the payload of a hook, under this name; None if there is none."""
         return None
 
     def on_disk(self, payload: bytes) -> tuple[OnDisk, ...]:
@@ -281,23 +281,22 @@ class Agent(Hooked):
         return ()
 
     def reply(self, payload: bytes, answer: Answer) -> bytes:
-        """Return an answer that `check` found nothing against, in the form that the CLI takes.
+        """Return a checked answer in the form of the CLI; empty if it takes none of this kind.
 
-        A hook prints it as one line, or `answer` delivers it.  It is empty if the CLI takes no
-        answer of this kind.
+        A hook prints the reply as one line, or `answer` delivers it.
         """
         return b""
 
     def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
-        """Return the next key for the dialog on a screen, which must ask exactly this."""
+        """Return the next key for the dialog on a screen, which must show exactly this request."""
         return Press(why="its dialogs are not known; go there to answer")
 
     def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
-        """Return what the dialog on a screen offers beside the choices of its request, in words."""
+        """Return the answers of the dialog on a screen that its request lacks, in words."""
         return ()
 
     def takes(self) -> str:
-        """Return which texts `press` can type, in words; it refuses others."""
+        """Return in words which texts `press` can type; it refuses others."""
         return ""
 
     def prompt(self, screen: Sequence[str]) -> Prompt | None:
@@ -323,14 +322,14 @@ class Agent(Hooked):
         return version_at(found, self.program) if found else None
 
     def observing(self, environ: Mapping[str, str], brief: bool) -> Observing | None:
-        """Return what observes its sessions, if there is more than hooks.
+        """Return the observer of its sessions, if they show more than hooks.
 
-        `brief`: only once, and what shows the state now is enough.
+        `brief`: look once, and only at what shows the present state.
         """
         return None
 
     def installer(self, home: Path, environ: Mapping[str, str]) -> Installer:
-        """Return what puts the hooks into its files."""
+        """Return the installer of the hooks in its files."""
         from .installing.installer import Installer
 
         return Installer(home, environ, self)
@@ -348,18 +347,18 @@ class Agent(Hooked):
     def went_on(
         self, pid: int, s: Session, since: float, environ: Mapping[str, str]
     ) -> Went | None:
-        """Return how a session went on after `since`, if the CLI itself says so. May hang."""
+        """Return how a session went on after `since`, if the CLI itself shows that. May hang."""
         return None
 
     def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
-        """Return what a hook would report of what the main thread asks, or b"".  May hang.
+        """Return the payload that a hook would report for a question of the main thread, or b"".
 
-        It is known only if the CLI itself has recorded it in full.
+        It is known only if the CLI itself has recorded the question in full.  May hang.
         """
         return b""
 
     def winner(self, s: Session, asked: OpenRequest, since: float, sent: SentAnswer) -> str | None:
-        """Return whose answer counted: "" if nobody can know, None if it may soon be known.
+        """Return whose answer counted; "" if nobody can know, None if it may become known soon.
 
         May hang.
         """
@@ -381,14 +380,14 @@ class Agent(Hooked):
         raise Unreachable("it has no server that takes answers")
 
     def answer(self, waiting: OpenRequest, reply: bytes) -> None:
-        """Find it and deliver what `reply` wrote; return once that was accepted.
+        """Find a request and deliver its reply; return once the CLI has accepted that.
 
-        Raise `Unanswered` if it was not: somebody else answered, or something else is asked now.
-        Raise `Unclear` if it was sent, and may have been accepted.
+        Raise `Unanswered` if it has not: somebody else answered, or something else is asked now.
+        Raise `Unclear` if the reply was sent, and may have been accepted.
         """
         self.find(waiting)
 
 
 def tells(event: Event) -> bool:
-    """Return whether an entry shows anything; a note does if it has a fact about the session."""
+    """Return whether an entry shows anything; of notes, those with a fact about the session."""
     return event.kind != "note" or bool(event.title or event.reviewer or event.headless)

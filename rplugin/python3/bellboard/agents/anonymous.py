@@ -19,7 +19,7 @@ from ..core.events import MATE, Event, Origin, Task, line_of
 from ..storage.store import Logged
 from .registry import agent_of, is_known_agent
 
-#: Parts of paths that reveal nothing; the first two mark a worktree.
+#: Parts of paths that reveal nothing; the first two are of a worktree.
 COMMON: Final = frozenset(
     (
         *(".claude", "worktrees", "projects", "sessions", "home", "Users", "private", "tmp", "var"),
@@ -72,7 +72,7 @@ class Names:
             tasks=None if e.tasks is None else tuple(map(self.task, e.tasks)),
             status=self.status(e),
             viewer=self("viewer", e.viewer),
-            why=self("reason", e.why),  # of junk: it may quote the input
+            why=self("reason", e.why),  # the reason of junk may quote the input
             settings=self.settings(e.settings),
             row=self.row(e.row),
             key=self.number("key", e.key),
@@ -104,7 +104,7 @@ class Names:
     # ------------------------------------------------------------ by kind
 
     def path(self, text: str) -> str:
-        """Replace a path by one of the same depth, below the same folders."""
+        """Replace a path by a path of the same depth, below the same folders."""
         return "/".join(map(self._part, text.split("/")))
 
     def _part(self, part: str) -> str:
@@ -114,7 +114,7 @@ class Names:
         return self("d", part).replace(" ", "") + (suffix.group() if suffix else "")
 
     def id(self, text: str) -> str:
-        """Keep a generated id; replace one that is a name, and each in a path of them."""
+        """Keep a generated id; replace an id that is a name, also in a path of ids."""
         return "/".join(
             part if _ID.fullmatch(part) else self("agent", part).replace(" ", "-")
             for part in text.split("/")
@@ -131,7 +131,7 @@ class Names:
         return f"mcp__{server}__{self('tool', mcp.group(2)).replace(' ', '')}"
 
     def prompt(self, text: str) -> str:
-        """Replace a prompt; a command at its start is replaced as where the CLI names it alone."""
+        """Replace a prompt; a command at its start gets the same placeholder as elsewhere."""
         command, blank, rest = text.partition(" ")
         if not command.startswith("/"):
             return self("prompt", text)
@@ -225,7 +225,7 @@ def span(
 ) -> list[Logged]:
     """Return the part of a log about these sessions, each from its last start.
 
-    The options in force at that time come first: the last ones set before it, or the given ones.
+    The options of that time come first: the last that were set before it, or the given ones.
     """
     rows = list(log)
     begins: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""Agents as documented: what the makers of each say that it reports.  None of it was measured.
+"""Agents as their makers document them; nothing here was measured.
 
-Each is a table of what it calls its hook events, and the form in which it reads its hooks.  The
+Each is a table of its names of hook events, and the form in which it reads its hooks.  The
 plugins with chats inside Neovim have the words that `lua/bellboard/report/chats.lua` defines.
 """
 
@@ -19,16 +19,16 @@ PATIENCE: Final = 10  # seconds that a hook may take
 
 
 class Documented(Agent):
-    """An agent that nobody has seen run here; its comments say what no hook of it reports.
+    """An agent that nobody has seen run here; comments say what its hooks do not report.
 
-    It has neither `hooks` nor `abilities`: `bellboard hooks print` prints what `reporting` returns,
+    It has neither `hooks` nor `abilities`: `bellboard hooks print` prints the text of `reporting`,
     for the user to put in place, and nothing installs it.
     """
 
 
 # ---------------------------------------------------------------- Cursor CLI
 #
-# No hook says that it waits for somebody, so it is never blocked.
+# No hook says that Cursor waits for somebody, so its sessions are never blocked.
 
 
 def _first_root(top: Facts, facts: Facts) -> None:
@@ -63,7 +63,7 @@ class CursorCli(Documented):
             "preCompact": "compacting",
             "subagentStart": "note",
             "subagentStop": "note",
-            "beforeTabFileRead": "note",  # of its editor
+            "beforeTabFileRead": "note",  # of the editor
             "afterTabFileEdit": "note",
             "workspaceOpen": "note",
         },
@@ -91,17 +91,17 @@ class CursorCli(Documented):
         hooks: dict[str, list[dict[str, object]]] = {
             name: [{"command": line(name)}] for name in timeouts_of(self.words, PATIENCE)
         }
-        hooks["stop"][0]["loop_limit"] = None  # else it is reported five times and then no more
+        hooks["stop"][0]["loop_limit"] = None  # by default, Cursor runs it at most five times
         return json.dumps({"version": 1, "hooks": hooks}, indent=2, ensure_ascii=False)
 
 
 # ---------------------------------------------------------------- Droid
 #
-# Notifications say that it asks; nothing says that it was interrupted.
+# Notifications say that Droid asks; nothing says that it was interrupted.
 
-#: Type of a notification → what is asked.
+#: Type of a notification → the kind of question.
 DROID_ASKS: Final = {"permission_prompt": "permission", "elicitation_dialog": "question"}
-PERMISSION: Final = " needs your permission to use "  # in the text of one without a type
+PERMISSION: Final = " needs your permission to use "  # in a notification without a type
 
 
 def _droid_notifies(top: Facts, facts: Facts) -> str | None:
@@ -148,7 +148,7 @@ class Droid(Documented):
 
 # ---------------------------------------------------------------- Goose
 #
-# No hook says that it waits, was interrupted or failed.
+# No hook says that Goose waits, was interrupted or failed.
 
 
 class Goose(Documented):
@@ -187,11 +187,11 @@ class Goose(Documented):
 
 # ---------------------------------------------------------------- Kimi Code
 #
-# Its hooks report everything (on 2.1.0; older ones know fewer).
+# Its hooks report everything (2.1.0; older versions have fewer hooks).
 
 
 def _main(top: Facts, facts: Facts) -> None:
-    if facts.get("agent") == "main":  # that is not a subagent
+    if facts.get("agent") == "main":  # "main" is not a subagent
         del facts["agent"]
 
 
@@ -214,7 +214,7 @@ KIMI_KINDS: Final = {
     "PostToolUse": "tool end",
     "PostToolUseFailure": "tool end",
     "PermissionRequest": "request",
-    "PermissionResult": "tool end",  # so that its question ends
+    "PermissionResult": "tool end",  # which ends its question
     "Stop": "stop",
     "StopFailure": "failure",
     "Interrupt": "interrupt",
@@ -252,17 +252,17 @@ class Kimi(Documented):
 
 
 def _toml(event: str, command: str) -> str:
-    # A string of JSON is one of TOML, but for halves of characters, and DEL.
+    # TOML takes a string of JSON, except for lone surrogates and DEL.
     quoted = json.dumps(command, ensure_ascii=False).replace("\x7f", "\\u007f")
     return f'[[hooks]]\nevent = "{event}"\ncommand = {quoted}\ntimeout = {PATIENCE}\n'
 
 
 # ---------------------------------------------------------------- Amp
 #
-# Our plugin reports it.  An event of a subagent's thread names that in `agent`, and the thread that
-# started it in `thread`.
+# Our plugin reports Amp.  An event of a subagent's thread names that thread in `agent`, and the
+# thread that started it in `thread`.
 
-#: What a thread does now → kind.
+#: State of a thread → kind.
 AMP_STATES: Final = {"awaiting-approval": "request", "error": "failure"}
 _amp_ended = kind_in({"cancelled": "interrupt", "error": "failure"}, "status")
 _amp_does = kind_in(AMP_STATES, "state")
@@ -291,7 +291,7 @@ class Amp(Documented):
             "session.start": "start",
             "agent.start": "prompt",
             "agent.end": "stop",  # or interrupt, failure: by its status
-            "thread.state": "note",  # or request, form answer, failure: by what it was, and is now
+            "thread.state": "note",  # or request, form answer, failure: by old and new state
         },
         {"agent.start": _amp_starts, "agent.end": _amp_ends, "thread.state": _amp_changes},
         {"session_id": "thread", "agent": "agent", "cwd": "cwd", "prompt": "message"},
@@ -325,7 +325,7 @@ class Crush(Documented):
             "PostToolUse": "tool end",
             "PostToolUseFailure": "tool end",
             "PermissionRequest": "request",
-            "PermissionResult": "tool end",  # so that its question ends
+            "PermissionResult": "tool end",  # which ends its question
             "TurnEnd": "stop",
             "StopFailure": "failure",
             "Interrupt": "interrupt",
@@ -338,7 +338,7 @@ class Crush(Documented):
     )
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        # Its own shell is a part of its process: there, $PPID is the parent of Crush.
+        # Crush runs a hook in a shell inside its own process, where $PPID is the parent of Crush.
         commands = {event: f"sh -c {shlex.quote(line(event))}" for event in self.kinds}
         hooks = {
             event: [{"name": "bellboard", "command": command, "timeout": PATIENCE}]

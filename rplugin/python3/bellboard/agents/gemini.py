@@ -1,4 +1,4 @@
-"""Gemini CLI: it waits for its hooks, so nothing but its keys answers.
+"""Gemini CLI, which waits for its hooks, so only keys can answer it.
 
 AfterAgent also runs after Esc and after errors: its log says how the turn ended.  PreCompress runs
 before every request to the model, and compacts nothing.  No hook says that a dialog was answered:
@@ -27,7 +27,7 @@ from .words import FIELDS, Reader, Words, from_key, kind_in, typed_prompt
 if TYPE_CHECKING:
     from .need import Observing
 
-TERMINAL: Final = "gemini terminal"  # to observe: a process may outlive it
+TERMINAL: Final = "gemini terminal"  # observed because a process may outlive its terminal
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
     "SessionStart": "start",  # or resume: by its source
@@ -45,7 +45,7 @@ KINDS: Final[dict[str, str]] = {
 PERMISSION: Final = "ToolPermission"
 QUESTION: Final = "ask_user"
 TOOL_CANCELLED: Final = "Command cancelled by user."
-#: What a dialog is about, best first.
+#: Fields with the subject of a dialog, best first.
 ABOUT: Final = ("command", "filePath", "title")
 
 
@@ -84,7 +84,7 @@ READ: Final[Mapping[str, Reader]] = {
     "Notification": _notification,
 }
 WORDS: Final = Words(KINDS, READ, FIELDS)
-#: First sign of the title of its terminal → what it says.
+#: First character of the terminal's title → the state.
 SIGNS: Final = {
     "\u2726": Seen("busy"),
     "\u23f2": Seen("busy"),  # a command that prints nothing
@@ -92,13 +92,13 @@ SIGNS: Final = {
     "\u25c7": Seen("idle"),
 }
 CANCELLED: Final = "Request cancelled."
-#: How the CLI says that a hook of the user refused the prompt, or stopped the turn.
+#: Words of the CLI for a prompt that a user's hook refused, or a turn that it stopped.
 STOPPED: Final = ("Agent execution blocked:", "Agent execution stopped:")
 HEAD: Final = 200  # bytes that include the type of an entry
 TELLING: Final = (b'"type":"error"', b'"type":"info"', b'"type":"warning"')
 HOOKS: Final = Ability("hooks")
 LOG: Final = Ability("log")
-#: What it reports (measured on 0.61.0).
+#: Measured on 0.61.0.
 ABILITIES: Final[Abilities] = {
     "unprompted": HOOKS,
     "working": HOOKS,
@@ -126,14 +126,14 @@ def _obstacles(looked: GlobalHooks) -> Iterator[str]:
     config = settings.get("hooksConfig", {})
     if config.get("enabled") is False:
         yield "disabled by hooksConfig.enabled"
-    if (disabled := config.get("disabled")) and isinstance(disabled, list):  # by its /hooks
+    if (disabled := config.get("disabled")) and isinstance(disabled, list):  # set by /hooks
         names = list(_names(settings["hooks"], looked.ours))
         if off := [name for name in names if name in disabled]:
             yield f"{len(off)} of {len(names)} hooks disabled by hooksConfig.disabled"
 
 
 def _names(hooks: dict[str, Any], ours: Callable[[str], bool]) -> Iterator[str]:
-    """Yield what Gemini calls each handler of ours: its name, or else its command."""
+    """Yield Gemini's name of each handler of ours: its own name, or else its command."""
     groups = (each for listed in hooks.values() if isinstance(listed, list) for each in listed)
     for group in groups:
         for handler in group.get("hooks", ()):
@@ -177,7 +177,7 @@ class Gemini(Agent):
         return not any(kind in head for kind in TELLING)
 
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
-        """Decode a line; `t` is when it was written, if it does not say so itself."""
+        """Decode a line; `t` is its time, if the line itself has none."""
         kind, facts = "note", Facts()
         name, said = text_of(entry, "type"), text_of(entry, "content")
         if name == "error":

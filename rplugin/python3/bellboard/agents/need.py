@@ -1,4 +1,4 @@
-"""What an observer observes for sessions: which sessions those are, and what has come since."""
+"""The needs of observers: a need has its sessions, and the news that came for them."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ LEFT: Final = "left"  # a session no longer needs it
 PATHS: Final = "paths"  # a watched path may have changed
 WRITTEN: Final = "written"  # a terminal was written to
 DIED: Final = "died"  # a process of these sessions
-RESCAN: Final = "rescan"  # no system reports every change
+RESCAN: Final = "rescan"  # time to look again: no system reports every change
 NEED: Final = "need"
 
 
 class Means(NamedTuple):
-    """What everything is observed with, and where it is reported."""
+    """The means of all observers: watches, the clock, the environment, the way to report."""
 
     watched: Watched
     report: Callable[[Evidence], None]
     clock: Callable[[], float]
     environ: Mapping[str, str]
     generation: str = ""
-    since: float = 0.0  # before that, nobody may have observed anything
-    brief: bool = False  # only once: what shows the state now is enough
+    since: float = 0.0  # before this time, nobody may have observed anything
+    brief: bool = False  # observe once, and only the present state
 
 
 class Need:
-    """Something that is observed while anybody needs it: a session, or another need.
+    """A thing to observe for its holders: sessions, or other needs.
 
-    A coroutine observes it: `news` tells it when to look again, and it reports what it finds.
+    A coroutine observes it: `news` says when to look again, and `report` takes the findings.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class Need:
         want_more: Callable[[Need, Iterable[Want]], None],
     ) -> None:
         self.want, self.means = want, means
-        self.holders: set[str] = set()  # who needs it
-        self.sessions: dict[str, Session] = {}  # those of them that are sessions, as they are now
+        self.holders: set[str] = set()  # sessions and needs
+        self.sessions: dict[str, Session] = {}  # the holders that are sessions, as they are now
         self.joined: set[str] = set()  # sessions that nobody has looked at yet
         self.changed: set[str] = set()  # sessions that have changed since
         self.left: list[Session] = []  # sessions that no longer need it
         self.paths: set[str] = set()  # watched paths that may have changed since
         self.died: dict[int, str] = {}  # processes that have died since, with their start times
         self.written: dict[str, float] = {}  # terminal → when it was written to
-        self.rounds = Rounds()  # what is done for it in turns of their own
-        self.wants_deaths = False  # those of processes of its agent
-        self.is_extra = False  # what it finds is not missed by a session that is known
-        self.at_end: Callable[[], object] = lambda: None  # what observes it has more to end
+        self.rounds = Rounds()  # work for it in turns of its own
+        self.wants_deaths = False  # whether to report deaths of the agent's processes
+        self.is_extra = False  # whether known sessions can do without it
+        self.at_end: Callable[[], object] = lambda: None  # called when the need ends
         self._written, self._notes, self._want_more = written, notes, want_more
         self._topics: set[str] = set()
         self.watched: set[str] = set()
@@ -72,11 +72,11 @@ class Need:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, observe: Observe) -> None:
-        """Begin to observe it."""
+        """Begin to observe."""
         self._task = asyncio.get_running_loop().create_task(self._run(observe))
 
     def close(self) -> None:
-        """Stop observing it."""
+        """Stop observing."""
         self._is_over = True
         if self._task is not None:
             self._task.cancel()
@@ -89,14 +89,14 @@ class Need:
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether all that has come was looked at."""
+        """Return whether the observer has looked at all news."""
         rests = bool(self._heeds) and self._news.isdisjoint(self._heeds)
         return (rests or self._task is None or self._task.done()) and not self.rounds
 
-    # ------------------------------------------------------------ for whom it is observed
+    # ------------------------------------------------------------ for its holders
 
     def take(self, holder: str, s: Session | None) -> None:
-        """Note who needs it; a session as it is now."""
+        """Add a holder; of a session, take its present state."""
         self.holders.add(holder)
         if s is None:
             return
@@ -108,7 +108,7 @@ class Need:
         self.stir(CHANGED)
 
     def leave(self, holder: str) -> None:
-        """Drop who no longer needs it."""
+        """Drop a holder."""
         self.holders.discard(holder)
         self.joined.discard(holder)
         self.changed.discard(holder)
@@ -127,12 +127,12 @@ class Need:
         self.stir(DIED)
 
     def stir(self, what: str) -> None:
-        """Note that something has come."""
+        """Note news of this kind."""
         self._news.add(what)
         if what in self._heeds:
             self._woken.set()
 
-    # ------------------------------------------------------------ for what observes it
+    # ------------------------------------------------------------ for its observer
 
     @property
     def session(self) -> Session:
@@ -140,7 +140,7 @@ class Need:
         return next(iter(self.sessions.values()))
 
     async def news(self, *heeds: str, within: float | None = None) -> set[str]:
-        """Wait until one of these has come, at most for so long; return all that has."""
+        """Wait for one of these kinds of news, at most `within` seconds; return all news."""
         if self._has_failed:
             self._has_failed = False
             reached_from_here().succeed(str(self.want))
@@ -153,17 +153,17 @@ class Need:
             finally:
                 self._heeds = ()
                 self._woken.clear()
-        if self._is_over:  # until Python 3.12, `wait_for` may swallow that
+        if self._is_over:  # until Python 3.12, `wait_for` may swallow a cancellation
             raise asyncio.CancelledError
         news, self._news = self._news, set()
         return news
 
     def report(self, evidence: Evidence) -> None:
-        """Report what was found."""
+        """Report a finding."""
         self.means.report(evidence)
 
     def want_more(self, wants: Iterable[Want]) -> None:
-        """Have these observed as well, and nothing else, while this is."""
+        """Have these and no other needs observed as well, while this one is."""
         self._want_more(self, wants)
 
     def watch(self, *paths: str) -> None:
@@ -183,12 +183,12 @@ class Need:
         self._written.add(tty, self)
 
     def heard(self, tty: str) -> None:
-        """Take that a terminal was written to."""
+        """Note that a terminal was written to."""
         self.written[tty] = asyncio.get_running_loop().time()
         self.stir(WRITTEN)
 
     def say(self, topic: str, why: str) -> None:
-        """Note in health what is wrong; "" if nothing is any longer."""
+        """Note a problem in health; with "", remove the note."""
         if why:
             self._topics.add(topic)
             self._notes.say(topic, why)
@@ -197,20 +197,20 @@ class Need:
             self._notes.settle(topic)
 
     def say_only(self, notes: Mapping[str, str]) -> None:
-        """Note this in health, and nothing else."""
+        """Note these problems in health, and no others."""
         for topic in self._topics - notes.keys():
             self.say(topic, "")
         for topic, why in notes.items():
             self.say(topic, why)
 
     async def _run(self, observe: Observe) -> None:
-        """Observe it; begin again after a failure of any kind, which concerns this one only."""
+        """Observe, and start again after any failure, which concerns this need only."""
         while True:
             try:
                 await observe(self)
             except Exception as error:
                 if isinstance(error, Hangs) and error.place:
-                    continue  # what is reached next waits until that returns
+                    continue  # the next access waits until this one returns
                 self._has_failed = True
                 name = str(self.want)
                 await asyncio.sleep(reached_from_here().fail(name, name, error))
@@ -222,9 +222,9 @@ Observe = Callable[[Need], Coroutine[Any, Any, None]]
 
 
 class Observing(NamedTuple):
-    """What an agent shows besides its hooks."""
+    """The observers of an agent, for all that it shows besides its hooks."""
 
-    observe: Mapping[str, Observe]  # kind → what observes it
-    wanted: Callable[[Session, float], Iterator[Want]]  # what a session needs of these at a time
-    always: tuple[Want, ...] = ()  # needed whatever sessions there are
-    forget: Callable[[str], object] = lambda sid: None  # drop a session that has ended
+    observe: Mapping[str, Observe]  # kind of need → observer
+    wanted: Callable[[Session, float], Iterator[Want]]  # needs of a session at a time
+    always: tuple[Want, ...] = ()  # needs independent of sessions
+    forget: Callable[[str], object] = lambda sid: None  # drops a session that has ended

@@ -1,4 +1,4 @@
-"""Make the parts of a request from what a CLI says: in full, with hidden characters as marks.
+"""Make the parts of a request from a CLI's fields: in full, with hidden characters as marks.
 
 This file does no I/O, knows no clock, and tolerates any input.
 """
@@ -17,8 +17,8 @@ from ..core.request import Choice, Option, Part, Question, Request, digest_of
 from ..core.text import ODD, marked, warnings
 from ..core.untrusted import Facts, members, storable
 
-MOST_LINES: Final = 10_000  # of a JSON value that is shown with indentation
-DEEPEST: Final = 20  # levels of one
+MOST_LINES: Final = 10_000  # of a JSON value shown with indentation
+DEEPEST: Final = 20  # levels of such a value
 ALLOW: Final = Choice("allow", "Yes, this once")
 STOP: Final = Choice("stop", "No, and stop the turn")
 CHOOSE: Final = Choice("choose", "Answer", "answers")
@@ -48,13 +48,13 @@ def question(
 
 
 def chosen(said: list[str] | str, options: Sequence[Offered]) -> list[str]:
-    """Return an answer in the CLI's own labels, which may differ from those shown."""
+    """Return an answer in the CLI's own labels, which may differ from the shown ones."""
     labels = {marked(o.label): o.label for o in options}
     return [said] if isinstance(said, str) else [labels[x] for x in said if x in labels]
 
 
 def unshown(given: Facts, known: type[Struct]) -> tuple[Part, ...]:
-    """Return what questions of that type do not show of a tool's input, such as previews."""
+    """Return the rest of a tool's input beside the known members, such as previews."""
     fields, of_option = {*known.__struct_fields__}, {*Offered.__struct_fields__}
     is_all = all(
         {*raw} <= fields and all({*option} <= of_option for option in raw.get("options") or ())
@@ -78,7 +78,7 @@ def part(kind: str, text: str, label: str = "", **more: str) -> Part:
 
 
 def at_end(old: str, new: str) -> tuple[str, ...]:
-    """Return in words what a diff does not show: a line break that comes or goes at the end."""
+    """Return in words whether a line break comes or goes at the end, which a diff does not show."""
     if not (old and new) or old.endswith("\n") == new.endswith("\n"):
         return ()
     done = "removed" if old.endswith("\n") else "added"
@@ -86,7 +86,7 @@ def at_end(old: str, new: str) -> tuple[str, ...]:
 
 
 class Input:
-    """The members of a tool's input, each taken once, so that none is left out."""
+    """The members of a tool's input, each taken once, so that no member is left out."""
 
     def __init__(self, given: Facts) -> None:
         self.left: Facts = dict(given)
@@ -106,21 +106,21 @@ class Input:
 def json_part(value: object, label: str = "") -> Part:
     try:
         encoded = msgspec.json.encode(value)
-    except (ValueError, RecursionError):  # lone surrogates, of a request that is not complete
+    except (ValueError, RecursionError):  # lone surrogates, in a request that is not complete
         return part("json", repr(value), label)
     is_long = encoded.count(b",") > MOST_LINES or _is_deeper(value, DEEPEST)
     return part("json", msgspec.json.format(encoded, indent=0 if is_long else 2).decode(), label)
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Return whether a value is nested more deeply: each member there would be indented as far."""
+    """Return whether a value is nested too deeply to show with indentation."""
     if isinstance(value, Mapping):
         value = [*value.values()]
     return isinstance(value, list) and (not levels or any(_is_deeper(x, levels - 1) for x in value))
 
 
 def readable(payload: bytes, truncated: bool) -> Facts:
-    """Return the members of a payload, or none of one that cannot be decoded."""
+    """Return the members of a payload; none if it cannot be decoded."""
     try:
         return members(payload, truncated)
     except ODD:
@@ -128,7 +128,7 @@ def readable(payload: bytes, truncated: bool) -> Facts:
 
 
 def inexact(request: Request, truncated: bool) -> Request:
-    """Return a request whose payload cannot be decoded exactly: only its terminal has all of it."""
+    """Return a request whose payload cannot be decoded exactly: only the terminal shows it all."""
     return replace(request, **unclear(CUT if truncated else UNDECODED))
 
 
@@ -148,7 +148,7 @@ def unanswerable(
     title: str,
     parts: tuple[Part, ...],
 ) -> Request | None:
-    """Return a request of a CLI that takes no answers but those in its terminal."""
+    """Return a request of a CLI that takes answers only in its terminal."""
     if not is_id(session_id):
         return None
     return Request(

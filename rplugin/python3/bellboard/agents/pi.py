@@ -1,4 +1,4 @@
-"""Pi, as our extension reports its events.  It asks for no permission."""
+"""Pi: our extension reports its events.  Pi asks for no permission."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ KINDS: Final[dict[str, str]] = {
     "session_start": "start",  # or resume, note: by its reason
     "session_shutdown": "end",  # or note: by its reason
     "before_agent_start": "prompt",
-    "agent_start": "activity",  # also of an attempt after an error
+    "agent_start": "activity",  # also for an attempt after an error
     "tool_execution_start": "tool",
     "tool_execution_end": "tool end",
-    "agent_end": "stop",  # or interrupt, failure: by what its last message says
+    "agent_end": "stop",  # or interrupt, failure: by its last message
     "session_before_compact": "compacting",
     "session_compact": "compacted",
 }
@@ -31,7 +31,7 @@ FIELDS: Final = {
     "tool": "toolName",
     "tool_id": "toolCallId",
 }
-RELOADED: Final = "reload"  # the extensions, not the session
+RELOADED: Final = "reload"  # of the extensions, not the session
 ENDS: Final = {"aborted": "interrupt", "error": "failure"}
 WORDS: Final = Words(
     KINDS,
@@ -48,7 +48,7 @@ WORDS: Final = Words(
 
 EXTENSION: Final = Ability("extension")
 NOTHING_ASKED: Final = Ability("", when="it never asks for one")
-#: What it reports (measured on 1.6.0).
+#: Measured on 1.6.0.
 ABILITIES: Final[Abilities] = {
     "unprompted": EXTENSION,
     "working": EXTENSION,

@@ -1,14 +1,14 @@
-"""Qwen Code, whose hooks report everything, and run before the dialog: only its keys answer one.
+"""Qwen Code: hooks report everything, but run before the dialog, so only keys can answer it.
 
-A tool's PreToolUse comes once it may run, so after its question was answered.  PermissionRequest
-comes before the dialog, which its hooks hold back; a notification says that the dialog is open.
-Another says that Qwen is at rest, without a Stop or a StopFailure if somebody refused or
-interrupted.
+PreToolUse comes once a tool may run, so after its question was answered.  PermissionRequest comes
+before the dialog, which its hooks hold back; a notification says that the dialog is open.  Another
+notification says that Qwen is at rest; if somebody refused or interrupted, neither Stop nor
+StopFailure comes.
 
-A sign in front of the title of its terminal says that it works or waits for somebody; the rest is
-the name of the session, if it has one.  So at rest, it is the last title without its sign; any
-other is of a shell while Qwen is stopped, or of the user.  What its tools print never reaches the
-terminal.
+A sign at the start of the terminal's title says that Qwen works or waits for somebody; the rest is
+the name of the session, if it has a name.  At rest, the title is the last one without its sign;
+any other title is of a shell while Qwen is stopped, or of the user.  Output of tools never reaches
+the terminal.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KINDS: Final[dict[str, str]] = {
     "SessionDelete": "note",
 }
 NOTIFICATIONS: Final = {"permission_prompt": "nudge", "idle_prompt": "interrupt"}
-#: Tools that ask a person → what they ask.
+#: Tool that asks a person → the kind of question.
 QUESTIONS: Final = {"ask_user_question": "question", "exit_plan_mode": "plan"}
 ABOUT: Final = " to use "  # in the message of a notification, before the name of the tool
 SPAWNS: Final = {"agent": "Agent", "task": "Task"}
@@ -82,9 +82,9 @@ def _notification(top: Facts, facts: Facts) -> str | None:
     if kind == "nudge":
         tool = message.rpartition(ABOUT)[2]
         facts["tool"], facts["detail"] = SPAWNS.get(tool, tool), message
-    if kind == "interrupt":  # it is at rest, and no Stop says how it ended
+    if kind == "interrupt":  # no Stop says how the turn ended
         facts["inferred"], facts["at"] = True, time_of(top.get("timestamp")) or 0.0
-    # One of a subagent is about the session that shows its dialog.
+    # A notification of a subagent is about the session that shows its dialog.
     facts.pop("agent", None)
     return kind
 
@@ -126,7 +126,7 @@ _SIGN: Final = re.compile("([◐◓◑◒✳])\ufe0e? ")
 ASKS: Final = "✳"
 HOOKS: Final = Ability("hooks")
 AT_REST: Final = Ability("hooks", True, "it stopped without completing its turn")
-#: What it reports (measured on 0.24.4).
+#: Measured on 0.24.4.
 ABILITIES: Final[Abilities] = {
     "unprompted": HOOKS,
     "working": HOOKS,
@@ -146,7 +146,7 @@ PATIENCE: Final = 10000  # milliseconds that a hook may take
 
 
 def _folder(environ: Environ) -> Path:
-    """Return where it keeps its settings; it also takes a home that begins with ~."""
+    """Return the folder of its settings; QWEN_HOME may begin with ~."""
     folder = below_home(".qwen", "QWEN_HOME")(environ)
     user_home = environ.get("HOME", "")
     return Path(user_home, *folder.parts[1:]) if folder.parts[:1] == ("~",) else folder

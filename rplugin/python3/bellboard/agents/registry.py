@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Names in evidence of plugins with chats inside Neovim, which share one class.
 CHATS: Final = ("codecompanion", "agentic")
-#: Name of an agent in evidence → its module here, and its class in that.
+#: Name of an agent in evidence → its module here, and its class.
 _AGENTS: Final = {
     "claude": ("claude.agent", "ClaudeCode"),
     "codex": ("codex.agent", "Codex"),
@@ -31,9 +31,9 @@ _AGENTS: Final = {
     "crush": ("documented", "Crush"),
     **dict.fromkeys(CHATS, ("documented", "Chat")),
 }
-#: Their names, the first one first: it is what evidence is of that names none.
+#: Names of agents; evidence that names no agent is of the first.
 KEYS: Final = tuple(_AGENTS)
-#: Those that show more than hooks.
+#: Agents that show more than hooks.
 WITNESSED: Final = ("claude", "codex", "copilot", "gemini")
 #: The environment variables to read → their neutral names.
 VARIABLES: Final = {
@@ -48,10 +48,10 @@ VARIABLES: Final = {
 }
 #: Environment variable with the process that runs the hooks → its agent.
 RUNNERS: Final = {"COPILOT_LOADER_PID": "copilot"}
-#: What an agent calls itself in its own report → its name in evidence, if that differs.
+#: Name of an agent in its own report → its name in evidence, if different.
 APPS: Final = {"claude-code": KEYS[0]}
 _APP: Final = re.compile(r"[A-Za-z0-9_.+-]{1,32}", re.ASCII)
-#: Agent that could not be loaded → why: thousands of events may need it.
+#: Agent that could not be loaded → the reason, kept because thousands of events may need it.
 _failed: Final[dict[str, str]] = {}
 
 
@@ -61,42 +61,42 @@ def is_known_agent(agent: str) -> bool:
 
 
 def agent_of_program(app: str, command: str) -> str:
-    """Return the agent of a program: as its own report calls it, or its command."""
+    """Return the agent of a program: by the name in its own report, or by its command."""
     named = next((name for name in (app, command) if _APP.fullmatch(name)), "program")
     return APPS.get(named, named)
 
 
 def status_reported(agent: str, report: Report) -> str:
-    """Return what a program says of itself, in the words of the protocol or as `background`."""
+    """Return the status in a program's own report: a word of the protocol, or `background`."""
     return agent_of(agent).reported(report) if is_known_agent(agent) else report.state
 
 
 def agent_of(key: str) -> Agent:
-    """Return the agent of that name; an unknown one is taken for the first."""
+    """Return the agent of this name; for an unknown name, the first agent."""
     return _loaded(key if is_known_agent(key) else KEYS[0])
 
 
 def all_agents() -> tuple[Agent, ...]:
-    """Return all of them, the first one first."""
+    """Return all agents in order."""
     return tuple(map(agent_of, KEYS))
 
 
 def installable() -> tuple[Agent, ...]:
-    """Return those whose hooks bellboard can install."""
+    """Return the agents whose hooks bellboard can install."""
     return tuple(agent for agent in all_agents() if agent.hooks is not None)
 
 
 def try_again() -> None:
-    """Let what could not be loaded be tried again."""
+    """Allow another try to load the agents that could not be loaded."""
     _failed.clear()
 
 
 @cache
 def _loaded(key: str) -> Agent:
-    """Load an agent, and no other: together they take longer than most commands.
+    """Load an agent, and no other: all of them take longer than most commands.
 
-    Raise ImportError if its file is that of another version, or half written, and not if the system
-    lacks something; then without another try until `try_again`.
+    Raise ImportError if its file is of another version, or half written; after that, without
+    another try until `try_again`.  An error of the system is raised as it is.
     """
     if key in _failed:
         raise ImportError(_failed[key])

@@ -1,8 +1,8 @@
-"""Read the end of a session's transcript, and then what is appended to it.
+"""Read the end of a session's transcript, and then follow it.
 
 A transcript is opened only while its session needs it, and never read from its start.  First its
 last part is read, for the title, the model, the context in use and the state of the turn; then only
-what was added.  Lines longer than `LINE` are skipped and never held in memory.
+new lines.  Lines longer than `LINE` are skipped and never held in memory.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from .need import CHANGED, PATHS, RESCAN, Need, Observing
 
 TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
 BRIEF: Final = 16 << 10  # bytes to read first, if only the state of the turn matters
-WIDER: Final = 2 << 20  # bytes to read if those contain only the large result of a tool
+WIDER: Final = 2 << 20  # bytes to read if the first contain only the large result of a tool
 LINE: Final = 1 << 20  # bytes; a longer line is a pasted file or image
 CHUNK: Final = LINE  # so that few lines are split between two reads
 BEHIND: Final = 4 << 20  # bytes; a reader further behind starts again near the end
 LINGER: Final = 10.0  # seconds after the end of a turn: title, usage and errors are still written
 NEEDED: Final = frozenset({"working", "blocked", "unknown"})
-MARK: Final = 64  # bytes before the offset that identify the file
-KEPT: Final = 512  # offsets to remember of transcripts that are not followed now
-APART: Final = 1e-6  # seconds between the clocks of lines read at once, which keeps their order
-MOST: Final = 200  # entries to report of those read at once: each becomes a file of the spool
-TRIED: Final = 2  # requests to the model: the second one is a retry if nothing came between
+MARK: Final = 64  # bytes before the offset, which identify the file
+KEPT: Final = 512  # transcripts whose offsets are remembered after following
+APART: Final = 1e-6  # seconds between the times of lines read at once, which keeps their order
+MOST: Final = 200  # most entries to report at once: each becomes a file of the spool
+TRIED: Final = 2  # requests to the model: the second is a retry if nothing came between
 LATEST: Final = 6  # entries that show the state of a turn: a tool, its result, an end
 
 
 def is_needed(status: str, since: float, now: float, alone: bool = False) -> bool:
-    """Return whether a session with that status needs its transcript to be followed.
+    """Return whether a session with this status needs its transcript to be followed.
 
-    `alone`: neither hooks nor the registry report what it does.
+    It is `alone` if neither hooks nor session files report its work.
     """
     return alone or status in NEEDED or now < since + LINGER
 
@@ -73,13 +73,13 @@ class Tail:
 
     @property
     def note(self) -> str:
-        """Return what cannot be read, or ""."""
+        """Return a note about lines or files that cannot be read, or ""."""
         odd = f"{amount(self._odd, 'line')} that cannot be parsed" if self._odd else ""
         long = f"{amount(self._long, 'line')} of more than {LINE >> 20} MB" if self._long else ""
         return ", ".join(filter(None, (self._unread, odd, long)))
 
     def check(self, now: float) -> list[Evidence]:
-        """Return what was added since the last call; never raises."""
+        """Return the evidence in new lines since the last call; never raises."""
         self.has_folder = True
         try:
             with opened(self.path) as (fd, status):
@@ -92,7 +92,7 @@ class Tail:
                 else:
                     self._identity = identity
                     found = self._from_tail(fd, size, now)
-        except OSError as error:  # if it appears again, it is a different file
+        except OSError as error:  # a new file of this name is a different one
             self._identity, self._offset = (0, 0), 0
             is_there = not isinstance(error, FileNotFoundError)
             self.has_folder = is_there or is_folder(os.path.dirname(self.path))  # noqa: PTH120
@@ -108,7 +108,7 @@ class Tail:
         self.__dict__.update(other.__dict__)
 
     def _is_as_read(self, fd: int) -> bool:
-        """Return whether this is the file read before: inodes are reused."""
+        """Return whether this is the file that was read before: inodes are reused."""
         before = self._before
         return os.pread(fd, len(before), self._offset - len(before)) == before
 
@@ -116,7 +116,7 @@ class Tail:
         """Read the end of the file; return only the few entries that matter."""
         found: list[tuple[Evidence, Event]] = []
         for span in self._spans:
-            # One byte earlier, so that a line that starts exactly there counts as whole.
+            # One byte earlier, so that a line that starts exactly after it counts as complete.
             self._offset, self._before = max(0, size - span - 1), b""
             self._skips = self._offset > 0
             found = list(self._read(fd, now))
@@ -170,7 +170,7 @@ class Tail:
 
 
 def read_on(tail: Tail, now: float) -> tuple[Tail, list[Evidence]]:
-    """Read what was added, perhaps in another process; return the updated tail and the evidence."""
+    """Read new lines, perhaps in another process; return the updated tail and the evidence."""
     found = tail.check(now)
     return tail, found
 
@@ -185,7 +185,7 @@ def entry_event(agent: Agent, session_id: str, entry: Facts, now: float) -> Even
 
 
 def gist(events: Sequence[Event], since: float) -> Iterator[int]:
-    """Yield which of the entries read at once to report: facts, and the state of the turn.
+    """Yield the entries to report of those read at once: facts, and the state of the turn.
 
     Of entries older than `since` only the facts count, because newer evidence exists.
     """
@@ -206,11 +206,11 @@ def gist(events: Sequence[Event], since: float) -> Iterator[int]:
 
 
 def known_until(s: Session) -> float:
-    """Return until when it is known what a session did.
+    """Return the time until which the work of a session is known.
 
-    For a session found at work, only the transcript shows it; what is older than its process was
-    done by another one.  Without hooks, the session file says when a turn ended, but not how.  It
-    may say first that one asks, and what it asks is in the log before that.
+    For a session found at work, only the transcript shows it; entries older than its process are
+    of another process.  Without hooks, the session file says when a turn ended, but not how.  It
+    may be the first to say that the session asks; the question is earlier in the log.
     """
     if is_alone(s):
         return max(s.over, processes.began_at(s.pid) or s.last)
@@ -222,9 +222,10 @@ Find = Callable[[Session], tuple[str, Callable[[], str]]]
 
 
 class Logs:
-    """Follows the logs of an agent's sessions while they need it, each from where it was left.
+    """Follows the logs of an agent's sessions while they need it, each from its last offset.
 
-    `find` says of a session whose log no hook has reported where that may hang, and what finds it.
+    For a session whose log no hook has reported, `find` returns a place that may hang, and the
+    function that finds the log.
     """
 
     def __init__(self, agent: Agent, brief: bool, find: Find | None = None) -> None:
@@ -234,7 +235,7 @@ class Logs:
         self._tails: dict[str, Tail] = {}  # by session
 
     def observing(self) -> Observing:
-        """Return this as all that there is to observe."""
+        """Return these logs as all that an agent needs observed."""
         return Observing({self.kind: self.observe}, self.wanted, forget=self.forget)
 
     def wanted(self, s: Session, now: float) -> Iterator[Want]:
@@ -247,7 +248,7 @@ class Logs:
         self._tails.pop(sid, None)
 
     async def observe(self, need: Need) -> None:
-        """Report what is new in the log of a session."""
+        """Report new entries in the log of a session."""
         path = need.want.of[1]
         while not path and self._find is not None:
             folder, find = self._find(need.session)
@@ -259,7 +260,7 @@ class Logs:
         tail = self.tail(need.session, path)
         need.watch(path)
         while True:
-            # A copy: if nobody takes what it finds, it is read again.
+            # Read with a copy: if nobody takes its evidence, the lines are read again.
             as_read, found = await reach(partial(read_on, copy(tail), need.means.clock()), path)
             had_folder = tail.has_folder
             tail.become(as_read)
@@ -271,12 +272,12 @@ class Logs:
                 need.means.watched.renew(path)
                 continue
             if not tail.has_folder:
-                # The first session in a directory: even the folder of its log is missing.
+                # For the first session in a directory, even the folder of its log is missing.
                 need.watch(path, str(Path(path).parent.parent))
             await need.news(PATHS, RESCAN)
 
     def tail(self, s: Session, path: str) -> Tail:
-        """Return how far a log has been read; older entries than the newest evidence give facts."""
+        """Return the tail of a log; entries older than the newest evidence give only facts."""
         tail = self._tails.pop(s.session_id, None)
         if tail is None or tail.path != path:
             since = s.last if tail is not None else known_until(s)
@@ -298,5 +299,5 @@ async def observe_terminal(need: Need) -> None:
 
 
 def has_lost_terminal(pid: int) -> bool:
-    """Return whether a process goes on although its terminal was closed: nobody can use it."""
+    """Return whether a process goes on after its terminal was closed, so that nobody can use it."""
     return processes.is_alive(pid) and not processes.tty_of(pid)

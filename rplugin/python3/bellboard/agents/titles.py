@@ -1,10 +1,10 @@
-"""Report what the title of a terminal means, whenever that changes.
+"""Report the state in the title of a terminal, whenever it changes.
 
-A title shows at once what its CLI does, and that a question was answered, which no hook reports.  A
-spinner or a blinking mark changes it many times a second without changing its meaning.  A user may
-switch titles off, or only their spinner, and then one at work looks like one at rest; so “at rest”
-counts only for a terminal whose title has shown work.  Another that asks, and then does not, says
-only that.
+A title shows at once whether its CLI works, and that a question was answered, which no hook
+reports.  A spinner or a blinking mark changes the title many times a second, but not its meaning.
+A user may switch titles off, or only their spinner; a title at work then looks like a title at
+rest.  So “at rest” counts only for a terminal whose title has shown work.  If the title of another
+terminal stops asking, that is all that it says.
 
 This file does no I/O and knows no clock.
 """
@@ -16,7 +16,7 @@ from typing import Final
 from .agent import Agent, Seen
 
 LONGEST_TITLE: Final = 300  # characters of a title to read
-ASKS_NOTHING: Final = Seen("")  # that is all it says; neither that it works
+ASKS_NOTHING: Final = Seen("")  # no question any more; nothing else is known
 
 
 class Titles:
@@ -26,21 +26,21 @@ class Titles:
         self._agent = agent
         self._said: Seen | None = None
         self._shows_work = False
-        self._at_rest = ""  # how its title begins then, as far as known
+        self._at_rest = ""  # the start of its title at rest, as far as known
 
     def forget(self) -> None:
-        """Report the next title, whatever was reported before."""
+        """Report the next title, even if it was reported before."""
         self._said = None
 
     def take(self, text: str) -> Seen | None:
-        """Return what a title says, if that is new."""
+        """Return the state in a title, if it is new."""
         text = text[:LONGEST_TITLE].strip()
         seen = self._agent.titled(text)
         if seen is None:
             return None
         if seen.says != "idle":
             self._at_rest = self._agent.at_rest(text)
-        elif not text.startswith(self._at_rest):  # of a shell, of the user, or renamed at rest
+        elif not text.startswith(self._at_rest):  # by a shell, by the user, or renamed at rest
             if self._said is None or self._said.says != "busy":
                 return None
             seen = ASKS_NOTHING  # hooks decide whether it works

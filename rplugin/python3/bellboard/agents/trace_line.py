@@ -47,13 +47,13 @@ def origin_of(given: object) -> Origin:
         started=x.started,
         shared=x.shared,
         many=x.many,
-        # the rest of an environment is private
+        # all other variables are private
         env={NAMES[k]: whole(v) for k, v in x.env.items() if k in NAMES and type(v) is str},
     )
 
 
 def _runner(env: Facts, pid: int | None) -> str:
-    """Return the agent whose process ran a hook: some also run those made for another."""
+    """Return the agent whose process ran a hook: some CLIs also run the hooks of another."""
     return next((agent for name, agent in RUNNERS.items() if env.get(name) == str(pid)), "")
 
 
@@ -65,7 +65,7 @@ MOST_IDS: Final = 4000  # sessions in one line; a feed has no more than 2,000
 
 
 def _far(x: TraceLine, t: float, now: float) -> Event:
-    """Decode what a machine says of its sessions."""
+    """Decode a machine's report of its sessions."""
     if x.row is not None:
         e = Event("far", "far", t, now, row=x.row, detail=line(x.why))
     elif isinstance(ids := x.gone if x.all is None else x.all, list):
@@ -85,7 +85,7 @@ def _link(x: TraceLine, t: float, now: float) -> Event:
 
 
 def _checked(e: Event) -> Event:
-    """Return an event with what only links report checked; raise ValueError if that is wrong."""
+    """Return an event with the fields of links checked (ValueError), or cleared if of no link."""
     if e.kind not in OF_LINKS:
         return replace(e, machine="", row={}, ids=(), cursor="", done=False)
     if not MACHINE.fullmatch(e.machine):
@@ -101,15 +101,15 @@ def _row(given: object) -> dict[str, Any]:
     row = row_of(given)
     if row is None:
         raise ValueError("not a session")
-    # As JSON has it: a record that was stored and read again must be equal, with lists for tuples.
+    # In JSON's form, lists for tuples: a record that was stored and read again must be equal.
     return msgspec.json.decode(msgspec.json.encode(row))  # type: ignore[no-any-return]
 
 
 _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
-#: What ends the reports of a program besides itself: the next prompt of its shell, its terminal.
+#: Ends of a program's reports, besides its own: the next prompt of its shell, or its terminal.
 ENDED_BY: Final = frozenset({"prompt", "exit"})
-LIVE_SAYS: Final = SCREENS | {""}  # "": only that it asks nothing
+LIVE_SAYS: Final = SCREENS | {""}  # "": it asks nothing
 
 
 def event_in(raw: bytes, clock: float = 0.0) -> Event:
@@ -119,7 +119,7 @@ def event_in(raw: bytes, clock: float = 0.0) -> Event:
 
 
 def fields_in(raw: bytes, clock: float = 0.0) -> object:
-    """Decode the JSON of a trace line; return junk if it is none."""
+    """Decode the JSON of a trace line; return junk if it is no JSON."""
     try:
         return decode(raw)
     except ODD:
@@ -130,7 +130,7 @@ def fields_in(raw: bytes, clock: float = 0.0) -> object:
 
 
 def from_line(fields: object, clock: float = 0.0) -> Event:
-    """Do the same for a line whose JSON is already decoded."""
+    """Decode a trace line whose JSON is already decoded."""
     if not isinstance(fields, dict):
         return junk("not a JSON object", clock, clock)
     t = number_of(fields.get("t"))
@@ -194,7 +194,7 @@ def _registry(x: TraceLine, t: float, now: float) -> Event:
 
 
 def _own_report(x: TraceLine, t: float, now: float) -> Event:
-    """Decode what a program writes to its terminal, or what else ends that."""
+    """Decode a program's own report in its terminal, or another end of its reports."""
     pid = _process_id(x)
     if x.body == "?":
         return Event("note", "own report", t, now)
@@ -227,7 +227,7 @@ def _transcript(fields: Facts, t: float, now: float) -> Event:
 
 
 def _live(x: TraceLine, t: float, now: float, key: str) -> Event:
-    """Decode what a title or a server says: that counts like a session file."""
+    """Decode the state in a title or at a server, which counts like a session file."""
     return replace(_shown(x, t, now, LIVE_SAYS), kind="registry", name=key, source=key, at=t)
 
 
@@ -284,7 +284,7 @@ def _view(fields: Facts, t: float, now: float) -> Event:
 
 
 def _mark(fields: Facts, t: float, now: float, key: str) -> Event:
-    """Decode what a user does to a session."""
+    """Decode a user's change of a session."""
     given, (kind, field, _) = fields[key], MARKS[key]
     sid = usable_id(given["session_id"])
     value = given.get(field)
@@ -294,7 +294,7 @@ def _mark(fields: Facts, t: float, now: float, key: str) -> Event:
 
 
 def _answer(x: TraceLine, t: float, now: float) -> Event:
-    """Decode that somebody answered a request, or what followed."""
+    """Decode an answer to a request, or its outcome."""
     if not (_WORD.fullmatch(x.choice) and _WORD.fullmatch(x.way)):
         raise ValueError("not a word")
     by, outcome = line(x.by, 80), line(x.outcome, 80)
@@ -363,7 +363,7 @@ def _line(fields: Facts, t: float, now: float, key: str) -> Event:
 
 #: Key of a trace line → the function that decodes it.
 READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
-    # What its screen showed, for the judge of a replay.
+    # The screen at that time, for the judge of a replay.
     "truth": lambda fields, t, now: Event("note", "truth", t, now),
     "note": lambda fields, t, now: Event("note", "note", t, now),
     "hook": _hook,

@@ -1,13 +1,13 @@
 """Turn the lines of a recording of a real CLI into the evidence that its witnesses report.
 
 A recording is made from outside, while a CLI is driven in a terminal.  Its lines name a log, a
-title or a process, but not the session, so this remembers which session is in the terminal.  They
-are decoded by the same agents as for a host.  Lines of an ordinary trace pass through.
+title or a process, but not the session, so the session in the terminal is remembered.  The same
+agents decode them as in a host.  Lines of an ordinary trace pass through.
 
-    event, hook, origin, pid, ppid   a hook and the process that ran it; a plugin is inside it
+    event, hook, origin, pid, ppid   a hook and the process that ran it; a plugin is part of it
     file, line                       a line that was appended to the CLI's log
     title                            the title of the terminal
-    rpc                              what the CLI's server told a client
+    rpc                              a message of the CLI's server to a client
     process                          the process that the terminal was opened for
 
 This file does no I/O, knows no clock, and tolerates any input.
@@ -37,14 +37,14 @@ class Recorded:
     """Reads the lines of one trace in their order."""
 
     def __init__(self) -> None:
-        self._agent = ""  # the agent that it records, once a hook has named it
+        self._agent = ""  # the agent in the recording, once a hook has named it
         self._logs: dict[str, str] = {}  # name of a log → its session
         self._early: list[Facts] = []  # lines of logs without a session
         self._ran: dict[str, int] = {}  # session → the process that ran its newest hook
-        self._parents: dict[str, str] = {}  # session of a subagent → the one that shows it
+        self._parents: dict[str, str] = {}  # session of a subagent → the session that shows it
         self._terminal = 0  # the process that the terminal was opened for
-        self._running: set[int] = set()  # processes in it
-        self._sitting: tuple[str, int] | None = None  # the session in it, and its process
+        self._running: set[int] = set()  # processes in the terminal
+        self._sitting: tuple[str, int] | None = None  # the session in the terminal, and its process
         self._titles: Titles | None = None
         self._title = ""
 
@@ -104,7 +104,7 @@ class Recorded:
             yield from self._log({**line, "t": fields["t"]})
 
     def _reported(self, fields: Facts) -> Event:
-        """Decode a hook; one in the session of a subagent may name only that."""
+        """Decode a hook; in a subagent's session, the hook may name only that session."""
         event = from_line(fields)
         if parent := self._parents.get(event.session_id):
             event = from_line({**fields, "hook": {**fields["hook"], "parent": parent}})
@@ -191,7 +191,7 @@ def transition_line(c: Transition) -> dict[str, Any]:
 
 
 def answer_line(t: float, session_id: str, e: Event) -> dict[str, Any]:
-    """Return an answer, or what followed one, as `history --json` prints it."""
+    """Return an answer, or its outcome, as `history --json` prints it."""
     said = {"answer": e.status, "way": e.source, "by": e.viewer, "outcome": e.message}
     return {"t": t, "session_id": session_id, "request": e.request, "digest": e.digest, **said}
 

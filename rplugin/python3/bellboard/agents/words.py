@@ -1,4 +1,4 @@
-"""Decode the payloads of hooks by a table of what a CLI calls things.
+"""Decode the payloads of hooks by a table of a CLI's names.
 
 Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line is
 kept.  This file does no I/O, knows no clock, and tolerates any input.
@@ -18,9 +18,9 @@ from ..core.request import shown_digest_of
 from ..core.text import ODD, line, tool_detail
 from ..core.untrusted import Facts, members, text_of
 
-#: How a session starts, as most CLIs say it → kind.
+#: Start of a session in the words of most CLIs → kind.
 STARTS: Final = {"resume": "resume", "compact": "compacted"}
-#: What an event of a subagent becomes, because it says nothing about the parent.
+#: Kind of an event → its kind from a subagent, where it says nothing about the parent.
 BY_AGENT: Final = {
     "tool": "agent tool",
     "question": "agent question",
@@ -35,7 +35,7 @@ BY_AGENT: Final = {
 }
 #: Reads more of a payload into the facts of its event, and may return a more exact kind.
 Reader = Callable[[Facts, Facts], str | None]
-#: Field of an event → what most CLIs call it.
+#: Field of an event → its name in most CLIs.
 FIELDS: Final[Mapping[str, str]] = {
     "session_id": "session_id",
     "agent": "agent_id",
@@ -51,12 +51,12 @@ FIELDS: Final[Mapping[str, str]] = {
     "tool": "tool_name",
     "tool_id": "tool_use_id",
 }
-#: What begins the text of the files that a prompt names, where the CLI adds that to it.
+#: Start of the text that some CLIs add to a prompt: the files that it names.
 REFERENCED: Final = "--- Content from referenced files ---"
 
 
 def typed_prompt(top: Facts, facts: Facts) -> None:
-    """Read of a prompt only what its user typed."""
+    """Read only the typed part of a prompt."""
     facts["prompt"] = text_of(top, "prompt").partition(REFERENCED)[0]
 
 
@@ -71,7 +71,7 @@ def failure(*keys: str) -> Reader:
 
 
 def from_key(field: str, key: str) -> Reader:
-    """Return a reader of a field that has another key in some events."""
+    """Return a reader of a field, for events in which it has another key."""
 
     def read(top: Facts, facts: Facts) -> str | None:
         facts[field] = text_of(top, key)
@@ -81,7 +81,7 @@ def from_key(field: str, key: str) -> Reader:
 
 
 def kind_in(kinds: Mapping[str, str], field: str, *keys: str) -> Reader:
-    """Return a reader of the kind that a field names, and of why, if that is a failure."""
+    """Return a reader of the kind that a field names, and, for a failure, of its reason."""
     fail = failure(*keys)
 
     def read(top: Facts, facts: Facts) -> str | None:
@@ -94,22 +94,22 @@ def kind_in(kinds: Mapping[str, str], field: str, *keys: str) -> Reader:
 
 
 class Words(NamedTuple):
-    """What a CLI calls things.
+    """A CLI's names for events, fields and tools.
 
-    A kind is a row of TABLE_TEXT in `core/machine.py`, which says what it does to a session.
+    A kind is a row of TABLE_TEXT in `core/machine.py`, which has its effect on a session.
     """
 
     kinds: Mapping[str, str]  # event → kind
-    read: Mapping[str, Reader] = {}  # event → what reads more of it, such as `from_key`
-    #: Field → its key, of every event; where a key means something else in one, `from_key` reads
-    #: that one.  `parent`: the session whose subagent this is.
+    read: Mapping[str, Reader] = {}  # event → a reader of more fields, such as `from_key`
+    #: Field → its key in every event; for an event in which the key means something else, use
+    #: `from_key`.  `parent` is the session whose subagent this is.
     fields: Mapping[str, str] = FIELDS
-    event: str = "hook_event_name"  # where a payload has its event; else the hook's argument is it
-    #: Where it has the input of a tool.  Of that, a member of `SHOWN` in `core/text.py` is shown;
-    #: `read` can set `detail` to another.
+    event: str = "hook_event_name"  # key of the event, or else the hook's argument is it
+    #: Key of a tool's input.  The shown member of it is in `SHOWN` in `core/text.py`, unless `read`
+    #: sets `detail` to another.
     given: str = "tool_input"
-    tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
-    once: bool = False  # a plugin of ours reports it: nothing twice, and all in order
+    tools: Mapping[str, str] = {}  # tool → its neutral name in rules
+    once: bool = False  # our plugin reports: no event twice, and all in order
 
 
 def event_of(
@@ -145,7 +145,7 @@ def event_of(
             facts[field] = line(facts[field])
     if facts.get("agent"):
         kind = BY_AGENT.get(kind, "note")
-        facts.pop("transcript", None)  # that is the subagent's
+        facts.pop("transcript", None)  # the subagent's transcript
     if kind in ("request", "agent request", "question", "agent question"):
         facts.setdefault("asks", "permission")
     said = (name + tool_id).encode("utf-8", "replace") if tool_id else payload
@@ -154,12 +154,12 @@ def event_of(
 
 
 def key_of_one(payload: bytes, t: float) -> int:
-    """Return a unique key, for an event that is never reported twice: equal ones are two events."""
+    """Return a unique key, as equal payloads of an event that is never reported twice are two."""
     return crc32(repr(t).encode(), crc32(payload)) or 1
 
 
 def of_input(tool: str, given: object) -> Facts:
-    """Return what a tool does, and a number that is equal for equal inputs."""
+    """Return the detail of a tool's input, and a number that is equal for equal inputs."""
     if not isinstance(given, dict):
         return {}
     try:

@@ -1,3 +1,3 @@
-"""Claude Code: what it reports, how it takes answers, and what it shows besides."""
+"""Claude Code: its reports, its ways to take answers, and other signs of its state."""
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _HOOKS: Final = Ability("hooks, session file")
 _FILE: Final = Ability("session file")
-#: What the newest version reports, as for every CLI.
+#: Abilities of the newest version, as for every CLI.
 NEWEST: Final[Abilities] = {
     "unprompted": _HOOKS,
     "working": _HOOKS,
@@ -50,7 +50,7 @@ NEWEST: Final[Abilities] = {
     ),
     "answer": Ability("hooks, keys"),
 }
-#: Its own report, once the turn is over and only these still run.
+#: Status in the CLI's own report, once the turn is over and only background work still runs.
 _WORK: Final = r"\d+ (?:shell|monitor|MCP task)s?"
 _LEFT: Final = re.compile(rf"{_WORK}(?:\W+(?:and )?{_WORK})* still running")
 
@@ -156,7 +156,7 @@ class ClaudeCode(Agent):
         from .session_files import config_of, last_entries, path_of
 
         config = s.config_dir or config_of(environ)
-        path = s.transcript or path_of(config, s.session_id, s.cwd)  # no hook may have named it
+        path = s.transcript or path_of(config, s.session_id, s.cwd)  # if no hook has named it
         return open_tool(s.session_id, last_entries(self, path))
 
     def conversation(self, path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Read a dialog from a terminal screen, and find the next key that gives it an answer."""
+"""Read a dialog from a terminal screen, and find the next key of an answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEPTH: Final = 60  # rows from the bottom in which a dialog must be
 BELOW: Final = 3  # rows allowed below the answers: "Esc to cancel · Tab to amend"
 WRAPPED: Final = 3  # rows of a question
 
-#: With the CLI's arrow, if it is the selected one; a box, if several can be chosen; a text.
+#: The CLI's arrow before the selected answer; a box if several can be chosen; a text.
 _OPTION = re.compile(
     r"[\s│|]*(?:(?P<arrow>\u276f|>)\s*)?(?P<key>[1-9])\.(?:\s+|(?=[A-Z]))"
     r"(?:\[(?P<box>[ ✔])\]\s+)?(?P<text>\S(?:.*[^\s│|])?)[\s│|]*"
@@ -43,10 +43,10 @@ class DialogOption(NamedTuple):
     """An answer that a dialog offers."""
 
     key: str  # its number; empty if it has none, as in auto mode
-    text: str  # of its first row
-    whole: str  # of all its rows
-    chosen: bool  # has the CLI's arrow
-    checked: bool | None  # None: it has no box
+    text: str  # the text of its first row
+    whole: str  # the text of all its rows
+    chosen: bool  # whether the CLI's arrow is before it
+    checked: bool | None  # None: no box
     row: int
 
 
@@ -60,7 +60,7 @@ class Dialog(NamedTuple):
     whole: tuple[str, ...]  # all rows on the screen, from the top of the dialog to its end
 
     def is_about(self, detail: str, digest: str = "", folders: Collection[str] = ()) -> bool:
-        """Return whether it asks for exactly that; `digest` is its `shown_digest`, if known.
+        """Return whether the dialog shows a text with this digest, if given, else this detail.
 
         A file may be shown relative to one of the folders.
         """
@@ -87,7 +87,7 @@ def dialog_of(screen: Sequence[str]) -> Dialog | None:
 
 
 def bottom_of(screen: Sequence[str]) -> list[str]:
-    """Return the rows that a dialog can be in, without the blanks around them."""
+    """Return the rows that may hold a dialog, without blank rows around them."""
     rows = [row.rstrip() for row in screen]
     while rows and not rows[-1]:
         rows.pop()
@@ -115,7 +115,7 @@ def _matches(shape: re.Pattern[str], rows: Sequence[str]) -> list[tuple[int, re.
 
 
 def _option(row: int, m: re.Match[str], more: Sequence[str]) -> DialogOption:
-    """Read an answer; it goes on in the rows below, up to an empty one."""
+    """Read an answer, which continues in the rows below, up to an empty one."""
     end = next((n for n, text in enumerate(more) if not text.strip(" │|")), len(more))
     whole = "\n".join([m["text"], *(text.strip(" │|") for text in more[:end])])
     facts = m.groupdict("")  # a plain answer has neither number nor box
@@ -168,7 +168,7 @@ def _readings(shown: Sequence[str], detail: str, folders: Collection[str]) -> It
 
 
 def _unmarked(rows: Sequence[str]) -> list[str]:
-    """Return rows without their leading bar, if all have one."""
+    """Return rows without their leading bar, if all rows have a bar."""
     marked = [row.strip().startswith("│") for row in rows]
     return [row.strip().removeprefix("│") for row in rows] if all(marked) else [*rows]
 
@@ -274,7 +274,7 @@ def _typed(
 
 
 def _offers(asked: Question, options: Sequence[DialogOption]) -> bool:
-    """Return whether the rows are the options of a question, and one for a text."""
+    """Return whether the rows are the options of a question, and a row for a text."""
     if len(options) != len(asked.options) + 1:
         return False
     if any(not o.key or (o.checked is not None) != asked.many for o in options):
@@ -290,7 +290,7 @@ def _review(
     answer: Answer,
     shown: tuple[str, ...],
 ) -> Press:
-    """Send the answers if the last page shows exactly these."""
+    """Send the answers if the last page shows exactly these answers."""
     submit = next((o.key for o in options if o.whole == SUBMIT), "")
     if not (submit and asks.startswith(REVIEW)):
         return Press(why=NOT_SHOWN)
@@ -307,9 +307,9 @@ def _review(
 
 
 def _says(said: str, wanted: list[str] | str) -> bool:
-    """Return whether the last page shows these labels, in whichever order they were chosen.
+    """Return whether the last page shows these labels, in any order.
 
-    It quotes a label with a comma.
+    The page quotes a label with a comma.
     """
     labels = [wanted] if isinstance(wanted, str) else wanted
     for label in sorted(map(squeezed, labels), key=len, reverse=True):
@@ -360,11 +360,11 @@ def fill_form(rows: Sequence[str], request: Request, answer: Answer) -> Press:
 # Which key to press next, so that the dialog on a screen gets an answer.
 #
 # Nothing is counted or remembered: each key follows from the screen alone, which must show
-# exactly what is asked. So an answer of several keys is proven after each of them, and one that
-# somebody else has begun to give is either completed as it was meant or left alone.
+# exactly what is asked. So an answer of several keys is proven after each key, and an answer that
+# somebody else has begun is either completed as it was meant or left alone.
 
 
-LONGEST_SHOWN: Final = 72  # cells of an answer that only the terminal offers
+LONGEST_SHOWN: Final = 72  # cells of an answer that only the terminal has
 LONGEST_TYPED: Final = 200  # characters to type: the CLI folds a longer paste
 TAKES: Final = f"one line, at most {LONGEST_TYPED} printable characters"
 TAB: Final = "Tab"
@@ -380,7 +380,7 @@ APPROVE: Final = frozenset(
     }
 )
 APPROVE_EDITS: Final = frozenset({"Yes, auto-accept edits", "Yes, and auto-accept edits"})
-#: The same for a permission, in 2.1.76 and 2.1.119, and from 2.1.328 on; blanks are left out.
+#: Answers of a permission's dialog, in 2.1.76 and 2.1.119, and from 2.1.328 on; without blanks.
 ALL_EDITS: Final = frozenset(
     {
         squeezed("Yes, allow all edits during this session (shift+tab)"),
@@ -404,7 +404,7 @@ _YES_OR_NO: Final = re.compile(r"Yes$|No\b")
 _ABOUT: Final = re.compile(r"(?:againfor:?|readingfrom)(.+?)(?:duringthissession)?$")
 _DOTS: Final = re.compile(r"\s*╌{8,}")
 _AMEND: Final = "Tab to amend"
-_OPEN: Final = "Esc to cancel"  # alone, below a plain "No" whose text is open
+_OPEN: Final = "Esc to cancel"  # the hint, alone, below a plain "No" whose text is open
 
 
 def press(screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
@@ -422,7 +422,7 @@ def press(screen: Sequence[str], request: Request, answer: Answer, about: About)
 
 
 def is_typeable(text: str) -> bool:
-    """Return whether a text arrives as it is when it is typed."""
+    """Return whether a text arrives unchanged when it is typed."""
     return len(text) <= LONGEST_TYPED and text == text.strip() and text.isprintable()
 
 
@@ -437,7 +437,7 @@ def _take(options: Sequence[DialogOption], texts: Collection[str], rows: tuple[s
 
 
 def offers(screen: Sequence[str], request: Request) -> tuple[str, ...]:
-    """Return the answers on a screen that are none of a permission's choices, in short."""
+    """Return the answers on a screen that are not among a permission's choices, in short."""
     dialog = dialog_of(bottom_of(screen)) if request.kind == "permission" else None
     ours = {squeezed(choice.words).rstrip("`") for choice in request.choices}
     found = []
@@ -483,7 +483,7 @@ def _deny(dialog: Dialog, no: DialogOption, message: str) -> Press:
     is_cut = said.endswith("…") and hint.startswith(said[:-1])
     is_open = squeezed("".join(dialog.below)) == squeezed(_OPEN)
     if no.whole == "No" and not is_open:
-        return Press(why=NOT_OFFERED)  # what is typed into a closed list takes an answer
+        return Press(why=NOT_OFFERED)  # keys typed into a closed list would choose an answer
     empty = no.whole == "No" or said.startswith(hint) or is_cut
     return type_text(no.whole, empty, f"No, {message}", message, dialog.whole)
 

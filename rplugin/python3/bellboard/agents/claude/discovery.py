@@ -1,7 +1,7 @@
 """Find agents among the processes that neither a hook nor a session file reported.
 
-This is for CLIs before 2.1.76, which write no session files, and for disabled hooks.  It finds a
-process in a terminal; which session it runs may be in its command line.
+This is for CLIs before 2.1.76, which write no session files, and for disabled hooks.  A search
+finds processes in terminals; a command line may name the session.
 
 An agent whose environment points to another board, such as one in a sandbox, belongs to that board.
 """
@@ -37,8 +37,8 @@ EVERY: Final = 30.0  # seconds; a search takes 10 µs for each process of ours
 GRACE: Final = 5.0  # seconds for a new agent to report itself, with its session id
 #: Arguments of the CLI that start no session, although it may have a terminal.
 NO_SESSION: Final = frozenset({"-v", "--version", "-h", "--help", "-p", "--print", "--bg"})
-#: A first argument that may be a command of some version. If it is a prompt of one word, the
-#: session has a file or hooks, which show it; only very old CLIs have none.
+#: A first argument that may be a command of some version. It may also be a prompt of one word;
+#: the session then has a file or hooks, which show it, except with very old CLIs.
 _COMMAND: Final = re.compile(r"[a-z]+(?:-[a-z]+)*")
 TERMINAL: Final = ("TMUX", "TMUX_PANE")
 BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")
@@ -54,11 +54,11 @@ class FoundProcess(NamedTuple):
     started: str
     tty: str
     cwd: str
-    session_id: str  # if its command line or transcript names one
-    config: str  # its config directory, if its environment names one
-    is_new: bool  # it may still report itself, with its session id
-    has_file: bool = False  # it has a session file, which says more once it is read
-    tmux: str = ""  # the socket and the pane in its environment
+    session_id: str  # if the command line or transcript names one
+    config: str  # the config directory, if the environment names one
+    is_new: bool  # the session may still report itself, with its id
+    has_file: bool = False  # whether it has a session file, which says more once read
+    tmux: str = ""  # the socket and the pane in the environment
     pane: str = ""
 
     def evidence(self, now: float, generation: str = "") -> Evidence:
@@ -74,7 +74,7 @@ class Attached(NamedTuple):
 
     pid: int
     started: str
-    named: str  # the session: by the start of its id, or a part of its name
+    named: str  # the start of the session's id, or a part of its name
     place: Place
 
 
@@ -83,8 +83,8 @@ class Discovery:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._board = _board_of(environ)
-        self._begun = -math.inf  # when the last search did
-        self._search: Search | None = None  # the one running now
+        self._begun = -math.inf  # when the last search began
+        self._search: Search | None = None  # the running search
         self._passed: set[int] = set()  # processes on which a search hung
 
     def hasten(self) -> None:
@@ -94,9 +94,9 @@ class Discovery:
     def begin(
         self, now: float, known: Collection[int] = (), taken: Collection[str] = ()
     ) -> Search | None:
-        """Return a search to run where it may hang, or None if it is too early.
+        """Return a search, to be run where it may hang, or None if it is too early.
 
-        `taken`: sessions that are known to run in other processes.
+        `taken` are the sessions that are known to run in other processes.
         """
         if is_recent(self._begun, now, EVERY):
             return None
@@ -107,7 +107,7 @@ class Discovery:
         return self._search
 
     def end(self, found: list[FoundProcess | Attached]) -> list[FoundProcess | Attached]:
-        """End a search; return what it found."""
+        """End a search; return its result."""
         self._search = None
         self._passed.clear()
         return found
@@ -123,14 +123,14 @@ class Search:
         self.at = 0
 
     def where(self) -> str:
-        """Return the file that it is reading."""
+        """Return the file that the search is reading."""
         return f"{processes.PROC}/{self.at}/cmdline"
 
     def __call__(self) -> list[FoundProcess | Attached]:
-        """Return the agents that are not known, and what shows others."""
+        """Return the agents that are not known, and the processes that show background sessions."""
         found: list[FoundProcess | Attached] = []
         for pid in _mine():
-            with contextlib.suppress(OSError, ValueError):  # its environment may name anything
+            with contextlib.suppress(OSError, ValueError):  # the environment may name anything
                 if pid not in self._known and (agent := self._agent(pid)):
                     found.append(agent)
         return found
@@ -178,7 +178,7 @@ def starts_session(argv: list[str]) -> bool:
 
 
 def attached_to(argv: list[str]) -> str:
-    """Return which background session a command line shows in its terminal, or ""."""
+    """Return the background session that a command line shows in its terminal, or ""."""
     match _given(argv):
         case ["attach", named, *_] if not named.startswith("-"):
             return named
@@ -186,7 +186,7 @@ def attached_to(argv: list[str]) -> str:
 
 
 def _given(argv: list[str]) -> list[str] | None:
-    """Return the arguments of the CLI, or None if that is not what runs."""
+    """Return the arguments of the CLI, or None if another program runs."""
     if not argv:
         return None
     name = PurePosixPath(argv[0]).name
@@ -197,7 +197,7 @@ def _given(argv: list[str]) -> list[str] | None:
 
 
 def session_in(argv: list[str]) -> str:
-    """Return the session that a command line names, if that is the one that runs."""
+    """Return the session that a command line names, if that session runs."""
     if "--fork-session" in argv:
         return ""
     for n, arg in enumerate(argv):
@@ -240,7 +240,7 @@ KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
 def listed_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int, dict[str, Any]]:
-    """Return what the CLI of a process lists, by process; empty if that fails."""
+    """Return the sessions that the CLI of a process lists, by process; empty if that fails."""
     program = own_command(pid)
     if not program:
         return {}
@@ -254,7 +254,7 @@ def listed_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int
 
 
 def own_command(pid: int) -> list[str]:
-    """Return the command that a process of ours runs, if that is the CLI."""
+    """Return the command that a process of ours runs, if it is the CLI."""
     argv = argv_of(pid) if owner_of(pid) == os.getuid() else []
     if not starts_session(argv):
         return []

@@ -121,7 +121,7 @@ def hook(
 
 
 def _common(p: HookPayload) -> Facts:
-    """Return the facts that events of any kind may have."""
+    """Return the facts that an event of any kind may have."""
     facts: Facts = {}
     if p.cwd:
         facts["cwd"] = p.cwd
@@ -193,7 +193,7 @@ def _stop(p: HookPayload, facts: Facts) -> None:
 def _failure(p: HookPayload, facts: Facts) -> None:
     named = ": ".join(x for x in (p.error, p.error_details) if x and x != "unknown")
     said = p.last_assistant_message or ""
-    # It says until when a limit lasts, and what was wrong if that has no name.
+    # The message says until when a limit lasts, and what was wrong if the error has no name.
     is_told = not named or p.error == "rate_limit" or said.startswith("API Error")
     facts["error"] = (error_of(said) if is_told else "") or line(named)
 
@@ -252,7 +252,7 @@ READ: Final[dict[str, Callable[[HookPayload, Facts], str | None]]] = {
 
 
 def _spawned(payload: bytes, truncated: bool) -> Facts:
-    """Return the subagent that a tool left running; only for a few tools, as results are large."""
+    """Return the subagent that a tool left running; only of a few tools, as results are large."""
     try:
         left = members(payload, truncated).get("tool_response")
     except ODD:
@@ -343,7 +343,7 @@ KINDS: Final[dict[str, str]] = {
     "Setup": "note",
     "MessageDisplay": "note",
     "PreSkillShellCommand": "note",
-    "StopCancelled": "interrupt",  # Grok, whose other hooks are those of Claude Code
+    "StopCancelled": "interrupt",  # of Grok, which else has the hooks of Claude Code
 }
 
 NOTIFICATIONS: Final = {
@@ -356,23 +356,23 @@ NOTIFICATIONS: Final = {
     "elicitation_complete": "form answer",
     "elicitation_response": "form answer",
 }
-#: How an agent view says that another session asks. A session says it otherwise when it asks
-#: itself, except for the setup of a team.
+#: Words of an agent view for another session that asks. A session that asks itself uses other
+#: words, except for the setup of a team.
 ELSEWHERE: Final = re.compile(r"(?<!\ATeammate setup) needs your input$| needs your input:")
-#: How the reminder of a tool's dialog reads; those of other dialogs name what they are.
+#: The reminder of a tool's dialog; reminders of other dialogs name their kind.
 OF_TOOL: Final = re.compile("permission|approval for the plan|enter plan mode|your attention")
 WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
-#: Type of a subagent → the neutral one of what it is a part of.
+#: Type of a subagent → the neutral type of the work that it is a part of.
 TYPES: Final = {"workflow-subagent": "workflow"}
 CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config directory
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
 
 
-# Decode a session file of the CLI: its own account of what a session does.
+# Decode a session file of the CLI, its own account of a session.
 
 
-#: What kind of question `waitingFor` is; "dialog open" is not the agent's.
+#: Value of `waitingFor` → kind of question; "dialog open" is not the agent's.
 WAITING: Final = {
     "permission prompt": "permission",
     "sandbox request": "permission",
@@ -387,7 +387,7 @@ def account(record: Facts, about: Event) -> Event:
     """Return the event with the contents of a record."""
     status, waiting = text_of(record, "status"), text_of(record, "waitingFor")
     since = number_of(record.get("statusUpdatedAt"))
-    moved = "parkedJobId" in record  # the conversation goes on in that job; the status stays behind
+    moved = "parkedJobId" in record  # the conversation goes on in the job; the status stays behind
     if moved:
         status, waiting, since = "idle", "", number_of(record.get("updatedAt"))
     tool = waiting.removeprefix("approve ") if waiting.startswith("approve ") else ""

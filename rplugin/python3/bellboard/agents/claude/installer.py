@@ -1,4 +1,4 @@
-"""Claude Code's settings files: which there are, what a version knows, and what disables hooks."""
+"""Claude Code's settings files: their places, the events of a version, and disabled hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .versions import LATER, cli_version, events_of
 
 FILE: Final = "settings.json"
 PLUGIN: Final = "bellboard"
-#: Seconds until the CLI ends a hook, where its usual time is too short: to wait for an answer.
+#: Seconds until the CLI ends a hook that waits for an answer: its usual time is too short.
 TIMEOUTS: Final = {"PermissionRequest": 86_400}
 
 
@@ -55,7 +55,7 @@ class Settings(Installer):
         return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
 
     def form(self, version: Version | None, kept: Iterable[str] = ()) -> SharedFile:
-        """Return what a version knows; for an unknown one, core events and `kept` ones."""
+        """Return the hooks of a version; without a version, those of core and `kept` events."""
         events = events_of(version)
         if version is None:
             events = tuple(dict.fromkeys((*events, *kept)))

@@ -1,8 +1,8 @@
-"""Write what a hook of Claude Code prints to answer a question.
+"""Write the line that a hook of Claude Code prints to answer a question.
 
 Seen on 2.1.76 to 2.1.332.  Questions and plans are never allowed without their input: newer
 versions ignore that, and older ones take it as empty answers.  Of the suggestions in the payload,
-only what was chosen is sent back: they may let the whole session edit without asking.
+only the chosen ones are sent back: a suggestion may let the whole session edit without asking.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ...core.untrusted import Facts, list_of, text_of, time_of
 from .request import AskingPayload, asked_in, request, shown_questions, suggested
 from .transcript import INTERRUPTED, REJECTED, blocks_of
 
-HOOKS: Final = frozenset({"PermissionRequest", "Elicitation"})  # whose output is an answer
+HOOKS: Final = frozenset({"PermissionRequest", "Elicitation"})  # events whose hooks can answer
 DENIED: Final = "The user said no."
 ACCEPT_EDITS: Final = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
 
 
 def reply(payload: bytes, answer: Answer) -> bytes:
-    """Return the line that gives an answer; empty if it is refused, or the hook cannot give it."""
+    """Return the line that gives an answer; empty if it is invalid or no hook can give it."""
     asked, made = asked_in(payload), request(payload, "", 0.0, Origin())
     if asked is None or made is None or check(made, answer):
         return b""
@@ -42,7 +42,7 @@ def _allow(asked: AskingPayload, answer: Answer) -> Facts:
 
 
 def _suggested(asked: AskingPayload, answer: Answer) -> Facts:
-    """Return exactly what was suggested, and chosen."""
+    """Return the chosen suggestions, unchanged."""
     (chosen,) = (each for each in suggested(asked, {})[0] if each.choice.id == answer.choice)
     return {"decision": {"behavior": "allow", "updatedPermissions": [*chosen.updates]}}
 
@@ -61,7 +61,7 @@ def _stop(asked: AskingPayload, answer: Answer) -> Facts:
 
 
 def _choose(asked: AskingPayload, answer: Answer) -> Facts:
-    """Name each question and option by its own text, which may differ from the one shown."""
+    """Name each question and option by its own text, which may differ from the shown text."""
     answers = {}
     for raw, shown in zip(
         asked.tool_input["questions"], shown_questions(asked.tool_input), strict=True
@@ -108,7 +108,7 @@ WRITERS: Final[dict[str, Callable[[AskingPayload, Answer], Facts]]] = {
 }
 
 
-# Read from a transcript whose answer to a permission counted.
+# Find in a transcript whose answer to a permission counted.
 #
 # Seen on 2.1.76 to 2.1.330. From 2.1.119 on, an entry says that a hook decided, and it is
 # written together with the result of the tool, before it; older versions show only the result.
@@ -118,8 +118,8 @@ WRITERS: Final[dict[str, Callable[[AskingPayload, Answer], Facts]]] = {
 # user (2.1.328, .330).
 
 
-TELLS: Final = (2, 1, 119)  # the first version that was seen to say that a hook decided
-NAMES: Final = (2, 1, 328)  # the first that was seen to name the message that the user interrupted
+TELLS: Final = (2, 1, 119)  # the first version seen to say that a hook decided
+NAMES: Final = (2, 1, 328)  # the first seen to name the interrupted message
 NOES: Final = frozenset({"deny", "keep", "stop"})
 CLOCKS: Final = 1.0  # seconds by which the times of two files may differ
 
@@ -166,7 +166,7 @@ def first_in(
 def _of_rejection(
     entries: Sequence[Facts], since: float, sent: SentAnswer, result: Result
 ) -> str | None:
-    """Return who stopped the turn at a tool: a hook that does so leaves no other entry."""
+    """Return who stopped the turn at a tool: a hook that stops it leaves no other entry."""
     choice = sent.answer.choice
     if choice not in NOES:
         return TERMINAL if sent.went and sent.went.rests else STOPPED
@@ -187,13 +187,13 @@ def _is_interruption(entry: Facts) -> bool:
 
 
 def _can_follow(result: Result, answer: Answer) -> bool:
-    """Return whether an answer can have led to that outcome."""
+    """Return whether an answer can have led to this outcome."""
     is_no = result.is_error and (answer.message or DENIED) in result.text
     return answer.choice not in NOES or is_no
 
 
 def _asking(entries: Sequence[Facts], name: str, since: float) -> str:
-    """Return the id of the tool that asked: the first of that name with a result since then."""
+    """Return the id of the tool that asked: the first of this name with a result since then."""
     named = {
         text_of(block, "id")
         for entry in entries
@@ -228,7 +228,7 @@ def _results(entry: Facts) -> Iterator[tuple[str, Result]]:
 
 
 def _decision(entry: Facts, tool: str) -> str:
-    """Return what a hook decided about a tool, or ""."""
+    """Return a hook's decision about a tool, or ""."""
     said = entry.get("attachment")
     if not isinstance(said, dict) or said.get("type") != "hook_permission_decision":
         return ""

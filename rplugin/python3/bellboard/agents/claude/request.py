@@ -1,4 +1,4 @@
-"""Decode what Claude Code asks, in full, from the payload of the hook that reported the question.
+"""Decode Claude Code's requests, in full, from the payload of the hook that reported them.
 
 Everything that the tool would get is shown: whatever has no part of its own is in the last part.  A
 payload that is truncated, or cannot be decoded exactly, is not complete, and cannot be answered
@@ -57,7 +57,7 @@ class AskingPayload(Struct):
 
 
 asked_in = decoder_of(AskingPayload)
-#: What says how it could be answered: nothing of a payload that cannot be decoded exactly.
+#: Fields for an answer, which a payload that cannot be decoded exactly does not get.
 OFFERS: Final = frozenset({"permission_suggestions", "mode", "url", "requested_schema"})
 
 DENY: Final = Choice("deny", "No, and say why", "message?")
@@ -73,7 +73,7 @@ DECLINE: Final = Choice("decline", "Decline")
 def request(
     payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
 ) -> Request | None:
-    """Return what a payload asks; None if it is not the payload of a question."""
+    """Return the request in a payload; None if it is not the payload of a question."""
     asked = None if truncated else asked_in(payload)
     exact = asked is not None
     asked = asked or _shown_of(payload, truncated)
@@ -107,7 +107,7 @@ def request(
 
 
 def _shown_of(payload: bytes, truncated: bool) -> AskingPayload:
-    """Decode what can be shown of a payload that cannot be decoded exactly."""
+    """Decode the fields to show of a payload that cannot be decoded exactly."""
     top = readable(payload, truncated)
     return leniently(AskingPayload, {k: value for k, value in top.items() if k not in OFFERS})
 
@@ -115,11 +115,11 @@ def _shown_of(payload: bytes, truncated: bool) -> AskingPayload:
 # ---------------------------------------------------------------- by kind
 
 Read = dict[str, Any]  # fields of a request
-Env = Mapping[str, str]  # of its process
+Env = Mapping[str, str]  # environment of the CLI
 
 
 def suggested(asked: AskingPayload, env: Env) -> tuple[list[Suggestion], tuple[str, ...]]:
-    """Return what it suggests, and in words what of that is not offered."""
+    """Return the choices that a payload suggests, and in words the suggestions not offered."""
     command = asked.tool_input.get("command") if asked.tool_name == BASH else None
     return suggestions_of(asked.permission_suggestions, command, asked.cwd, env)
 
@@ -182,7 +182,7 @@ def _form(asked: AskingPayload, env: Env) -> Read:
 
 EVERYWHERE: Final = "Everywhere in the file"
 
-Shown = tuple[str, tuple[Part, ...]]  # what it does, in words; its parts
+Shown = tuple[str, tuple[Part, ...]]  # the tool's action in words, and its parts
 
 
 def _command(given: Input) -> Shown:
@@ -251,7 +251,7 @@ TOOLS: Final[dict[str, Callable[[Input], Shown]]] = {
 
 
 def shown_tool(tool: str, facts: Facts) -> Shown:
-    """Return what a tool would do, in words, and its whole input in parts."""
+    """Return the action of a tool in words, and its whole input in parts."""
     given = Input(facts)
     read = TOOLS.get(tool)
     if read is None:
@@ -260,10 +260,10 @@ def shown_tool(tool: str, facts: Facts) -> Shown:
     return title, (*parts, *given.rest())
 
 
-# Read the questions and forms that Claude Code asks, as they are shown.
+# Read the questions and forms of Claude Code, as they are shown.
 
 
-#: What the CLI knows of a field.  What others ask, such as `oneOf`, cannot be known.
+#: Known members of a field's schema.  A field with others, such as `oneOf`, cannot be shown.
 KEYWORDS: Final = frozenset(
     {
         *("type", "title", "description", "default", "enum", "enumNames", "format", "pattern"),
@@ -320,10 +320,10 @@ def _field(name: str, facts: object, required: bool) -> Field | None:
     )
 
 
-# Complete what Claude Code asks, from its transcript if no hook reported it, and from files.
+# Complete requests of Claude Code, from its transcript if no hook reported them, and from files.
 
 
-#: Tool → the member of its input that names its file, and what it does to that file.
+#: Tool → the member of its input that names its file, and the effect on that file.
 FILES: Final = {
     "Read": ("file_path", "read"),
     "Write": ("file_path", "replaced"),
@@ -335,9 +335,9 @@ PLAN: Final = "ExitPlanMode"
 
 
 def open_tool(session_id: str, entries: Sequence[Facts]) -> bytes:
-    """Return what a hook would report of the tool that asks, by the end of a transcript.
+    """Return the payload that a hook would report for the tool that asks, by a transcript's end.
 
-    That is the main thread's only tool without a result; return b"" if there are several.
+    It is the main thread's only tool without a result; return b"" if there are several.
     """
     open_tools: dict[str, tuple[Facts, str]] = {}
     for entry in entries:

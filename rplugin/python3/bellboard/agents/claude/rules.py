@@ -1,4 +1,4 @@
-"""The rules that would spare a question, and what Claude Code suggests to allow from now on."""
+"""The rules that would spare a question, and Claude Code's suggestions of what to allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...core.untrusted import Facts, converted, list_of
 
 # The rule that would spare a question, as settings of Claude Code have it: `Bash(make test)`.
 #
-# It is the narrowest one that works, and exists only where the CLI itself would offer a rule.
+# It is the narrowest rule that works, and exists only where the CLI itself would offer a rule.
 
 
 BASH: Final = "Bash"
@@ -23,9 +23,9 @@ SETTINGS: Final = ".claude/settings.local.json"  # in the project
 _PLAIN: Final = re.compile(r"""[\w./:=@%+,"' -]+(?<!:)""")
 _TOOL: Final = re.compile(r"mcp__[\w-]+__[\w-]+")
 _HOST: Final = re.compile(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#]|$)")
-#: The first words of a command that a rule may cover: a program and what it is to do.
+#: The first words of a command that a rule may cover: a program and its subcommand.
 _PREFIX: Final = re.compile(r"[a-z][\w.-]* [a-z][\w:.-]*")
-#: First words of commands that run what follows: a rule for these would allow anything.
+#: First words of commands that run another command: a rule for these would allow anything.
 _RUNS_ANYTHING: Final = re.compile(
     r"(?:(?:ba|z|da|fi|k|c)?sh|python[\d.]*|node|deno|bun|ruby|perl|php|lua|g?awk|find|xargs|env|npx"
     r"|uvx|sudo|doas|su|nice|nohup|time|timeout|watch|ssh|docker|podman|kubectl|eval|exec|source"
@@ -34,7 +34,7 @@ _RUNS_ANYTHING: Final = re.compile(
 )
 
 
-#: Programs that alone run what they are given on their input.
+#: Programs that without arguments run their input.
 _READS_ANYTHING: Final = re.compile(
     r"(?:\S*/)?(?:(?:ba|z|da|fi|k|c)?sh|python[\d.]*|node|deno|bun|ruby|perl|php|lua|xargs)"
     r"(?: -\S*)*"
@@ -52,7 +52,7 @@ class Rule(NamedTuple):
 
 
 def rule_of(tool: str, given: Facts, suggestions: Any) -> Rule | None:
-    """Return the rule that allows this from now on; None if there is no sensible one."""
+    """Return the rule that allows a tool's input from now on; None if no rule is sensible."""
     offered = {content for name, content in _suggested(suggestions) if name == tool}
     if not offered:
         return None
@@ -66,14 +66,14 @@ def rule_of(tool: str, given: Facts, suggestions: Any) -> Rule | None:
 
 
 def runs_anything(start: str, is_exact: bool) -> bool:
-    """Return whether a command that begins so, or is exactly that, runs what it is given."""
+    """Return whether a command with this start, or exactly this command, runs any other command."""
     if is_exact:
         return _READS_ANYTHING.fullmatch(start) is not None
     return _RUNS_ANYTHING.fullmatch(start) is not None or bool(_RUNS_ANYTHING.match(f"{start} "))
 
 
 def rule_line(tool: str, given: Any, suggestions: Any) -> str:
-    """Return the rule as one line to show; "" if there is none, or it would have to be cut."""
+    """Return the rule as one line to show; "" if there is no rule, or it is too long."""
     rule = rule_of(tool, given, suggestions) if isinstance(given, dict) else None
     text = str(rule or "")
     return text if line(text) == text else ""
@@ -106,17 +106,17 @@ def _command_rule(command: object, offered: set[str]) -> Rule | None:
     return Rule(BASH, command)
 
 
-# What Claude Code suggests to allow from now on: each suggestion of a request is a choice.
+# Claude Code's suggestions of what to allow from now on: each suggestion of a request is a choice.
 #
 # A choice is sent back exactly as it came, so its words say all that it allows, for how long,
-# and in which file it is written. What these words cannot say is not offered, and the request
-# says so. Suggestions are not what the dialog in the terminal offers: for one exact command,
-# that has `make *` (2.1.332).
+# and in which file it is written. A suggestion beyond such words is not offered, and the request
+# says so. The dialog in the terminal has other choices: for one exact command, it offers `make *`
+# (2.1.332).
 
 
 LONGEST: Final = 200  # characters of a rule or a folder in a choice
 MOST: Final = 7  # suggestions that can be chosen: with once and all together, each has a digit
-#: Destination → its file; that of the user is in a folder of its own.
+#: Destination → its file; the user's file is in a folder of its own.
 FILES: Final = {
     "localSettings": SETTINGS,
     "projectSettings": ".claude/settings.json",
@@ -130,7 +130,7 @@ WORDS: Final = {
     "folder": "Yes, and also work in ",
     "edits": "Yes, and accept ALL EDITS of ",
 }
-#: Destination of a mode → the sessions that it is for.
+#: Destination of a mode → the sessions of the mode.
 WHOSE: Final = {
     SESSION: "this session",
     "localSettings": "this session and of all new ones here",
@@ -139,7 +139,7 @@ WHOSE: Final = {
 }
 NO_LONGER: Final = "no longer asks for edits and common file commands"
 NOTES: Final = {"folder": "still asks for commands and edits", "edits": NO_LONGER}
-BESIDE: Final = "the same file; it may still ask"  # of a rule that is one of several in a choice
+BESIDE: Final = "the same file; it may still ask"  # the note of a rule that needs others
 
 _PLAIN_TOOL: Final = re.compile(r"[\w-]{1,100}", re.ASCII)
 _DOMAIN: Final = re.compile(r"domain:([A-Za-z0-9.-]+)")
@@ -182,14 +182,14 @@ SUGGESTS: Final[
 
 
 class Suggestion(NamedTuple):
-    """A choice, and what is sent for it, unchanged."""
+    """A choice, and the update that is sent for it, unchanged."""
 
     choice: Choice
     updates: tuple[Any, ...]
 
 
 class _Known(NamedTuple):
-    """A suggestion that can be offered: what it allows, and where that is written."""
+    """A suggestion that can be offered: its permission, and the file where that is written."""
 
     kind: str
     what: str
@@ -197,7 +197,7 @@ class _Known(NamedTuple):
     update: Any
 
     def named(self, name: str, note: str = "") -> Suggestion:
-        """Return it as a choice of that name."""
+        """Return the suggestion as a choice of this name."""
         where = "" if self.kind == "edits" and self.where == ENDS else self.where
         note = note or "; ".join(filter(None, (NOTES.get(self.kind), where)))
         return Suggestion(Choice(name, WORDS[self.kind] + self.what, note=note), (self.update,))
@@ -206,9 +206,9 @@ class _Known(NamedTuple):
 def suggestions_of(
     suggested: Any, command: object, cwd: str, env: Mapping[str, str]
 ) -> tuple[list[Suggestion], tuple[str, ...]]:
-    """Return the choices of a permission, and in words what is not offered.
+    """Return the choices of a permission, and in words the suggestions that are not offered.
 
-    `env` says where the project and the settings of the user are.
+    `env` has the folders of the project and of the user's settings.
     """
     given = list_of(suggested)
     found = [(each, _known(each, command, env)) for each in given]
@@ -230,9 +230,9 @@ def suggestions_of(
 
 
 def _together(known: Sequence[_Known], cwd: str) -> Suggestion | None:
-    """Return all of them as one choice if only together they spare the question (2.1.332).
+    """Return all suggestions as one choice if only together they spare the question (2.1.332).
 
-    That is so for the rules of a line with several commands, and for a file in another folder.
+    So it is with the rules of a line with several commands, and with a file in another folder.
     """
     by_kind = {each.kind: each for each in known}
     if len(known) < 2 or len({each.where for each in known}) > 1:
@@ -251,7 +251,7 @@ def _together(known: Sequence[_Known], cwd: str) -> Suggestion | None:
 
 
 def _known(given: Any, command: object, env: Mapping[str, str]) -> _Known | None:
-    """Read a suggestion; return None if words cannot say all that it does."""
+    """Read a suggestion; return None if words cannot say all its effects."""
     kind, form = SUGGESTS.get(_text(given, "type"), ("", None))
     made = converted(given, form) if form else None
     if made is None:
@@ -270,9 +270,9 @@ def _known(given: Any, command: object, env: Mapping[str, str]) -> _Known | None
 
 
 def _where(destination: str, env: Mapping[str, str]) -> str:
-    """Return for how long it counts, and in which file it is written; "" if that is not known.
+    """Return the time that a suggestion counts for, and its file; "" if not known.
 
-    From 2.1.328 on, local settings are those of the main working tree (2.1.200: of the folder).
+    From 2.1.328 on, local settings belong to the main working tree (2.1.200: to the folder).
     """
     if destination == SESSION:
         return ENDS
@@ -299,7 +299,7 @@ def _folders(paths: Sequence[str]) -> Iterator[str]:
 
 
 def _rule(rule: SuggestedRule, command: object) -> str:
-    """Return what a rule allows; "" if that cannot be shown whole, or is any command."""
+    """Return the permission of a rule; "" if it cannot be shown whole, or allows any command."""
     tool, content = rule.toolName, rule.ruleContent or ""
     if not _PLAIN_TOOL.fullmatch(tool):
         return ""
@@ -331,14 +331,14 @@ def _commands(content: str, command: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text in a line of others; "" if it cannot be shown there as it is, and whole."""
+    """Return a text to put in a line of others; "" if it cannot be shown there unchanged."""
     if len(text) > LONGEST or "`" in text or "\t" in text or marked_line(text) != text:
         return ""
     return f"`{text}`"
 
 
 def _named(given: Any) -> str:
-    """Return what kind of suggestion it is."""
+    """Return the kind of a suggestion."""
     fields = ("type", "mode", "behavior", "destination")
     words = [marked_line(_text(given, name)[:40]) for name in fields]
     return " ".join(filter(None, words)) or "something unknown"

@@ -1,4 +1,4 @@
-"""Read from the screen of an agent's terminal whether it works, rests or asks, and what it asks.
+"""Read from a terminal's screen whether the agent works, rests or asks, and its question.
 
 This is the last resort, for a session whose status neither hooks nor its session file show.  A
 screen ends in an input box or a dialog.  A dialog counts as the agent's question only if it has
@@ -16,18 +16,18 @@ from ...core.text import line
 from ..agent import DEPTH, Prompt, Seen
 
 HINTS: Final = 8  # rows that may follow an input box
-SPINNER: Final = 8  # rows above the box that may have the spinner, its tip and its tasks
+SPINNER: Final = 8  # rows above the box that may hold the spinner, its tip and its tasks
 
 
 class DialogShape(NamedTuple):
-    """A dialog of the agent: the row that identifies it, what it asks, and where its text is."""
+    """A dialog of the agent: its question, the row that identifies it, the place of its text."""
 
     asks: str
     mark: re.Pattern[str]
-    text: str = ""  # where the text is: after the mark, before it, the mark itself, or the answers
+    text: str = ""  # the text: after the mark, before it, the mark itself, or the answers
     tool: str = ""
-    intro: str = ""  # what to put before the text
-    rules: int = 0  # how many rules may be between the mark and the selected answer
+    intro: str = ""  # words to put before the text
+    rules: int = 0  # most rules between the mark and the selected answer
 
 
 #: As seen in five versions from 2.1.76 to 2.1.332 (tests/captures); the first that matches.
@@ -45,7 +45,7 @@ SHAPES: Final = (
     DialogShape("permission", re.compile(r"Run a dynamic workflow\?"), "after", tool="Workflow"),
     DialogShape("permission", re.compile(r"Do you want to .*"), "before"),
 )
-#: Title of a permission dialog → the tool that asks; the next row says what it does.
+#: Title of a permission dialog → the tool that asks; the next row shows the tool's input.
 TOOLS: Final = {
     "Bash command": "Bash",
     "Edit file": "Edit",
@@ -67,14 +67,14 @@ _SPINS: Final = re.compile(r"[·✢✳✶✻✽*] \S[^…]*…(?: .*)?")
 _RETRIES: Final = re.compile(
     r"(?:[·✢✳✶✻✽*] (.+?) · r|R)etrying in [^·(]+[·(] ?attempt (\d+)/(\d+)\)?"
 )
-_WORKS: Final = re.compile(r"\besc to inter")  # a notice beside it may cut it
+_WORKS: Final = re.compile(r"\besc to inter")  # a notice on its right may cut it
 _EMPTY: Final = re.compile(r"\? for shortcuts")  # below the box while nothing is typed
 _HINT: Final = re.compile(r'Try ".*"|Press up to edit queued messages')
 _ASIDE: Final = re.compile(r"Tip: .*|This command requires approval")
 
 
 def read_screen(rows: Sequence[str]) -> Seen | None:
-    """Return what a screen shows; None if it has no known input box or dialog."""
+    """Return the state on a screen; None if it has no known input box or dialog."""
     rows, rules = _bottom(rows)
     return _at_input(rows, rules) or _dialog(rows, rules)
 
@@ -126,7 +126,7 @@ def _at_input(rows: list[str], rules: list[int]) -> Seen | None:
 
 
 def _attempt(why: str | None, attempt: str, most: str) -> str:
-    """Return which attempt it makes, and the error if the screen names it."""
+    """Return the number of the attempt, and the error if the screen names it."""
     return line(
         f"attempt {attempt} of {most}" + (f": {why}" if why not in (None, "API error") else "")
     )
@@ -156,7 +156,7 @@ def _asked(shape: DialogShape, before: list[str], after: list[str]) -> Seen:
 
 
 def _permission(rows: list[str]) -> tuple[str, str]:
-    """Return the tool and what it would do: the text between dotted rules, or the first row."""
+    """Return the tool and its input: the text between dotted rules, or the first row."""
     tool = TOOLS.get(rows[0], "") if rows else ""
     dots = [n for n, row in enumerate(rows) if _DOTS.fullmatch(row)]
     if tool == "Bash" and len(dots) > 1:

@@ -1,4 +1,4 @@
-"""The files of sessions: what Claude Code says of each, and where it writes their transcripts."""
+"""The files of sessions: Claude Code's record of each, and the paths of their transcripts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ...system.processes import (
 from ..agent import Agent
 from .hooks import CONFIG
 
-# Find where Claude Code writes the transcripts of its sessions.
+# Find the transcripts that Claude Code writes.
 
 
 TAIL: Final = 128 << 10  # bytes at the end of a transcript to read
@@ -37,7 +37,7 @@ _SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 def path_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
-    """Return where the CLI writes a session's transcript, for sessions without hooks."""
+    """Return the path of a session's transcript, for sessions without hooks."""
     if not _SESSION.fullmatch(session_id):
         return ""
     projects, name = Path(config_dir) / "projects", f"{session_id}.jsonl"
@@ -58,7 +58,7 @@ def transcripts_folder(config_dir: str, cwd: str) -> str:
 
 
 def begun_in(config_dir: str, cwd: str, since: float, taken: Collection[str]) -> str:
-    """Return the session in a directory that was written to since then, if there is only one."""
+    """Return the one session of a directory that was written since then; "" if not exactly one."""
     if not (config_dir and cwd):
         return ""
     found = set()
@@ -107,15 +107,15 @@ class Listing(NamedTuple):
     """The session files of a directory, by pid."""
 
     pids: list[int]
-    why: str  # why it cannot be read; also empty if it does not exist
+    why: str  # why the directory cannot be read; "" if it can, or does not exist
 
 
 class FileState(NamedTuple):
     """The state of a session file."""
 
-    record: Record | None  # if it is valid
-    why: str  # why it is not valid; also empty if there is no file
-    is_gone: bool  # its process no longer has a session file
+    record: Record | None  # if the file is valid
+    why: str  # why the file is invalid; "" if it is valid or missing
+    is_gone: bool  # whether the process no longer has a session file
 
 
 def config_of(environ: Mapping[str, str]) -> Path:
@@ -128,7 +128,7 @@ class Registry:
     """Reports each value of the session files once, and again for a new generation."""
 
     def __init__(self, config_dirs: Iterable[str | Path], generation: str = "") -> None:
-        self.notes: dict[str, str] = {}  # path → why it is not valid, for health
+        self.notes: dict[str, str] = {}  # path → why the file is invalid, for health
         self._generation = generation
         self._directories: list[Path] = []
         self._reported: dict[int, _Reported] = {}
@@ -136,7 +136,7 @@ class Registry:
             self.add(config_dir)
 
     def add(self, config_dir: str | Path) -> bool:
-        """Add a config directory; return False if it is known or not absolute."""
+        """Add a config directory; return False if it is known already, or not absolute."""
         directory = Path(config_dir) / "sessions"
         if not directory.is_absolute() or directory in self._directories:
             return False
@@ -169,7 +169,7 @@ class Registry:
             self._reported.clear()
 
     def check(self, now: float, path: str | Path | None = None) -> list[Evidence]:
-        """Return what changed, everywhere or at one path; never raises."""
+        """Return the changes, everywhere or at one path; never raises."""
         if path is None:
             return [f for directory in self._directories for f in self._all(now, directory)]
         directory, pid = self.at(path)
@@ -178,7 +178,7 @@ class Registry:
         return self._all(now, directory) if pid is None else self._one(now, directory, pid)
 
     def at(self, path: str | Path) -> tuple[Path | None, int | None]:
-        """Return the directory that a path is or is in, and the process of its session file."""
+        """Return the directory at or above a path, and the process of its session file."""
         path = Path(path)
         if path in self._directories:
             return path, None
@@ -188,7 +188,7 @@ class Registry:
         return path.parent, int(name[1])
 
     def listed(self, directory: Path, listing: Listing) -> list[int]:
-        """Process a listing; return the processes whose files are to be read."""
+        """Process a listing; return the processes whose files have to be read."""
         if directory not in self._directories:
             return []
         pids, why = listing
@@ -200,7 +200,7 @@ class Registry:
         return list(dict.fromkeys(pids))
 
     def take(self, now: float, directory: Path, pid: int, state: FileState) -> list[Evidence]:
-        """Process what `state_of` found; return what is new."""
+        """Process the state of a session file; return new evidence."""
         if directory not in self._directories:
             return []
         self._note(f"{directory}/{pid}.json", state.why)
@@ -212,11 +212,11 @@ class Registry:
             return []
         found = []
         if known is not None and _pid_in(known.record) != _pid_in(record):
-            found = self._gone(now, known.directory, pid)  # of two containers, one has overwritten
+            found = self._gone(now, known.directory, pid)  # overwritten by another container
         self._reported[pid] = _Reported(directory, record)
         line = TraceLine(pid=_pid_in(record), record=record).line(now, "registry")
-        # What comes back with the same status time (2.1.119 gives none) differs only in its time of
-        # writing.
+        # A record that comes back with the same status time (2.1.119 gives none) differs only in
+        # its time of writing.
         was = known.record.get(CHANGED) if known is not None else None
         since = record.get("updatedAt", "") if record.get(CHANGED) == was else ""
         found.append(Evidence(line, f"registry {_value(record)} {since} {self._generation}"))
@@ -282,7 +282,7 @@ def of_listing(known: Mapping[str, object], now: float) -> FileState:
 
 
 def went_on(directory: Path, pid: int, session_id: str, since: float) -> Went | None:
-    """Return what a session file showed after `since`, once it no longer waits; before any hook."""
+    """Return how a session went on after `since`, by its file, which shows it before any hook."""
     try:
         record = decoded(read(directory / f"{innermost(pid)}.json", LIMIT)[0]) or {}
     except OSError:
@@ -318,10 +318,10 @@ def file_state(directory: Path, pid: int) -> FileState:
 
 
 def _outside(inner: int, space: str, started: str, written: float) -> int:
-    """Return which process wrote a file, if that knows itself by another pid than we do.
+    """Return the process that wrote a file, if its own pid differs from the one that we see.
 
-    Either the file names its pid namespace (`linux:…:pid:[…]`; then 0 if there is none), or it says
-    when it started.
+    The file names its pid namespace (`linux:…:pid:[…]`; then 0 if no process is in it), or the
+    start time of the process.
     """
     if not has_proc() or (started_of(inner) == started and not space):
         return inner
@@ -347,13 +347,13 @@ def _kept(given: Mapping[str, object]) -> Record | None:
 
 
 def _pid_in(record: Record) -> int:
-    """Return the process of a record, which `state_of` has put there."""
+    """Return the process of a record, which `file_state` has put there."""
     pid = record["pid"]
     return pid if isinstance(pid, int) else 0
 
 
 def _value(record: Record) -> str:
-    """Return a text that is equal for records that differ only in their time of writing."""
+    """Return a text that is the same for records that differ only in their time of writing."""
     return "\n".join(f"{k}={v}" for k, v in record.items() if k != "updatedAt")
 
 
@@ -375,14 +375,14 @@ def _disowned(pid: int, record: Record, written: float) -> str:
     return ""
 
 
-# Which versions are running, as far as their session files say.
+# The running versions, as far as session files name them.
 
 
-SILENT: Final = (2, 1, 76)  # the first with session files, which do not yet name the version
+SILENT: Final = (2, 1, 76)  # the first version with session files, which do not name it yet
 
 
 def oldest_running(environ: Mapping[str, str]) -> Version | None:
-    """Return the oldest version that is running: all others know its hook events, too."""
+    """Return the oldest version that is running; all others know its hook events, too."""
     return min(versions_of(registry_of(config_of(environ)).records), default=None)
 
 

@@ -1,6 +1,6 @@
 """Decode the entries of a transcript: their kinds of events, and their facts.
 
-It holds whole prompts, files and answers.  Only a short line of each is kept, and what shows the
+A transcript holds whole prompts, files and answers.  Only a short line of each is kept, and the
 state of the turn.
 
 Unknown types are ignored, and so are sidechains, which belong to subagents.
@@ -23,45 +23,44 @@ from ...core.untrusted import LARGEST, Facts, list_of, number_of, object_of, tex
 HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
-#: How the CLI says that a hook refused the prompt. Until 2.1.119, it logs the second as a user
-#: entry.
+#: Words of the CLI for a prompt that a hook refused. Until 2.1.119, the second is in a user entry.
 TURNED_AWAY: Final = ("UserPromptSubmit operation blocked by hook", "Operation stopped by hook")
-PROMPT_FIELDS: Final = frozenset({"permissionMode", "todos"})  # a prompt that was typed has one
+PROMPT_FIELDS: Final = frozenset({"permissionMode", "todos"})  # of a prompt that was typed
 TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # ways to leave the prompt queue
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
 _LIMIT: Final = re.compile(r"^You've (?:hit|reached) your (?=.* · resets )")
 ATTEMPT: Final = "api-request"  # in 2.1.328, only this shows a retry: there is one per attempt
 _REQUEST: Final = re.compile(rb'\{"type":"api-request",[^{}]*?"timestamp":"([^"]+)"')
-#: How user entries begin that the CLI wrote.
+#: Starts of user entries that the CLI wrote.
 NOT_TYPED: Final = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat:")
 
 
-#: How messages begin that no person typed: from tasks, and from agents of its team.
+#: Starts of messages that no person typed: from tasks, and from agents of a team.
 BY_PROGRAM: Final = (
     *("<task-notification>", "<teammate-message", "Another Claude session sent a message:"),
 )
 
 
 def member_of(name: str, team: str) -> Facts:
-    """Return which member of which team it is: a team is named after the session of its lead."""
+    """Return the member and the team of a name: a team is named after the session of its lead."""
     lead = team.removeprefix("session-")
     return {"member": f"{name}@{team}", "lead": lead} if name and lead != team else {}
 
 
 def is_noise(raw: bytes) -> bool:
-    """Return whether to skip a line undecoded: a request to the API, or a subagent's entry."""
+    """Return whether to skip a line: a request to the API, or an entry of a subagent."""
     head = raw[:HEAD]
     return b'"type":"api-request' in head or b'"isSidechain":true' in head
 
 
 def head_of(raw: bytes) -> Facts | None:
-    """Return type and time of a request to the API; nothing else of it is read."""
+    """Return type and time of a request to the API, of which nothing else is read."""
     found = _REQUEST.match(raw[:HEAD])
     return {"type": ATTEMPT, "timestamp": found[1].decode(errors="replace")} if found else None
 
 
 def transcript_event(session_id: str, entry: Facts, t: float, now: float) -> Event:
-    """Decode an entry; `t` is when it was written, if it does not say so itself."""
+    """Decode an entry; `t` is its time, if the entry itself has none."""
     kind, facts = entry_of(entry)
     name, at = f"transcript {kind.removeprefix('said ')}", time_of(entry.get("timestamp")) or t
     return Event(kind, name, at, now, session_id=session_id, **facts)
@@ -108,7 +107,7 @@ def blocks_of(entry: Facts) -> list[Facts]:
 
 
 def spoken(entries: Iterable[Facts]) -> list[str]:
-    """Return what was said, as lines; of a tool, its name and purpose."""
+    """Return the messages of entries as lines; of a tool, its name and purpose."""
     lines: list[str] = []
     for entry in entries:
         kind = entry.get("type")
@@ -141,7 +140,7 @@ def _user(entry: Facts) -> tuple[str, Facts]:
         return "note", {}
     for block in blocks:
         if block.get("type") == "tool_result":
-            # Such an entry is written when the session is opened again; the tool may still run.
+            # The CLI writes such an entry when the session is opened again; the tool may still run.
             if entry.get("toolDenialKind") == "interrupted":
                 return "note", {}
             tool = {"tool_id": text_of(block, "tool_use_id"), **_turn(entry)}
@@ -158,7 +157,7 @@ def _user(entry: Facts) -> tuple[str, Facts]:
 
 
 def _command(entry: Facts) -> tuple[str, Facts]:
-    """Return that a command or skill was not carried out, which the CLI says to the user alone."""
+    """Return that a command or skill was not carried out, as the CLI tells only the user."""
     named = text_of(object_of(entry.get("commandRun")), "command")
     failed = text_of(object_of(entry.get("commandOutcome")), "kind") == "failed"
     if not (named and failed):
@@ -208,12 +207,12 @@ def _assistant(entry: Facts) -> tuple[str, Facts]:
 
 
 def error_of(text: str) -> str:
-    """Return an error in the CLI's words; of a limit, what it is and until when it lasts."""
+    """Return an error in the CLI's words; a limit without the words before its name."""
     return line(_LIMIT.sub("", text))
 
 
 def _as_json(given: object) -> bytes:
-    """Return it as the CLI passes it to hooks, so that the keys of both are the same."""
+    """Return a tool's input as the CLI passes it to hooks, so that both have the same key."""
     try:
         return msgspec.json.encode(given)  # 400 kB in 0.2 ms, ten times faster than `json`
     except UnicodeEncodeError:  # a lone surrogate

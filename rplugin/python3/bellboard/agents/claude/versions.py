@@ -1,8 +1,8 @@
-"""What each version of Claude Code reports, through which source, and with what delay.
+"""The abilities of each version of Claude Code: the source of a report, and its delay.
 
 Measured on the real CLI (versions 2.0.76, 2.1.76, 2.1.119, 2.1.197, 2.1.328, 2.1.330 and 2.1.332);
 a version in between is treated as the newest measured one before it.  `bellboard doctor` shows this
-for the versions it finds, so that nobody mistakes a limit of the CLI for a bug.
+for the installed versions, so that nobody mistakes a limit of the CLI for a bug.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ OLDEST: Final = (2, 0, 76)  # nothing older was measured
 
 
 class Reported(NamedTuple):
-    """How something is known: from hooks, the session file, the transcript or the processes."""
+    """The source of a report: hooks, the session file, the transcript or the processes."""
 
-    source: str  # empty: it cannot be known
+    source: str  # empty: not known
     when: str = "at once"
 
 
@@ -32,7 +32,7 @@ BOTH: Final = Reported("hooks, session file")
 SAID: Final = Reported("transcript", "within a second")
 NO: Final = Reported("", "never")
 
-#: What → from which version on → how; the newest entry that a CLI has reached applies.
+#: Moment → first version → its source; the newest entry that a CLI has reached applies.
 ABILITIES: Final[dict[str, dict[Version, Reported]]] = {
     "working and completed": {OLDEST: HOOK, (2, 1, 119): BOTH},
     "permission requests": {OLDEST: HOOK, (2, 1, 119): BOTH},
@@ -80,7 +80,7 @@ ABILITIES: Final[dict[str, dict[Version, Reported]]] = {
 
 
 def abilities(version: Version) -> dict[str, Reported]:
-    """Return what a version reports; anything older than the oldest measured counts as that."""
+    """Return the abilities of a version; an older one counts as the oldest that was measured."""
     version = max(version, OLDEST)
     return {
         what: steps[max(since for since in steps if since <= version)]

@@ -36,7 +36,7 @@ from .session_files import (
     transcripts_folder,
 )
 
-WRITTEN: Final = 1.0  # seconds; a file that is written in place is invalid for a moment
+WRITTEN: Final = 1.0  # seconds for which a file that is written in place may be invalid
 PAUSE: Final = 5.0  # seconds between two runs of the CLI
 MOST_FOLDERS: Final = 100  # config directories; users have one or two
 SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after an agent may have started
@@ -45,13 +45,13 @@ SEARCHING: Final = 5.0  # seconds for a search of all processes, which takes mil
 PROCESSES: Final = Want("claude processes", ())
 FOLDER: Final = "claude folder"
 UNNAMED: Final = "claude unnamed"
-STARTS: Final = "starts"  # news: an agent may have started
+STARTS: Final = "starts"  # the news that an agent may have started
 
 
 def start_files(config_dir: str) -> tuple[str, ...]:
-    """Return what a CLI writes at its start: in its directory, or next to the default.
+    """Return the paths that a CLI writes at its start: in its directory, or next to the default.
 
-    The last is a folder, for a CLI that shows a background session.
+    The last path is a folder, for a CLI that shows a background session.
     """
     return (
         *(f"{config_dir}/.claude.json", f"{config_dir}.json"),
@@ -60,18 +60,18 @@ def start_files(config_dir: str) -> tuple[str, ...]:
 
 
 class ClaudeSessions:
-    """Observes session files, logs, and processes that have neither."""
+    """Observes session files, logs, and the processes that have neither."""
 
     def __init__(self, agent: Agent, environ: Mapping[str, str], brief: bool) -> None:
         self._environ = dict(environ)
         self._default = str(config_of(environ))
         self.registry = Registry([])
         self._logs = Logs(agent, brief, self._find)
-        self._starting: Callable[[], object] = lambda: None  # what to do if an agent has started
+        self._starting: Callable[[], object] = lambda: None  # called when an agent may have started
         self._own: dict[int, str] = {}  # process → its own config directory
 
     def observing(self) -> Observing:
-        """Return what observes them."""
+        """Return the observers of each kind of need."""
         observe = {
             PROCESSES.kind: self._observe_processes,
             FOLDER: self._observe_folder,
@@ -101,7 +101,7 @@ class ClaudeSessions:
         return next(filter(None, (*found, *named)), self._default)
 
     async def _observe_folder(self, need: Need) -> None:
-        """Report what is new in the session files of a config directory."""
+        """Report news in the session files of a config directory."""
         [config_dir] = need.want.of
         topic = "config directories"
         while is_path(config_dir) and len(self.registry.paths()) >= MOST_FOLDERS:
@@ -112,7 +112,7 @@ class ClaudeSessions:
             await ConfigFolder(need, self.registry, self._environ, self._starting).observe()
 
     async def _observe_unnamed(self, need: Need) -> None:
-        """Notice when a session without an id writes: it has one then."""
+        """Notice when a session without an id writes: it then has an id."""
         cwd = need.want.of[1]
         while is_path(cwd):
             folder = transcripts_folder(self._config_of(need.session), cwd)
@@ -125,21 +125,21 @@ class ClaudeSessions:
     # ------------------------------------------------------------ processes
 
     async def _observe_processes(self, need: Need) -> None:
-        """Search for agents that nothing has reported, and for what shows background sessions."""
+        """Search for agents that nothing has reported, and for viewers of background sessions."""
         loop, discovery = asyncio.get_running_loop(), Discovery(need.means.environ)
         shown = Backgrounds(need)
         need.at_end, need.is_extra = shown.close, True
         self._starting = partial(need.stir, STARTS)
-        due: dict[float, float] = {}  # how long after an agent may have started → when
+        due: dict[float, float] = {}  # delay after a possible start of an agent → time
         self._want_folders(need)
         news = {RESCAN}
         while True:
             for s in need.left:
-                # Its process may be about to begin another session.
+                # The process may be about to begin another session.
                 for pid in s.processes if s.config_dir else ():
                     if processes.is_alive(pid):
                         self._own[pid] = s.config_dir
-            if STARTS in news:  # look soon, and again later: it may be used first
+            if STARTS in news:  # look soon, and again later: a prompt may come first
                 due |= {after: loop.time() + after for after in SOON if after not in due}
             if need.left or STARTS in news:
                 need.left.clear()
@@ -167,7 +167,7 @@ class ClaudeSessions:
         try:
             found_now = discovery.end(await reach(search, search.where, SEARCHING))
         except Hangs:
-            return  # the next one passes what this one hangs at
+            return  # the next search passes the place where this one hangs
         self._own = {pid: x for pid, x in self._own.items() if processes.is_alive(pid)}
         shown.take([x for x in found_now if isinstance(x, Attached)])
         for found in (x for x in found_now if isinstance(x, FoundProcess)):
@@ -177,13 +177,13 @@ class ClaudeSessions:
                 found.pid in s.processes for s in need.sessions.values()
             )
             if is_known or found.pid in self.registry.records:
-                continue  # its own file says more
+                continue  # the session's own file says more
             if found.has_file and not self.registry.is_read(found.pid):
                 need.stir(STARTS)
             elif not found.is_new:
                 need.report(found.evidence(need.means.clock(), need.means.generation))
             else:
-                need.stir(STARTS)  # if it does not report itself
+                need.stir(STARTS)  # unless it reports itself
                 if found.tmux and found.pane:
                     key = f"screen {found.pane} of {found.tmux} at its start"
                     need.rounds.run(key, partial(_look_at_new, need, found))
@@ -191,7 +191,7 @@ class ClaudeSessions:
 
 
 async def _look_at_new(need: Need, found: FoundProcess) -> None:
-    """Report an agent that asks something at its start, such as whether to trust a folder."""
+    """Report an agent that asks a question at its start, such as whether to trust a folder."""
     rows = await reach(partial(rows_of, found.tmux, found.pane, DEPTH), found.tmux, SEARCHING)
     seen = read_screen(rows)
     if seen is not None and seen.says == "waiting":
@@ -201,7 +201,7 @@ async def _look_at_new(need: Need, found: FoundProcess) -> None:
 
 
 class ConfigFolder:
-    """Reports what is new in the session files of a config directory."""
+    """Reports news in the session files of a config directory."""
 
     def __init__(
         self,
@@ -214,11 +214,11 @@ class ConfigFolder:
         self._directory = Path(self._config_dir, "sessions")
         self._need, self._registry, self._environ = need, registry, environ
         self._starting = starting
-        self._odd: dict[int, bool] = {}  # file that cannot be parsed → whether it was read again
-        self._asked = -PAUSE  # when the CLI was run
+        self._odd: dict[int, bool] = {}  # pid of a file with an error → whether it was read again
+        self._asked = -PAUSE  # when the CLI last listed its sessions for us
 
     async def observe(self) -> None:
-        """Read what may have changed."""
+        """Read the files that may have changed."""
         need, directory, starts = self._need, str(self._directory), start_files(self._config_dir)
         self._registry.renew(need.means.generation)
         self._registry.add(self._config_dir)
@@ -270,7 +270,7 @@ class ConfigFolder:
         self._note()
 
     async def _read_again(self, pid: int) -> None:
-        """Read a file that could not be parsed: it may have been half-written."""
+        """Read a file again that could not be parsed, as it may have been half-written."""
         await asyncio.sleep(WRITTEN)
         if pid in self._odd:
             self._odd[pid] = True
@@ -294,19 +294,19 @@ class ConfigFolder:
         self._note()
 
     def _note(self) -> None:
-        """Note in health what is not valid here."""
+        """Note the invalid files of this directory in health."""
         here = str(self._directory)
         notes = self._registry.notes.items()
         self._need.say_only({p: why for p, why in notes if p == here or p.startswith(f"{here}/")})
 
 
 class Backgrounds:
-    """Reports in which terminals background sessions are shown, or that they no longer are."""
+    """Reports the terminals that show background sessions, and the ends of that."""
 
     def __init__(self, need: Need) -> None:
         self._need = need
-        self._attached: dict[str, Attached] = {}  # session → what shows it
-        self._deaths: Deaths | None = None  # of these
+        self._attached: dict[str, Attached] = {}  # session → the process that shows it
+        self._deaths: Deaths | None = None  # of these processes
 
     def close(self) -> None:
         """Stop observing."""
@@ -314,7 +314,7 @@ class Backgrounds:
             self._deaths.close()
 
     def take(self, attached: list[Attached]) -> None:
-        """Take which processes show one."""
+        """Take the processes that show a background session."""
         jobs = [s for s in self._need.sessions.values() if s.job and s.processes]
         by_session = {s.session_id: a for a in attached if (s := _named(jobs, a.named)) is not None}
         for s in jobs:
@@ -343,7 +343,7 @@ class Backgrounds:
 
 
 def _named(jobs: list[Session], named: str) -> Session | None:
-    """Return the background session that the CLI finds by that id or part of a name."""
+    """Return the background session that the CLI finds by an id or a part of a name."""
     by_id = [s for s in jobs if s.session_id.startswith(named)]
     by_name = [s for s in jobs if named.lower() in (s.name or s.title).lower()]
     found = by_id or by_name

@@ -1,1 +1,1 @@
-"""Codex: what it reports, and its shared server, which takes answers."""
+"""Codex: its reports, and its shared server, which takes answers."""

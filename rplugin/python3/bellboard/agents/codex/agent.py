@@ -1,4 +1,4 @@
-"""Codex: its hooks, logs and titles report it; its shared server takes answers."""
+"""Codex: hooks, logs and titles report its sessions; its shared server takes answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..need import Observing
 
 HOOKS: Final = Ability("hooks")
-#: What it reports (measured on 0.171.0).
+#: Measured on 0.171.0.
 ABILITIES: Final[Abilities] = {
     "unprompted": Ability("locks", when="on Linux, which lists them; elsewhere with that prompt"),
     "working": HOOKS,
@@ -38,7 +38,7 @@ ABILITIES: Final[Abilities] = {
     "answer": Ability("server", when="if it runs with its shared server"),
 }
 
-#: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
+#: Time limit of hooks in seconds, at most: Codex warns of more for hooks that run at an end.
 AT_ENDS, OTHERWISE = 3, 60
 TIMEOUTS: Final = {
     **{name: OTHERWISE for name, kind in KINDS.items() if kind != "note"},
@@ -59,7 +59,7 @@ def _remarks(looked: GlobalHooks) -> Iterator[str]:
     return remarks(looked)
 
 
-#: Its user chooses what its title has, in which order: the spinner may be anywhere, or missing.
+#: The user chooses the parts of the title and their order: the spinner may be anywhere, or missing.
 _SPINS: Final = re.compile("(?:^| )[\u2801-\u28ff](?: |$)")
 _ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
 

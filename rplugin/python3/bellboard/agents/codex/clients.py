@@ -1,9 +1,9 @@
 """Find the terminal of a thread that a shared server runs: the terminal of one of its clients.
 
-Hooks then run in the server, which has no terminal, or that of whoever happened to start it.  A
+Hooks then run in the server, which has no terminal, or the terminal of whoever started it.  A
 client holds nothing that names its thread, but it works in the same folder and is connected to the
-server.  If there are several, it is the one that was started last before the thread: a terminal
-opens a thread when it starts.  Otherwise it is unknown which, and nothing is reported.
+server.  Of several clients, the one that started last before the thread shows it: a terminal opens
+a thread when it starts.  If that is not clear, nothing is reported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .threads import made_at
 
 PROGRAM: Final = "codex"
 OPENS: Final = 3.0  # seconds in which a terminal that starts opens its thread; it takes 0.6 s
-APART: Final = 1.0  # seconds; two that start at once cannot be told apart
+APART: Final = 1.0  # seconds; two clients that start at once cannot be told apart
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
@@ -44,7 +44,7 @@ class ServerClient(NamedTuple):
 
 
 def clients_of(server: int) -> list[ServerClient] | None:
-    """Return the terminals that are connected to a server; None if that is not known.
+    """Return the terminals that are connected to a server; None if they are not known.
 
     May hang.
     """
@@ -67,7 +67,7 @@ def clients_of(server: int) -> list[ServerClient] | None:
 
 
 def client_of(thread: str, there: Sequence[ServerClient]) -> ServerClient | None:
-    """Return the terminal that shows a thread, of those in its folder, if known."""
+    """Return the terminal in the thread's folder that shows it, if known."""
     if len(there) > 1:
         made = made_at(thread)
         near = [c for c in there if made and -CLOCK <= made - c.began <= OPENS]
@@ -85,8 +85,8 @@ def _is_terminal(pid: int) -> bool:
 #
 # For the server, a thread does not end with its terminal: no hook says that somebody has quit.
 # So here a session ends with its terminal, once it is at rest: the server goes on with a
-# running turn. A session that is left with /new or /clear ends when the next one is prompted in
-# that terminal.
+# running turn. A session that is left with /new or /clear ends when the next session of that
+# terminal gets a prompt.
 
 
 #: Reasons of an end, as Codex names them.
@@ -95,7 +95,7 @@ CLEARED: Final = "clear"
 
 
 async def observe_clients(need: Need) -> None:
-    """Report the terminals of the sessions of a server, and with the ends of those."""
+    """Report the terminals of a server's sessions, and their ends."""
     server = int(need.want.of[0])
     terminals = ClientTerminals(need, server)
     need.at_end = terminals.close
@@ -113,10 +113,10 @@ class ClientTerminals:
     def __init__(self, need: Need, server: int) -> None:
         self._need, self._server = need, server
         self._sessions = need.sessions
-        self._deaths: Deaths | None = None  # most users never need it
+        self._deaths: Deaths | None = None  # made on demand: most users never need it
         self._status: dict[str, str] = {}  # of sessions, as last seen
         self._clients: dict[str, ServerClient] = {}  # by session
-        self._unclear: set[str] = set()  # sessions that one of several terminals shows
+        self._unclear: set[str] = set()  # sessions that any of several terminals may show
         self._left: set[str] = set()  # sessions at work whose terminal has ended
 
     def attend(self) -> bool:
@@ -131,14 +131,14 @@ class ClientTerminals:
         for s in [self._sessions[sid] for sid in sorted(changed & self._sessions.keys())]:
             sid, status = s.session_id, status_of(s)
             before, self._status[sid] = self._status.get(sid), status
-            if sid in self._clients and not s.tty:  # a hook of its start has reset it
+            if sid in self._clients and not s.tty:  # a hook of its start has cleared the terminal
                 self._place(s, self._clients[sid])
             elif sid in self._left and status not in AT_WORK:
                 self._left.discard(sid)
                 self._end(s, QUIT)
             elif sid not in self._clients and before != status:
                 if status in AT_WORK:
-                    self._unclear.discard(sid)  # somebody has prompted it: others may have quit
+                    self._unclear.discard(sid)  # after a prompt, others may have quit
                 is_sought = True
         return is_sought
 
@@ -148,7 +148,7 @@ class ClientTerminals:
             self._deaths.close()
 
     def take(self, clients: list[ServerClient] | None) -> None:
-        """Take the terminals that are connected, if they are known."""
+        """Take the connected terminals, if they are known."""
         for sid, s in list(self._sessions.items()):
             if clients is None or sid in self._clients:
                 continue
@@ -161,18 +161,18 @@ class ClientTerminals:
             elif there:
                 self._unclear.add(sid)
             elif (s.tty or sid in self._unclear) and status_of(s) not in AT_WORK:
-                self._end(s, QUIT)  # whichever it was
+                self._end(s, QUIT)  # none of its terminals is left
 
     def _take(self, s: Session, client: ServerClient) -> None:
-        """Note the terminal of a session.  One at rest that was shown there before was left."""
+        """Note the terminal of a session, and end a session at rest that it showed before."""
         for sid in [sid for sid, known in self._clients.items() if known == client]:
             other = self._sessions.get(sid)
             if other is None:
                 continue
             if status_of(other) in AT_WORK:
-                return  # a terminal leaves no running turn, so this thread is not the terminal's
+                return  # a terminal never leaves a running turn, so it does not show this thread
             if other.last > s.last:
-                return  # it was used later
+                return  # the other session was used later
             self._end(other, CLEARED)
         self._left.discard(s.session_id)
         self._clients[s.session_id] = client
@@ -200,7 +200,7 @@ class ClientTerminals:
         self._report({"client": shown.fields}, f"{s.session_id} in {client.pid} {s.hook_at}")
 
     def _end(self, s: Session, reason: str) -> None:
-        """Report the end that a Codex without a server would report."""
+        """Report an end as a Codex without a server would report it."""
         self._clients.pop(s.session_id, None)
         name = "SessionEnd"
         hook = {"session_id": s.session_id, "hook_event_name": name, "reason": reason}

@@ -1,4 +1,4 @@
-"""Decode what Codex reports: its hook events, its logs, what its server says of a thread.
+"""Decode Codex's reports: hook events, logs, and the server's messages about threads.
 
 Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line is
 kept.  This file does no I/O, knows no clock, and tolerates any input.
@@ -42,9 +42,9 @@ KINDS: Final[dict[str, str]] = {
 BASH: Final = "Bash"
 PATCH: Final = "apply_patch"
 QUESTION: Final = "request_user_input"
-#: Tools that ask a person → what they ask.
+#: Tool that asks a person → the kind of question.
 QUESTIONS: Final = {QUESTION: "question"}
-#: What the server says of a thread that waits → what it asks.
+#: The server's word for a thread that waits → the kind of question.
 FLAGS: Final = {"waitingOnApproval": "permission", "waitingOnUserInput": "question"}
 #: Statuses in which a terminal cannot leave a thread.
 AT_WORK: Final = frozenset({"working", "blocked", "background"})
@@ -89,8 +89,8 @@ WORDS: Final = Words(
 
 # ---------------------------------------------------------------- lines of a log
 #
-# Only they show that a turn failed, and who decides on approvals. A line may hold whole prompts
-# and files; only what shows the state of the turn is kept.
+# Only logs show that a turn failed, and who decides on approvals. A line may hold whole prompts
+# and files; only the state of the turn is kept.
 
 
 #: Type of an event → kind.
@@ -106,13 +106,13 @@ HEADLESS: Final = "exec"
 
 
 def is_noise(raw: bytes) -> bool:
-    """Return whether a line says nothing about the turn: most are what was said and done."""
+    """Return whether a line says nothing about the turn, like most: messages and tool calls."""
     head = raw[:HEAD]
     return not any(kind in head for kind in READ)
 
 
 def entry(session_id: str, entry: Facts, t: float, now: float) -> Event:
-    """Decode a line; `t` is when it was written, if it does not say so itself."""
+    """Decode a line; `t` is its time, if the line itself has none."""
     kind, facts = "note", Facts()
     name, given = text_of(entry, "type"), entry["payload"]
     if name == "event_msg":
@@ -133,17 +133,17 @@ def entry(session_id: str, entry: Facts, t: float, now: float) -> Event:
 
 # ---------------------------------------------------------------- what its server says
 #
-# It reports to every client when a thread begins to work, to wait, or to rest, but not whether
-# a turn that ended was completed, was interrupted or failed.
+# The server reports to every client when a thread begins to work, to wait, or to rest, but not
+# whether a turn was completed, was interrupted or failed.
 
 
 CHANGED: Final = "thread/status/changed"
-#: Types of states at rest; another one, of a thread that is not loaded, says nothing.
+#: Types of states at rest; the type of a thread that is not loaded says nothing.
 RESTS: Final = frozenset({"idle", "systemError"})
 
 
 def heard(message: Facts) -> Heard | None:
-    """Return which thread a message is about, and its state; None if it says nothing."""
+    """Return the thread and the state that a message reports; None if it reports neither."""
     if message.get("method") != CHANGED:
         return None
     given = object_of(message.get("params"))
@@ -152,7 +152,7 @@ def heard(message: Facts) -> Heard | None:
 
 
 def thread_state(status: object) -> Seen | None:
-    """Return what a state means."""
+    """Return a state in our words."""
     given = object_of(status)
     kind = text_of(given, "type")
     if kind in RESTS:

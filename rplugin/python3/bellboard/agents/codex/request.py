@@ -1,7 +1,7 @@
-"""Decode what Codex asks, in full, and write what its server takes as the answer.
+"""Decode Codex's requests in full, and write answers for its server.
 
-A command that is declined is refused, and the turn goes on; `stop` is what “No” in its terminal
-does.  Every member of the payload is shown.
+A declined command is refused, and the turn goes on; `stop` has the effect of “No” in the terminal.
+Every member of the payload is shown.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ decoded = decoder_of(_Payload)
 def request(
     payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
 ) -> Request | None:
-    """Return what a payload asks; None if it is not the payload of a question."""
+    """Return the request in a payload; None if it is not the payload of a question."""
     exact = None if truncated else decoded(payload)
     p = exact or leniently(_Payload, readable(payload, truncated))
     questions = p.hook_event_name == "PreToolUse" and p.tool_name == QUESTION
@@ -104,7 +104,7 @@ def request(
 
 
 def reply(payload: bytes, answer: Answer) -> bytes:
-    """Return the result that the server takes; empty if it takes none of that kind."""
+    """Return an answer as a result for the server; empty if the server takes none of this kind."""
     if decision := DECISIONS.get(answer.choice):
         return msgspec.json.encode({"decision": decision})
     p = decoded(payload)
@@ -164,7 +164,7 @@ def _questions(given: Facts) -> list[_Question] | None:
     return converted(given.get("questions"), list[_Question])
 
 
-# Recognise, among what Codex's server sends, the request that a hook reported.
+# Recognize the request that a hook reported among the messages of Codex's server.
 #
 # A hook's payload lacks the id of the server's request. It has the turn and the command, and
 # the tool that asks has the id of the item that waits.
@@ -176,7 +176,7 @@ INPUT: Final = "item/tool/requestUserInput"
 #: Tool of the hook → the server's method that asks.
 ASKS: Final = {PATCH: CHANGE, QUESTION: INPUT}
 #: Method → the members that a request may have: those that the hook reported, too, and those that
-#: grant nothing.  Any other, such as `additionalPermissions`, would grant what nobody was shown.
+#: grant nothing.  Others, such as `additionalPermissions`, would grant something that nobody saw.
 COMMON: Final = frozenset({"threadId", "turnId", "itemId", "startedAtMs", "reason"})
 KNOWN: Final = {
     COMMAND: COMMON
@@ -187,8 +187,8 @@ KNOWN: Final = {
 }
 CANCEL: Final = "cancel"
 REFUSALS: Final = ("decline", CANCEL)
-#: The programs, with their flags, that Codex runs a command in, where a system or a package manager
-#: puts them: the model can name a shell, and the hook does not report which.
+#: The shells, with their flags, in which Codex runs commands, where a system or a package manager
+#: puts them: the model can name a shell, and the hook does not report it.
 SHELL: Final = re.compile(
     r"(?:(?:(?:/usr(?:/local)?|/opt/(?:homebrew|local)|/home/linuxbrew/\.linuxbrew)?"
     r"|/run/current-system/sw|/nix/store/[a-z0-9]{32}-[\w.+-]+)/bin/)?"
@@ -210,7 +210,7 @@ class Wanted(NamedTuple):
     cwd: str
 
     def among(self, said: Iterable[Facts]) -> dict[str, Facts]:
-        """Return those of these requests that wait, by their ids: each may be sent twice."""
+        """Return the requests among messages that wait, by id: the server may send one twice."""
         found: dict[str, Facts] = {}
         for message in said:
             if (request := self.found_in(message)) is not None:
@@ -220,7 +220,7 @@ class Wanted(NamedTuple):
         return found
 
     def found_in(self, message: Facts) -> Facts | None:
-        """Return the parameters of a message, with its id, if it is this request."""
+        """Return the parameters of a message, with its id, if the message is this request."""
         given = message.get("params")
         if message.get("method") != self.method or not isinstance(given, dict):
             return None
@@ -241,7 +241,7 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(payload: bytes, tool_id: str) -> Wanted | None:
-    """Return what to look for; None if the payload does not ask, or not exactly enough."""
+    """Return the request to look for; None if the payload has none, or not exactly enough."""
     p = decoded(payload)
     if p is None:
         return None

@@ -1,7 +1,7 @@
 """Talk with the shared server of Codex: JSON-RPC over a WebSocket, on a socket in its home.
 
-The socket is where the environment of the server's own process says.  It has to pass the gate, and
-that process has to be the one that listens.
+The environment of the server's own process names the socket.  The socket has to pass the gate, and
+that same process has to listen on it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class CallRefused(Broken):
 
 
 def home_of(pid: int) -> str:
-    """Return the folder in which that process keeps its files."""
+    """Return the folder of a process's own files."""
     return home_in(processes.environment_of(pid, ("CODEX_HOME", "HOME")))
 
 
 @contextmanager
 def conversation(pid: int, patience: float, limit: int) -> Iterator[Talk]:
-    """Talk for `patience` seconds with the server that is this process; raise `Unanswered`."""
+    """Talk for `patience` seconds with the server of this pid; raise `Unanswered` if it fails."""
     try:
         connection = gate.connected(f"{home_of(pid)}/{SOCKET}", patience, pid)
     except FileNotFoundError:
@@ -58,10 +58,10 @@ def conversation(pid: int, patience: float, limit: int) -> Iterator[Talk]:
 
 
 class Talk:
-    """A conversation: calls of ours, and in `said` what the server says meanwhile."""
+    """A conversation: our calls, and in `said` the server's other messages."""
 
     def __init__(self, wire: Wire) -> None:
-        self.said: list[Facts] = []  # all but the results of calls
+        self.said: list[Facts] = []  # all messages except results of calls
         self.wire = wire
         self._socket = WebSocket(wire)
         self._calls = 0
@@ -70,7 +70,7 @@ class Talk:
         self.send({"method": "initialized"})
 
     def call(self, method: str, params: Facts) -> Facts:
-        """Return the result of a call; raise `Refused`."""
+        """Return the result of a call; raise `CallRefused` if the server refuses it."""
         self._calls += 1
         self.send({"id": self._calls, "method": method, "params": params})
         while True:
@@ -88,7 +88,7 @@ class Talk:
         self._socket.send(msgspec.json.encode(message))
 
     def hears(self, until: float) -> bool:
-        """Return whether a message has arrived, or arrives by that time."""
+        """Return whether a message arrives before a point in time, or has arrived."""
         return self.wire.hears(until - time.monotonic())
 
     def hear(self) -> None:
@@ -115,11 +115,11 @@ class Talk:
 # Where Codex runs with its shared server, threads, hooks and dialogs belong to that server, and
 # each terminal is a client of it. A client that resumes a thread is sent its pending requests
 # again, and the first answer counts, whoever gives it. A thread is resumed only while the
-# server has it loaded: otherwise that would start it.
+# server has it loaded: otherwise the call would start the thread.
 
 
 PATIENCE: Final = 2.5  # seconds for everything; a server takes 10 ms
-SETTLE: Final = 0.1  # seconds in which it sends what is pending; it takes 1 ms
+SETTLE: Final = 0.1  # seconds in which the server sends pending requests; it takes 1 ms
 VERDICT: Final = 0.3  # seconds in which a refused tool or turn ends; it takes 5 ms
 LIMIT: Final = 8 << 20  # bytes of a conversation; a thread without its turns has 10 kB
 ELSEWHERE: Final = "it was answered elsewhere first"
@@ -132,7 +132,7 @@ def find(asked: OpenRequest) -> None:
 
 
 def answer(asked: OpenRequest, reply: bytes) -> None:
-    """Answer the request; raise `Unanswered` if that did not count, or may not have."""
+    """Answer the request; raise `Unanswered` if the answer did not count, or may not have."""
     result = msgspec.json.decode(reply)
     with conversation(asked.pid, PATIENCE, LIMIT) as talk:
         _answer(talk, _found(talk, asked), result)
@@ -161,7 +161,7 @@ def _found(talk: Talk, asked: OpenRequest) -> Facts:
 
 
 def _answer(talk: Talk, request: Facts, result: object) -> None:
-    """Answer it; only the first answer counts, and what follows may show that another was first."""
+    """Answer a request; later messages may show that another answer came first, and counted."""
     talk.said.clear()
     talk.send({"id": request["id"], "result": result})
     try:
@@ -188,20 +188,20 @@ def _loaded(talk: Talk) -> list[object]:
             return found
 
 
-# Listen to what a shared server of Codex says of its threads, over one connection; ask nothing.
+# Listen to a shared server of Codex for the states of its threads, over one connection.
 #
 # The server tells every client when the state of any thread changes; nothing more is subscribed
 # to, and no thread is resumed. A Python thread waits for the next message, so a server at rest
 # costs nothing.
 
 
-JOINING: Final = 2.5  # seconds until it takes part in a conversation; it takes 5 ms
+JOINING: Final = 2.5  # seconds until the server has greeted us; it takes 5 ms
 SILENCE: Final = 86400.0  # seconds after which a silent server is greeted again
 LONGEST_MESSAGE: Final = 8 << 20  # bytes of a message, including those that nobody waits for
 
 
 class ServerEvents:
-    """Calls `hears` in the event loop with each state and its time, and `ended` with why it ended.
+    """Calls `hears` in the event loop with each state and its time, and `ended` with the reason.
 
     The states of `threads`, to which others may still be added, are read at the beginning; their
     time is 0, as they may be old.
@@ -219,18 +219,18 @@ class ServerEvents:
         self._loop = asyncio.get_running_loop()
         self._talk: Talk | None = None
         self._is_over = False
-        self._loop.call_soon(self._start)  # all sessions of a host that starts are attended at once
+        self._loop.call_soon(self._start)  # when a host starts, all its sessions come at once
 
     def _start(self) -> None:
         if self._is_over:
             return
         try:
             Thread(target=self._run, name="bellboard codex").start()
-        except RuntimeError as reason:  # there are too many
+        except RuntimeError as reason:  # too many threads
             self._ended(str(reason))
 
     def close(self) -> None:
-        """Hang up; nothing is called any more."""
+        """Hang up; call nothing any more."""
         self._is_over = True
         if self._talk is not None:
             self._talk.wire.hang_up()
@@ -255,7 +255,7 @@ class ServerEvents:
 
     def _begin(self, talk: Talk) -> None:
         for thread in tuple(self._threads):
-            with contextlib.suppress(CallRefused):  # it has been unloaded
+            with contextlib.suppress(CallRefused):  # the thread was unloaded
                 read = talk.call("thread/read", {"threadId": thread}).get("thread")
                 seen = thread_state(read.get("status")) if isinstance(read, dict) else None
                 if seen is not None:

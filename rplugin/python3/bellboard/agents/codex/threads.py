@@ -1,7 +1,7 @@
 """Find the threads that Codex has open: it holds the lock of a file for each.
 
-A thread has its lock from the moment that a terminal shows it, also before its first prompt, when
-no hook has run.  One that was left with /clear or /new keeps it until the process ends.
+A thread has its lock as soon as a terminal shows it, also before its first prompt, when no hook
+has run.  A thread that was left with /clear or /new keeps its lock until the process ends.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class OpenThread(NamedTuple):
 
 
 def home_in(environ: Mapping[str, str]) -> str:
-    """Return where Codex keeps its files."""
+    """Return the folder of Codex's files."""
     return environ.get("CODEX_HOME") or f"{environ.get('HOME', '')}/.codex"
 
 
 def locks_folder(environ: Mapping[str, str]) -> str:
-    """Return where the locks are."""
+    """Return the folder of the locks."""
     return f"{home_in(environ)}/{FOLDER}"
 
 
@@ -74,7 +74,7 @@ def thread_log(home: str, thread: str) -> str:
 
 
 def made_at(thread: str) -> float:
-    """Return when a thread was made, which its id begins with; 0 if the id has another form."""
+    """Return when a thread was made, by the start of its id; 0 if the id has another form."""
     try:
         return int(thread.replace("-", "")[:12], 16) / 1000
     except ValueError:

@@ -1,6 +1,6 @@
-"""Whether Codex runs our hooks, and what else it says of them.
+"""Whether Codex runs our hooks, and its remarks about them.
 
-It asks its user first, and notes what was trusted by its hash.  The notes are in config.toml:
+Codex asks the user first, and notes trusted hooks by their hash.  The notes are in config.toml:
 `[hooks.state."FILE:EVENT:GROUP:HANDLER"]` with the hash of the definition, as Codex 0.171 computes
 it.  Python 3.10 reads no TOML; then nothing is said.
 """
@@ -21,12 +21,12 @@ from ...system.files import real
 from ..installing.hookline import GlobalHooks
 
 CONFIG: Final = "config.toml"
-FEATURE: Final = ("hooks", "codex_hooks")  # its names, the one that counts first
+FEATURE: Final = ("hooks", "codex_hooks")  # its names; the first counts
 _INNER_CAPITAL: Final = re.compile(r"(?<!^)([A-Z])")
 
 
 def obstacles(looked: GlobalHooks) -> Iterator[str]:
-    """Yield what keeps Codex from running our hooks, as far as its configuration says."""
+    """Yield the reasons why Codex does not run our hooks, as far as its configuration has them."""
     config = _config(looked.path.with_name(CONFIG))
     if config is None:
         return
@@ -55,7 +55,7 @@ def obstacles(looked: GlobalHooks) -> Iterator[str]:
 
 
 def remarks(looked: GlobalHooks) -> Iterator[str]:
-    """Yield what Codex finds fault with although it runs them."""
+    """Yield faults of hooks that Codex runs nevertheless."""
     hooks = (_config(looked.path.with_name(CONFIG)) or {}).get("hooks")
     if isinstance(hooks, dict) and hooks.keys() - {"state"}:
         yield f"Codex warns at each start that {CONFIG} has hooks too: move those into this file"

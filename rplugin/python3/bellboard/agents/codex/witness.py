@@ -1,4 +1,4 @@
-"""Observe Codex: the logs of its threads, which of them are open, and its shared servers."""
+"""Observe Codex: its open threads, their logs, and its shared servers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ THREADS: Final = Want("codex threads", ())
 SERVER: Final = "codex server"
 CLIENTS: Final = "codex clients"
 SETTLE: Final = 0.2  # seconds from the making of a file to its lock
-HEARD: Final = "heard"  # the server has said something, or is gone
-OLDEST: Final = 60.0  # seconds; what claims to be older, or of the future, counts as now
+HEARD: Final = "heard"  # the server has sent a message, or is gone
+OLDEST: Final = 60.0  # seconds; a time before that, or in the future, counts as now
 PROGRAM: Final = "program"
 
 
 def observing(agent: Agent, environ: Mapping[str, str], brief: bool) -> Observing:
-    """Return what observes its sessions."""
+    """Return the observers of Codex's sessions."""
     home = home_in(environ)
 
     def find(s: Session) -> tuple[str, partial[str]]:
@@ -56,7 +56,7 @@ def observing(agent: Agent, environ: Mapping[str, str], brief: bool) -> Observin
 
 
 async def observe_threads(need: Need) -> None:
-    """Report the threads that Codex has open, and those that a terminal shows now."""
+    """Report the threads that Codex has open, and those that terminals now show."""
     folder = locks_folder(need.means.environ)
     before: frozenset[OpenThread] | None = None
     need.watch(folder)
@@ -69,7 +69,7 @@ async def observe_threads(need: Need) -> None:
             if not there:
                 _report(need, thread, _opened(thread, discovered=True))
             elif before is not None and not any(status_of(s) in AT_WORK for s in there):
-                # Not of a subagent: its terminal shows this one now, after /clear or /new.
+                # Not of a subagent: after /clear or /new, the terminal shows this thread.
                 is_hooked = any(s.hooked for s in there)
                 _report(need, thread, _turned(thread) if is_hooked else _opened(thread))
         before = frozenset(found)
@@ -84,7 +84,7 @@ def _opened(thread: OpenThread, discovered: bool = False) -> dict[str, object]:
 
 
 def _turned(thread: OpenThread) -> dict[str, object]:
-    """Return what Codex's hook reports of such a thread, later, with its first prompt."""
+    """Return the report that a hook of Codex makes only later, with the thread's first prompt."""
     name = "SessionStart"
     hook = {"session_id": thread.id, "hook_event_name": name, "cwd": thread.cwd, "source": "clear"}
     return {"event": name, "hook": hook, "origin": {"agent": KEY, "pid": thread.pid}}
@@ -96,16 +96,16 @@ def _report(need: Need, thread: OpenThread, line: dict[str, object]) -> None:
 
 
 async def observe_server(need: Need) -> None:
-    """Report what a shared server says of its sessions: that counts at once.
+    """Report a shared server's messages about its sessions, which count at once.
 
     A terminal of such a session is only a client, and no hook says that a permission was granted;
-    the server does, within a few milliseconds.  What failed is tried again when all is checked.
+    the server does, within a few milliseconds.  Failures are tried again when all is checked.
     """
     pid = int(need.want.of[0])
     while True:
         heard: deque[tuple[Heard, float]] = deque()
-        ended: list[str] = []  # why
-        left: dict[str, tuple[Heard, float]] = {}  # what a program decides, since when
+        ended: list[str] = []  # the reason
+        left: dict[str, tuple[Heard, float]] = {}  # questions that a program decides, since when
 
         def hears(said: Heard, at: float, heard: deque[tuple[Heard, float]] = heard) -> None:
             heard.append((said, at))
@@ -121,7 +121,7 @@ async def observe_server(need: Need) -> None:
             await need.news(HEARD, CHANGED)
             again = [x for x in left if x in need.changed or x not in need.sessions]
             need.changed.clear()
-            # That you decide may be read only now.
+            # The log may name the reviewer only now.
             for said, at in (*(left.pop(sid) for sid in again), *_all_of(heard)):
                 s = need.sessions.get(said.session_id)
                 if s is None:

@@ -1,9 +1,9 @@
 """GitHub Copilot CLI: its hooks, whose payloads do not name their event, and its log.
 
 Its permissionRequest runs for every tool, whether or not somebody is asked; its notifications say
-that a dialog opens.  No hook says that one was answered, nor that a turn was interrupted or failed:
-its log does, events.jsonl.  An event of a subagent names its session as the parent's agent.  Hooks
-run before the dialog, so only keys answer one.
+that a dialog opens.  No hook says that a dialog was answered, or that a turn was interrupted or
+failed: the log, events.jsonl, does.  An event of a subagent names its session as the agent of the
+parent.  Hooks run before the dialog, so only keys can answer it.
 
 Entries of the log are written up to a few seconds late, so tools and prompts only add to what hooks
 say; each question has the id of its tool.
@@ -43,10 +43,10 @@ KINDS: Final[dict[str, str]] = {
     "agentStop": "stop",
     "subagentStart": "agent start",
     "subagentStop": "agent stop",
-    "errorOccurred": "said retry",  # the last of several says no more than the first
+    "errorOccurred": "said retry",  # of several, all say the same
     "preCompact": "compacting",
 }
-#: Type of a notification → what is asked.
+#: Type of a notification → the kind of question.
 ASKS: Final = {"permission_prompt": "permission", "elicitation_dialog": "question"}
 QUESTION: Final = "ask_user"
 REPORT: Final = "<system_notification>"
@@ -93,7 +93,7 @@ READ: Final[Mapping[str, Reader]] = {
 }
 WORDS: Final = Words(KINDS, READ, FIELDS, event="", given="toolArgs", tools=SPAWNS)
 
-#: Returns the kind of an entry, and its facts.
+#: A function that returns the kind of an entry, and its facts.
 EntryReader = Callable[[Facts], tuple[str, Facts]]
 
 
@@ -143,9 +143,9 @@ OF_MAIN: Final[dict[str, EntryReader]] = {
     "tool.execution_complete": _tool_end,
     "abort": lambda data: ("interrupt", {}),
     "session.error": _said_error,
-    "session.compaction_complete": lambda data: ("compacted", {}),  # no hook reports that
+    "session.compaction_complete": lambda data: ("compacted", {}),  # no hook reports it
 }
-#: What a subagent asks is shown in the terminal of its session.
+#: Entries about questions, also of subagents: the terminal of the session shows those.
 OF_ANY_AGENT: Final[dict[str, EntryReader]] = {
     "permission.requested": _asked,
     "permission.completed": _answered,
@@ -156,7 +156,7 @@ ENTRIES: Final = "events.jsonl"  # the log of every session, in a folder of its 
 HOOKS: Final = Ability("hooks")
 LOG: Final = Ability("log")
 NOT: Final = Ability("")
-#: What it reports (measured on 1.0.102).
+#: Measured on 1.0.102.
 ABILITIES: Final[Abilities] = {
     "unprompted": Ability("the file of its open sessions", when="unless it was resumed"),
     "working": HOOKS,
@@ -196,7 +196,7 @@ class Copilot(Agent):
         return OpenSessions(self, environ, brief).observing()
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        # Not preToolUse: one that fails refuses the tool.
+        # Not preToolUse: a hook of it that fails refuses the tool.
         kinds = {name: kind for name, kind in KINDS.items() if name != "preToolUse"}
         hooks = {
             event: [{"type": "command", "bash": line(event), "timeoutSec": PATIENCE}]
@@ -214,18 +214,18 @@ class Copilot(Agent):
         name: str = "",
     ) -> Event:
         if name[:1].isupper():
-            # A hook for another CLI, in a repository's settings, which this one runs as well.
+            # A hook for another CLI, in a repository's settings, which Copilot runs as well.
             return Event("note", name[:60], t, clock)
         return super().event(payload, t, clock, origin, truncated, name)
 
     def account(self, record: Facts, about: Event) -> Event:
-        """Return the event of an open session, or of its rest; what it does is in its log."""
+        """Return that a session is open, or at rest; its log has the rest."""
         event = replace(about, name="registry", origin=Origin(self.key, about.pid))
         rests = number_of(record.get("restsSince"))
         return replace(event, kind="rest", t=min(rests, about.t)) if rests else event
 
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
-        """Decode an entry; `t` is when it was written, if it does not say so itself."""
+        """Decode an entry; `t` is its time, if the entry itself has none."""
         name, data = entry["type"], entry.get("data")
         read = OF_ANY_AGENT.get(name) or (None if entry.get("agentId") else OF_MAIN.get(name))
         kind, facts = read(data) if read is not None and isinstance(data, dict) else ("note", {})

@@ -1,6 +1,6 @@
-"""Observe the sessions of GitHub Copilot CLI: which are open and work, and what their logs say.
+"""Observe the sessions of GitHub Copilot CLI: whether they are open and work, and their logs.
 
-`open-sessions-state.json` names those that are open and says whether each works, and since when;
+`open-sessions-state.json` lists open sessions, whether each works, and since when;
 `inuse.PID.lock` in the folder of a session names its process.  Both may be left by a crash, so a
 process has to be alive, and older than its lock.
 
@@ -44,17 +44,17 @@ class Opened(NamedTuple):
     session_id: str
     pid: int
     works: bool
-    since: float = 0.0  # when it began or stopped working; 0 if the list does not say
+    since: float = 0.0  # when it began or stopped working; 0 if not in the list
 
 
 def state_folder(environ: dict[str, str]) -> str:
-    """Return where the CLI keeps its state."""
+    """Return the folder of the CLI's state."""
     given = environ.get("COPILOT_HOME", "")
     return given or f"{environ.get('HOME', '')}/.copilot"
 
 
 def session_log(folder: str, session_id: str) -> str:
-    """Return where the CLI writes what a session does."""
+    """Return the path of a session's log."""
     is_one = _SESSION.fullmatch(session_id)
     return f"{folder}/{SESSIONS}/{session_id}/{LOG}" if is_one else ""
 
@@ -94,20 +94,20 @@ def _is_held(lock: Path, pid: int) -> bool:
 
 
 OPEN: Final = Want("copilot sessions", ())
-SETTLE: Final = 0.25  # seconds; its log is written up to that late
+SETTLE: Final = 0.25  # seconds by which the log may be late
 
 
 class OpenSessions:
-    """Observes the sessions that are open, and their logs."""
+    """Observes open sessions, and their logs."""
 
     def __init__(self, agent: Agent, environ: Mapping[str, str], brief: bool) -> None:
         self._key, self._folder = agent.key, state_folder(dict(environ))
         self._logs = Logs(agent, brief, self._find)
-        self._working: set[str] = set()  # sessions of which the list says that they work
-        self._waiting: set[Need] = set()  # logs of which nothing says that they are written
+        self._working: set[str] = set()  # sessions that work, by the list
+        self._waiting: set[Need] = set()  # logs that nothing has reported as written
 
     def observing(self) -> Observing:
-        """Return what observes them."""
+        """Return the observers of both."""
         observe = {OPEN.kind: self._observe_list, self._logs.kind: self._observe_log}
         return Observing(observe, self._wanted, (OPEN,), self._logs.forget)
 
@@ -119,7 +119,7 @@ class OpenSessions:
         return self._folder, partial(session_log, self._folder, s.session_id)
 
     async def _observe_log(self, need: Need) -> None:
-        """Follow a log once a hook or the list says that its session does anything."""
+        """Follow a log once a hook or the list shows that its session is active."""
         need.at_end = partial(self._waiting.discard, need)
         while is_alone(need.session) and need.session.session_id not in self._working:
             self._waiting.add(need)
@@ -144,12 +144,12 @@ class OpenSessions:
                 elif s.retrying and not each.works:
                     late = max(late, self._stopped(need, each))
             await need.news(PATHS, RESCAN, LEFT, within=late or None)
-            if need.left:  # after /clear, its process has another one
+            if need.left:  # after /clear, the process has another session
                 left = need.left.pop().session_id
                 need.left.clear()
 
     def _stopped(self, need: Need, opened: Opened) -> float:
-        """Report that it no longer tries again, or return in how many seconds to look again."""
+        """Report that a session no longer retries, or return the seconds until the next look."""
         late = SETTLE - abs(need.means.clock() - opened.since)
         if late <= 0 and opened.since:
             record = {"sessionId": opened.session_id, "restsSince": opened.since}

@@ -1,7 +1,7 @@
-"""Notice when the hooks disappear from a file that they were installed in, or are outdated there.
+"""Notice when hooks disappear from a file in which they were installed, or are outdated there.
 
-Other programs write these files too, and some write back what they read long ago.  Hooks that were
-uninstalled with bellboard are not missed: nothing records them as installed any longer.
+Other programs write these files too, and some write back an old copy.  Hooks that were uninstalled
+with bellboard are not missed: nothing records them as installed any longer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATIENCE: Final = 5.0  # seconds, including the wait for the lock
 
 
 class Guard:
-    """Checks the files outside the event loop, and calls `changed` there on any change.
+    """Checks the files outside the event loop, and calls `changed` in it on any change.
 
     With `reports`, it claims the right to report missing hooks, which one editor per machine has.
     """
@@ -50,15 +50,15 @@ class Guard:
         self._record = str(hook_record.record(home))
         self._rounds = Rounds()
         self._hooked: hook_record.HookedFiles = {}
-        self._missing: dict[str, str] = {}  # settings file → what is wrong with it
-        self._checked: dict[str, Checked] = {}  # settings file → what was seen of it
+        self._missing: dict[str, str] = {}  # settings file → its problem
+        self._checked: dict[str, Checked] = {}  # settings file → its last known state
         self._watched: set[str] = set()
-        self._notes = {SCRIPT: ""}  # task → why it failed, or is still to be done
-        self._said: tuple[dict[str, str], str] = ({}, "")  # what `changed` was called for
+        self._notes = {SCRIPT: ""}  # task → why it failed, or has to be done
+        self._said: tuple[dict[str, str], str] = ({}, "")  # at the last call of `changed`
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self, watch: Watch) -> None:
-        """Begin to guard them."""
+        """Begin to guard the files."""
         self._watch, self._loop = watch, asyncio.get_running_loop()
         self._check_in(SETTLE)
 
@@ -77,7 +77,7 @@ class Guard:
 
     @property
     def repair(self) -> str:
-        """Return the arguments of `install` for the file that `vanished` is about."""
+        """Return the arguments of `install` for the file in `vanished`."""
         return next((self._of(p) for p, why in self._missing.items() if why == self.vanished), "")
 
     def changed(self, paths: Collection[str]) -> None:
@@ -86,7 +86,7 @@ class Guard:
             self._check_in(SETTLE)
 
     def check(self) -> None:
-        """Check what has changed since the last time; cheap if nothing has."""
+        """Check the files that have changed since the last time; cheap if none has."""
         if self._timer is None:  # otherwise a check is due soon
             self._rounds.run(self._record, self._check_all)
 
@@ -112,7 +112,7 @@ class Guard:
             with self._noting(SCRIPT, f"cannot write the hook script to {self._home}"):
                 work = partial(hook_record.keep_script, self._home)
                 await reach(work, str(hook_record.script(self._home)), PATIENCE)
-        hooked_files = self._hooked  # what was recorded is guarded on
+        hooked_files = self._hooked  # files in the last record stay guarded
         with self._noting(RECORD, f"cannot read {self._record}"):
             hooked_files = await reach(
                 partial(hook_record.stored, self._home), self._record, PATIENCE
@@ -140,7 +140,7 @@ class Guard:
             return
         self._checked[path] = checked
         self._attend()
-        if checked.gone is None:  # half written or broken: says nothing about the hooks
+        if checked.gone is None:  # half written or broken: the hooks may be there
             self._tell()
             return
         if checked.gone:
@@ -184,7 +184,7 @@ class Guard:
         self._tell()
 
     def _tell(self) -> None:
-        """Note in health what is wrong, and call `changed` if that is news."""
+        """Note problems in health, and call `changed` if they are new."""
         if not self._missing:
             self.vanished = ""
         before, said = self._said, (self._all_notes(), self.vanished)
@@ -198,11 +198,11 @@ class Checked(NamedTuple):
     """The last known state of a settings file."""
 
     stamp: tuple[int, int, int] | None
-    events: list[str]  # that should be in it
-    real: str  # its path with links resolved
-    gone: list[str] | None  # events that are missing; None if that is unknown
-    outdated: bool = False  # it is a file of our own, as another version writes it
-    named: str = ""  # arguments of `install`, unless it changes this file without any
+    events: list[str]  # events that should be in the file
+    real: str  # the path with links resolved
+    gone: list[str] | None  # events that are missing; None if unknown
+    outdated: bool = False  # whether it is a file of our own, written by another version
+    named: str = ""  # arguments with which `install` changes this file, if it needs any
 
 
 def check_file(
@@ -223,7 +223,7 @@ def check_file(
     if before is not None and before[:3] == (stamp, hooked.events, real):
         return before
     cli = agent_of(hooked.agent)
-    if cli.key != hooked.agent:  # of a newer version, for an agent that is unknown here
+    if cli.key != hooked.agent:  # a newer version's hooks of an agent that is unknown here
         return Checked(stamp, hooked.events, real, None, False)
     installer = cli.installer(home, environ)
     state = installer.check(Path(path))
@@ -237,7 +237,7 @@ def check_file(
 
 
 def note_reported(home: Path, path: str, reported: bool) -> bool:
-    """Record whether missing hooks were reported; return False if it already was."""
+    """Record whether missing hooks were reported; return False if that was recorded already."""
     with hook_record.changing(home) as hooked_files:
         if path not in hooked_files or hooked_files[path].reported == reported:
             return False

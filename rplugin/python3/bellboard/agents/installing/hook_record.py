@@ -1,7 +1,7 @@
-"""What the state folder keeps for the hooks: their script, and where they are installed.
+"""The files of the hooks in the state folder: their script, and the record of installed hooks.
 
 emit          a copy of `hooks/emit`, at a path that survives updates and moves of the plugin
-hooks.json    each file with our hooks: their CLI, their events, and what was there before, so that
+hooks.json    each file with our hooks: their CLI, their events, and the text before them, so that
               they can be removed without a trace
 """
 
@@ -30,15 +30,15 @@ HEAD: Final = 400  # bytes
 class HookedFile(msgspec.Struct):
     """A file with our hooks."""
 
-    events: list[str] = []  # that should be there; empty while the file is being written
+    events: list[str] = []  # events that should be there; empty while the file is being written
     before: Before = {}
     agent: str = AGENT
-    made: list[str] = []  # folders, innermost first
-    made_folder: bool = False  # the innermost one, in older records
-    reported: bool = msgspec.field(default=False, name="told")  # that they are gone
+    made: list[str] = []  # new folders, innermost first
+    made_folder: bool = False  # in older records: whether the innermost folder was made
+    reported: bool = msgspec.field(default=False, name="told")  # hooks that are gone
 
     def folders(self, path: Path) -> list[str]:
-        """Return the folders that were made for it, innermost first."""
+        """Return the folders that were made for the file, innermost first."""
         return self.made or [str(path.parent)] * self.made_folder
 
 
@@ -61,14 +61,14 @@ def keep_script(home: Path) -> None:
     with _locked(home):
         if content(script(home)) != data:
             replace(script(home), data, content(script(home)))
-        if script(home).stat().st_mode & 0o777 != 0o700:  # or a host was killed before this
+        if script(home).stat().st_mode & 0o777 != 0o700:  # a host may have been killed before this
             script(home).chmod(0o700)
 
 
 def is_script(path: str, home: Path) -> bool:
     """Return whether a path is our script: the kept copy, the shipped one, or another version.
 
-    It is from the file of a CLI, which may hold anything.
+    The path comes from the file of a CLI, which may hold anything.
     """
     with contextlib.suppress(OSError):
         there = real(path)
@@ -85,7 +85,7 @@ def record(home: Path) -> Path:
 
 
 def hooked_files(home: Path) -> HookedFiles:
-    """Return where hooks are installed; empty if the record cannot be read or is not ours."""
+    """Return the files with hooks; empty if the record cannot be read or is not ours."""
     try:
         return stored(home)
     except OSError:
@@ -93,16 +93,16 @@ def hooked_files(home: Path) -> HookedFiles:
 
 
 def stored(home: Path) -> HookedFiles:
-    """Return where hooks are installed, if the record is ours; raise OSError if it is unreadable.
+    """Return the files with hooks, if the record is ours; raise OSError if it is unreadable.
 
-    Who changes files, or forgets what it knew, asks here: an error must not pass for "nowhere".
+    Use this to change files or the record: an error must not look like "no hooks".
     """
     touch(record(home))
     return _decoded(home, content(record(home))) if is_ours(home) else {}
 
 
 def unread(home: Path, e: OSError) -> str:
-    """Return what to say when the record cannot be read."""
+    """Return the message about a record that cannot be read."""
     return f"cannot read {record(home)}: {e.strerror or e}"
 
 
@@ -110,7 +110,7 @@ def unread(home: Path, e: OSError) -> str:
 def changing(home: Path) -> Iterator[HookedFiles]:
     """Change the record under its lock; without a state folder, changes are dropped.
 
-    Raise OSError if it cannot be read or written.
+    Raise OSError if the record cannot be read or written.
     """
     if not is_ours(home):
         yield {}
@@ -127,13 +127,13 @@ def changing(home: Path) -> Iterator[HookedFiles]:
 def _decoded(home: Path, data: bytes | None) -> HookedFiles:
     try:
         return msgspec.json.decode(data or b"{}", type=HookedFiles)
-    except ValueError:  # msgspec's own error is one
+    except ValueError:  # includes msgspec's own error
         why = "not a record of hooks that this version can read; update bellboard, or remove it"
         raise OSError(errno.EINVAL, why, str(record(home))) from None
 
 
 def _encoded(known: HookedFiles, old: bytes | None) -> bytes:
-    """Return a record with what a newer version added to the old one."""
+    """Return a record that keeps the fields of the old one that a newer version added."""
     was = msgspec.json.decode(old or b"{}", type=dict[str, dict[str, msgspec.Raw]])
     whole = {
         path: {**was.get(path, {}), **msgspec.to_builtins(hooked)} for path, hooked in known.items()

@@ -1,4 +1,4 @@
-"""The hooks of a CLI: the file in which it looks for them, and the command of each."""
+"""The hooks of a CLI: the file that it reads them from, and the command of each."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import ClassVar, Final, NamedTuple
 
 Environ = Mapping[str, str]
 
-#: What shows of a CLI that lists its open sessions and logs them, if it runs no hooks.
+#: Shown without hooks, of a CLI that lists its open sessions and logs them.
 NOT_SHOWN: Final = "its sessions do not show"
 SHOWN_IN_PART: Final = "its sessions show, but not always what they do"
 
 
 class GlobalHooks(NamedTuple):
-    """The file for all sessions, with hooks of ours in it."""
+    """The file for all sessions, with our hooks in it."""
 
     path: Path
     text: str  # without comments
@@ -31,14 +31,14 @@ def nothing(looked: GlobalHooks) -> Iterable[str]:
 class HooksFile(NamedTuple):
     """The file for all sessions of a user."""
 
-    folder: Callable[[Environ], Path]  # where the CLI keeps its settings; if relative, unknown
-    name: str  # of the file, in that folder
+    folder: Callable[[Environ], Path]  # the folder of the CLI's settings; if relative, unknown
+    name: str  # the file's name in the folder
     own: bool = False  # a file of our own; otherwise everybody's hooks are in it
-    mark: str = ""  # how a file of our own begins, if it is a program
-    comments: bool = False  # whether the CLI allows them in it
-    note: str = ""  # what the user has to know or do once the hooks are there
-    obstacles: Callable[[GlobalHooks], Iterable[str]] = nothing  # what keeps them from running
-    remarks: Callable[[GlobalHooks], Iterable[str]] = nothing  # what else is wrong with them
+    mark: str = ""  # the start of a file of our own, if it is a program
+    comments: bool = False  # whether the CLI allows comments in the file
+    note: str = ""  # advice for the user once the hooks are there
+    obstacles: Callable[[GlobalHooks], Iterable[str]] = nothing  # reasons why no hook runs
+    remarks: Callable[[GlobalHooks], Iterable[str]] = nothing  # other faults of the hooks
 
     def path(self, environ: Environ) -> Path:
         return self.folder(environ) / self.name
@@ -50,15 +50,15 @@ class Hooked(ABC):
     key: str  # its name in evidence
     name: str  # its name for people
     program: ClassVar[str] = ""  # on PATH; chats in Neovim have none
-    hooks: ClassVar[HooksFile | None] = None  # where it looks for them, if they can be installed
-    without_hooks: ClassVar[str] = NOT_SHOWN  # what happens then
+    hooks: ClassVar[HooksFile | None] = None  # its file of hooks, if we can install them
+    without_hooks: ClassVar[str] = NOT_SHOWN  # how sessions are shown then
 
     def reporting(self, line: Callable[[str], str]) -> str:
         """Return the file that lets the CLI report; `line` gives the shell command of an event."""
         return ""
 
     def is_used(self, environ: Environ) -> bool:
-        """Return whether it is on this machine."""
+        """Return whether the CLI is on this machine."""
         import shutil
 
         if shutil.which(self.program, path=environ.get("PATH", "")) is not None:
@@ -68,7 +68,7 @@ class Hooked(ABC):
 
 
 def below_home(name: str, variable: str = "") -> Callable[[Environ], Path]:
-    """Return where a folder of the user's home is, if the environment names no other."""
+    """Return the finder of a folder in the user's home, unless the environment names another."""
 
     def folder(environ: Environ) -> Path:
         given = environ.get(variable, "")
@@ -79,23 +79,23 @@ def below_home(name: str, variable: str = "") -> Callable[[Environ], Path]:
 
 # ---------------------------------------------------------------- the command
 #
-# It is recognised by the script that it runs, never by other text: somebody else's hook may mention
+# A hook is ours if it runs our script, whatever its other text: somebody else's hook may mention
 # bellboard too.
 
 _WORD: Final = re.compile(r"""(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s;'"\\])+|;""", re.S)
 _PIECE: Final = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\]+)""", re.S)
 _HOME: Final = re.compile(r"\$(?:HOME|\{HOME\})(?![A-Za-z0-9_])|\\([$`\"\\])")
-#: What `hooks/emit` takes as the name of an event, and what we write as that of an agent.
+#: Names of events that `hooks/emit` accepts, and names of agents that we write.
 _EMITTED: Final = re.compile(r"[A-Za-z0-9_]{1,60}")
 
 
 def hook_line(script: str, event: str, user_home: str, agent: str = "") -> str:
     """Return the command for an event: silent, with exit code 0 even if the script is gone.
 
-    It runs the script only if the user owns it, so that nobody can put another in its place.
+    The command runs the script only if the user owns it, so that nobody can put another there.
 
-    The script is sourced by the shell that the CLI starts: the parent of that shell is the CLI,
-    and it saves a fork.  A path below the user's home is written with $HOME.
+    The shell that the CLI starts sources the script: the parent of that shell is the CLI, and a
+    fork is saved.  A path below the user's home is written with $HOME.
 
     Raise ValueError for a name that the script would not pass on.
     """
@@ -110,11 +110,11 @@ def hook_line(script: str, event: str, user_home: str, agent: str = "") -> str:
 
 
 def script_of(command: str, user_home: str) -> str | None:
-    """Return the script that a command of ours runs, or None if the command is not ours."""
+    """Return the script of a command, or None if the command is not ours."""
     words = [_plain(word, user_home) for word in _WORD.findall(command)]
     if words[:2] == ["[", "-r"] and len(words) > 7:
         path = words[2]
-        ours = ["[", "-O", path, "]", "&&"]  # older versions wrote no such test
+        ours = ["[", "-O", path, "]", "&&"]  # older versions wrote no test
         rest = words[10:] if words[5:10] == ours else words[5:]
         event, agent = (rest[3], rest[5:-8]) if len(rest) > 3 else ("", [])
         run = ["{", "set", "--", event, "$PPID", *agent, ";", ".", path, ";", "}", ";", "exit", "0"]

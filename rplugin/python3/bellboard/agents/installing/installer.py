@@ -1,6 +1,6 @@
 """Install, check and remove our hooks in the files of a CLI.
 
-Every write starts as a `Change`, whose diff can be shown, and happens only if the file has not
+Every write starts as a `FileChange`, whose diff can be shown, and happens only if the file has not
 changed since.  Before writing, the state folder records what to restore, and a dated backup is
 made next to the file.
 """
@@ -44,7 +44,7 @@ KEPT: Final = 3  # copies of one file
 
 
 def backup_of(path: Path) -> Path:
-    """Return a name that sorts after all existing backups, and was not used before."""
+    """Return a new name for a backup, which sorts after all existing ones."""
     stamp = f"{path.name}.bellboard-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     last = next((copy.name for copy in reversed(backups(path)) if copy.name.startswith(stamp)), "")
     count = int(last[len(stamp) + 1 :] or 0) + 1 if last else 0
@@ -58,7 +58,7 @@ def backups(path: Path) -> list[Path]:
     stamp = r"\.bellboard-(\d{8}-\d{6})(?:\.(\d{1,9}))?"
     dated = re.compile(re.escape(path.name) + stamp, re.ASCII)
     copies = path.parent.glob(f"{glob.escape(path.name)}.bellboard-*")
-    found = {  # a folder that changes meanwhile may list a name twice
+    found = {  # a folder that changes may list a name twice
         (named[1], int(named[2] or 0), copy)
         for copy in copies
         if (named := dated.fullmatch(copy.name)) and copy.is_file() and not copy.is_symlink()
@@ -85,9 +85,9 @@ class FileChange:
     path: Path
     old: bytes | None  # None: no such file
     new: bytes | None
-    events: tuple[str, ...]  # whose hooks of ours the new content has
+    events: tuple[str, ...]  # events of our hooks in the new content
     before: Before
-    is_altered: bool = False  # a file of our own that is to be removed has more than we wrote
+    is_altered: bool = False  # whether our own file, to be removed, has text that we did not write
 
     @property
     def is_none(self) -> bool:
@@ -140,22 +140,22 @@ def _moved(line: str, by: int) -> str:
     return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number.group()) + by), line)
 
 
-# ---------------------------------------------------------------- what is in a file
+# ---------------------------------------------------------------- the state of a file
 
 
 @dataclass(frozen=True)
 class HookState:
-    """What was found."""
+    """The state of our hooks in a file."""
 
     path: Path
     problem: str = ""  # why the file cannot be read or edited
     events: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()  # events that this CLI knows
+    missing: tuple[str, ...] = ()  # events that the CLI has, and the file lacks
     outdated: tuple[str, ...] = ()  # events that run another script than the kept one
     other: tuple[str, ...] = ()  # events with other limits than this version writes
     plugin: bool = False  # whether the file enables a plugin with the same hooks
-    obstacles: tuple[str, ...] = ()  # what keeps hooks from running
-    remarks: tuple[str, ...] = ()  # what else is wrong with them
+    obstacles: tuple[str, ...] = ()  # reasons why no hook runs
+    remarks: tuple[str, ...] = ()  # other faults of the hooks
 
     @property
     def is_whole(self) -> bool:
@@ -164,7 +164,7 @@ class HookState:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the CLI also runs them, as far as that is known."""
+        """Return whether all hooks are there and the CLI runs them, as far as known."""
         return self.is_whole and not self.obstacles
 
     def summary(self) -> str:
@@ -200,7 +200,7 @@ def _named(events: tuple[str, ...]) -> str:
 
 
 class SettingsError(Exception):
-    """A file was not written as it should be; the text says which, why, and what to do."""
+    """A file was not written; the text says which file, why, and what to do."""
 
 
 class Installer:
@@ -213,11 +213,11 @@ class Installer:
         self._environ = environ
         self._user_home = environ.get("HOME", "")
 
-    # ------------------------------------------------------------ what a CLI may override
+    # ------------------------------------------------------------ methods that a CLI may override
 
     @property
     def hooks(self) -> HooksFile:
-        """Return where this CLI looks for hooks."""
+        """Return the CLI's file of hooks."""
         assert self.cli.hooks is not None
         return self.cli.hooks
 
@@ -237,21 +237,21 @@ class Installer:
     def version(self, given: str | None) -> Version | None:
         """Return the version to install for, if the hooks depend on it.
 
-        It is the one that was given, as such or by a program, or the one in use.
+        The version may be given, as a number or by a program; otherwise it is the one in use.
         """
         return None
 
     def left_out(self, version: Version | None) -> str:
-        """Return which events are not registered because the version is unknown, in words."""
+        """Return in words which events are not registered because the version is unknown."""
         return ""
 
     def printed(self, version: Version | None) -> str:
-        """Return the hooks for the user to put in place, and install the script that they run."""
+        """Return the hooks for the user to put in place, and install their script."""
         self._prepare()
         return self.cli.reporting(self._line).rstrip()
 
     def form(self, version: Version | None, kept: Iterable[str] = ()) -> Form:
-        """Return what belongs in the file; events that are already there may be `kept`."""
+        """Return the form of the file; events that are already in it may be `kept`."""
         content = self.cli.reporting(self._line)
         if self.hooks.own:
             return OwnFile(content.rstrip() + "\n", self.is_ours, self.hooks.mark)
@@ -260,7 +260,7 @@ class Installer:
         return SharedFile(handlers, self.is_ours, self.hooks.comments)
 
     def state(self, state: HookState, text: str) -> HookState:
-        """Return the state of a file, completed with what else its text shows."""
+        """Return the state of a file, completed with obstacles and remarks from its text."""
         if not state.events or state.path != self.user_file():
             return state
         plain = without_comments(text)[0] if self.hooks.comments else text
@@ -269,7 +269,7 @@ class Installer:
             obstacles, remarks = self.hooks.obstacles(looked), self.hooks.remarks(looked)
             return replace(state, obstacles=tuple(obstacles), remarks=tuple(remarks))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            return state  # not what the CLI would read either
+            return state  # the CLI would not read such a text either
 
     # ------------------------------------------------------------ the work
 
@@ -319,7 +319,7 @@ class Installer:
             folders = files.missing_folders(files.target_of(path))
             made = hook_record.HookedFile(made=folders, agent=self.cli.key)
             hooked = hooked_files.setdefault(str(path), made)
-            hooked.events = []  # not to be reported missing meanwhile
+            hooked.events = []  # the guard must not miss hooks meanwhile
             if change.events:
                 hooked.before = change.before
         try:
@@ -344,7 +344,7 @@ class Installer:
         return backup
 
     def _write(self, change: FileChange) -> Path | None:
-        """Write the file and, if needed, its backup; return that."""
+        """Write the file and, if needed, a backup; return the backup."""
         path, backup = change.path, None
         files.target_of(path).parent.mkdir(parents=True, exist_ok=True)
         if change.needs_backup:
@@ -354,7 +354,7 @@ class Installer:
             if not files.replace(path, change.new, change.old):
                 raise SettingsError(f"{path} has changed since; nothing was written: try again")
         except (OSError, SettingsError):
-            if backup is not None:  # copies of the same would push out those of before
+            if backup is not None:  # copies of the same text would push out older ones
                 backup.unlink(missing_ok=True)
             raise
         prune(path)
@@ -366,7 +366,7 @@ class Installer:
         hooked: hook_record.HookedFile | None,
         instead_of: hook_record.HookedFile | None = None,
     ) -> None:
-        """Record what is installed in a file (None: nothing), or only in the place of `instead_of`.
+        """Record the hooks in a file (None: no hooks); with `instead_of`, only if that is recorded.
 
         Another process may have installed and recorded its hooks since.
         """
@@ -390,14 +390,14 @@ class Installer:
         return self.state(state, text)
 
     def recorded(self) -> hook_record.HookedFiles:
-        """Return where hooks are installed; raise `SettingsError` if that cannot be read."""
+        """Return the files with hooks; raise `SettingsError` if the record cannot be read."""
         try:
             return hook_record.stored(self.home)
         except OSError as e:
             raise SettingsError(hook_record.unread(self.home, e)) from None
 
     def files(self, folder: Path) -> list[Path]:
-        """Return the files that apply in a folder, and all others with hooks of ours."""
+        """Return the files that apply in a folder, and all others with our hooks."""
         known = (
             Path(path)
             for path, hooked in hook_record.hooked_files(self.home).items()
@@ -426,7 +426,7 @@ class Installer:
             raise SettingsError(f"{path!r} is not UTF-8: use another folder") from None
 
     def _read(self, path: Path) -> bytes | None:
-        if not path.is_absolute():  # each program would take it for another file
+        if not path.is_absolute():  # each program would find another file
             raise SettingsError(
                 f"it is not known where {self.cli.name} keeps its settings: {path.parent} is no "
                 "absolute path; set HOME, or the variable that names this folder, to one"
@@ -458,11 +458,11 @@ def _refusing(path: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, RecursionError) as e:
-        comma = ", " if isinstance(e, (NotJson, Malformed)) else ": "  # these begin with the place
+        comma = ", " if isinstance(e, (NotJson, Malformed)) else ": "  # these begin with a place
         raise SettingsError(f"{path}{comma}{e}; nothing was written") from None
 
 
 def _prove(form: Form, old: str | None, new: str | None) -> None:
-    """Check that everything that is not ours stays the same."""
+    """Check that everything except our hooks stays the same."""
     if not form.is_kept(old, new):
         raise ValueError("the edit would change other settings; please report this")

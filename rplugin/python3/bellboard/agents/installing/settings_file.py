@@ -1,4 +1,4 @@
-"""Our hooks in the text of a file: found, put in and taken out, while everything else stays.
+"""Find, add and remove our hooks in the text of a file, while everything else stays.
 
 Most files list everybody's hooks as `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`, a form that most
 CLIs copied from Claude Code.  Their text is edited, in whatever layout it is: every other byte
@@ -29,17 +29,17 @@ _INK: Final = re.compile(r"[^\r\n]")
 _PIECE: Final = re.compile(
     r'"(?:[^"\\]|\\.)*"?|(?P<comment>//[^\n]*?(?=\r?(?:\n|\Z))|/\*.*?\*/)|/\*.*', re.S
 )
-#: What Python reads although it is no JSON, or does not although it is: a number without end.
+#: Text that Python reads although it is no JSON, or refuses although it is: a very long number.
 _ODD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity|[0-9]{640,})', re.S)
 _NAMES: Final = {dict: "an object", list: "a list", str: "a string", int: "a number"}
 
 Ours = Callable[[str], bool]  # whether a command is ours
-#: The members of a handler that runs one of our commands, as the CLI wants them.
+#: The members of our handler, as the CLI wants them.
 HookHandler = Mapping[str, Any]
-#: What was at a place that was empty or missing: None if it did not exist, else the text inside the
-#: empty object or list.  Places are "hooks", "hooks.EVENT", "" for the top object, and "file" for
-#: the whole text if there was no top object.  If a place is not noted, it was not empty, or
-#: nothing is known about it: if nothing but ours is there now, it goes with ours.
+#: Place that was empty or missing → None if it did not exist, else the text inside the empty object
+#: or list.  Places are "hooks", "hooks.EVENT", "" for the top object, and "file" for the whole text
+#: if there was no top object.  A place that is not noted was not empty, or nothing is known about
+#: it: if only our hooks are there now, it is removed with them.
 Before = dict[str, "str | None"]
 
 
@@ -100,11 +100,11 @@ class JsonText:
         self.raw = raw
         self.plain, self._comments = without_comments(raw) if comments else (raw, [])
         self._remarks = {to for at, to in self._comments if raw.startswith("//", at)}
-        self.root = self._read()  # None if the text is blank
+        self.root = self._read()  # None for a blank text
         self._layout()
 
     def comments(self, start: int, end: int, among: Iterable[JsonPart] = ()) -> list[str]:
-        """Return the comments that begin between two positions, and in none of these parts."""
+        """Return the comments that begin between two positions, and outside of these parts."""
         inner = [(part.begin, part.end) for part in among]
         return [
             self.raw[at:to]
@@ -113,7 +113,7 @@ class JsonText:
         ]
 
     def parts(self, at: int) -> list[JsonPart]:
-        """Return what is in the object or list at a position."""
+        """Return the parts of the object or list at a position."""
         text, found = self.plain, []
         is_object = text[at] == "{"
         at = self._skip(at + 1)
@@ -130,7 +130,7 @@ class JsonText:
         return found
 
     def member(self, of: JsonPart | None, key: str) -> JsonPart | None:
-        """Return the value of a key, or None if it is missing or this is no object."""
+        """Return the value of a key, or None if the key is missing or the part is no object."""
         if of is None or not isinstance(of.value, dict):
             return None
         return next((part for part in self.parts(of.start) if part.key == key), None)
@@ -146,7 +146,7 @@ class JsonText:
     def add(self, to: JsonPart, items: list[tuple[str, Any]]) -> list[Edit]:
         """Return the edits that append items; their keys matter only in an object."""
         there = self.parts(to.start)
-        ink = self._ink(to.end - 1)  # the end of what is in it
+        ink = self._ink(to.end - 1)  # the end of its content
         if there:
             last = there[-1]
             begin = there[-2].end if len(there) > 1 else to.start + 1
@@ -179,7 +179,7 @@ class JsonText:
                 continue
             start = self._ink(part.begin)
             if start in self._remarks and not _LINE_END.match(self.raw, part.end):
-                start = part.begin  # what follows would become part of the remark
+                start = part.begin  # else the text behind would join the comment
             yield Edit(start, part.end, "")
             if part.begin < last:
                 comma = self.plain.index(",", part.end)
@@ -201,7 +201,7 @@ class JsonText:
         return (named if self.raw[to.start] == "{" else "") + self.render(item, margin)
 
     def _layout(self) -> None:
-        """Find how the text is formatted, so that what is added matches it."""
+        """Find how the text is formatted, so that additions match it."""
         there = self.parts(self.root.start) if self.root and self.root.value else []
         before = self.plain[self.root.start + 1 : there[0].begin] if self.root and there else "\n"
         self.in_lines = bool(_LINE.search(before))
@@ -217,7 +217,7 @@ class JsonText:
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def _ink(self, at: int) -> int:
-        """Return the position behind the last character before a position that is no blank."""
+        """Return the position behind the last character that is no blank, before a position."""
         while at and self.raw[at - 1] in " \t\r\n":
             at -= 1
         return at
@@ -252,7 +252,7 @@ class JsonText:
         return NotJson(f"line {len(_LINE.findall(self.plain, 0, at)) + 1}: {why}")
 
     def _misspelt(self, e: json.JSONDecodeError) -> NotJson:
-        """Say what is no JSON where Python has stopped: some people write it by hand."""
+        """Describe the error where Python has stopped: some people write JSON by hand."""
         text, at, why = self.plain, e.pos, e.msg[:1].lower() + e.msg[1:]
         if why.startswith(("expecting", "illegal")):  # before or behind a comma, by its version
             head = text[: at + text.startswith(",", at)].rstrip(" \t\r\n")
@@ -268,9 +268,9 @@ class JsonText:
         return self._broken(at, why.removesuffix(" at").removesuffix(" starting"))
 
     def _second(self, at: int, levels: int = 4) -> int:
-        """Return where an object has a key again, or what it is in if that is deep."""
+        """Return where an object repeats a key, or the place of that object if it is deep."""
         seen: set[str] = set()
-        with suppress(ValueError, IndexError, RecursionError):  # what follows may be no JSON
+        with suppress(ValueError, IndexError, RecursionError):  # later text may be no JSON
             for part in self.parts(at):
                 if part.key in seen:
                     return part.begin
@@ -300,8 +300,8 @@ class Found(NamedTuple):
 
     there: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    outdated: tuple[str, ...] = ()  # they run another script than the kept one
-    other: tuple[str, ...] = ()  # they have other limits, as an older version wrote them
+    outdated: tuple[str, ...] = ()  # events whose hooks run another script than the kept one
+    other: tuple[str, ...] = ()  # events whose hooks have other limits, of an older version
 
 
 class OurHook(NamedTuple):
@@ -309,7 +309,7 @@ class OurHook(NamedTuple):
 
     event: str
     handler: JsonPart
-    whole: bool  # runs for the whole event, not restricted by a matcher
+    whole: bool  # whether it runs for the whole event, without a matcher
 
 
 @dataclass(frozen=True)
@@ -318,14 +318,14 @@ class SharedFile:
 
     handlers: Mapping[str, HookHandler]
     ours: Ours
-    has_comments: bool = False  # whether the CLI allows them in it
+    has_comments: bool = False  # whether the CLI allows comments in it
 
     @property
     def events(self) -> tuple[str, ...]:
         return tuple(self.handlers)
 
     def put_in(self, text: str | None, before: Before) -> tuple[str, Before]:
-        """Return the text with our hooks, and what was there before."""
+        """Return the text with our hooks, and the places that were empty before."""
         text, before = self._without_surplus(text, before)
         there = JsonText(text or "", self.has_comments)
         groups = {event: [hook_group(handler)] for event, handler in self.handlers.items()}
@@ -380,7 +380,7 @@ class SharedFile:
         )
 
     def is_kept(self, old: str | None, new: str | None) -> bool:
-        """Return whether everything that is not ours is in both; ValueError if that is unknown."""
+        """Return whether both texts have the same content besides ours; ValueError if unknown."""
         one, other = (JsonText(text or "", self.has_comments) for text in (old, new))
         if one.comments(0, len(one.raw)) != other.comments(0, len(other.raw)):
             raise ValueError("a comment among the hooks of bellboard would be lost; move it")
@@ -388,7 +388,7 @@ class SharedFile:
         return bool(kept[0] == kept[1])
 
     def is_altered(self, text: str) -> bool:
-        """Return whether a file that is to be removed has more than what we wrote."""
+        """Return whether a file that is to be removed has text that we did not write."""
         return False
 
     def _without_surplus(self, text: str | None, before: Before) -> tuple[str | None, Before]:
@@ -410,7 +410,7 @@ def hook_group(handler: HookHandler) -> dict[str, Any]:
 
 
 def without(told: Any, ours: Ours) -> Any:
-    """Return settings without our hooks, and without what is empty then.
+    """Return settings without our hooks, and without objects and lists that are empty then.
 
     Two settings that differ only in our hooks give equal results.
     """
@@ -429,7 +429,7 @@ def without(told: Any, ours: Ours) -> Any:
 
 
 def _less(group: Any, ours: Ours) -> Any:
-    """Return a group without our handlers; None if there were no others."""
+    """Return a group without our handlers; None if it has no other handlers."""
     inner = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(inner, list) or not inner:
         return group
@@ -461,7 +461,7 @@ def _expect(told: Any, kind: type, place: str) -> None:
 
 
 def _groups(there: JsonText) -> Iterator[tuple[JsonPart, JsonPart, JsonPart]]:
-    """Yield each list of an event, with each of its groups, and the list of handlers in that."""
+    """Yield the list of each event with each of its groups, and the group's list of handlers."""
     hooks = there.member(there.root, "hooks")
     for event in there.parts(hooks.start) if hooks and isinstance(hooks.value, dict) else ():
         for group in there.parts(event.start) if isinstance(event.value, list) else ():
@@ -481,7 +481,7 @@ def _entries(there: JsonText, ours: Ours) -> list[OurHook]:
 
 
 def _renewed(there: JsonText, handler: JsonPart, wanted: HookHandler) -> Iterator[Edit]:
-    """Yield the edits that give a handler these members; others stay."""
+    """Yield the edits that give a handler these members; its other members stay."""
     members = {part.key: part for part in there.parts(handler.start)}
     for key in wanted.keys() & members.keys():
         if members[key].value != wanted[key]:
@@ -491,7 +491,7 @@ def _renewed(there: JsonText, handler: JsonPart, wanted: HookHandler) -> Iterato
 
 
 def _taken_out(there: JsonText, gone: list[OurHook], before: Before) -> str | None:
-    """Return the text without these entries, and without what only held them."""
+    """Return the text without these entries, and without objects and lists that only held them."""
     root, hooks = there.root, there.member(there.root, "hooks")
     if not gone or root is None or hooks is None:
         return there.raw
@@ -504,7 +504,7 @@ def _taken_out(there: JsonText, gone: list[OurHook], before: Before) -> str | No
         return there.comments(start, end, among) != old
 
     def emptied(part: JsonPart, place: str, children: list[JsonPart]) -> bool:
-        """Remove the children; return whether the part itself has to go too."""
+        """Remove the children; return whether the part itself has to be removed too."""
         inside, everything = before.get(place), there.parts(part.start)
         is_shared = len(children) < len(everything)
         if is_shared or is_noted(part.start, part.end, everything, inside):
@@ -530,7 +530,7 @@ def _taken_out(there: JsonText, gone: list[OurHook], before: Before) -> str | No
         is_all = len(members) == 1 and "file" in before
         if is_all and not is_noted(0, len(there.raw), members, before["file"]):
             return before["file"]
-        before = {"": "", **before}  # there is always an object
+        before = {"": "", **before}  # there always is a top object
         emptied(root, "", [hooks])
     return there.edited(edits)
 
@@ -544,11 +544,11 @@ def _emptiness(there: JsonText, part: JsonPart, place: str) -> Before:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A file of our own, among the files of others; it is as a `SharedFile` otherwise."""
+    """A file of our own, in a folder of a CLI; it has the methods of a `SharedFile`."""
 
     content: str
     ours: Ours
-    mark: str = ""  # how it begins, if it is a program
+    mark: str = ""  # its start, if it is a program
     events = (WHOLE,)
 
     def put_in(self, text: str | None, before: Before) -> tuple[str, Before]:
@@ -588,7 +588,7 @@ class OwnFile:
 
 
 def _commands(hooks: Any) -> Iterator[str]:
-    """Yield what each handler runs, or "" if that is unknown."""
+    """Yield the command of each handler, or "" if unknown."""
     for handlers in hooks.values() if isinstance(hooks, dict) else ():
         for handler in handlers:
             given = handler if isinstance(handler, dict) else {}
@@ -596,4 +596,4 @@ def _commands(hooks: Any) -> Iterator[str]:
             yield command if isinstance(command, str) else ""
 
 
-Form = SharedFile | OwnFile  # what belongs in a file
+Form = SharedFile | OwnFile  # the form of a file

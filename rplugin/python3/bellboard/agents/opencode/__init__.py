@@ -1,1 +1,1 @@
-"""OpenCode: what our plugin in it reports; that or its server takes answers."""
+"""OpenCode: our plugin in it reports sessions; the plugin or OpenCode's server takes answers."""

@@ -1,4 +1,4 @@
-"""OpenCode, as our plugin in it reports it; that or its server takes answers."""
+"""OpenCode: our plugin in it reports sessions; the plugin or OpenCode's server takes answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..words import Words
 from .dialect import KEY, KINDS, event, on_disk, reply, request
 
 PLUGIN: Final = Ability("plugin")
-#: What it reports (measured on 1.18.33).
+#: Measured on 1.18.33.
 ABILITIES: Final[Abilities] = {
     "unprompted": Ability("", when="a session begins with its first prompt"),
     "working": PLUGIN,

@@ -1,4 +1,4 @@
-"""Decode what OpenCode reports and asks, and write what it takes as the answer."""
+"""Decode the events and requests of OpenCode, and write answers for it."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from ..words import key_of_one
 #
 # An event of a subagent's session names, in `parent`, the session whose terminal shows it.
 #
-# One process runs several sessions at once: those that its terminal does not show work on.
+# One process runs several sessions at once; those outside its terminal also go on working.
 
 
-#: Tools that run a subagent, by the names that we know them under.
+#: Tools that run a subagent, by our names.
 KEY: Final = "opencode"  # its name in evidence
 SPAWNS: Final = {"task": "Task"}
-#: Event → kind; some say more with what they hold.
+#: Event → kind; the content of some makes it more exact.
 KINDS: Final[dict[str, str]] = {
     "session.created": "start",  # or agent start: by its parent
     "session.deleted": "end",
@@ -75,7 +75,7 @@ KINDS: Final[dict[str, str]] = {
     "question.rejected": "interrupt",
     "dispose": "note",  # our plugin first ends all turns
 }
-#: What an event of a subagent becomes, because it says nothing about the parent.
+#: Kind of an event → its kind from a subagent, where it says nothing about the parent.
 BY_AGENT: Final = {
     "start": "agent start",
     "rest": "agent stop",
@@ -123,9 +123,9 @@ def event(
 
 
 def properties_of(top: Facts, truncated: bool) -> Facts:
-    """Return what an event says; if it was cut in the middle of that, what our plugin says first.
+    """Return the properties of an event; of one that was cut, those that our plugin writes first.
 
-    That is who asks, under which id: an agent that waits must not seem to work.
+    These name the session that asks, and the request: an agent that waits must not seem to work.
     """
     return object_of(top.get("properties", top if truncated else None))
 
@@ -173,7 +173,7 @@ def _tool(given: Facts, facts: dict[str, Any]) -> None:
 
 
 def _permission_asked(given: Facts, facts: dict[str, Any]) -> None:
-    """Use the id of the request as the id of the tool: the reply names nothing else."""
+    """Use the id of the request as the id of the tool, as the reply names only the request."""
     facts["asks"], facts["tool_id"] = "permission", text_of(given, "id")
     facts["tool"] = SPAWNS.get(tool := text_of(given, "permission"), tool)
     about = given.get("metadata")
@@ -211,11 +211,11 @@ READ: Final[dict[str, Callable[[Facts, dict[str, Any]], str | None]]] = {
 }
 
 
-# Decode what OpenCode asks, in full, and write what it takes as the answer.
+# Decode requests of OpenCode in full, and write answers for it.
 
 
 PERMISSION, QUESTION = "permission", "question"
-#: Event → what it asks.
+#: Event → the kind of question.
 ASKS: Final = {"permission.asked": PERMISSION, "question.asked": QUESTION}
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -239,7 +239,7 @@ class _Properties(Struct):
 class _Payload(Struct):
     type: str
     properties: _Properties
-    parent: str = ""  # the session whose terminal shows it, if that is another
+    parent: str = ""  # the session whose terminal shows it, if another
 
 
 class _Question(Struct):
@@ -247,26 +247,26 @@ class _Question(Struct):
     header: str = ""
     options: list[Offered] = []
     multiple: bool | None = None
-    custom: bool | None = None  # False: it expects no text, but may take any as its first option
+    custom: bool | None = None  # False: a text is not expected, but may count as the first option
 
 
 _decoded = decoder_of(_Payload)
 
 
 class RequestId(NamedTuple):
-    """How OpenCode finds a request again."""
+    """The ids by which OpenCode finds a request again."""
 
     kind: str
     request: str
     session: str
 
     def verb(self, reply: bytes) -> str:
-        """Return what its HTTP calls this reply."""
+        """Return the word for this reply in OpenCode's HTTP."""
         return "reject" if self.kind == QUESTION and b'"answers"' not in reply else "reply"
 
 
 def request_id(payload: bytes) -> RequestId | None:
-    """Return the id of the request in a payload; None if it asks nothing."""
+    """Return the id of the request in a payload; None if there is none."""
     p = _decoded(payload)
     return _id(p) if p else None
 
@@ -281,7 +281,7 @@ def _id(p: _Payload) -> RequestId | None:
 
 
 def _lenient(payload: bytes, truncated: bool) -> _Payload:
-    """Decode what can be shown of a payload that cannot be decoded exactly."""
+    """Decode the fields to show of a payload that cannot be decoded exactly."""
     top = readable(payload, truncated)
     return leniently(_Payload, {**top, "properties": properties_of(top, truncated)})
 
@@ -289,7 +289,7 @@ def _lenient(payload: bytes, truncated: bool) -> _Payload:
 def request(
     payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
 ) -> Request | None:
-    """Return what a payload asks; None if it is not the payload of a question."""
+    """Return the request in a payload; None if it is not the payload of a question."""
     exact = None if truncated else _decoded(payload)
     p = exact or _lenient(payload, truncated)
     wanted = _id(p)
@@ -316,7 +316,7 @@ def request(
 
 
 def reply(payload: bytes, answer: Answer) -> bytes:
-    """Return the body that OpenCode takes; empty if it takes none of that kind."""
+    """Return an answer as a body for OpenCode; empty if it takes none of this kind."""
     p = _decoded(payload)
     if p is None:
         return b""

@@ -1,9 +1,9 @@
 """OpenCode: find a request that waits there, and answer it.
 
-Our plugin runs in OpenCode's own process, and listens on a socket in the state folder while
-something is asked.  It takes an answer from a file beside it, which says what was asked; see
+Our plugin runs in OpenCode's own process, and listens on a socket in the state folder while a
+request is open.  It takes an answer from a file beside the socket, which names the request; see
 `storage/answers.py` for the reason.  Without the plugin, `opencode --port` serves HTTP.  Either has
-to be the process of the session itself; OpenCode then says whether the request still stands.
+to be the process of the session itself; OpenCode then says whether the request is still open.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def find(asked: OpenRequest) -> None:
 
 
 def answer(asked: OpenRequest, reply: bytes) -> None:
-    """Answer the request; raise `Unanswered` if that did not count, or may not have.
+    """Answer the request; raise `Unanswered` if the answer did not count, or may not have.
 
-    The plugin gets the reply, or else the server; an empty one only asks.
+    The plugin gets the reply, or else the server; an empty reply only asks for the request.
     """
     wanted = request_id(asked.payload)
     if wanted is None:
@@ -71,7 +71,7 @@ def _plugin(asked: OpenRequest, wanted: RequestId, reply: bytes) -> int:
     if not reply or status != FOUND:
         return status
     given, raw = msgspec.Raw(reply), msgspec.Raw(asked.payload)
-    if not reads_file:  # an older one, until it is restarted
+    if not reads_file:  # an older plugin, until OpenCode is restarted
         return _told(connect, {**about, "reply": given})[0]
     file = f"{asked.pid}.{serial}{REPLY}"
     try:
@@ -83,7 +83,7 @@ def _plugin(asked: OpenRequest, wanted: RequestId, reply: bytes) -> int:
 
 
 def _told(connect: Callable[[], gate.Connection], message: dict[str, object]) -> tuple[int, bool]:
-    """Tell the plugin something; return its status, and whether it reads answers from files."""
+    """Send the plugin a message; return its status, and whether it reads answers from files."""
     with Wire(connect(), PATIENCE, LIMIT) as wire:
         wire.send(msgspec.json.encode(message) + b"\n")
         with sent("bellboard's plugin in OpenCode") if len(message) > 1 else nullcontext():
@@ -95,7 +95,7 @@ def _told(connect: Callable[[], gate.Connection], message: dict[str, object]) ->
 
 
 def _server(asked: OpenRequest, wanted: RequestId, reply: bytes) -> int:
-    """Do it with the HTTP of that process."""
+    """Find and answer the request through the HTTP server of its process."""
     ports = processes.own_ports(asked.pid)
     if not ports:
         raise Unreachable(NOBODY)
