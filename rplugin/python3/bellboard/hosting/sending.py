@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -31,6 +31,7 @@ from .keyboard import GLANCE, TAKES, Terminal, terminal_of_run
 if TYPE_CHECKING:
     from ..core.session import Process
 
+LEAVES: Final = 2.0  # seconds for a text to leave its input after Enter
 FOLLOWS: Final = 3.0  # seconds for a turn to begin, or to end
 SHOWN: Final = 60  # cells of what somebody has typed, in a message
 THERE: Final = "; go there"
@@ -39,6 +40,9 @@ BUSY: Final = frozenset({"working", "background"})
 #: The first characters of a text, without blanks, by which it is known again in an input.
 KNOWN_BY: Final = 12
 PASTED: Final = "[Pasted"  # what CLIs show instead of a long text
+
+#: Says how a session shows what was wanted since a time; None if it does not.
+Shows = Callable[[Session, float, Went | None], Reply | None]
 
 
 class Sending:
@@ -65,7 +69,9 @@ class Sending:
             return {"outcome": "kept", "text": "it stands in its prompt, not submitted"}
         if text.startswith("/"):  # a command of the CLI, which may begin no turn
             return {"outcome": "taken", "text": "it took the command"}
-        return await self._followed(s, begun, partial(_prompted, begun, status_of(s)))
+        if status_of(s) in BUSY:  # old ones say nothing of it until it is its turn
+            return {"outcome": "queued", "text": "it works; the prompt waits in its queue"}
+        return await self._followed(s, begun, _prompted)
 
     async def interrupt(self, given: Given) -> Reply:
         """Interrupt the turn of a session, as Esc does in its terminal."""
@@ -126,11 +132,7 @@ class Sending:
                 return
             if not await reach(partial(terminal.type, Press("Enter", rows=prompt.rows))):
                 raise Declined(f"its prompt changed meanwhile, so it was not submitted{THERE}")
-            until = time.monotonic() + TAKES
-            while agent.prompt(await reach(terminal.rows)) == prompt:
-                if time.monotonic() > until:
-                    raise Declined(f"its prompt still holds it after Enter{THERE}")
-                await sleep(GLANCE)
+            await self._gone(agent, terminal)
 
     async def _alone(self) -> Lock:
         """Take the lock of all that is typed into prompts from here."""
@@ -152,11 +154,17 @@ class Sending:
         shown = f"shows “{cut(line(before.text), SHOWN)}” instead" if before else "is gone"
         raise Declined(f"it was pasted, but its prompt {shown}; it was not submitted{THERE}")
 
+    async def _gone(self, agent: Agent, terminal: Terminal) -> None:
+        """Wait until a submitted text has left its input."""
+        until = time.monotonic() + LEAVES
+        while (prompt := agent.prompt(await reach(terminal.rows))) is not None and prompt.text:
+            if time.monotonic() > until:
+                raise Declined(f"its prompt still holds it after Enter{THERE}")
+            await sleep(GLANCE)
+
     # ------------------------------------------------------------ what follows
 
-    async def _followed(
-        self, before: Session, since: float, shows: Callable[[Session, Went | None], str]
-    ) -> Reply:
+    async def _followed(self, before: Session, since: float, shows: Shows) -> Reply:
         """Wait until a session shows what was wanted; say so, or that nothing followed."""
         look = partial(agent_of(before.agent).went_on, before.pid, before, since)
         until = time.monotonic() + FOLLOWS
@@ -164,18 +172,12 @@ class Sending:
             s = self._requests.session(before.session_id)
             if s is None:
                 return {"outcome": "nothing", "text": "the session has ended"}
-            if outcome := shows(s, await reach(partial(look, self._requests.environ))):
-                return {"outcome": outcome, "text": WORDS[outcome]}
+            went = await reach(partial(look, self._requests.environ))
+            if reply := shows(s, since, went):
+                return reply
             await sleep(GLANCE)
         nothing = f"nothing followed within {FOLLOWS:.0f} s; go there to look"
         return {"outcome": "nothing", "text": nothing}
-
-
-WORDS: Final[Mapping[str, str]] = {
-    "taken": "it took the prompt",
-    "queued": "it works; the prompt waits in its queue",
-    "stopped": "it stopped",
-}
 
 
 def _text_of(given: Given) -> str:
@@ -190,22 +192,22 @@ def _text_of(given: Given) -> str:
         raise Declined(why)
     if text.lstrip().startswith("!"):
         raise Declined("it begins with “!”, which would run it as a shell command there")
-    return text
+    last = text.split()[-1]
+    return f"{text} " if last.startswith("@") else text  # or Enter would complete that name
 
 
-def _prompted(since: float, status: str, s: Session, went: Went | None) -> str:
-    """Return how a session shows that a prompt came since, or "".
-
-    One that worked says it with its hook, which runs as soon as the prompt is in the queue.
-    """
-    if status in BUSY:
-        return "queued" if max(s.began, *s.queue, 0.0) >= since else ""
-    return "taken" if s.began >= since or (went is not None and not went.rests) else ""
+def _prompted(s: Session, since: float, went: Went | None) -> Reply | None:
+    """Return how a session shows that a prompt came, or None."""
+    has_come = s.began >= since or (went is not None and not went.rests)
+    return {"outcome": "taken", "text": "it took the prompt"} if has_come else None
 
 
-def _stopped(s: Session, went: Went | None) -> str:
-    """Return how a session shows that it no longer works, or ""."""
-    return "stopped" if status_of(s) != "working" or (went is not None and went.rests) else ""
+def _stopped(s: Session, since: float, went: Went | None) -> Reply | None:
+    """Return how a session shows that it was interrupted, or None."""
+    if went is not None and not went.rests:
+        return {"outcome": "taken", "text": "it stopped, and goes on with the next prompt"}
+    has_ended = status_of(s) != "working" or went is not None
+    return {"outcome": "taken", "text": "it stopped"} if has_ended else None
 
 
 def _terminal(s: Session, pid: int) -> Terminal:
@@ -222,9 +224,7 @@ def _prompt_in(agent: Agent, screen: Sequence[str]) -> Prompt:
     """Return the empty input of a terminal; raise `Declined` if it is not empty, or not there."""
     prompt = agent.prompt(screen)
     if prompt is None:
-        raise Declined(
-            f"its terminal shows no prompt, but a dialog, a menu or something else{THERE}"
-        )
+        raise Declined(f"its terminal shows a dialog or a menu, and no prompt{THERE}")
     if prompt.text:
         raise Declined(f"its prompt holds “{cut(line(prompt.text), SHOWN)}”{THERE}")
     return prompt
