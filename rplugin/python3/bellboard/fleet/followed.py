@@ -1,8 +1,8 @@
 """The machines of a fleet as we know them: rows and transitions become the messages of a feed.
 
-A machine is identified by the name that the server lets it write under, not by what it claims.
-Changes wait here, one for each session, until the host has taken those before them: a host that is
-slow sees fewer states in between, and no queue grows.
+A machine is identified by the name that the server lets it write under, whatever it claims.
+Changes wait here, one for each session, until the host has taken earlier changes: a slow host
+misses states in between, and no queue grows.
 """
 
 from __future__ import annotations
@@ -41,18 +41,17 @@ from .member import Joined
 from .streams import TTL, Stored
 from .subjects import Key
 
-# Which sessions are shown: all that need somebody, and as many others as there is room.
+# The shown sessions: all that need somebody, and as many others as there is room for.
 #
 # A person reads the board, and this machine stores, draws and announces each of its rows.  So it
-# shows a limited part of a large fleet, and counts the rest.  If more need somebody than there is
-# room for, the machine that shows most of them makes room for the others: none fills the board
-# alone.
+# shows a limited part of a large fleet, and counts the rest.  If there is no room for all that need
+# somebody, the machine with most of them makes room for others: no machine fills the board alone.
 
 SHOWN: Final = 1000
 
 
 class Window:
-    """The keys of sessions, with their statuses: those that are shown, and the others."""
+    """The keys of sessions with their statuses: shown sessions, and all others."""
 
     def __init__(self, most: int = SHOWN) -> None:
         self._most = most
@@ -66,18 +65,18 @@ class Window:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """Return how many of those not shown have each status."""
+        """Return the number of hidden sessions by status."""
         return dict(Counter([*self._waiting.values(), *self._others.values()]))
 
     @property
     def is_short(self) -> bool:
-        """Return whether some that need somebody are not shown."""
+        """Return whether sessions that need somebody are not shown."""
         return bool(self._waiting)
 
     def put(self, key: Key, row: Row, rotates: bool = False) -> Key | None:
-        """Note that a session changed; return one that is shown no longer, to make room for it.
+        """Note that a session changed; return the session that makes room for it, if any.
 
-        An urgent session replaces a calm one, or one of a machine that shows more than its own.
+        An urgent session replaces a calm one, or a session of a machine that shows more.
         A calm session replaces a calm one if `rotates`.
         """
         self.drop(key)
@@ -100,11 +99,11 @@ class Window:
             part.pop(key, None)
 
     def vacancies(self) -> list[Key]:
-        """Return sessions that are not shown, but for which there is room now."""
+        """Return hidden sessions for which there is room now."""
         return list(islice(chain(self._waiting, self._others), max(self._room(), 0)))
 
     def _excess(self, machine: str) -> Key | None:
-        """Return an urgent session of the machine that shows most, if that leaves it no fewer."""
+        """Return an urgent session of the machine that shows most, if it can make room."""
         shown = Counter(key.machine for key in self._urgent)
         most, count = max(shown.items(), key=itemgetter(1))
         if count <= shown[machine] + 1:
@@ -115,10 +114,10 @@ class Window:
         return self._most - len(self._urgent) - len(self._calm)
 
 
-# A machine of a fleet as we know it, and what is still to be passed on about it.
+# A machine of a fleet as we know it, and its news for the host.
 
 
-TWICE: Final = 256  # transitions of a machine to remember: each comes with its row and on its own
+TWICE: Final = 256  # transitions to remember of a machine: each comes twice, with its row and alone
 
 
 class Far:
@@ -136,13 +135,13 @@ class Far:
         self.rows: dict[Key, Row] = {}
         self.changed: dict[Key, None] = {}
         self.moved: dict[int, Moved] = {}
-        self._noted: dict[Cursor, None] = {}  # where these transitions are
-        self.found: dict[Key, int] = {}  # the number of each, while all rows are read again
+        self._noted: dict[Cursor, None] = {}  # cursors of the transitions
+        self.found: dict[Key, int] = {}  # key → sequence number, while all rows are read again
         self.told: set[Key] = set()  # the sessions that the host knows
-        self.says: dict[str, None] = {}  # what to pass on besides changes: hello, state, beat
+        self.says: dict[str, None] = {}  # messages to pass on besides changes: hello, state, beat
 
     def note(self, moved: Moved, cursor: object) -> None:
-        """Keep a transition until it is passed on, once; `cursor`: any of the same database."""
+        """Keep a transition until it is passed on, once; `cursor` is any of the same database."""
         known = cursor_of(cursor) or Cursor("", 0)
         at = known._replace(last=moved.id)
         if at in self._noted:
@@ -155,7 +154,7 @@ class Far:
             del self.moved[next(iter(self.moved))]
 
     def advance(self, cursor: object) -> None:
-        """Move to a later cursor; one of another database is later."""
+        """Move to a later cursor; a cursor of another database counts as later."""
         new, old = cursor_of(cursor), cursor_of(self.cursor)
         if new is None:
             return
@@ -167,7 +166,7 @@ class Far:
         return self.rows.pop(key, None) is not None
 
     def take(self, window: Window, now: float) -> list[OfOne]:
-        """Return what is new about it, and mark that as passed on."""
+        """Return the news of the machine, and mark it as passed on."""
         said: list[OfOne] = []
         says, changed, moved = self.says, self.changed, tuple(self.moved.values())
         self.says, self.changed, self.moved = {}, {}, {}
@@ -195,31 +194,31 @@ class Far:
         return said
 
 
-MACHINES: Final = 256  # to follow
-NAMED: Final = 5  # machines to name of those that send what cannot be used
-COUNT: Final = 30.0  # seconds between two counts of what is not shown
+MACHINES: Final = 256  # most machines to follow
+NAMED: Final = 5  # machines to name that send invalid messages
+COUNT: Final = 30.0  # seconds between two counts of hidden sessions
 SILENCE: Final = "it publishes nothing: no background process runs there, or it has no network"
 
 
 class Followed:
-    """All machines that are followed, and what could not be used."""
+    """All followed machines, and their invalid messages."""
 
     def __init__(self, wanted: Joined) -> None:
         self.wanted = wanted
         self.window = Window()
         self.machines: dict[str, Far] = {}
         self._gone: dict[str, None] = {}  # machines that were forgotten, to be reported
-        self.refused: dict[str, int] = {}  # machine → how much of it could not be used
+        self.refused: dict[str, int] = {}  # machine → number of invalid messages
         self.unread: dict[str, str] = {}  # machine → why its beat could not be read
         self.tries: Counter[str] = Counter()  # machine → connections that its list may have broken
-        self.left_out: dict[str, int] = {}  # sessions that are not shown, by status
+        self.left_out: dict[str, int] = {}  # hidden sessions, by status
         self._counted = -COUNT
-        self.is_read = False  # all rows were read on this connection
+        self.is_read = False  # whether all rows were read on this connection
         self.woken = asyncio.Event()
 
     @property
     def notes(self) -> dict[str, str]:
-        """Return what could not be used, by machine, for health."""
+        """Return the invalid messages by machine, for health."""
         refused, unread = list(self.refused.items()), dict(self.unread)
         return {
             f"fleet machine {name or 'of another name'}": unread.get(name)
@@ -228,12 +227,12 @@ class Followed:
         }
 
     def refuse(self, machine: str) -> None:
-        """Count something that could not be used; "": of no machine."""
+        """Count an invalid message of a machine; "" if it names none."""
         if machine in self.refused or len(self.refused) < MACHINES:
             self.refused[machine] = self.refused.get(machine, 0) + 1
 
     def lose(self, why: str) -> None:
-        """Note that none can be followed."""
+        """Note that no machine can be followed."""
         for far in self.machines.values():
             if far.is_up or not far.why:
                 far.is_up, far.why = False, why
@@ -280,13 +279,13 @@ class Followed:
         self.woken.set()
 
     def row(self, key: Key, item: Stored, age: float) -> None:
-        """Take a row, a beat, or the removal of one; `age`: for how long it has been stored."""
+        """Take a row, a beat, or the removal of either, stored `age` seconds ago."""
         far = self._far(key.machine)
         if far is None:
             return
         if not self.is_read:
             if item.seq <= far.found.get(key, 0):
-                return  # while we read what is stored, something newer came
+                return  # a newer message came while we read the stored ones
             far.found[key] = item.seq
         if key.is_beat:
             self._beat(far, item, age)
@@ -329,7 +328,7 @@ class Followed:
     # ------------------------------------------------------------ what goes out
 
     def take(self, wall: float) -> list[tuple[str, OfOne]]:
-        """Return what is new of each machine; each thing only once."""
+        """Return the news of each machine, once."""
         said: list[tuple[str, OfOne]] = [(name, Gone()) for name in self._gone]
         self._gone.clear()
         for far in self.machines.values():
@@ -340,7 +339,7 @@ class Followed:
     # ------------------------------------------------------------ parts
 
     def _show(self, key: Key, row: Row) -> None:
-        """Report a row to the host, if it is to be shown."""
+        """Report a row to the host, if there is room for it."""
         gone = self.window.put(key, row, rotates=not self.is_read)
         for each in (key, gone):
             if each is not None and (each == gone or each in self.window):
@@ -348,7 +347,7 @@ class Followed:
                 self.woken.set()
 
     def _drop(self, far: Far, key: Key) -> None:
-        """Forget a row, if it is known."""
+        """Forget a row, if known."""
         self.window.drop(key)
         if far.drop(key):
             far.changed[key] = None
@@ -367,7 +366,7 @@ class Followed:
         return far
 
     def _forgets_one(self) -> bool:
-        """Forget a machine whose rows have expired; return whether there was one."""
+        """Forget a machine whose rows have expired; return whether there was such a machine."""
         since = time.monotonic() - TTL
         for far in self.machines.values():
             if not (far.is_up or far.rows or far.changed) and far.heard < since:

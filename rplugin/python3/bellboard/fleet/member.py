@@ -1,4 +1,4 @@
-"""Who we are in a fleet: the settings of `bellboard fleet join`, and the files with credentials."""
+"""Our membership in a fleet: the settings of `bellboard fleet join`, and files of credentials."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JWT: Final = re.compile(r"-----BEGIN NATS USER JWT-----\s+(\S+)\s+------END NAT
 
 
 class UnusableSetting(Exception):
-    """A setting that cannot be used; the text says which, and what to do."""
+    """A setting that cannot be used; the text names it, and says what to do."""
 
 
 class Joined(Struct, frozen=True, omit_defaults=True):
@@ -40,14 +40,14 @@ class Joined(Struct, frozen=True, omit_defaults=True):
     creds: str = ""  # a path
     ca: str = ""  # a path
     follow: tuple[str, ...] = ()  # machines; empty: all
-    agents: tuple[str, ...] = ()  # that are followed; empty: all
+    agents: tuple[str, ...] = ()  # agents to follow; empty: all
     repositories: tuple[str, ...] = ()
     publishes: bool = True
     reads: bool = True
 
 
 class Credentials(Struct, frozen=True):
-    """A member's name and secret, and what its file permits."""
+    """A member's name, secret, and permissions, as in its file."""
 
     member: str
     seed: str = ""
@@ -59,12 +59,12 @@ class Credentials(Struct, frozen=True):
 
     @property
     def is_walled(self) -> bool:
-        """Return whether it has an account of its own: all have but the admin."""
+        """Return whether the member has an account of its own, like all but the admin."""
         return bool(self.may) and "admin" not in self.may
 
 
 def settings_in(value: object) -> Joined | None:
-    """Return the settings in a shared option, or None if there are none that can be used."""
+    """Return the settings in a shared option, or None if there are no usable settings."""
     if (found := converted(value, Joined)) is None:
         return None
     try:
@@ -75,7 +75,7 @@ def settings_in(value: object) -> Joined | None:
 
 
 def check_settings(j: Joined, unencrypted: bool = True) -> None:
-    """Raise `Unusable` for settings that cannot work, or would show secrets."""
+    """Raise `UnusableSetting` for settings that cannot work, or would show secrets."""
     if not TEAM.fullmatch(j.team):
         raise UnusableSetting(f"--team {j.team}: use letters, digits, - and _")
     for name in (j.machine, *j.follow):
@@ -99,7 +99,7 @@ def check_settings(j: Joined, unencrypted: bool = True) -> None:
 
 
 def credentials(path: str) -> Credentials:
-    """Read a file with credentials: what `bellboard fleet setup` wrote, or a .creds of NATS."""
+    """Read a file of credentials, written by `bellboard fleet setup`, or a .creds of NATS."""
     if not path:
         return Credentials("anybody")
     try:
@@ -125,7 +125,7 @@ def credentials(path: str) -> Credentials:
 
 
 def _sub(jwt: str) -> str:
-    """Return the public key that a token was made for."""
+    """Return the public key of a token."""
     try:
         body = jwt.split(".")[1]
         claims = msgspec.json.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -154,9 +154,9 @@ def machine_name(name: str = "") -> str:
 
 
 def key_of(folder: Path, grant: Grant, team: str) -> str:
-    """Return the public key of a member; its file is written unless it is there and still right.
+    """Return the public key of a member, and write its file unless a right one is there.
 
-    The file also says what its member may do, so `bellboard fleet join` needs no options for it.
+    The file also has the member's permissions, so that `bellboard fleet join` needs no options.
     """
     import nkeys
 

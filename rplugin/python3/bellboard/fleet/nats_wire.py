@@ -1,6 +1,6 @@
-"""One connection to a NATS server, requests to JetStream, and in words why it cannot be used.
+"""One connection to a NATS server, requests to JetStream, and failures in words.
 
-A broken one is never repaired: everything that uses it ends, and the caller connects again.
+A broken connection is never repaired: everything that uses it ends, and the caller connects again.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from . import subjects
 from .member import Credentials, Joined
 
 PATIENCE: Final = 10.0  # seconds for the server to answer
-CONNECT: Final = 5.0  # seconds: a lost packet is sent again after 1 and 3, then not before 7
+CONNECT: Final = 5.0  # seconds: a lost packet is sent again after 1, 3 and 7
 CLOSING: Final = 1.0  # seconds to close a connection
-LOOK: Final = 1.0  # seconds between two checks whether it is closed
-BEAT: Final = 5  # seconds between two pings; the second that is missed ends the connection
+LOOK: Final = 1.0  # seconds between two checks whether the connection is closed
+BEAT: Final = 5  # seconds between two pings; the second missed one ends the connection
 PENDING: Final = 1 << 20  # bytes waiting to be sent
-WAITING: Final = 32 << 20  # bytes of messages that wait for us
-#: Bytes of a message that is not complete yet: a list of 100,000 rows; members may send 128 kB.
+WAITING: Final = 32 << 20  # bytes of messages that wait to be read
+#: Bytes of an incomplete message: a list of 100,000 rows; members may send 128 kB.
 LARGEST: Final = 16 << 20
 WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
 NO_STREAM: Final = 10059
-NOBODY: Final = 503  # nobody listens to that subject
+NOBODY: Final = 503  # code: nobody listens to the subject
 
-#: A message as the server announces it.  What else is white space may be part of a subject.
+#: A message as the server announces it.  Other white space may be part of a subject.
 _MSG: Final = re.compile(
     rb"\AMSG[ \t]+([^ \t\r\n]+)[ \t]+(\d+)[ \t]+(([^ \t\r\n]+)[ \t]+)?(\d+)\r\n"
 )
@@ -55,7 +55,7 @@ class Down(Exception):
 
 
 class NotPermitted(Exception):
-    """The server does not permit us to do it."""
+    """The server does not permit an action."""
 
 
 class ServerRefused(Exception):
@@ -76,10 +76,10 @@ class NatsWire:
         self, joined: Joined, credentials: Credentials, deaf: Callable[[str], None]
     ) -> None:
         self._joined, self._credentials = joined, credentials
-        self._deaf = deaf  # called with a subject that we may not listen to
+        self._deaf = deaf  # called with a subject that is forbidden to us
         self._client: Any = None
         self._error: Exception | None = None
-        self._denied: dict[str, asyncio.Future[str]] = {}  # subject, in lower case → who waits
+        self._denied: dict[str, asyncio.Future[str]] = {}  # subject in lower case → waiting request
         self._may_miss: set[int] = set()  # subscriptions that can do without some messages
         self._broken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -127,7 +127,7 @@ class NatsWire:
             await asyncio.wait((self._broken,), timeout=LOOK)
             if clock() - begun > SILENT_AFTER:
                 raise Down("this machine slept")
-            if self._client.is_closed:  # nats-py does not say so if a last write fails
+            if self._client.is_closed:  # nats-py does not report the failure of a last write
                 await self._closed()
         raise Down(self._broken.result())
 
@@ -135,7 +135,7 @@ class NatsWire:
         """Disconnect."""
         await _ended(self._client.close())
         transport = getattr(self._client, "_transport", None)
-        if transport is not None:  # nats-py leaves it open when the server went away
+        if transport is not None:  # nats-py leaves the transport open when the server went away
             with contextlib.suppress(Exception):
                 transport.close()
             await _ended(transport.wait_closed())
@@ -150,12 +150,12 @@ class NatsWire:
 
     @property
     def is_walled(self) -> bool:
-        """Return whether we have an account of our own: what it does not import is not there."""
+        """Return whether we have an account of our own, in which only imported subjects exist."""
         return self._credentials.is_walled
 
     @property
     def most(self) -> int:
-        """Return how many bytes a message may have."""
+        """Return the most bytes of a message."""
         return int(self._client.max_payload)
 
     def inbox(self) -> str:
@@ -174,9 +174,9 @@ class NatsWire:
         most: int,
         may_miss: bool = False,
     ) -> Any:
-        """Call `take` with each message; `most`: how many may wait.
+        """Call `take` with each message, of which `most` may wait.
 
-        If more do, the connection breaks, unless we `may_miss` them.
+        With more waiting, the connection breaks, unless we `may_miss` them.
         """
         try:
             made = await self._client.subscribe(
@@ -195,7 +195,7 @@ class NatsWire:
         headers: Mapping[str, str] | None = None,
         patience: float = PATIENCE,
     ) -> NatsMessage:
-        """Send a request; return the reply, or raise `Denied`, `Down` or TimeoutError."""
+        """Send a request; return the reply, or raise `NotPermitted`, `Down` or TimeoutError."""
         import nats.errors
 
         # Replaced by the next request for the same subject, which gets the same refusal.
@@ -222,7 +222,7 @@ class NatsWire:
                 del self._denied[subject.lower()]
 
     async def call(self, subject: str, body: object = None) -> dict[str, Any]:
-        """Call JetStream; return its reply, or raise `Refused` as well."""
+        """Call JetStream; return its reply, or raise `ServerRefused` as well."""
         raw = b"" if body is None else msgspec.json.encode(body)
         try:
             return _decoded((await self.ask(subject, raw)).data)
@@ -234,12 +234,12 @@ class NatsWire:
             raise
 
     def where(self, stream: str, subject: str) -> str:
-        """Return where to ask for the last message of a subject."""
+        """Return the subject of a request for the last message of a subject."""
         ours = subjects.Subjects(self._joined.team).get(subject)
         return ours if self.is_walled else f"$JS.API.DIRECT.GET.{stream}.{subject}"
 
     async def info(self, stream: str, body: object = None) -> dict[str, Any]:
-        """Return what the server says of a stream."""
+        """Return the server's information about a stream."""
         where = subjects.Subjects(self._joined.team).info(stream)
         return await self.call(where if self.is_walled else f"$JS.API.STREAM.INFO.{stream}", body)
 
@@ -285,10 +285,10 @@ class NatsWire:
 
 
 def _parser(client: Any) -> Any:
-    """Return a parser with a limit: the one of nats-py keeps noise, or half a message, forever.
+    """Return a parser with a limit: the parser of nats-py keeps noise, or half a message, forever.
 
-    It also ends a subject where the server does not, and takes the rest for the number of a
-    subscription: with that, a member would choose who gets its message, as whose.
+    That parser also ends a subject where the server does not, and reads the rest as the number of
+    a subscription: so a member could choose the reader and the apparent sender of its message.
     """
     import nats.errors
     from nats.protocol import parser
@@ -306,9 +306,9 @@ def _parser(client: Any) -> Any:
 
 
 async def _headers(raw: bytes) -> dict[str, str]:
-    """Return the headers of a message, whoever wrote them: nats-py hangs up at some of them.
+    """Return the headers of a message, whoever wrote them: nats-py hangs up at some headers.
 
-    What the server adds comes last, and counts.  Only the server sends a status, on its own.
+    Headers of the server come last, and count.  Only the server sends a status, on its own.
     """
     first, *lines = bytes(raw or b"").decode("utf-8", "replace").split("\r\n")
     parts = (line.partition(":") for line in lines)
@@ -318,18 +318,18 @@ async def _headers(raw: bytes) -> dict[str, str]:
 
 
 def _hush() -> None:
-    """Keep libraries from logging what health already reports."""
+    """Keep libraries from logging failures that health already reports."""
     logging.getLogger("nats").setLevel(logging.CRITICAL)
     logging.getLogger("asyncio").addFilter(_is_of_use)
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
     said = str(record.msg)
-    return not ("eof_received" in said or "/nats/aio/" in said)  # how its tasks have ended
+    return not ("eof_received" in said or "/nats/aio/" in said)  # ends of nats-py's tasks
 
 
 async def _ended(work: Coroutine[Any, Any, object]) -> None:
-    """Wait for a while until something has ended, in whatever way."""
+    """Wait for a while until work has ended, by success or failure."""
     ending = asyncio.ensure_future(work)
     await asyncio.wait((ending,), timeout=CLOSING)
     if not ending.done():
@@ -339,7 +339,7 @@ async def _ended(work: Coroutine[Any, Any, object]) -> None:
 
 
 def _signing(c: Credentials) -> dict[str, Any]:
-    """Return how nats signs with our seed."""
+    """Return the function with which nats signs with our seed."""
     import base64
 
     import nkeys
@@ -364,7 +364,7 @@ def _decoded(raw: bytes) -> dict[str, Any]:
     return reply
 
 
-# Why a NATS server cannot be used, in words, and what to do about it.
+# Failures of a NATS server in words, with advice.
 
 
 NATS_PACKAGE: Final = "nats-py[nkeys]>=2.9"  # the extra `fleet` of pyproject.toml
@@ -372,7 +372,7 @@ HUNG_UP: Final = (ConnectionResetError, BrokenPipeError)
 
 
 def without_nats() -> str:
-    """Return how to install what a fleet needs for this Python; one that uv made has no pip."""
+    """Return how to install the packages of a fleet for this Python; with uv, there is no pip."""
     python = shlex.quote(sys.executable)
     has_pip = find_spec("pip") is not None
     how = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
@@ -410,7 +410,7 @@ def server_trouble(e: BaseException, joined: Joined) -> str:
 
 
 def _advice(e: BaseException, joined: Joined) -> str:
-    """Return what to do if the server cannot be used: one that wants credentials hangs up."""
+    """Return advice if the server cannot be used; one that wants credentials hangs up."""
     if not (isinstance(e, HUNG_UP) or "eof" in str(e).lower()):
         return "is the server running?"
     if creds := joined.creds:
@@ -420,9 +420,8 @@ def _advice(e: BaseException, joined: Joined) -> str:
 
 # Wait for tasks and events so that no cancellation is lost.
 #
-# Before Python 3.12 `asyncio.wait_for` swallows one that comes just as what it waits for
-# happens: a task that should end would then go on, and whoever ended it would wait for it
-# forever.
+# Before Python 3.12 `asyncio.wait_for` swallows a cancellation that comes just as its wait ends:
+# the task would go on, and whoever cancelled it would wait forever.
 
 
 async def is_set(event: asyncio.Event, within: float) -> None:
@@ -435,11 +434,11 @@ async def is_set(event: asyncio.Event, within: float) -> None:
 
 
 async def together(tasks: list[asyncio.Future[Any]]) -> None:
-    """Wait until one of them fails, end the others, and raise its exception."""
+    """Wait until a task fails, end the others, and raise its exception."""
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        for task in tasks:  # only once: a second time would interrupt its cleanup
+        for task in tasks:  # only once: a second time would interrupt a task's cleanup
             task.cancel()
         done = await asyncio.gather(*tasks, return_exceptions=True)
     for result in done:

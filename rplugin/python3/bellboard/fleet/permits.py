@@ -1,17 +1,17 @@
-"""The configuration of a server for a team: who may do what, subject by subject; no I/O here.
+"""The configuration of a server for a team: the permissions of members by subject; no I/O here.
 
-    publish   write the rows of one machine, and carry out what is asked of it
+    publish   write the rows of one machine, and carry out requests to it
     read      see rows and transitions; look at a question
     answer    everything that changes a session: answer, stop, label, snooze, …
 
-Each member has an account of its own on the server, and what it imports is all that it may do.  A
-server checks the subject of a message, but never the one that a reply is to go to: in an account
-shared by all, a member could have the server, or an honest machine, say anything to anybody.  From
-another account, whatever is named there stays in the account of whoever named it.
+Each member has an account of its own on the server, and its imports are all that it may do.  A
+server checks the subject of a message, but never the subject for the reply: in an account shared by
+all, a member could have the server, or an honest machine, say anything to anybody.  With an account
+of its own, a subject for a reply stays within that account.
 
-    say    (import of a service)   it reaches the account of the team under that subject only
-    hear   (import of a stream)    what the streams of the team have stored, and repeat
-    look   (import of a service)   the server's own replies, about streams and what they hold
+    say    (import of a service)   messages to the account of the team, under this subject only
+    hear   (import of a stream)    messages that the streams of the team have stored, and repeat
+    look   (import of a service)   the server's own replies, about streams and their content
 
 No member may make a consumer: it would deliver within the account of the team.
 """
@@ -24,17 +24,17 @@ from typing import Final, NamedTuple
 from .subjects import Subjects
 
 ROLES: Final = ("publish", "read", "answer")
-LOOKS: Final = ("request", "preview", "clock")  # what a reader may ask as well
+LOOKS: Final = ("request", "preview", "clock")  # requests that a reader may make as well
 ADMIN: Final = "admin"
 
 
 class Grant(NamedTuple):
-    """A member, its public key, and what it may do."""
+    """A member, its public key, and its permissions."""
 
     member: str
     key: str
     roles: frozenset[str]
-    machine: str = ""  # that it publishes
+    machine: str = ""  # the machine that it publishes
     only: tuple[str, ...] = ()  # machines that it may see; empty: all
 
 
@@ -43,11 +43,11 @@ class Allowed(NamedTuple):
 
     say: list[str]
     hear: list[str]
-    look: dict[str, str]  # under which name → what
+    look: dict[str, str]  # name for the member → subject of the server
 
 
 def server_configuration(team: str, grants: list[Grant], where: str, port: int = 4222) -> str:
-    """Return the text of a configuration of nats-server; `where`: the folder of its files."""
+    """Return the text of a configuration of nats-server; its files are in the folder `where`."""
     s = Subjects(team)
     admins = [g for g in grants if ADMIN in g.roles]
     members = "".join(_account(s, g) for g in grants if g not in admins)
@@ -89,7 +89,7 @@ accounts {{
 
 
 def allowed(s: Subjects, g: Grant) -> Allowed:
-    """Return what a member imports; an admin is in the team's account instead."""
+    """Return the imports of a member; an admin is in the team's account instead."""
     say, hear, machines = [s.tick(g.member)], [], []
     if "publish" in g.roles:
         machines.append(g.machine)
@@ -111,9 +111,9 @@ def allowed(s: Subjects, g: Grant) -> Allowed:
 
 
 def _looks(s: Subjects, machines: list[str] | tuple[str, ...]) -> dict[str, str]:
-    """Return what may be asked of the server itself: it replies to who asks, and changes nothing.
+    """Return the requests to the server itself: it replies to the asker, and changes nothing.
 
-    In each account, the server takes all of `$JS.API` for itself, so these have other names.
+    In each account, the server takes all of `$JS.API` for itself, so they have other names.
     """
     found = {s.info(x): f"$JS.API.STREAM.INFO.{x}" for x in (s.rows, s.relay, s.claims)}
     rows = _widest([s.rows_of(m) for m in machines])
@@ -121,7 +121,7 @@ def _looks(s: Subjects, machines: list[str] | tuple[str, ...]) -> dict[str, str]
 
 
 def _widest(subjects: list[str]) -> list[str]:
-    """Return them without those that another includes: a message would come twice."""
+    """Return subjects without those that another includes, so that no message comes twice."""
     each = list(dict.fromkeys(subjects))
     return [x for x in each if not any(_includes(y, x) for y in each if y != x)]
 

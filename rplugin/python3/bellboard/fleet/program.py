@@ -1,13 +1,13 @@
-"""`bellboard fleet run`: between a feed of this machine, its team, and the host that started it.
+"""`bellboard fleet run`: connects a feed of this machine, its team, and the host that started it.
 
     feed of this machine ── hello, state, changes, replies ──►  program  ◄── NATS ──►  the others
-                         ◄── what members of the team ask ───
-    host                 ◄── what the others say, notes, replies ───
-                         ── what this machine asks of them, and who sits here ──►
+                         ◄── requests of members of the team ───
+    host                 ◄── messages of the others, notes, replies ───
+                         ── requests of this machine, and who sits here ──►
 
-All of that is lines as in a feed (`core/feed.py`).  To the host it is the feed of a machine without
-sessions, with an `of` around what each of the others says.  It keeps nothing: whoever starts it
-again gets the same from the server.
+All messages are lines as in a feed (`core/feed.py`).  To the host the program is the feed of a
+machine without sessions, with an `of` around each message of another machine.  The program stores
+nothing: after a restart, it gets the same from the server.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from .nats_wire import together
 from .requests import ReplyFields
 from .service import Service
 
-ASKED: Final = 256  # requests that are carried out at a time: `requests.py` limits each member
+ASKED: Final = 256  # requests carried out at a time; `requests.py` limits each member
 LOOK: Final = 1.0  # seconds between two checks of the notes
-LAST: Final = 0.2  # seconds to write what is left
+LAST: Final = 0.2  # seconds to write the last lines
 NARROW: Final = "join again with --follow, --agent or --repository to choose"
-#: Fields of a request that are ours to say: that name is proven.
+#: Fields of a request that only we may set, as the member's name is proven.
 OURS: Final = frozenset(("id", "do", "by", "alone"))
 
 Pipe = tuple[int, int]  # descriptors to read from, and to write to
@@ -60,10 +60,10 @@ class Program:
     """Runs from `begin` to `close`, in an event loop."""
 
     def __init__(self, joined: Joined, by: str, feed: Pipe, host: Pipe) -> None:
-        self.why = ""  # why it ended, if that is a problem
+        self.why = ""  # why the program ended, if that is a problem
         self._joined, self._by, self._feed, self._host = joined, by, feed, host
         self._hello = Hello(machine=joined.machine)
-        self._alone = True  # nobody sits at this machine
+        self._alone = True  # whether nobody sits at this machine
         self._told: dict[str, str] = {}  # the notes that the host has
         self._replies: dict[int, asyncio.Future[ReplyFields]] = {}  # that our feed owes
         self._count = 0
@@ -83,7 +83,7 @@ class Program:
         self._running = self._start(self._run())
 
     async def close(self) -> None:
-        """Leave the team, and write what is left."""
+        """Leave the team, and write the last lines."""
         self._running.cancel()
         await asyncio.wait((self._running,))
         self._to_host.finish()
@@ -117,11 +117,11 @@ class Program:
             self._end()
 
     def _greet(self) -> Hello:
-        """Return what this machine says of itself."""
+        """Return the hello of this machine."""
         return replace(self._hello, now=time.time())
 
     async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> ReplyFields:
-        """Have our feed carry out what a member asks."""
+        """Have our feed carry out a member's request."""
         self._count += 1
         number = self._count
         reply: asyncio.Future[ReplyFields] = asyncio.get_running_loop().create_future()
@@ -135,7 +135,7 @@ class Program:
             del self._replies[number]
 
     def _follow(self) -> None:
-        """Tell our feed whether somebody follows it from a screen, and nobody sits here."""
+        """Tell our feed whether somebody follows it on a screen while nobody sits here."""
         self._count += 1
         is_left = self.service.is_followed and self._alone
         self._to_feed.send(asking(self._count, "clock", {"alone": not is_left}))
@@ -143,7 +143,7 @@ class Program:
     # ------------------------------------------------------------ the host
 
     async def _deliver(self, said: list[tuple[str, OfOne]]) -> None:
-        """Pass on what the others say; return once the host has read it."""
+        """Pass on the messages of others; return once the host has read them."""
         for machine, what in said:
             for line in of(machine, what):
                 self._to_host.send(line)
@@ -171,14 +171,14 @@ class Program:
         return {"ok": True, "now": time.time()}
 
     async def _beat(self) -> None:
-        """Show both that we are there, forever."""
+        """Send beats to the feed and the host, forever."""
         while True:
             self._follow()
             self._to_host.send(encoded(Beat(time.time(), "")))
             await asyncio.sleep(BEAT)
 
     async def _report(self) -> None:
-        """Tell the host what is wrong, forever."""
+        """Report problems to the host, forever."""
         while True:
             if (notes := notes_of(self.service)) != self._told:
                 self._told = notes
@@ -187,7 +187,7 @@ class Program:
 
 
 def notes_of(service: Service) -> dict[str, str]:
-    """Return what is wrong, for health."""
+    """Return the problems, for health."""
     notes = {**service.followed.notes, **service.notes}
     if beyond := service.shelf.beyond:
         notes["fleet limit"] = f"sessions of this machine beyond {MOST:,} are left out: {beyond:,}"
@@ -200,7 +200,7 @@ def notes_of(service: Service) -> dict[str, str]:
 
 
 class Sender:
-    """Writes lines in order, without waiting for whoever reads them."""
+    """Writes lines in order, without waiting for their reader."""
 
     def __init__(self, descriptor: int) -> None:
         self._unsent = bytearray()
@@ -213,11 +213,11 @@ class Sender:
         self._write()
 
     async def sent(self) -> None:
-        """Wait until all of it was written."""
+        """Wait until all lines were written."""
         await self._is_sent.wait()
 
     def finish(self) -> None:
-        """Write what is left, for a moment."""
+        """Write the last lines, for a moment at most."""
         self._outlet.finish(LAST)
         self._write()
         self._outlet.finish(LAST)

@@ -1,8 +1,8 @@
 """Publish the sessions of this machine: a key for each, written when its row changes.
 
 Each write names the revision that it replaces, so two machines with one name notice each other.
-All keys are written again before the server lets them expire.  What could not be sent is kept as
-it is now, not as it was: memory grows with the sessions, never with the time without a server.
+All keys are written again before the server lets them expire.  Of unsent changes
+only the latest is kept: memory grows with the sessions, never with the time without a server.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from .streams import (
 from .subjects import Key, Subjects
 
 BEAT: Final = 10.0  # seconds between two beats
-WINDOW: Final = 16  # writes under way: more only wait in line on a busy server
+WINDOW: Final = 16  # writes under way: more would only queue on a busy server
 KEPT: Final = 1000  # transitions that wait for a server
 TRIES: Final = 3
 SOONEST, LATEST = 0.25, 0.4  # a row is written again after this part of its lifetime
-AGAIN: Final = 60.0  # seconds until a publisher that may not publish tries again
+AGAIN: Final = 60.0  # seconds until another try, without the permission to publish
 
 ROW: Final = b'"row":'
 
@@ -45,11 +45,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Taken(Exception):
-    """Another machine publishes under our name."""
+    """Another machine publishes under our name now."""
 
 
 class Shelf:
-    """What this machine shows; outlives a connection, and is used in one thread."""
+    """The sessions that this machine shows; outlives a connection, and is used in one thread."""
 
     def __init__(self, machine: str, by: str, hello: Callable[[], Hello]) -> None:
         self.machine, self.by, self.hello = machine, by, hello
@@ -60,12 +60,12 @@ class Shelf:
         self.database = ""
         self.cursor = ""
         self.woken = asyncio.Event()
-        self.beyond = 0  # sessions that are left out, as there are too many
+        self.beyond = 0  # sessions beyond the most that are published
         self.is_whole = asyncio.Event()  # set once all rows of a state have come
         self._missing: set[str] = set()  # sessions of a state whose rows have not come yet
 
     def take(self, said: FeedState | FeedChange) -> None:
-        """Take what a feed of this machine says."""
+        """Take a message of this machine's feed."""
         if said.cursor:
             self.database, self.cursor = said.cursor.rpartition(".")[0], said.cursor
         self.beyond = said.beyond
@@ -97,18 +97,18 @@ class Shelf:
 
 
 class RowPublisher:
-    """Writes what is on the shelf, over one connection."""
+    """Writes the rows on the shelf, over one connection."""
 
     def __init__(self, wire: NatsWire, subjects: Subjects, shelf: Shelf) -> None:
         self._wire, self._subjects, self._shelf = wire, subjects, shelf
         self._revisions: dict[Key, int] = {}
-        self._due: dict[Key, float] = {}  # when to write it again
-        self._stored: dict[Key, bytes] = {}  # what the server had when we came
+        self._due: dict[Key, float] = {}  # when to write a row again
+        self._stored: dict[Key, bytes] = {}  # values on the server when we came
         self._beat = Key(shelf.machine)
 
     async def run(self, ready: Callable[[], object]) -> None:
-        """Publish until the connection breaks; raise `Taken` or `Denied`."""
-        await self._shelf.is_whole.wait()  # what is not on it then is removed from the server
+        """Publish until the connection breaks; raise `Taken` or `NotPermitted`."""
+        await self._shelf.is_whole.wait()  # other rows on the server are then removed
         await self._read_own()
         await self._take_name()
         ready()
@@ -138,12 +138,12 @@ class RowPublisher:
         def take(item: Stored) -> None:
             key = s.key(item.subject)
             if key is None or (item.operation and not key.is_beat):
-                pass  # it is gone
+                pass  # the row is gone
             elif key.is_beat:
                 self._revisions[key] = item.seq
             else:
                 self._revisions[key], self._stored[key] = item.seq, item.data
-                stored = max(0.0, now - item.t)  # for so long
+                stored = max(0.0, now - item.t)  # seconds on the server
                 self._due[key] = time.monotonic() + TTL * SOONEST - stored
 
         await read_stored(
@@ -168,7 +168,7 @@ class RowPublisher:
         return by is not None and by != self._shelf.by
 
     async def _last(self, key: Key) -> tuple[int, dict[str, Any]]:
-        """Return the revision and the value of a key: 0 if it has none."""
+        """Return the revision and the value of a key; revision 0 if there is no value."""
         item = await last_stored(self._wire, self._subjects.rows, self._subjects.row(key))
         return (item.seq, object_of(value_of(item.data))) if item is not None else (0, {})
 
@@ -206,12 +206,12 @@ class RowPublisher:
                 raise e
 
     def _is_to_write(self, key: Key) -> bool:
-        """Return whether the server has a different row: after an outage most are the same."""
+        """Return whether the server has another row: after an outage, most rows are the same."""
         made = written(self._shelf.rows[key], None, "").partition(ROW)[2]
         return self._stored.get(key, b"").partition(ROW)[2] != made
 
     async def _write(self, key: Key) -> None:
-        """Write a row, or that it is gone."""
+        """Write a row, or its removal."""
         row = self._shelf.rows.get(key)
         if row is None:
             if self._revisions.get(key):
@@ -257,7 +257,7 @@ class RowPublisher:
 
 
 def written(row: Row, moved: Moved | None, cursor: str) -> bytes:
-    """Return what is written for a row; without its lists if it is too large with them."""
+    """Return a row as it is written, without its lists if it would be too large."""
     more = {"cursor": cursor, **({"moved": moved} if moved is not None else {})}
     value = _encode({**more, "row": row})
     if len(value) <= LARGEST_ROW:

@@ -1,7 +1,7 @@
-"""What members ask of each other: each request is carried out once, or refused with a reason.
+"""Requests between members: each is carried out once, or refused with a reason.
 
-Who asks what of whom stands in the subject of a request, and the reply goes to a subject that is
-made of the same: nothing that an asker writes says who it is, or where a reply goes.
+The subject of a request names the asker, the machine and the action, and the reply goes to a
+subject made of the same names: nothing in a message says who sent it, or where the reply goes.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from .nats_wire import WRONG_LAST, Down, NatsMessage, NatsWire, NotPermitted, Se
 from .subjects import Key, MemberRequest, Subjects
 
 MOST: Final = 16  # requests of one member that are carried out at the same time
-PENDING: Final = 1024  # messages that may wait: with more, others ask too much, and some are missed
+PENDING: Final = 1024  # messages that may wait; if others send more, some are missed
 LARGEST: Final = 64 << 10  # bytes of a request
-#: Seconds for the other machine to carry it out: an answer to a slow CLI takes 3 to find what asks,
-#: 3 to be sent, and 6 until the agent goes on.
+#: Seconds for the other machine to carry out a request: an answer to a slow CLI takes 3 to find the
+#: request, 3 to be sent, and 6 until the agent goes on.
 ANSWER: Final = 14.0
 LOOK: Final = "request"
-#: A look that also shows what the file holds that is asked about: not for members that only read.
+#: A look that also shows the content of the file in a question: not for members that only read.
 REVIEW: Final = "review"
 
 ReplyFields = dict[str, Any]
-#: Carries out what a member asks: who, what, with which fields.
+#: Carries out a member's request: member, action, fields.
 Do = Callable[[str, str, Mapping[str, Any]], Awaitable[ReplyFields]]
 
 
 class Asking:
-    """What we ask of other machines over one connection."""
+    """Our requests to other machines, over one connection."""
 
     def __init__(self, wire: NatsWire, subjects: Subjects) -> None:
         self._wire, self._subjects = wire, subjects
@@ -54,9 +54,9 @@ class Asking:
         )
 
     async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> ReplyFields:
-        """Ask for something; the reply has `ok`, and `why` if that is false.
+        """Send a request; the reply has `ok`, and `why` if that is false.
 
-        What somebody asks there is shown as far as this member may see it.
+        A question on that machine is shown as far as this member may see it.
         """
         if do == LOOK:
             with contextlib.suppress(NotPermitted):
@@ -95,7 +95,7 @@ class Asking:
 
 
 class Incoming:
-    """Carries out what members ask of this machine."""
+    """Carries out the requests of members to this machine."""
 
     def __init__(self, subjects: Subjects, machine: str, do: Do) -> None:
         self._subjects, self._machine, self._do = subjects, machine, do
@@ -111,7 +111,7 @@ class Incoming:
         await wire.subscribe(s.seen(s.asks_of(self._machine)), take, PENDING, True)
 
     async def _take(self, wire: NatsWire, message: NatsMessage) -> None:
-        """Start what a member asks."""
+        """Start to carry out a member's request."""
         asked = self._subjects.asked(message.subject, self._machine)
         if asked is None:
             return
@@ -157,17 +157,17 @@ class Incoming:
 
 
 def _allowed(do: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return what to carry out: the server lets only members that may answer ask for a review."""
+    """Return the action: the server lets only members that may answer ask for a review."""
     return (LOOK, {**fields, "contents": do == REVIEW}) if do in (LOOK, REVIEW) else (do, fields)
 
 
-# Claim a notification for this machine: the team grants each once.
+# Claim a notification for this machine: the team grants each notification once.
 #
 # A claim names the status of a session as its machine shows it, with the time by that machine's
-# clock, so everybody who claims it names the same.
+# clock, so all machines that claim it use the same name.
 
 
-CLAIM_WITHIN: Final = 3.0  # seconds for the server to grant it: the notification waits for that
+CLAIM_WITHIN: Final = 3.0  # seconds for the server, while the notification waits
 
 
 async def claim(
@@ -175,12 +175,12 @@ async def claim(
 ) -> bool:
     """Return whether a notification is granted to us; raise `Down` if nobody can say.
 
-    With the same `token` it is granted again: the first reply may have been lost.
+    A claim with the same `token` is granted again, as the first reply may have been lost.
     """
     sid = str(fields.get("session_id"))
     key = next((k for k in rows if k.session == sid), None)
     if key is None or rows[key].status != fields.get("status"):
-        return False  # it has changed since
+        return False  # the session has changed since
     row = rows[key]
     what = key.agent, sid, row.status, repr(row.since), str(fields.get("effect"))
     digest = hashlib.sha256("\0".join(what).encode("utf-8", "replace")).hexdigest()[:40]

@@ -35,17 +35,17 @@ from .streams import ensure, has_older
 from .subjects import Key, Subjects, screen_of
 from .team_reader import Deliver, TeamReader, deliver, watch
 
-# Which members have somebody at a screen: these notify, and machines without one stay silent.
+# The members with somebody at a screen: these notify, and machines without a screen stay silent.
 #
-# A member with a screen says so every few seconds, to those whose sessions it follows. The
-# server stores nothing of this: a machine that hears of no screen for a while, or that one has
-# left, notifies again.
+# A member with a screen sends a beat every few seconds to the machines that it follows. The server
+# does not store beats: a machine that hears of no screen for a while, or of the end of the last
+# one, notifies again.
 
 
 SCREEN_BEAT: Final = 10.0  # seconds between two reports of a screen
 MOST_SCREENS: Final = 4096  # screens to remember
 SCREEN_GONE: Final = b"gone"
-SCREEN_GRACE: Final = 3.0  # seconds until that counts: the program may only start again
+SCREEN_GRACE: Final = 3.0  # seconds until the end of a screen counts: its program may be restarting
 SCREEN_LOOK: Final = 1.0  # seconds between two checks for silent screens
 
 
@@ -58,8 +58,8 @@ class TeamScreens:
         self.is_followed = False  # whether another screen shows the sessions of this machine
         self.woken = asyncio.Event()  # set when `is_ours` has changed
         self._machine, self._by, self._changed = machine, by, changed
-        self._heard: dict[tuple[str, str], float] = {}  # whose sessions it shows, who → when
-        self._listens = 0.0  # until then, some members may not have reported yet
+        self._heard: dict[tuple[str, str], float] = {}  # (shown machine, screen) → last beat
+        self._listens = 0.0  # time until which some members may not have reported yet
 
     def show(self, machine: str) -> bool:
         """Return whether another screen shows the sessions of a machine."""
@@ -76,7 +76,7 @@ class TeamScreens:
             await asyncio.sleep(SCREEN_LOOK)
 
     async def run(self, wire: NatsWire, s: Subjects, member: str, of: Collection[str]) -> None:
-        """Listen to the others, and say that we are here; `of`: what we follow, or `[""]`: all."""
+        """Listen to other screens, and report ours to the machines `of`, or with `[""]` to all."""
         self._listens = self._listens or time.monotonic() + SCREEN_BEAT + SCREEN_LOOK
         filters = {s.all_screens} if "" in of else {*map(s.screens_of, ("", self._machine, *of))}
         for each in filters:
@@ -124,10 +124,10 @@ SHARE: Final = 30.0  # part of an outage from one try to connect to the next
 SHORTEST: Final = 1.0  # seconds from one try to the next
 LONGEST = 60.0
 JITTER: Final = 0.25
-SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
+SOONEST: Final = 0.1  # seconds until the next try, if the last try took longer than SHORTEST
 BEHIND: Final = 1.0  # seconds that a host may lag behind another host of this machine
 CHECK: Final = 30.0  # seconds between two checks whether the streams are there
-GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
+GRACE: Final = 8.0  # seconds without a server before that is shown: a restart takes less
 
 
 class Service:
@@ -153,7 +153,7 @@ class Service:
         self._incoming = Incoming(self._subjects, joined.machine, do)
         self._wire: NatsWire | None = None
         self._asking: Asking | None = None
-        self._was_up = False  # the last connection
+        self._was_up = False  # whether the last connection worked
         self._member = "anybody"
 
     async def run(self) -> None:
@@ -167,7 +167,7 @@ class Service:
         await together(parts)
 
     def publish(self, said: FeedState | FeedChange) -> None:
-        """Take what a feed of this machine says."""
+        """Take a message of this machine's feed."""
         if self.joined.publishes:
             self.shelf.take(said)
 
@@ -183,7 +183,7 @@ class Service:
         return self.joined.publishes and self.screens.is_followed
 
     async def ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> ReplyFields:
-        """Ask another machine for something; the reply has `ok`, and `why` if that is false."""
+        """Send another machine a request; the reply has `ok`, and `why` if that is false."""
         wire, asking = self._wire, self._asking
         if wire is None or asking is None:
             return refusal(self.notes.get("fleet", "the fleet is not connected yet"))
@@ -198,7 +198,7 @@ class Service:
     # ------------------------------------------------------------ the connection
 
     async def _stay(self) -> None:
-        """Connect, use the connection until it breaks, and begin again."""
+        """Connect, use the connection until it breaks, and start over."""
         since, backoff = 0.0, Backoff(SHORTEST, LONGEST, SHARE, JITTER)
         while True:
             begun = time.monotonic()
@@ -226,7 +226,7 @@ class Service:
             self.followed.lose(why)
 
     async def _once(self) -> None:
-        """Connect, and publish and follow until that breaks; raise why."""
+        """Connect, and publish and follow until the connection breaks; raise the reason."""
         self._was_up = False
         creds = credentials(self.joined.creds)
         self._member = creds.member
@@ -255,7 +255,7 @@ class Service:
             await wire.close()
 
     async def _check(self, wire: NatsWire) -> None:
-        """Look whether the streams are still there, forever: without them nobody hears anything."""
+        """Check that the streams are still there, forever: without them nobody hears anything."""
         while True:
             await asyncio.sleep(CHECK)
             if await ensure(wire, self._subjects):
@@ -271,7 +271,7 @@ class Service:
             self.notes.pop("fleet versions", None)
 
     def _deaf(self, subject: str) -> None:
-        """Note that we may not subscribe to something; everybody may subscribe to replies."""
+        """Note a subject to which we may not subscribe; everybody may subscribe to replies."""
         if self._subjects.is_screen(subject):
             self.notes["fleet screens"] = (
                 f"{self._member} may not read who else notifies ({subject}), so a notification "
@@ -284,7 +284,7 @@ class Service:
         )
 
     async def _publish(self, wire: NatsWire) -> None:
-        """Publish; while that is not possible, go on with the rest, and try again."""
+        """Publish; while that is impossible, do the rest, and try again."""
         name = self.joined.machine
         while True:
             try:
@@ -305,7 +305,7 @@ class Service:
             await asyncio.sleep(AGAIN * random.uniform(0.5, 1.0))
 
     async def _read(self, wire: NatsWire) -> None:
-        """Follow; while that is not permitted, go on with the rest, and try again."""
+        """Follow; while that is not permitted, do the rest, and try again."""
         while True:
             try:
                 await TeamReader(wire, self._subjects, self.followed).run(
@@ -322,12 +322,12 @@ class Service:
     # ------------------------------------------------------------ requests and claims
 
     def _listens(self, machine: str) -> bool:
-        """Return whether a machine beats, as far as we know."""
+        """Return whether a machine sends beats, as far as we know."""
         far = self.followed.machines.get(machine)
         return far is None or far.is_up
 
     async def _claim(self, wire: NatsWire, machine: str, fields: Mapping[str, Any]) -> ReplyFields:
-        """Claim a notification, as a feed would, but from the team: its machine may be gone."""
+        """Claim a notification from the team: the session's machine may be gone."""
         if machine == self.joined.machine:
             rows: Mapping[Key, Row] = self.shelf.rows
             await self._shows(fields)
@@ -342,7 +342,7 @@ class Service:
             return refusal(str(e))
 
     async def _shows(self, fields: Mapping[str, Any]) -> None:
-        """Wait a moment for what another host of this machine knew before us."""
+        """Wait a moment for a status that another host of this machine knew before us."""
         wanted, until = (fields.get("session_id"), fields.get("status")), time.monotonic() + BEHIND
         while time.monotonic() < until:
             if any((k.session, row.status) == wanted for k, row in self.shelf.rows.items()):

@@ -1,8 +1,8 @@
-"""What a team keeps on the server: three streams, each bounded by age and size; and how to read it.
+"""The three streams of a team on the server, each bounded by age and size, and how to read them.
 
-The server repeats what it stores (`republish`), so what others see was said under a subject that
-its member may use.  Nobody can have it deliver anything elsewhere: no member makes consumers.
-Replies come to us alone, wherever a member wants them: `permits.py` says why.
+The server repeats each message that it stores (`republish`), so all that others see was sent under
+a subject that its member may use.  Nobody can have the server deliver a message elsewhere, as no
+member makes consumers.  Replies come to us alone, wherever a member wants them; see `permits.py`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .subjects import Subjects
 
 TTL: Final = 900.0  # seconds that a row stays after its machine has stopped writing it
 CLAIMED: Final = 2 * 86400.0  # seconds that a claim stays: longer than anything is escalated
-PASSING: Final = 2.0  # seconds that stays what is only passed on
+PASSING: Final = 2.0  # seconds that a message stays that is only passed on
 SAME_CLAIM: Final = 600.0  # seconds in which the server recognizes a claim by its id
 LARGEST_ROW: Final = 16 << 10  # bytes of a row
-HEADERS: Final = 1 << 10  # bytes that come with it
+HEADERS: Final = 1 << 10  # bytes of a row's headers
 MOST_ROWS: Final = 256 << 20  # bytes of all rows: 10,000 take 8 MB
 MOST_CLAIMS: Final = 16 << 20
 MOST_PASSING: Final = 16 << 20
@@ -55,7 +55,7 @@ def streams(s: Subjects) -> list[dict[str, Any]]:
 
 
 async def ensure(wire: NatsWire, s: Subjects) -> bool:
-    """Create the streams that are missing; return whether there were any; raise `Down` if not."""
+    """Create missing streams; return whether any were missing; raise `Down` if that fails."""
     missing = False
     for stream in streams(s):
         try:
@@ -76,9 +76,9 @@ async def ensure(wire: NatsWire, s: Subjects) -> bool:
 
 
 async def has_older(wire: NatsWire, s: Subjects) -> bool:
-    """Return whether machines with an older bellboard publish here, which nobody of us sees."""
+    """Return whether machines with an older bellboard publish here, which no member sees."""
     if wire.is_walled:
-        return False  # the server has nothing for them
+        return False  # they have no account on such a server
     try:
         found = await wire.info(s.older)
     except (NotPermitted, ServerRefused):
@@ -120,12 +120,10 @@ def _stream(
     }
 
 
-# Read what a stream holds: which subjects, then the last message of each.
-#
-# The replies come to us alone, wherever a member wants them: `permits.py` says why.
+# Read the content of a stream: its subjects, then the last message of each.
 
 
-BATCH: Final = 256  # messages that may be on their way to us
+BATCH: Final = 256  # most messages on their way to us
 
 
 class Stored(NamedTuple):
@@ -139,9 +137,9 @@ class Stored(NamedTuple):
 
 
 def stored_in(subject: str, message: NatsMessage) -> Stored | None:
-    """Return what a message holds, if it is one that the server has stored.
+    """Return the content of a message, if the server has stored it.
 
-    Its writer may have chosen any header, so the subject is never taken from there.
+    The writer may have chosen any header, so the subject is never taken from headers.
     """
     headers = message.headers or {}
     seq = headers.get("Nats-Sequence", "")
@@ -165,7 +163,7 @@ async def last_stored(wire: NatsWire, stream: str, subject: str) -> Stored | Non
 async def read_stored(
     wire: NatsWire, stream: str, subjects: Sequence[str], take: Callable[[Stored], None]
 ) -> None:
-    """Call `take` with the last message of each subject; raise `Denied` if we may not read one."""
+    """Call `take` with the last message of each subject; raise `NotPermitted` if one is denied."""
     if not subjects:
         return
     if (first := await last_stored(wire, stream, subjects[0])) is not None:
@@ -206,7 +204,7 @@ async def read_stored(
 
 
 async def server_time(wire: NatsWire, s: Subjects) -> float:
-    """Return the time by the server's clock: when it stored what we said just now."""
+    """Return the time by the server's clock, at which it stored a message of ours just now."""
     try:
         await wire.put(s.tick(wire.member), b"")
         return server_seconds(str((await wire.info(s.relay))["state"]["last_ts"]))

@@ -1,7 +1,7 @@
 """Names on the wire: streams, keys, subjects.  Names from outside are encoded; no I/O here.
 
 A NATS subject is tokens with dots between them, and `*` and `>` match any.  So each byte of a
-machine, an agent or a session that is not a letter, a digit, `-` or `_` is written as `=2E`.
+machine, an agent or a session that is not a letter, a digit, `-` or `_` is written like `=2E`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _TOKEN: Final = re.compile(r"(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+")
 
 
 def token(text: str) -> str:
-    """Return a token that can hold any text; no other text has the same one."""
+    """Return a token for any text; no two texts have the same token."""
     raw = text.encode("utf-8", "replace")
     return "".join(chr(b) if b in _PLAIN else f"={b:02X}" for b in raw) or "="
 
 
 def token_text(token: str) -> str | None:
-    """Return the text that a token holds, or None if bellboard did not write it."""
+    """Return the text of a token, or None if bellboard did not write it."""
     if token == "=":
         return ""
     if not _TOKEN.fullmatch(token):
@@ -43,7 +43,7 @@ def token_text(token: str) -> str | None:
 
 
 class Key(NamedTuple):
-    """What a message is about; without agent and session it is the beat of a machine."""
+    """The subject of a row: a session, or without agent and session the beat of a machine."""
 
     machine: str
     agent: str = ""
@@ -55,7 +55,7 @@ class Key(NamedTuple):
 
 
 class MemberRequest(NamedTuple):
-    """A request, as its subject says it: the server lets nobody else use that subject."""
+    """A request, as in its subject, which the server lets only its member use."""
 
     do: str
     member: str
@@ -63,7 +63,7 @@ class MemberRequest(NamedTuple):
 
 
 class Subjects:
-    """The names that a team uses: what is said under `bellboard.TEAM` is stored, then seen."""
+    """The names of a team: a message under `bellboard.TEAM` is stored, then repeated."""
 
     def __init__(self, team: str) -> None:
         if not TEAM.fullmatch(team):
@@ -72,25 +72,25 @@ class Subjects:
         self.rows = f"bellboard_{team}_rows"
         self.relay = f"bellboard_{team}_relay"
         self.claims = f"bellboard_{team}_claims"
-        self.older = f"KV_bellboard_{team}"  # where rows were before members had accounts
+        self.older = f"KV_bellboard_{team}"  # the stream of rows before members had accounts
         self._own = f"bellboard.{team}"
         self._seen = f"bellboard_seen.{team}"
 
     @property
     def said(self) -> str:
-        """Return the filter for all that is said."""
+        """Return the filter for all messages of members."""
         return f"{self._own}.>"
 
     def seen(self, subject: str) -> str:
-        """Return where the server repeats what it has stored under a subject."""
+        """Return the subject under which the server repeats a stored message."""
         return self._seen + subject.removeprefix(self._own)
 
     def info(self, stream: str) -> str:
-        """Return where a member with an account of its own asks about a stream."""
+        """Return the subject on which a member with its own account asks about a stream."""
         return f"{self._own}.info.{stream}"
 
     def get(self, subject: str) -> str:
-        """Return where it gets the last message of a subject, or of all that a filter matches."""
+        """Return the subject on which it gets the last message of a subject or a filter."""
         return f"{self._own}.get{subject.removeprefix(self._own)}"
 
     # ------------------------------------------------------------ rows
@@ -111,7 +111,7 @@ class Subjects:
         return f"{self._own}.row.*.{BEAT}"
 
     def key(self, subject: str) -> Key | None:
-        """Return what a row or a transition is about, or None if it is none of ours."""
+        """Return the key of a row or a transition, or None if the subject is not ours."""
         for prefix in (f"{self._own}.row.", f"{self._seen}.row.", f"{self._seen}.moved."):
             if subject.startswith(prefix):
                 return _key(subject[len(prefix) :].split("."))
@@ -128,7 +128,7 @@ class Subjects:
         return f"{self._own}.moved.{token(machine)}.>" if machine else f"{self._own}.moved.>"
 
     def ask(self, machine: str, do: str, member: str, number: str = "*") -> str:
-        """Return the subject of a request; the server checks that the member is who asks."""
+        """Return the subject of a request; the server checks that this member sends it."""
         there = machine if machine == "*" else token(machine)
         return f"{self._own}.ask.{there}.{token(do) if do != '*' else do}.{member}.{number}"
 
@@ -137,24 +137,24 @@ class Subjects:
         return f"{self._own}.ask.{token(machine)}.*.*.*"
 
     def asked(self, subject: str, machine: str) -> MemberRequest | None:
-        """Return what is asked of a machine, or None if that is no request to it."""
+        """Return the request to a machine in a subject, or None if it has none."""
         tokens = subject.removeprefix(f"{self._seen}.ask.{token(machine)}.").split(".")
         if len(tokens) != 3 or not MEMBER.fullmatch(tokens[1]) or not NUMBER.fullmatch(tokens[2]):
             return None
         return MemberRequest(token_text(tokens[0]) or "", tokens[1], tokens[2])
 
     def reply(self, machine: str, member: str, number: str = "*") -> str:
-        """Return the subject of a reply: only that machine may use it, only that member see it."""
+        """Return the subject of a reply: only the machine may use it, only the member see it."""
         there = machine if machine == "*" else token(machine)
         return f"{self._own}.reply.{there}.{member}.{number}"
 
     def replied(self, subject: str) -> tuple[str, str]:
-        """Return which machine replied, and to which request."""
+        """Return the machine that replied, and the number of the request."""
         machine, _, number = subject.split(".")[-3:]
         return token_text(machine) or "", number
 
     def tick(self, member: str) -> str:
-        """Return what a member may always say, to learn the server's time."""
+        """Return the subject that a member may always use, to learn the server's time."""
         return f"{self._own}.tick.{member}"
 
     def claim(self, machine: str, digest: str) -> str:
@@ -162,7 +162,7 @@ class Subjects:
         return f"{self._own}.claim.{'*' if machine == '*' else token(machine)}.{digest}"
 
     def screen(self, machine: str, member: str, by: str) -> str:
-        """Return where a screen says that it shows the sessions of a machine; "": of all."""
+        """Return the subject of a screen that shows the sessions of a machine; "": of all."""
         return f"{self._own}.screen.{'*' if machine == '*' else token(machine)}.{member}.{by}"
 
     def screens_of(self, machine: str) -> str:
@@ -183,7 +183,7 @@ def inbox(member: str) -> str:
 
 
 def screen_of(subject: str) -> tuple[str | None, str]:
-    """Return which machine a screen shows, and who it is; None for a name that nobody wrote."""
+    """Return the machine that a screen shows, or None for a wrong name, and the screen."""
     of, _, by = subject.split(".")[-3:]
     return token_text(of), by
 

@@ -1,4 +1,4 @@
-"""Read what the server has of the machines of a fleet: as long as a connection lasts, or once."""
+"""Read the messages of a fleet's machines on the server: during a connection, or once."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .subjects import Key, Subjects
 
 TOGETHER: Final = 0.02  # seconds to collect changes in; a screen is drawn every 0.03
 EACH: Final = 1.0  # seconds between two checks for silent machines
-PENDING: Final = 1 << 14  # messages that may wait; with more, we read everything again
+PENDING: Final = 1 << 14  # messages that may wait; with more, everything is read again
 ASKED: Final = 16  # machines whose rows are read at the same time
-READ: Final = 8 * MOST  # of a machine: its rows, and marks of sessions that ended lately
+READ: Final = 8 * MOST  # rows of a machine, with marks of sessions that ended lately
 TRIES: Final = 3  # connections that the list of a machine may break
 
 #: Takes the messages about machines; returns when they are processed.
@@ -37,7 +37,7 @@ Deliver = Callable[[list[tuple[str, OfOne]]], Awaitable[None]]
 
 
 class TeamReader:
-    """Reads rows and transitions over one connection: what is stored, and what is new."""
+    """Reads stored and new rows and transitions over one connection."""
 
     def __init__(self, wire: NatsWire, subjects: Subjects, followed: Followed) -> None:
         self._wire, self._subjects, self._followed = wire, subjects, followed
@@ -54,7 +54,7 @@ class TeamReader:
             await self._read(followed.wanted.follow)
             followed.complete()
             ready()
-            await asyncio.get_running_loop().create_future()  # the rest comes by itself
+            await asyncio.get_running_loop().create_future()  # new messages call `take`
 
     async def _listen(
         self, stack: contextlib.AsyncExitStack, subject: str, take: Callable[[Key, Stored], None]
@@ -68,10 +68,10 @@ class TeamReader:
         stack.push_async_callback(_end, subscription)
 
     async def _read(self, machines: tuple[str, ...]) -> None:
-        """Read the rows that are stored: machine by machine, so that no list is too long.
+        """Read the stored rows machine by machine, so that no list is too long.
 
-        A machine can make its own too long for us, or for the server: the connection breaks then.
-        So those that were being listed when it broke are listed one by one, at last not at all.
+        A machine can make its list too long for us, or for the server, which breaks the connection.
+        So machines that were being listed when it broke are listed one by one, at last not at all.
         """
         wire, s, tries = self._wire, self._subjects, self._followed.tries
         now = await server_time(wire, s) or time.time()
@@ -113,7 +113,7 @@ class TeamReader:
             await one(machine)
 
     def _key(self, item: Stored) -> Key | None:
-        """Return what an item is about; count one that cannot be used."""
+        """Return the key of a message; count an invalid one."""
         key = self._subjects.key(item.subject)
         if key is None or len(item.data) > LARGEST_ROW:
             self._followed.refuse(key.machine if key is not None else "")
@@ -130,7 +130,7 @@ async def _end(subscription: Any) -> None:
 
 
 async def deliver(followed: Followed, to: Deliver) -> None:
-    """Pass on what comes in, as fast as it is taken, forever."""
+    """Pass on the news, as fast as the reader takes it, forever."""
     while True:
         await followed.woken.wait()
         await asyncio.sleep(TOGETHER)
@@ -146,17 +146,17 @@ async def watch(followed: Followed) -> None:
         await asyncio.sleep(EACH)
 
 
-# Look at a fleet once, for a command: can we connect, and which machines are there.
+# Look at a fleet once, for a command: whether we can connect, and its machines.
 
 
-READ_WITHIN: Final = 15.0  # seconds for the server to send what it has
+READ_WITHIN: Final = 15.0  # seconds for the server to send all rows
 READ_PARTLY: Final = (
     f"the server has not sent everything within {READ_WITHIN:.0f} s; this list may be short"
 )
 
 
 async def try_connection(j: Joined) -> str:
-    """Connect, and create what is missing; return why that fails, or ""."""
+    """Connect, and create missing streams; return why that fails, or ""."""
     try:
         wire = await _connected(j)
     except (Down, UnusableSetting) as e:
@@ -180,7 +180,7 @@ async def look_at_team(j: Joined) -> tuple[dict[str, Any], str]:
         except NotPermitted:
             return {}, "these credentials may not read all machines of this team"
         except (Down, ServerRefused, UnusableSetting) as e:
-            if not (followed.tries and left):  # a list that breaks it is left out in the end
+            if not (followed.tries and left):  # a list that breaks it is left out at last
                 return {}, str(e)
     now = time.monotonic()
     machines = followed.machines.values()

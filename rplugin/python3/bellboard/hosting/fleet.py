@@ -1,7 +1,7 @@
 """The link to a fleet: a program of ours (`bellboard fleet run`) whose lines name their machine.
 
-It is a link like any other (`link.py`): one host keeps it, and runs the program again when that has
-ended.  Only what a line is about, and which machine is asked, has to be looked up here.
+It is a link like any other (`link.py`): one host keeps it, and restarts the program when that ends.
+This file only finds the machine of a line, and the machine for a request.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ..system.failures import described
 from ..system.watch import Watch
 from .far_evidence import Follower
 
-FULL: Final = 500  # events in the spool that are not folded yet; then nothing is read
-GRACE: Final = 8.0  # seconds without the program until that is shown: it soon runs again
+FULL: Final = 500  # events waiting in the spool, with which no more is read
+GRACE: Final = 8.0  # seconds without the program before that is shown: it restarts soon
 NAMED: Final = 5  # machines to name in health
 
 Said = Hello | FeedState | FeedChange | Beat | Of | HealthNotes
@@ -50,15 +50,15 @@ class Members:
         """`changed` is called when health or the machines have changed."""
         self.linked: Collection[str] = ()  # machines that a link follows
         self.followers: dict[str, Follower] = {}
-        self.is_up = False  # the program runs
+        self.is_up = False  # whether the program runs
         self.cursor, self.hello = "", Hello()  # of the program: it has no sessions of its own
         self._spool, self._cursors, self._changed = spool, dict(cursors), changed
-        self._since: dict[str, str] = {}  # machine → where we were at its last state
+        self._since: dict[str, str] = {}  # machine → our cursor before its last state
         self._lost: set[str] = set()
-        self._told: dict[str, str] = {}  # what the program says for health
-        self._down = self._down_since = 0.0  # by the monotonic clock, and by the other one
+        self._told: dict[str, str] = {}  # the program's notes for health
+        self._down = self._down_since = 0.0  # by the monotonic and the wall clock
         self._why_down = ""
-        self._why = ""  # why something cannot be written
+        self._why = ""  # why evidence cannot be written
         self._unfit: dict[str, str] = {}  # machine → why it cannot be asked
 
     @property
@@ -79,7 +79,7 @@ class Members:
 
     @property
     def is_full(self) -> bool:
-        """Return whether to read nothing: too much of it is not folded yet."""
+        """Return whether to read no more for now: too many events wait to be folded."""
         try:
             return len(os.listdir(self._spool.new)) > FULL  # noqa: PTH208
         except OSError:
@@ -140,7 +140,7 @@ class Members:
     def _unknown(
         self, follower: Follower, said: Hello | FeedState | FeedChange | Beat
     ) -> Hello | FeedState | FeedChange | Beat:
-        """Return a message without the transitions of a state that we know already."""
+        """Return a message without transitions of its state that we know already."""
         if not isinstance(said, FeedState | FeedChange):
             return said
         listed = follower.unlisted
@@ -155,7 +155,7 @@ class Members:
         return replace(said, transitions=tuple(news))
 
     def _forget(self, machine: str) -> None:
-        """Give up a machine's place; if it returns, it goes on where it was."""
+        """Forget a machine, but keep its cursor in case it returns."""
         if (follower := self.followers.get(machine)) is not None:
             follower.leave()
             self._cursors[machine] = follower.cursor
@@ -164,12 +164,12 @@ class Members:
             self._lost.discard(machine)
 
     def _follower(self, machine: str) -> Follower:
-        """Return who follows a machine, even if something else is in the place of its folder."""
+        """Return the follower of a machine, even if another file is in the place of its folder."""
         if machine not in self.followers or machine in self._unfit:
             try:
                 machines.lend(self._spool.home, machine)
                 self._unfit.pop(machine, None)
-            except (FileExistsError, NotADirectoryError) as e:  # its sessions show nevertheless
+            except (FileExistsError, NotADirectoryError) as e:  # its sessions are still shown
                 self._unfit[machine] = f"{machine} cannot be asked: {described(e)}"
         if machine not in self.followers:
             cursor = self._cursors.get(machine, "")
@@ -187,7 +187,7 @@ class Post:
         self._linked: Collection[str] = ()
 
     def listen(self, watch: Watch) -> bool:
-        """Watch for requests to machines that are followed now; return whether some are new."""
+        """Watch for requests to the followed machines; return whether a machine is new."""
         known = self._mailboxes
         found: dict[str, Mailbox] = {}
         for machine in (OURS, *self._members.followers.copy()):
@@ -199,8 +199,8 @@ class Post:
         return bool(found.keys() - known.keys())
 
     def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the requests that wait; a link takes those to a machine that it follows by now."""
-        with contextlib.suppress(OSError):  # then it stays as it was
+        """Yield waiting requests, except those to machines with a link, which takes them."""
+        with contextlib.suppress(OSError):  # the list stays as it was
             self._linked = machines.stored(self._home).all
         for machine, mailbox in self._mailboxes.items():
             if machine not in self._linked:

@@ -1,4 +1,4 @@
-"""Observe what sessions need watched: their processes, panes, screens, folders and files."""
+"""Observe the needs of sessions: their processes, panes, screens, folders and files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .pull_requests import PullRequest, PullRequests
 from .repository import observe_repository
 from .terminals import Sent, observe_screen, observe_titles
 
-# Report what a process shows about its session: its terminal, its children, its end.
+# Report on the processes of sessions: terminal, children, end.
 
 
 Clock = Callable[[], float]
@@ -45,15 +45,15 @@ CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
 def gone(now: float, pid: int, started: str = "", found: bool = False) -> Evidence:
-    """Report that a process is gone; `found`: nobody saw it exit, so the time is unknown."""
+    """Report that a process is gone; if it was `found` so, nobody knows when it exited."""
     line = TraceLine(pid=pid, alive=False, started=started, found=found).line(now, "process")
     return Evidence(line, f"process gone {pid} {started}")
 
 
 def process_seen(now: float, pid: int, generation: str = "") -> Evidence:
-    """Report where and since when a process runs, or that it is gone.
+    """Report the terminal and the start of a process, or that it is gone.
 
-    Its environment says where its terminal may be, as it does for the hooks that it starts.
+    The terminal is found by the environment of the process, as for hooks that it starts.
     """
     started = processes.started_of(pid)
     if not processes.is_alive(pid):
@@ -63,9 +63,9 @@ def process_seen(now: float, pid: int, generation: str = "") -> Evidence:
 
 
 def is_another(process: Process, heard: float) -> bool:
-    """Return whether its pid belongs to a process that began after the last hook of the session.
+    """Return whether the pid belongs to a process that began after the last hook of the session.
 
-    A process that began before that hook is the session's own, restarted, whatever was known of it.
+    A process that began before that hook is the session's own, even if its start time differs.
     """
     if not process.started or processes.runs(process.pid, process.started):
         return False
@@ -74,9 +74,9 @@ def is_another(process: Process, heard: float) -> bool:
 
 
 def at_work(now: float, pid: int, since: float) -> Evidence:
-    """Report how many children started since then: a running tool has one.
+    """Report how many children started since then: a running tool has a child.
 
-    Older ones prove nothing: an MCP server is a child for as long as the agent runs.
+    Older children prove nothing: an MCP server is a child for as long as the agent runs.
     """
     began = [processes.began_at(child) or 0.0 for child in processes.children_of(pid)]
     seen = TraceLine(pid=pid, alive=True, children=sum(t > since - CLOCK for t in began))
@@ -84,15 +84,15 @@ def at_work(now: float, pid: int, since: float) -> Evidence:
 
 
 def start_of(process: Process) -> str:
-    """Return when a process of a session started, if that is proven: "" proves nothing.
+    """Return the proven start time of a session's process, or "".
 
-    Whoever sees all processes can believe a hook: one that is in a sandbox was found there.
+    If we see all processes, the claim of a hook counts: a process in a sandbox was located first.
     """
     return process.started or (process.claimed if own_space() == FIRST else "")
 
 
 def reports(s: Session, clock: Clock, generation: str) -> Iterator[tuple[int, Report | None]]:
-    """Yield the processes of a session, each with what reports it, unless it runs as is known."""
+    """Yield the processes of a session, each with its report, unless it runs as already known."""
     for pid, process in s.processes.items():
         started = start_of(process)
         if not (started or processes.is_alive(pid)):
@@ -104,9 +104,9 @@ def reports(s: Session, clock: Clock, generation: str) -> Iterator[tuple[int, Re
 
 
 def watch_process(deaths: Deaths, dead: set[tuple[int, str]], pid: int, process: Process) -> None:
-    """Watch for the end of a process at once: later it may be too late to know that it lived.
+    """Watch for the end of a process at once: later, its life may no longer be provable.
 
-    What has ended before is noted in `dead`.
+    A process that has already ended is noted in `dead`.
     """
     started = start_of(process)
     if not (started or processes.is_alive(pid)):
@@ -117,7 +117,7 @@ def watch_process(deaths: Deaths, dead: set[tuple[int, str]], pid: int, process:
 
 
 async def observe_process(need: Need, dead: set[tuple[int, str]]) -> None:
-    """Report where and since when a process runs, once for each start time, and its end."""
+    """Report the terminal and the start of a process, once for each start time, and its end."""
     pid = int(need.want.of[0])
     reported: set[str] = set()
     while True:
@@ -126,7 +126,7 @@ async def observe_process(need: Need, dead: set[tuple[int, str]]) -> None:
             if not (start_of(process) or processes.is_alive(pid)):
                 continue
             if process.started not in reported and not is_another(process, s.hook_at):
-                # Reported once for hooks, which lack the start time, and once with it.
+                # Report once for hooks, which lack the start time, and once with the start time.
                 reported |= {process.started, processes.started_of(pid)}
                 seen = partial(process_seen, need.means.clock(), pid, need.means.generation)
                 need.report(await reach(seen, f"{processes.PROC}/{pid}/environ"))
@@ -145,7 +145,7 @@ EVERY: Final = 10.0  # seconds between two queries of a server
 
 
 async def observe_panes(need: Need) -> None:
-    """Report which panes of sessions in a server exist, each time that everything is checked."""
+    """Report which panes of a server's sessions exist, each time that everything is checked."""
     [socket] = need.want.of
     reported: dict[str, str] = {}  # pane → tty; empty: gone
     topic, asked, every = f"tmux {socket}", -math.inf, EVERY
@@ -177,29 +177,29 @@ async def observe_panes(need: Need) -> None:
 
 
 def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
-    """Return the panes of a server, or None and why."""
+    """Return the panes of a server, or None and the reason."""
     tmux = Tmux(socket)
     return tmux.panes(), tmux.why
 
 
 # Observe everything besides the spool, for as long as a session needs it.
 #
-# The host passes in the sessions and the changed paths, and gets evidence back. Only what is
-# needed is watched: session files always, a transcript while its session is at work, the HEAD
-# of each repository in use, and the exit of each process.
+# The host passes in the sessions and the changed paths, and gets evidence back. Only needs are
+# watched: session files always, a transcript while its session is at work, the HEAD of each
+# repository in use, and the exit of each process.
 
 
-SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
+SLICE: Final = 0.02  # seconds in a row for sessions, which block the event loop
 LEAD: Final = 1.0  # seconds before a tool is overdue: evidence must be folded by then
 PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
 MOST_EARLY: Final = 50  # terminals to remember
-OF_NEED: Final = "\0"  # how the name of a holder begins that is itself a need
+OF_NEED: Final = "\0"  # start of the name of a holder that is a need
 
 
 class Observer:
-    """Observes what sessions want, each thing once, from `open` on; calls `report` with evidence.
+    """Observes the wants of sessions, each once, from `open` on; calls `report` with evidence.
 
-    `brief`: only once, and only what agents show of their own; each is then added.
+    A `brief` observer looks once, and only at the files of agents, each of which is then added.
     """
 
     def __init__(
@@ -255,7 +255,7 @@ class Observer:
         self._add_all()
 
     def add(self, agent: Agent) -> None:
-        """Also observe what an agent shows of its own."""
+        """Also observe the files and servers of an agent."""
         if agent.key in self._agents:
             return
         observing = agent.observing(self._means.environ, self._means.brief)
@@ -289,7 +289,7 @@ class Observer:
             need.close()
         wants, self._wants = self._wants, {}
         for holder, its in wants.items():
-            if not holder.startswith(OF_NEED):  # which asks for more again
+            if not holder.startswith(OF_NEED):  # a need asks for more again
                 self._hold(holder, its, self._sessions.get(holder))
         self.rescan()
 
@@ -336,16 +336,16 @@ class Observer:
 
     @property
     def has_attended(self) -> bool:
-        """Return whether all sessions were attended to that have changed."""
+        """Return whether all changed sessions were attended to."""
         return not self._unattended
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether all was looked at that has come."""
+        """Return whether all news was looked at."""
         return all(need.is_at_rest for need in self.needs.values())
 
     def late(self) -> set[str]:
-        """Return the sessions that are still looked at; "": any may be, by files of them all."""
+        """Return the sessions that are still being observed; "": any session, by shared files."""
         late: set[str] = set()
         for need in self.needs.values():
             if not (need.is_at_rest or need.is_extra):
@@ -356,7 +356,7 @@ class Observer:
     def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
         """Take the contents or the title of the terminal of a session from its Neovim.
 
-        That Neovim may know of a new session first, and what it reports may never change again.
+        The Neovim may know of a new session before us, and its report may never change again.
         """
         s = self._sessions.get(sid)
         if s is None:
@@ -369,7 +369,7 @@ class Observer:
                 self._sent.rows(s, pid, shown)
 
     def take_reports(self, tty: str, job: int, said: Sequence[Said], dropped: int) -> None:
-        """Take what programs report of themselves in a terminal of our Neovim."""
+        """Take the own reports of programs in a terminal of our Neovim."""
         self._reported.append((tty, job, said, dropped))
         del self._reported[:-MOST_EARLY]
         if self._is_open:
@@ -413,7 +413,7 @@ class Observer:
 
     @contextlib.contextmanager
     def _noting(self, topic: str) -> Iterator[None]:
-        """Note in health what fails, so that it affects nothing else; all is checked again."""
+        """Note a failure in health, so that it affects nothing else, and check everything again."""
         try:
             yield
         except Exception as e:
@@ -445,7 +445,7 @@ class Observer:
         self._stirred.pop(sid, None)
 
     def _hold(self, holder: str, wants: set[Want], s: Session | None = None) -> None:
-        """Observe these for somebody, each thing once, and what nobody wants no longer."""
+        """Observe the wants of a holder, each once, and end those that nobody holds any more."""
         before = self._wants.pop(holder, set())
         if wants:
             self._wants[holder] = wants

@@ -1,7 +1,8 @@
-"""Take what programs report of themselves in the terminals of our Neovim (OSC 7501).
+"""Take the own reports of programs in the terminals of our Neovim (OSC 7501).
 
-A report belongs to the process in front in its terminal: the one that its shell waits for, or the
-shell.  If a known session runs in that process, or in another of its job, it is that session's.
+A report belongs to the process in front in its terminal: the process that the shell waits for, or
+the shell.  If a known session runs in that process, or in another of its job, the report is about
+that session.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from ..system.notes import Notes
 from ..system.places import Place, place_of
 from ..system.reach import Rounds, reach
 
-REPORT: Final = "7501;"  # how the sequences begin that are read
+REPORT: Final = "7501;"  # start of the sequences to read
 PROMPT: Final = "133;A"
-PATIENCE: Final = 5.0  # seconds to find out who is in front, which takes a millisecond
+PATIENCE: Final = 5.0  # seconds to find the process in front, which takes a millisecond
 TEXT: Final = 1.0  # seconds between two reports of a record that differ only in text or progress
-MOST_WAITING: Final = 1000  # reports of a terminal, while it cannot be found out who is in front
+MOST_WAITING: Final = 1000  # reports of a terminal, while the process in front is unknown
 
 Said = tuple[float, str]  # when a sequence arrived, and the sequence
 
@@ -50,20 +51,20 @@ class _Program:
     session_id: str
     died: float = 0.0
     last: dict[str, tuple[Report, float, str]] = field(default_factory=dict)
-    held: dict[str, Said] = field(default_factory=dict)  # to be reported a moment later
+    held: dict[str, Said] = field(default_factory=dict)  # reports to make a moment later
 
 
 @dataclass(slots=True)
 class _Terminal:
-    job: int  # the process that Neovim started in it
-    came: int = 0  # sequences
-    waiting: list[Said] = field(default_factory=list)  # the last of them
-    programs: dict[int, _Program] = field(default_factory=dict)  # the newest one last
+    job: int  # the process that Neovim started in the terminal
+    came: int = 0  # number of sequences
+    waiting: list[Said] = field(default_factory=list)  # the last sequences
+    programs: dict[int, _Program] = field(default_factory=dict)  # the newest last
     refused: int = 0
 
 
 class OwnReports:
-    """Calls `report` with what a program says of itself, when that has changed."""
+    """Calls `report` with the own report of a program, when it has changed."""
 
     def __init__(
         self, report: Callable[[Evidence], None], clock: Callable[[], float], notes: Notes
@@ -79,7 +80,7 @@ class OwnReports:
     ) -> None:
         """Take sequences from a terminal whose first process is `job`, in order.
 
-        `there`: the sessions that are known in that terminal; `dropped`: how many were too long.
+        `there` are the known sessions in that terminal; `dropped` sequences were too long.
         """
         terminal = self._terminals.get(tty)
         if terminal is None or terminal.job != job:
@@ -94,7 +95,7 @@ class OwnReports:
         came = terminal.came
 
         async def take() -> None:
-            """Take what has come until now, once it is found out who is in front."""
+            """Take all waiting sequences, once the process in front is known."""
             front = await reach(work, f"{processes.PROC}/{job}/stat", PATIENCE)
             self._took(tty, known, came, front)
 
@@ -127,11 +128,11 @@ class OwnReports:
 
     @property
     def is_asking(self) -> bool:
-        """Return whether it is being found out who is in front in a terminal."""
+        """Return whether the process in front in a terminal is being looked up."""
         return bool(self._rounds)
 
     def _refuse(self, tty: str, count: int, why: str) -> None:
-        """Note in health what was not understood."""
+        """Note sequences in health that were not understood."""
         terminal = self._terminals[tty]
         terminal.refused += count
         why = f"{terminal.refused} not used, the last because {why}"
@@ -180,7 +181,7 @@ class OwnReports:
         return program
 
     def _one(self, tty: str, terminal: _Terminal, program: _Program, t: float, body: str) -> None:
-        """Report what is new at once, and other text or progress not too often."""
+        """Report a new status at once, and other text or progress not too often."""
         try:
             report = parsed(body)
         except Discarded as why:
@@ -219,7 +220,7 @@ class OwnReports:
             self._timer = asyncio.get_running_loop().call_later(TEXT, self._release)
 
     def _release(self) -> None:
-        """Report what was held back."""
+        """Report records that were held back."""
         self._timer = None
         for tty, terminal in self._terminals.items():
             for program in terminal.programs.values():
@@ -230,7 +231,7 @@ class OwnReports:
                     self._tell(tty, program, t, body, name)
 
     def _closed(self, tty: str, terminal: _Terminal, t: float) -> None:
-        """Report the end of a terminal, which is also that of what others have said there."""
+        """Report the end of a terminal, which also ends the records of its other programs."""
         said = TraceLine(pid=terminal.job, tty=tty, ends="exit").line(t, "osc7501")
         self._report(Evidence(said, f"end of {tty} {terminal.job} {t}"))
 
@@ -258,9 +259,9 @@ def _says(program: _Program, report: Report) -> str:
 
 
 def front_of(job: int, known: Sequence[int], served: frozenset[int]) -> Front | None:
-    """Return the process in front in the terminal of a job; of several, one that is known.
+    """Return the process in front in the terminal of a job; of several, a known one.
 
-    `served`: servers, which show their sessions in the terminal but run outside it.
+    `served` are servers, which show their sessions in the terminal but run outside it.
     """
     group = processes.front_group(job)
     inside = [pid for pid in known if pid not in served and processes.group_of(pid) == group]
@@ -276,6 +277,6 @@ def front_of(job: int, known: Sequence[int], served: frozenset[int]) -> Front | 
 
 
 def _member(job: int, group: int) -> int:
-    """Return a process of a group whose first one has ended, and may be a zombie still."""
+    """Return a process of a group whose first process has ended, and may still be a zombie."""
     below = (pid for pid in processes.descendants(job) if pid != group)
     return next((pid for pid in below if processes.group_of(pid) == group), 0)

@@ -1,8 +1,8 @@
-"""Prove that a process runs a session, before anything is done to it.
+"""Prove that a process runs a session, before anything is done to the process.
 
 The pid in the header of a hook proves nothing: an event may name any process.  The proof is the
 session file of the process, if the agent writes one, or else the program that it runs.  Both are
-checked again each time, and so is its start time.
+checked again each time, and so is the start time of the process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONGEST_ARGV: Final = 60  # characters of a command line in a message
 
 
 def objection(s: Session, process: Process, environ: Mapping[str, str]) -> str:
-    """Return why a process does not run that session, or "" if it does. Reads files; may hang."""
+    """Return why a process does not run a session, or "" if it does. Reads files; may hang."""
     pid = process.pid
     if not process.started:
         return f"the start time of process {pid} is unknown: it may be another process"
@@ -54,13 +54,13 @@ def objection(s: Session, process: Process, environ: Mapping[str, str]) -> str:
 
 
 def _runner(s: Session, pid: int, environ: Mapping[str, str]) -> int:
-    """Return another process that says it runs the session, or 0."""
+    """Return another process that claims to run the session, or 0."""
     says = agent_of(s.agent).session_of
     return next((x for x in s.processes if x != pid and says(x, environ) == s.session_id), 0)
 
 
 def is_agent(agent: str, argv: list[str], program: str) -> bool:
-    """Return whether a command line or an executable is that of an agent."""
+    """Return whether a command line or an executable belongs to an agent."""
     if not re.fullmatch(r"[a-z][a-z0-9_-]{1,30}", agent) or not argv:
         return False
     name = rf"{re.escape(agent)}(?:-(?:code|cli))?"
@@ -74,16 +74,16 @@ def is_agent(agent: str, argv: list[str], program: str) -> bool:
 
 # Find the process of an event whose hook ran in a pid namespace of its own.
 #
-# Its pid there may be that of any process here. What proves which one it is: the kernel's own
-# list of pids, with the start of the process, which the hook reports; or, if the hook cannot
-# see that, what the process runs and the terminal that it was started in.
+# Its pid there may be the pid of any process here. The proof is the kernel's own list of pids,
+# with the start of the process, which the hook reports; or, if the hook cannot see that, the
+# program of the process and the terminal in which it was started.
 
 
 PLACE = ("TMUX", "TMUX_PANE", "NVIM")
 
 
 def located(o: Origin, t: float) -> Origin | None:
-    """Return an origin with the pid that its process has here, or None if that is not here."""
+    """Return an origin with the pid of its process here, or None if the process is not here."""
     pid = o.pid
     if pid is None or not has_proc():
         return o
@@ -103,14 +103,14 @@ def located(o: Origin, t: float) -> Origin | None:
 
 
 def _is_its(pid: int, o: Origin) -> bool:
-    """Return whether a process of ours runs that agent."""
+    """Return whether a process of ours runs the agent of an origin."""
     return owner_of(pid) == os.geteuid() and is_agent(o.agent, argv_of(pid), program_of(pid))
 
 
 def _is_there(pid: int, o: Origin) -> bool:
     """Return whether a process was started in the same terminal as the hook."""
     env = environment_of(pid, PLACE)
-    from ..system.tmux import socket_in  # loads much, and few events lead here
+    from ..system.tmux import socket_in  # imported here, as it loads much, and few events lead here
 
     there = socket_in(env), env.get("TMUX_PANE", ""), env.get("NVIM", "")
     return there == (o.tmux or "", o.pane or "", o.nvim or "")

@@ -1,8 +1,8 @@
 """Look up the pull request of a branch with `gh`, if the user enabled that.
 
 `gh` uses the network, so it runs in the background, one at a time, and rarely for the same branch.
-It does not run inside a working tree: there it would run git, which executes what a repository's
-configuration says.
+It does not run inside a working tree: there it would run git, which executes commands of a
+repository's configuration.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Branch(NamedTuple):
 
 
 class PullRequest(NamedTuple):
-    """The pull request of a branch; all empty if it has none."""
+    """The pull request of a branch; all fields are empty if there is none."""
 
     name: str = ""  # #12
     state: str = ""  # open | merged | closed
@@ -57,7 +57,7 @@ class PullRequests:
         self._one = asyncio.Lock()
 
     async def observe(self, need: Need) -> None:
-        """Report the pull request of the branch of sessions."""
+        """Report the pull requests of sessions' branches."""
         branch = Branch(*need.want.of)
         told: dict[str, PullRequest] = {}  # by session
         while True:
@@ -75,7 +75,7 @@ class PullRequests:
             told[sid] = request
 
     async def _ask(self, branch: Branch, now: float) -> PullRequest:
-        """Return the pull request of a branch as it was lately."""
+        """Return the pull request of a branch, at most `KEPT` seconds old."""
         async with self._one:
             when, known = self._answers.get(branch, (-KEPT, PullRequest()))
             if not is_recent(when, now, KEPT):
@@ -98,7 +98,7 @@ def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
     env = {**environ, "GH_PROMPT_DISABLED": "1", "NO_COLOR": "1"}
     try:
         done = run(argv, PATIENCE, env, cwd="/")
-    except (OSError, ValueError, subprocess.TimeoutExpired):  # gone meanwhile; a NUL in a name
+    except (OSError, ValueError, subprocess.TimeoutExpired):  # no folder any more; a NUL in a name
         return None
     answer = decoded(done.output) if done.code == 0 else None
     if answer is None:

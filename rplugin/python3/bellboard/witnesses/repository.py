@@ -120,7 +120,7 @@ def remote_in(url: str) -> Remote | None:
     elif (match := _LIKE_SCP.fullmatch(url)) is not None:
         scheme, host, path = "ssh", match[1], match[2]
     is_local = scheme in ("", "file")
-    # An address with a slash missing is taken for a path, and may still contain a password.
+    # An address without a slash is read as a path, and may still contain a password.
     parts = [_without_password(part) for part in path.split("/")]
     path, parts = "/".join(parts), [part for part in parts if part not in ("", ".", "~")]
     if parts and parts[-1] == ".git":
@@ -167,8 +167,8 @@ def _by_host(host: str, groups: list[str]) -> tuple[str, list[str]]:
 
 # Find the repository, branch and worktree of a directory in git's own files.
 #
-# git itself is never run: it would execute what a repository's configuration says. Only a few
-# small files are read, and only again when they change.
+# git itself is never run: it would execute commands of a repository's configuration. Only a few
+# small files are read, and again only when they change.
 
 
 DEEPEST: Final = 64  # levels to search upwards
@@ -181,14 +181,14 @@ _Stamp = tuple[int, int, int]
 
 
 class Repository(NamedTuple):
-    """The repository of a directory; what is not known is empty."""
+    """The repository of a directory; unknown fields are empty."""
 
-    name: str = ""  # owner/name of its remote, or its folder
+    name: str = ""  # owner/name of the remote, or the folder
     branch: str = ""  # or the short commit if no branch is checked out
-    worktree: str = ""  # its name, unless it is the main one
-    remote: str = ""  # its address for display: no credentials, https if it has a web page
+    worktree: str = ""  # name of the worktree, unless it is the main one
+    remote: str = ""  # address for display: no credentials, https if there is a web page
     remotes: Mapping[str, str] = {}
-    head: str = ""  # the file that changes with the branch
+    head: str = ""  # file that changes with the branch
 
 
 class _Tree(NamedTuple):
@@ -313,7 +313,7 @@ def _stamps(tree: _Tree) -> tuple[_Stamp | None, ...]:
 
 
 def _stamp(path: Path, entries: bool) -> _Stamp | None:
-    """Return what changes with a file; for `.git` itself, only its inode."""
+    """Return a value that changes with a file; for `.git` itself, only its inode."""
     try:
         status = status_of(path)
     except OSError:
@@ -332,9 +332,9 @@ def _text(path: Path) -> str:
 
 
 async def observe_repository(need: Need, more: Mapping[str, object]) -> None:
-    """Report what changed about the directory of sessions.
+    """Report changes of the repository of sessions' directories.
 
-    With `more`, which is to be found out of each branch, that is unknown at first.
+    With `more` to find out about each branch, those facts are unknown at first.
     """
     from ..agents.need import JOINED, PATHS, RESCAN  # imported late: an answer needs no event loop
 
@@ -342,7 +342,7 @@ async def observe_repository(need: Need, more: Mapping[str, object]) -> None:
     if not is_path(directory):
         return
     known: Known | None = None
-    told: dict[str, tuple[Mapping[str, object], float]] = {}  # session → facts, after which change
+    told: dict[str, tuple[Mapping[str, object], float]] = {}  # session → facts, time
     news = {RESCAN}
     while True:
         if not news.isdisjoint({RESCAN, PATHS}):
@@ -355,7 +355,7 @@ async def observe_repository(need: Need, more: Mapping[str, object]) -> None:
         for sid in sorted(need.joined & need.sessions.keys()):  # there may be thousands
             s, (reported, since) = need.sessions[sid], told.get(sid, ({}, -1.0))
             told[sid] = facts, s.learned
-            # What was reported last may not have been folded yet.
+            # The last report may not have been folded yet.
             if reported != facts and (since == s.learned or {**s.facts, **facts} != s.facts):
                 need.report(learned(need.means.clock(), s, facts, of=directory))
         need.joined.clear()

@@ -1,7 +1,7 @@
-"""What terminals show: the titles of panes, and the screens of agents without hooks.
+"""Terminals as witnesses: the titles of panes, and the screens of agents without hooks.
 
 inotify says when a terminal was written to, so nothing happens at rest.  A terminal in Neovim is
-read by that Neovim, which sends what it shows.
+read by that Neovim, which sends its content.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..system.tmux import rows_of, titles_of
 
 PATIENCE: Final = 5.0  # seconds for tmux, which takes milliseconds
 SETTLE: Final = 0.15  # seconds after a change: a screen is drawn in parts
-LONGEST_PAUSE: Final = 1.0  # seconds between two reads, if a screen changes but means the same
-LESS_OFTEN: Final = 4.0  # of one whose status something else shows: its spinner changes it
+LONGEST_PAUSE: Final = 1.0  # seconds between two reads of a screen that changes without meaning
+LESS_OFTEN: Final = 4.0  # the same if something else shows the status; spinners change the screen
 WIDEST: Final = 1000  # characters of a row to read
 
-# While a session is at work its title decides when a question shows and when it is answered, so it
-# is read within `SOON`, or within `LATER` if it last meant the same: a spinner changes it all the
-# time. At rest a hook reports what begins, so titles are read once in `RARELY`, however much the
-# user types.
+# While a session is at work its title decides when a question is shown and when it is over. So the
+# title is read within `SOON`, or within `LATER` if its meaning was the same last time: a spinner
+# changes it all the time. At rest a hook reports a start of work, so titles are read once in
+# `RARELY`, however much the user types.
 SOON: Final = 0.15  # seconds after a change, while a session is at work
 LATER: Final = 0.3
 RARELY: Final = 1.0
@@ -39,7 +39,7 @@ AT_WORK: Final = frozenset({"working", "blocked", "unknown"})
 
 
 async def observe_screen(need: Need) -> None:
-    """Report what the screen of a session in a pane means, when that has changed."""
+    """Report the state on the screen of a session in a pane, when it has changed."""
     socket, pane, tty, pid, sid = need.want.of
     s, reported, pause = need.session, None, SETTLE
     longest = LONGEST_PAUSE if is_blind(s) else LESS_OFTEN
@@ -59,12 +59,12 @@ async def observe_screen(need: Need) -> None:
 
 
 def _is_old(s: Session, since: float) -> bool:
-    """Return whether what its screen shows first may be as old as the last news of it."""
+    """Return whether the first screen of a session may be as old as its last news."""
     return s.started < since or not is_blind(s)
 
 
 async def observe_titles(need: Need) -> None:
-    """Report what the titles of sessions mean; one command reads all panes of a server."""
+    """Report the states in titles of sessions; one command reads all panes of a server."""
     [socket] = need.want.of
     titles: dict[str, tuple[tuple[object, ...], Titles]] = {}  # session → its terminal
     pause = SOON
@@ -106,7 +106,7 @@ def _next_read(
 
 
 class Sent:
-    """What the Neovims of sessions send of their terminals: reports what is new."""
+    """Reports news in the terminals of sessions, as their Neovims send it."""
 
     def __init__(
         self, report: Callable[[Evidence], None], clock: Callable[[], float], since: float
@@ -125,7 +125,7 @@ class Sent:
             self._report(seen.evidence(self._clock(), s.session_id, pid, found))
 
     def title(self, s: Session, pid: int, text: str) -> None:
-        """Take a title.  A Neovim in tmux gives the pane one of its own, so that is never read."""
+        """Take a title.  A Neovim in tmux sets the title of its pane, which is never read."""
         sid, dialect = s.session_id, agent_of(s.agent)
         if dialect.has_titles and not (s.tmux.startswith("/") and owns_pane(s) and s.tty and s.pid):
             seen = self._titles.setdefault(sid, Titles(dialect)).take(text)
@@ -133,7 +133,7 @@ class Sent:
                 self._report(seen.evidence(self._clock(), sid, pid, where="title"))
 
     def forget_rows(self, sid: str) -> None:
-        """Report the next contents, whatever was reported before."""
+        """Report the next contents, even if they were reported before."""
         self._rows.pop(sid, None)
 
     def forget(self, sid: str) -> None:
