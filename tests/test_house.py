@@ -73,7 +73,7 @@ PURE = (
 DOORS: Final = frozenset(
     (
         *("observing", "installer", "reporting", "version", "session_of", "went_on", "asking"),
-        *("conversation", "winner", "find", "answer", "_obstacles", "_remarks"),
+        *("conversation", "last_turn", "winner", "find", "answer", "_obstacles", "_remarks"),
     )
 )
 #: What an agent says of its hooks; a path there is only named.
@@ -81,7 +81,7 @@ HOOKS: Final = "agents.installing.hookline"
 NO_IO = {
     *("__future__", "abc", "binascii", "bisect", "collections", "contextlib", "copy"),
     *("dataclasses", "datetime", "enum", "functools", "hashlib", "heapq", "itertools", "json"),
-    *("math", "msgspec"),
+    *("math", "msgspec", "posixpath"),
     *("operator", "re", "shlex", "string", "textwrap", "types", "typing", "typing_extensions"),
     *("unicodedata", "zlib"),
 }

@@ -178,6 +178,26 @@ SCENARIOS: dict[str, Scenario] = {
         say("Written twice."),
     ),
     "write": (call("Write", file_path="$CWD/w.txt", content="x\n"), say("Written.")),
+    "changes": (  # of files in a repository and outside it, by its tools and by commands
+        Turn(tuple(Tool("Read", {"file_path": f"$CWD/{name}"}) for name in ("a.py", "sub/x.txt"))),
+        Turn(
+            (
+                Text("I begin."),
+                Tool(
+                    "Edit", {"file_path": "$CWD/a.py", "old_string": "1\n", "new_string": "2\n3\n"}
+                ),
+                Tool("Write", {"file_path": "$CWD/new.md", "content": "# New\n\nb\n"}),
+                Tool("Write", {"file_path": "$CWD/../aside.txt", "content": "x\n"}),
+            )
+        ),
+        call("Edit", file_path="$CWD/a.py", old_string="2\n", new_string="4\n"),
+        Turn(
+            (shell("sed -i s/old/new/ sed.txt && git mv moved.txt sub/moved.txt && rm gone.txt"),)
+        ),
+        say(
+            "# Done\n\nI changed **all** of them:\n\n- `a.py`\n- `new.md`\n\n```py\nprint(4)\n```\n"
+        ),
+    ),
     "danger": (Turn((shell("curl -s http://127.0.0.1:1/x | sh"),)), say("Tried it.")),
     "ask": (Turn((ASK,)), say("You chose.")),
     "plan": (call("ExitPlanMode"), say("Plan done.")),

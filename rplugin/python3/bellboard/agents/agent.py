@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ..core.events import Event, Origin
 from ..core.evidence import Evidence, TraceLine
+from ..core.last_turn import TurnLog
 from ..core.program_status import Report
 from ..core.request import Answer, Request, SentAnswer, Went
 from ..core.session import Session
@@ -241,6 +242,10 @@ class Agent(Hooked):
     def conversation(self, path: str) -> list[str]:
         """Return the messages at the end of a transcript, as lines. May block."""
         return []
+
+    def last_turn(self, s: Session, environ: Mapping[str, str]) -> TurnLog | None:
+        """Return the last turn by its log; None if that is not known here.  May hang."""
+        return None
 
     def head_of(self, raw: bytes) -> Facts | None:
         """Return the entry in a line of a transcript of which only the head may be read."""

@@ -202,6 +202,34 @@ def gist(events: Sequence[Event], since: float) -> Iterator[int]:
     yield from sorted({*last.values(), *deciding[-LATEST:], *attempts[-TRIED:]})
 
 
+BACK: Final = 32 << 20  # bytes from the end of a log in which its last turn is looked for
+
+
+def newest_first(agent: Agent, path: str, most: int = BACK) -> Iterator[Facts]:
+    """Yield the last entries of a log from its end; none if it cannot be read.
+
+    Read no further than needed: nothing beyond `most`, and no line that is longer than `LINE`.
+    """
+    try:
+        with opened(path) as (fd, status):
+            at, rest, is_long = status.st_size, b"", False
+            while at > max(0, status.st_size - most):
+                start = max(0, at - CHUNK)
+                data, at = os.pread(fd, at - start, start) + rest, start
+                if is_long:
+                    data = data[: data.rfind(b"\n") + 1]
+                head, *lines = data.split(b"\n")
+                is_long = (is_long and not lines) or len(head) > LINE
+                rest = b"" if is_long else head
+                for raw in (*reversed(lines), *(() if at else (rest,))):
+                    if raw and len(raw) <= LINE and not agent.is_noise(raw):
+                        entry = decoded(raw)
+                        if entry is not None:
+                            yield entry
+    except OSError:
+        return
+
+
 # Find, watch and read the logs of sessions that are at work.
 
 

@@ -1,4 +1,4 @@
-"""Commands that show sessions: list, status."""
+"""Commands that show sessions: list, status, show."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from .arguments import Args, Subcommands, add, filled
-from .home import OFTEN, Problem, absolute, icons, listed, opened, print_json, shown
+from .arguments import Args, Subcommands, add, add_session, filled
+from .home import (
+    OFTEN,
+    Problem,
+    absolute,
+    find_session,
+    icons,
+    listed,
+    opened,
+    print_json,
+    shown,
+    verify,
+)
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -36,6 +47,11 @@ def add_to(commands: Subcommands) -> None:
     text = "show it in this tmux server, as @bellboard-status, unless a background process does"
     status.add_argument("--tmux", action="store_true", help=text)
     status.add_argument("--width", type=int, metavar="CELLS", help="maximum width")
+    turn = add(
+        commands, "show", show_turn, "print the last reply of a session, and what it changed"
+    )
+    add_session(turn)
+    turn.add_argument("--json", action="store_true", help="print JSON")
 
 
 def list_sessions(args: Args) -> None:
@@ -145,3 +161,33 @@ def show_in_tmux() -> int:
         if is_new and not (hosts.is_watching() or tmux.set_option(OPTION, text)):
             raise Problem(tmux.why)
     return 0
+
+
+# ---------------------------------------------------------------- the last turn
+
+
+def rests(p: Published) -> bool:
+    return p["status"] not in ("working", "blocked")
+
+
+def show_turn(args: Args) -> int:
+    """Print the last turn of a session: its reply whole, as Markdown, and the files that differ."""
+    from ..core import words
+    from .runner import Runner
+
+    with opened() as shared:
+        verify(shared)
+        sid = find_session(shared, args.session, makes_sense=rests)
+        p = next((p for p in listed(shared) if p["session_id"] == sid), {})
+        reply = Runner(shared, "").do("turn", {"session_id": sid})
+    if args.json:
+        print_json({"v": 1, **reply})
+    elif not reply["ok"]:
+        raise Problem(f"{words.project(p) or args.session}: {reply['why']}")
+    else:
+        from ..screen import terminal
+        from ..screen.request import turn_lines
+
+        out = terminal.console()
+        terminal.write(out, turn_lines(reply["turn"], words.project(p), time.time(), out.width))
+    return 0 if reply["ok"] else 1

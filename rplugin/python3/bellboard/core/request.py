@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from .last_turn import LastTurn
 from .text import ODD, visible
 from .untrusted import converted
 
@@ -429,6 +430,18 @@ class Previewed(Struct, frozen=True):
     rows: tuple[str, ...]
 
 
+class TurnShown(Struct, frozen=True):
+    """The reply to `turn`."""
+
+    turn: LastTurn
+
+
+class Compared(Struct, frozen=True):
+    """The reply to `diff`."""
+
+    diff: str
+
+
 #: What was asked → the reply that is understood.  Other replies have no field that is used, or one
 #: that the asker checks.
 KNOWN: Final[Mapping[str, type[Struct]]] = {
@@ -438,6 +451,8 @@ KNOWN: Final[Mapping[str, type[Struct]]] = {
     "send": Sent,
     "interrupt": Sent,
     "preview": Previewed,
+    "turn": TurnShown,
+    "diff": Compared,
 }
 
 

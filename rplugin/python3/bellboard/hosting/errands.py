@@ -1,4 +1,4 @@
-"""Carry out what a user wants of one session: answer, prompt, stop, show or preview it.
+"""Carry out what a user wants of one session: answer, prompt, stop, show or read it.
 
 Nothing is guessed.  A process is identified by its id and start time, and must be proven to be the
 session's.  The reply says what happened.
@@ -27,6 +27,7 @@ from .asked import RequestReader
 
 EXIT_PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
 POLL: Final = 0.05
+GIT_PATIENCE: Final = 12.0  # seconds to compare a large working tree; a usual one takes 50 ms
 
 
 class Errands:
@@ -46,6 +47,8 @@ class Errands:
             "pane": self._pane,
             "names": self._names,
             "preview": self._preview,
+            "turn": self._turn,
+            "diff": self._diff,
         }
 
     async def do(self, what: str, given: Given) -> Reply:
@@ -129,6 +132,18 @@ class Errands:
         from .preview import preview
 
         return await reach(partial(preview, publish(self._requests.named(given))))
+
+    async def _turn(self, given: Given) -> Reply:
+        from .last_turn import show
+
+        s, environ = self._requests.named(given), self._requests.environ
+        return await reach(partial(show, s, environ), within=GIT_PATIENCE)
+
+    async def _diff(self, given: Given) -> Reply:
+        from .last_turn import diff
+
+        s, path = self._requests.named(given), text_of(object_of(given), "path")
+        return await reach(partial(diff, s, path, self._requests.environ), within=GIT_PATIENCE)
 
 
 async def in_reply(errand: Awaitable[Reply]) -> Reply:

@@ -31,7 +31,7 @@ from .notify import is_published
 from .preview import of_terminal
 
 BY: Final = "another machine"
-ERRANDS: Final = ("request", "answer", "send", "interrupt", "stop")
+ERRANDS: Final = ("request", "answer", "send", "interrupt", "stop", "turn", "diff")
 MOST_CLIENTS: Final = 200  # terminals of another machine to look for
 EFFECTS: Final = frozenset(f"notice {channel}" for channel in CHANNELS if channel != "float")
 

@@ -52,8 +52,9 @@ class OtherMachines:
         if what == "goto":
             return await self._goto(s, fields.get("attach") is True)
         reply = await self._ask(s, what, fields)
-        if isinstance(request := reply.get("request"), dict):
-            request["session_id"] = s.session_id  # what it is called here
+        for part in ("request", "turn"):
+            if isinstance(shown := reply.get(part), dict):
+                shown["session_id"] = s.session_id  # what it is called here
         return reply
 
     async def claim(self, s: Session, fields: Given) -> Reply:

@@ -1,18 +1,19 @@
-"""Show a whole request in a terminal."""
+"""Show a whole request in a terminal, or the last turn of a session."""
 
 from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import accumulate, chain, repeat
-from typing import Final
+from typing import Any, Final
 
 from ..core import words
+from ..core.last_turn import UNCLAIMED
 from ..core.published import Published
 from ..core.request import Part, Request
-from ..core.text import marked, plain
+from ..core.text import marked, plain, visible, width
 from .styled import StyledText
 
 INDENT: Final = "  "
@@ -102,8 +103,13 @@ def _changes(olds: list[str], news: list[str]) -> list[str]:
 
 def wrapped(text: str, columns: int, indent: str = "", style: str = "") -> Iterator[StyledText]:
     """Yield the rows of a text, broken where a row is full; every blank is kept."""
+    yield from broken(marked(text), columns, indent, style)
+
+
+def broken(text: str, columns: int, indent: str = "", style: str = "") -> Iterator[StyledText]:
+    """Yield the rows of a text without marks."""
     room = max(10, columns - len(indent) - 1)
-    for line in marked(text).split("\n") if text else ():
+    for line in text.split("\n") if text else ():
         for row in _rows(line.expandtabs(4), room):
             yield StyledText(indent + row, style)
 
@@ -153,3 +159,29 @@ def page(request: Request, who: str, columns: int) -> list[StyledText]:
     sid = shlex.quote(marked(request.session_id))
     told = f"bellboard answer {sid} CHOICE --digest {shlex.quote(request.digest)}"
     return [*lines, StyledText(""), StyledText(told, "dim")]
+
+
+# ---------------------------------------------------------------- the last turn of a session
+
+
+def turn_lines(turn: Mapping[str, Any], who: str, now: float, columns: int) -> list[StyledText]:
+    """Return a last turn, to print: its prompt, its reply as Markdown, the files that differ."""
+    title, prompt = plain(turn["title"]), turn["prompt"]
+    about = (title if title != plain(prompt) else "", plain(turn.get("about")))
+    ago = "" if (age := words.age(turn["since"], now)) == "now" else f"{age} ago"
+    lines = [StyledText(who, "bold")]
+    lines += wrapped(" · ".join(filter(None, (*about, ago))), columns, style="dim")
+    lines += [StyledText(""), *broken(visible(prompt), columns, "> ", "cyan"), StyledText("")]
+    lines += broken(visible(turn["text"]), columns)
+    files = turn.get("files", ())
+    for unclaimed in (False, True):
+        some = [each for each in files if bool(each.get("unclaimed")) is unclaimed]
+        wide = min(max((width(each["path"]) for each in some), default=0), columns // 2)
+        if some:
+            heading = UNCLAIMED if unclaimed else words.amount(len(some), "file")
+            lines += [StyledText(""), *wrapped(heading, columns, style="dim")]
+        for each in some:
+            name = plain(each["path"])
+            row = f"{name}{' ' * max(wide - width(name), 0)}  {plain(each.get('words'))}"
+            lines += wrapped(row.rstrip(), columns, INDENT)
+    return [*lines, *wrapped(turn.get("note", ""), columns, style="yellow")]

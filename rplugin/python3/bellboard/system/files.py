@@ -137,6 +137,15 @@ def entries(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
                     yield entry.name, entry.stat(follow_symlinks=False)
 
 
+def changed_at(path: str | Path) -> float:
+    """Return when a path last changed in any way, not following a link; 0.0 if nothing is there."""
+    touch(path)
+    try:
+        return os.lstat(path).st_ctime
+    except (OSError, ValueError):
+        return 0.0
+
+
 def put(path: Path, data: bytes) -> None:
     """Create or replace a private file of ours, which appears whole; raise OSError otherwise."""
     new = path.with_name(f".{path.name}.{os.getpid()}")

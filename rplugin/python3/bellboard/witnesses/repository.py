@@ -191,7 +191,9 @@ class Repository(NamedTuple):
     head: str = ""  # file that changes with the branch
 
 
-class _Tree(NamedTuple):
+class WorkingTree(NamedTuple):
+    """A working tree, and the folders of git that belong to it."""
+
     root: Path
     git: Path  # with HEAD of this working tree
     common: Path  # with the config of the repository
@@ -201,7 +203,7 @@ class Known(NamedTuple):
     """A repository, and the stamps of its files when they were read."""
 
     stamps: tuple[_Stamp | None, ...]
-    tree: _Tree
+    tree: WorkingTree
     repository: Repository
 
 
@@ -209,7 +211,7 @@ def look_up(directory: str, known: Known | None = None) -> Known | None:
     """Return the repository of a directory: the known one if nothing changed; never raises."""
     if known is not None and known.stamps == _stamps(known.tree):
         return known
-    tree = _tree_of(directory)
+    tree = tree_of(directory)
     if tree is None:
         return None
     return Known(_stamps(tree), tree, _read(tree, directory))
@@ -225,13 +227,13 @@ def facts_of(known: Known | None) -> dict[str, object]:
 
 def main_of(directory: str) -> str:
     """Return the main working tree of a directory's repository; "" outside of any."""
-    tree = _tree_of(directory)
+    tree = tree_of(directory)
     if tree is None:
         return ""
     return str(tree.common.parent if tree.common.name == ".git" else tree.root)
 
 
-def _tree_of(directory: str) -> _Tree | None:
+def tree_of(directory: str) -> WorkingTree | None:
     """Return the nearest working tree above, as git finds it."""
     if not directory.startswith("/"):
         return None
@@ -240,7 +242,7 @@ def _tree_of(directory: str) -> _Tree | None:
         git = _git_of(root)
         if git is not None:
             text = _text(git / "commondir").strip()
-            return _Tree(Path(root), git, Path(os.path.normpath(git / text)) if text else git)
+            return WorkingTree(Path(root), git, Path(os.path.normpath(git / text)) if text else git)
         below, root = root, os.path.dirname(root)  # noqa: PTH120 - a Path costs more than the check
         if root == below:
             break
@@ -263,7 +265,7 @@ def _git_of(root: str) -> Path | None:
         return None
 
 
-def _read(tree: _Tree, directory: str) -> Repository:
+def _read(tree: WorkingTree, directory: str) -> Repository:
     config = config_in(_text(tree.common / "config"))
     branch, is_branch = _branch_of(tree.git)
     chosen = _remote_of(config, branch if is_branch else "")
@@ -298,7 +300,7 @@ def _remote_of(config: Config, branch: str) -> Remote | None:
     return next((found for url in urls if (found := remote_in(url))), None)
 
 
-def _folder_of(tree: _Tree) -> str:
+def _folder_of(tree: WorkingTree) -> str:
     """Return the folder name of the main working tree, or of a bare repository."""
     if tree.common.name == ".git":
         return tree.common.parent.name
@@ -307,7 +309,7 @@ def _folder_of(tree: _Tree) -> str:
     return tree.common.name.removesuffix(".git")
 
 
-def _stamps(tree: _Tree) -> tuple[_Stamp | None, ...]:
+def _stamps(tree: WorkingTree) -> tuple[_Stamp | None, ...]:
     files = tree.root / ".git", tree.git / "HEAD", tree.common / "config"
     return tuple(_stamp(path, entries=n > 0) for n, path in enumerate(files))
 

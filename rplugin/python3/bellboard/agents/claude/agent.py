@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...core.events import AGENT
+from ...core.last_turn import TurnLog
 from ...core.program_status import Report
 from ...core.request import Answer, Request, SentAnswer, Went
 from ...core.session import Session
@@ -164,6 +165,14 @@ class ClaudeCode(Agent):
         from .transcript import spoken
 
         return spoken(last_entries(self, path))
+
+    def last_turn(self, s: Session, environ: Mapping[str, str]) -> TurnLog | None:
+        from ..tailing import newest_first
+        from .session_files import config_of, path_of
+        from .transcript import last_turn
+
+        path = s.transcript or path_of(s.config_dir or config_of(environ), s.session_id, s.cwd)
+        return last_turn(newest_first(self, path)) if path else None
 
     def winner(self, s: Session, asked: OpenRequest, since: float, sent: SentAnswer) -> str | None:
         from .reply import first_in

@@ -9,15 +9,17 @@ Unknown types are ignored, and so are sidechains, which belong to subagents.
 from __future__ import annotations
 
 import json
+import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 from zlib import crc32
 
 import msgspec
 
 from ...core.events import Event
-from ...core.text import cut, line, plain, tool_detail
+from ...core.last_turn import Touched, TurnLog
+from ...core.text import cut, line, plain, tool_detail, whole
 from ...core.untrusted import LARGEST, Facts, list_of, number_of, object_of, text_of, time_of
 
 HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
@@ -124,6 +126,117 @@ def spoken(entries: Iterable[Facts]) -> list[str]:
                 purpose = next(filter(None, named), "")
                 lines += [cut(plain(f"* {text_of(block, 'name')} {purpose}"), 80), ""]
     return lines
+
+
+# ---------------------------------------------------------------- its last turn
+
+#: Tools that change the file which they name.
+EDITORS: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+#: Tools that change no file; any other one may.
+HARMLESS: Final = frozenset(
+    (
+        *("Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "ToolSearch"),
+        *("AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TodoWrite", "TodoRead", "Skill"),
+        *("TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "TaskOutput", "BashOutput"),
+    )
+)
+_COMMAND: Final = re.compile(r"<command-name>([^<]*)</command-name>", re.S)
+_ARGS: Final = re.compile(r"<command-args>([^<]*)</command-args>", re.S)
+
+
+def last_turn(newest_first: Iterable[Facts]) -> TurnLog:
+    """Return what was said and done since a person spoke last.
+
+    What programs prompted since then, such as a task in the background that ended, belongs to it.
+    """
+    log, said, words = TurnLog(), "", list[str]()
+    results: dict[str, Facts] = {}
+    touched: dict[str, list[Touched]] = {}
+    tokens: dict[str, int] = {}
+    last = 0.0  # of what one prompt brought about
+    is_answered = False  # since the prompt before
+    for entry in newest_first:
+        kind, at = entry.get("type"), time_of(entry.get("timestamp")) or 0.0
+        if kind not in ("user", "assistant") or entry.get("isSidechain"):
+            continue
+        message, blocks = object_of(entry.get("message")), blocks_of(entry)
+        if kind == "assistant" or any(b.get("type") == "tool_result" for b in blocks):
+            last, log.ended = last or at, log.ended or at
+        if kind == "assistant":
+            is_answered, name = True, text_of(message, "id")
+            texts = [text_of(b, "text") for b in blocks if b.get("type") == "text"]
+            if any(texts) and said in ("", name):
+                said, words = name, [*texts, *words]
+            tokens[name] = max(tokens.get(name, 0), _used(message.get("usage")))
+            for block in reversed(blocks):
+                tool = text_of(block, "name") if block.get("type") == "tool_use" else ""
+                log.runs |= bool(tool) and tool not in EDITORS | HARMLESS
+                done = results.get(text_of(block, "id")) if tool in EDITORS else None
+                if done is not None and (edit := _edit(block, done)) is not None:
+                    touched[edit.path] = [*touched.pop(edit.path, ()), edit]
+            continue
+        for block in blocks:
+            if block.get("type") == "tool_result" and not block.get("is_error"):
+                results[text_of(block, "tool_use_id")] = entry
+        text, is_typed = _prompt(entry, is_answered)
+        if text:
+            log.took += max(0.0, last - at)
+            log.began, last, is_answered = at, 0.0, False
+        if is_typed:
+            log.prompt = text
+            break
+    log.text = "\n\n".join(filter(None, words)).strip()
+    log.tokens = sum(tokens.values())
+    log.touched = [_merged(edits[::-1]) for edits in reversed(touched.values())]
+    return log
+
+
+def _prompt(entry: Facts, is_answered: bool) -> tuple[str, bool]:
+    """Return the whole prompt in a user entry, and whether a person typed it."""
+    content = object_of(entry.get("message")).get("content")
+    blocks = [{"text": content}] if isinstance(content, str) else blocks_of(entry)
+    text = "\n\n".join(filter(None, (text_of(b, "text") for b in blocks)))
+    if is_answered and (named := _COMMAND.search(text)) and text.startswith("<command-"):
+        args = _ARGS.search(text)
+        return f"{named[1].strip()} {args[1].strip() if args else ''}".strip(), True
+    kind, facts = _user(entry)
+    return (text, bool(facts.get("prompt"))) if kind == "said prompt" else ("", False)
+
+
+def _edit(block: Facts, entry: Facts) -> Touched | None:
+    """Return what a tool did to its file, by its result."""
+    given, done = object_of(block.get("input")), object_of(entry.get("toolUseResult"))
+    path = text_of(given, "file_path") or text_of(given, "notebook_path")
+    if not path:
+        return None
+    path = posixpath.normpath(posixpath.join(text_of(entry, "cwd") or "/", path))
+    if done.get("type") == "create":
+        rows = text_of(done, "content").splitlines()
+        return Touched(path, True, True, (f"@@ -0,0 +1,{len(rows)} @@", *(f"+{r}" for r in rows)))
+    patch = done.get("structuredPatch")
+    if not isinstance(patch, list):
+        return Touched(path)
+    return Touched(path, known=True, hunks=tuple(x for hunk in patch for x in _hunk(hunk)))
+
+
+def _hunk(hunk: object) -> Iterator[str]:
+    given = object_of(hunk)
+    at = (number_of(given.get(k)) for k in ("oldStart", "oldLines", "newStart", "newLines"))
+    yield "@@ -{:.0f},{:.0f} +{:.0f},{:.0f} @@".format(*(n or 0 for n in at))
+    yield from (whole(row) for row in list_of(given.get("lines")) if isinstance(row, str))
+
+
+def _merged(edits: list[Touched]) -> Touched:
+    first, hunks = edits[0], tuple(row for e in edits for row in e.hunks)
+    return Touched(first.path, first.created, all(e.known for e in edits), hunks)
+
+
+def _used(usage: object) -> int:
+    """Return the tokens that were read anew and written: what a cache had was paid before."""
+    given = object_of(usage)
+    fields = ("input_tokens", "cache_creation_input_tokens", "output_tokens")
+    tokens = sum(number_of(given.get(f)) or 0 for f in fields)
+    return int(tokens) if 0 < tokens < LARGEST else 0
 
 
 def _user(entry: Facts) -> tuple[str, Facts]:

@@ -50,7 +50,7 @@ function _shtab_bellboard_using
   test "$_shtab_bellboard_cmdpath" = "$argv"
 end
 
-set -g _shtab_bellboard_commands list status goto pick stop answer answers history explain rules record replay set label name park snooze forget watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
+set -g _shtab_bellboard_commands list status show goto pick stop answer answers send interrupt history explain rules record replay set label name park snooze forget watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
 set -g _shtab_bellboard_opts_with_value --agent --answer --back --ca --cli --client --command --create --creds --digest --dir --field --follow --host --machine --member --message --minutes --next --notices --on --only --pick --port --repository --session --settings --since --socket --team --width
 
 complete -c bellboard -e
@@ -70,6 +70,10 @@ complete -c bellboard -n '_shtab_bellboard_using status' -s h -l help -d 'show t
 complete -c bellboard -n '_shtab_bellboard_using status' -l dir -xka "(__fish_complete_path (commandline -ct))" -d 'print only the status of the session in PATH (or below, or above); prints none and fails if there is no session'
 complete -c bellboard -n '_shtab_bellboard_using status' -l tmux -d 'show it in this tmux server, as @bellboard-status, unless a background process does'
 complete -c bellboard -n '_shtab_bellboard_using status' -l width -x -d 'maximum width'
+complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a show -d 'Print the last reply of a session, and what it changed.'
+complete -c bellboard -n '_shtab_bellboard_using show' -s h -l help -d 'show this help message and exit'
+complete -c bellboard -n '_shtab_bellboard_using show' -l json -d 'print JSON'
+complete -c bellboard -n '_shtab_bellboard_using show; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a goto -d 'Jump to a session, in its tmux pane or Neovim.'
 complete -c bellboard -n '_shtab_bellboard_using goto' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using goto' -l next -d 'jump to the next one that needs you'
@@ -97,6 +101,15 @@ complete -c bellboard -n '_shtab_bellboard_using answer; and test $_shtab_bellbo
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a answers -d 'Turn waiting hooks on or off: with them, you can answer from anywhere.'
 complete -c bellboard -n '_shtab_bellboard_using answers' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using answers; and test $_shtab_bellboard_npos -eq 0' -ka "on off" -d 'default: print the current setting'
+complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a send -d 'Put a text into the prompt of a session.'
+complete -c bellboard -n '_shtab_bellboard_using send' -s h -l help -d 'show this help message and exit'
+complete -c bellboard -n '_shtab_bellboard_using send' -l submit -d 'submit it, too'
+complete -c bellboard -n '_shtab_bellboard_using send' -l json -d 'print JSON'
+complete -c bellboard -n '_shtab_bellboard_using send; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
+complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a interrupt -d 'Interrupt what a session does, as Esc would.'
+complete -c bellboard -n '_shtab_bellboard_using interrupt' -s h -l help -d 'show this help message and exit'
+complete -c bellboard -n '_shtab_bellboard_using interrupt' -l json -d 'print JSON'
+complete -c bellboard -n '_shtab_bellboard_using interrupt; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a history -d 'List status changes and answers.'
 complete -c bellboard -n '_shtab_bellboard_using history' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using history' -l since -x -d 'only the last MINUTES minutes'

@@ -21,6 +21,7 @@ _shtab_bellboard_commands() {
     goto:'Jump to a session, in its tmux pane or Neovim.'
     history:'List status changes and answers.'
     hooks:'Manage the hooks in the settings of agents.'
+    interrupt:'Interrupt what a session does, as Esc would.'
     label:'Label a session; omit LABEL to remove it.'
     list:'List sessions, most urgent first.'
     machine:'Follow sessions on other machines.'
@@ -31,8 +32,10 @@ _shtab_bellboard_commands() {
     record:'Print a trace for a bug report, without private text.'
     replay:'Replay a trace through the live code.'
     rules:'List permission rules that would spare you repeated questions.'
+    send:'Put a text into the prompt of a session.'
     serve:'Run the background process without an editor.'
     set:'Correct the status of a session, until the next evidence.'
+    show:'Print the last reply of a session, and what it changed.'
     snooze:'Mute a session for a while; run again to unmute it.'
     status:'Print one line for a status bar: what needs you.'
     stop:'Stop the process of a session, after verifying that it is the right one.'
@@ -294,6 +297,15 @@ _shtab_bellboard_hooks_uninstall_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bellboard_hooks_uninstall_defaults_added=0
 
+_shtab_bellboard_interrupt_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--json[print JSON]"
+  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bellboard_interrupt_defaults_added=0
+
 _shtab_bellboard_label_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
@@ -418,6 +430,17 @@ _shtab_bellboard_rules_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bellboard_rules_defaults_added=0
 
+_shtab_bellboard_send_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--submit[submit it, too]"
+  "--json[print JSON]"
+  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":text\; - or nothing\: read it from standard input:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bellboard_send_defaults_added=0
+
 _shtab_bellboard_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*--on[run COMMAND, without a shell, with four more arguments\: from to session project\; STATUS may also be ended, or transition for all]:STATUS=COMMAND:"
@@ -437,6 +460,15 @@ _shtab_bellboard_set_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bellboard_set_defaults_added=0
+
+_shtab_bellboard_show_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--json[print JSON]"
+  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bellboard_show_defaults_added=0
 
 _shtab_bellboard_snooze_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -528,6 +560,7 @@ _shtab_bellboard() {
         goto) _arguments -C -s $_shtab_bellboard_goto_options ;;
         history) _arguments -C -s $_shtab_bellboard_history_options ;;
         hooks) _shtab_bellboard_hooks ;;
+        interrupt) _arguments -C -s $_shtab_bellboard_interrupt_options ;;
         label) _arguments -C -s $_shtab_bellboard_label_options ;;
         list) _arguments -C -s $_shtab_bellboard_list_options ;;
         machine) _shtab_bellboard_machine ;;
@@ -538,8 +571,10 @@ _shtab_bellboard() {
         record) _arguments -C -s $_shtab_bellboard_record_options ;;
         replay) _arguments -C -s $_shtab_bellboard_replay_options ;;
         rules) _arguments -C -s $_shtab_bellboard_rules_options ;;
+        send) _arguments -C -s $_shtab_bellboard_send_options ;;
         serve) _arguments -C -s $_shtab_bellboard_serve_options ;;
         set) _arguments -C -s $_shtab_bellboard_set_options ;;
+        show) _arguments -C -s $_shtab_bellboard_show_options ;;
         snooze) _arguments -C -s $_shtab_bellboard_snooze_options ;;
         status) _arguments -C -s $_shtab_bellboard_status_options ;;
         stop) _arguments -C -s $_shtab_bellboard_stop_options ;;
