@@ -19,14 +19,14 @@ local MUCH = 8 -- blank cells that are enough to move a column for
 local KEPT = 24 -- cells of its activity that a title does not take
 local ALL = math.huge
 
---- Texts that would be cut, the columns that give them cells, and the cells that those keep.
+--- Texts that would be cut, the columns that give them cells, and the cells that those keep. A name
+--- gives none: titles begin below each other.
 ---@type { [1]: string, [2]: string, [3]: number }[]
 local SHARES = {
   { 'title', 'doing', ALL },
-  { 'title', 'who', ALL },
   { 'title', 'doing', KEPT },
-  { 'who', 'doing', ALL },
   { 'who', 'title', ALL },
+  { 'who', 'doing', ALL },
   { 'who', 'doing', KEPT },
 }
 
@@ -47,17 +47,21 @@ local SHARES = {
 ---@field keys table<string, string> of the texts that tell it apart: branch, title, both, plain
 
 ---@class bellboard.LineList sessions whose lines begin alike
+---@field mixed boolean each line names its repository
 ---@field sessions bellboard.Session[]
 ---@field who integer[] cells that they need
 ---@field title integer[]
+---@field room table<'who'|'title', integer>
+---@field key? string of its lines
 
 ---@class bellboard.Layout
 ---@field width integer
----@field lists table<boolean, bellboard.LineList> by whether each line names its repository
----@field room table<boolean, table<'who'|'title', integer>>
----@field mixed table<bellboard.Session, boolean> its list
+---@field lists bellboard.LineList[] of each repository with a heading, and of all other lines
+---@field list table<bellboard.Session, bellboard.LineList>
 ---@field names table<bellboard.Session, string>
----@field several boolean there are several kinds of agents
+---@field signed table<bellboard.Session, boolean> its name has its agent
+---@field usual table<'who'|'title', integer> cells that most lines need at most
+---@field several boolean lines name their agents, as there are several kinds
 ---@field word boolean only the word for what a session does
 ---@field needed integer cells that the longest activity and its notes need
 ---@field doing integer
@@ -66,7 +70,6 @@ local SHARES = {
 ---@field place integer
 ---@field short boolean projects instead of repositories
 ---@field narrow boolean no column of titles
----@field keys? table<boolean, string> of lines, by list
 
 ---@type { [1]: string, [2]: string }[]|nil
 local steps
@@ -120,9 +123,9 @@ local function facts_of(session)
 end
 
 ---@param session bellboard.Session
----@param several boolean there are several kinds of agents
+---@param is_named boolean with its agent
 ---@return bellboard.Chunk[]
-local function notes_of(session, several)
+local function notes_of(session, is_named)
   local words, notes = session.words, {}
   local snoozed = age.left(session.snoozed_until)
   local label = words.label ~= '' and ('[%s]'):format(words.label) or ''
@@ -130,11 +133,11 @@ local function notes_of(session, several)
     { age.outdated(session) },
     { age.quiet(session) },
     { label, label ~= '' and style.label_group(session) or nil },
-    { several and words.agent or '' },
     { words.progress },
     { snoozed ~= '' and 'snoozed ' .. snoozed or '' },
     { words.notes },
     { words.pull_request },
+    { is_named and words.agent or '' },
   }) do
     if note[1] ~= '' then
       notes[#notes + 1] = { note[1], note[2] or 'BellboardDim' }
@@ -145,11 +148,11 @@ end
 
 --- Whether a session has notes: most have none.
 ---@param session bellboard.Session
----@param several boolean
+---@param is_named boolean
 ---@return boolean
-local function has_notes(session, several)
+local function has_notes(session, is_named)
   local words = session.words
-  return several and words.agent ~= ''
+  return is_named and words.agent ~= ''
     or session.link_since ~= nil
     or session.quiet_since ~= nil
     or session.snoozed_until ~= nil
@@ -186,7 +189,8 @@ end
 ---@param all bellboard.Session[]
 ---@param narrow boolean no title is beside the name, so it replaces a branch that others have
 ---@param placed boolean the place is beside the name, and tells sessions apart as well
----@return table<bellboard.Session, string>
+---@return table<bellboard.Session, string> names
+---@return table<bellboard.Session, boolean> signed those that have the agent
 local function names_of(all, narrow, placed)
   local total, alike, differing, branch_of = {}, {}, {}, {}
   for _, session in ipairs(all) do
@@ -197,7 +201,7 @@ local function names_of(all, narrow, placed)
     differing[where] = differing[where] or branch_of[where] ~= nil and branch_of[where] ~= branch
     branch_of[where] = branch
   end
-  local names, keys, times, places, kin = {}, {}, {}, {}, {}
+  local names, signed, keys, times, places, kin = {}, {}, {}, {}, {}, {}
   for _, session in ipairs(all) do
     local facts, words = facts_of(session), session.words
     local tells = differing[facts.where]
@@ -229,6 +233,7 @@ local function names_of(all, narrow, placed)
     local key, agent = keys[session], session.words.agent
     local twins = kin[key .. '\0' .. agent]
     local sign = twins < places[key] and agent or ''
+    signed[session] = sign ~= ''
     sign = twins > 1 and vim.trim(sign .. ' ' .. brief(session)) or sign
     names[session] = vim.trim(sign .. ' ' .. names[session])
   end
@@ -237,7 +242,7 @@ local function names_of(all, narrow, placed)
       names[session] = session.words.branch
     end
   end
-  return names
+  return names, signed
 end
 
 --- The title of a session; the branch of all is that of a session without any other name.
@@ -263,8 +268,8 @@ end
 ---@return string name
 local function who(session, layout, room)
   local facts, called = facts_of(session), layout.names[session]
-  if not layout.mixed[session] then
-    return facts.machine, called
+  if not layout.list[session].mixed then
+    return called ~= '' and facts.machine or session.words.machine, called
   end
   local where, width = facts.repository, facts.widths.repository
   local beside = called ~= '' and cells.width(called) + 1 or 0
@@ -284,21 +289,29 @@ end
 local function who_width(session, layout)
   local widths, called = facts_of(session).widths, layout.names[session]
   local width = called == session.words.branch and widths.branch or cells.width(called)
-  if not layout.mixed[session] then
-    return widths.machine + width
+  if not layout.list[session].mixed then
+    return math.max(0, widths.machine + width - (width > 0 and 0 or 1))
   end
   return (layout.short and widths.project or widths.repository) + (width > 0 and width + 1 or 0)
 end
 
---- The widest, and the one that is enough for three of four and for those that are little wider.
 ---@param widths integer[]
----@return integer most
----@return integer usual
+---@return integer
 local function widest(widths)
-  local counts, top, seen, width = {}, 0, 0, -1
+  local top = 0
+  for _, width in ipairs(widths) do
+    top = width > top and width or top
+  end
+  return top
+end
+
+--- The width that is enough for three of four, and for those that are little wider.
+---@param widths integer[]
+---@return integer
+local function usual_of(widths)
+  local counts, top, seen, width = {}, widest(widths), 0, -1
   for _, each in ipairs(widths) do
     counts[each] = (counts[each] or 0) + 1
-    top = each > top and each or top
   end
   while #widths > 0 and seen < math.floor(#widths * 3 / 4) + 1 do
     width = width + 1
@@ -308,16 +321,16 @@ local function widest(widths)
   while usual > 0 and not counts[usual] do
     usual = usual - 1
   end
-  return top, math.max(usual, 0)
+  return math.max(usual, 0)
 end
 
---- How many cells are left in the lines of one kind, or too many if that is negative.
+--- How many cells are left in the lines of a list, or too many if that is negative.
 ---@param layout bellboard.Layout
----@param kind boolean
+---@param list bellboard.LineList
 ---@return integer
-local function rest_of(layout, kind)
+local function rest_of(layout, list)
   local taken = layout.icon + 2 + layout.doing + GAP + layout.age
-  for _, width in ipairs({ layout.room[kind].who, layout.room[kind].title, layout.place }) do
+  for _, width in ipairs({ list.room.who, list.room.title, layout.place }) do
     taken = taken + (width > 0 and width + GAP or 0)
   end
   return layout.width - taken
@@ -327,23 +340,40 @@ end
 ---@return integer
 local function rest(layout)
   local least = math.huge
-  for kind in pairs(layout.lists) do
-    least = math.min(least, rest_of(layout, kind))
+  for _, list in ipairs(layout.lists) do
+    least = math.min(least, rest_of(layout, list))
   end
   return least
 end
 
---- Name the sessions, and measure the names.
+--- Name the sessions, and measure the names, and what the sessions do, with notes.
 ---@param layout bellboard.Layout
 ---@param among bellboard.Session[]
 local function name(layout, among)
-  layout.names = names_of(among, layout.narrow, layout.place > 0)
-  for _, list in pairs(layout.lists) do
+  layout.names, layout.signed = names_of(among, layout.narrow, layout.place > 0)
+  for _, list in ipairs(layout.lists) do
     for nth, session in ipairs(list.sessions) do
       layout.names[session] = layout.names[session] or session.words.branch
       list.who[nth] = who_width(session, layout)
       list.title[nth] = select(2, title_of(session, layout))
     end
+  end
+  for _, column in ipairs({ 'who', 'title' }) do
+    local all = {}
+    for _, list in ipairs(layout.lists) do
+      vim.list_extend(all, list[column])
+    end
+    layout.usual[column] = usual_of(all)
+  end
+  layout.needed = 0
+  for session in pairs(layout.list) do
+    local widths = facts_of(session).widths
+    local doing = layout.word and widths.word or widths.doing
+    local is_named = layout.several and not layout.signed[session]
+    if has_notes(session, is_named) then
+      doing = doing + sum(notes_of(session, is_named))
+    end
+    layout.needed = math.max(layout.needed, doing)
   end
 end
 
@@ -357,23 +387,26 @@ local function give_way(layout, among, column, kept)
     layout.doing = math.min(width, math.max(tonumber(kept), width + rest(layout)))
     return
   elseif tonumber(kept) ~= 0 and kept ~= 'short' then
-    for kind, list in pairs(layout.lists) do
-      local width, over = layout.room[kind][column], math.min(0, rest_of(layout, kind))
-      local least = tonumber(kept) or select(2, widest(list[column]))
-      layout.room[kind][column] = math.min(width, math.max(least, width + over))
+    for _, list in ipairs(layout.lists) do
+      local width, over = list.room[column], math.min(0, rest_of(layout, list))
+      local least = tonumber(kept) or layout.usual[column]
+      list.room[column] = math.min(width, math.max(least, width + over))
     end
     return
   elseif column == 'who' then
     layout.short = true
+  elseif column == 'agent' then
+    layout.several = false
   elseif column == 'place' then
     layout.place = 0
   else
     layout.narrow = true
   end
   name(layout, among)
-  for kind, list in pairs(layout.lists) do
-    layout.room[kind].who = select(2, widest(list.who))
-    layout.room[kind].title = layout.narrow and 0 or layout.room[kind].title
+  layout.doing = math.min(layout.doing, layout.needed)
+  for _, list in ipairs(column ~= 'agent' and layout.lists or {}) do
+    list.room.who = math.min(widest(list.who), layout.usual.who)
+    list.room.title = layout.narrow and 0 or list.room.title
   end
 end
 
@@ -383,17 +416,18 @@ end
 local function spend(layout, stretch)
   local more = math.min(rest(layout), layout.needed - layout.doing)
   layout.doing = layout.doing + math.max(0, more)
-  for kind, list in pairs(layout.lists) do
-    local room = layout.room[kind]
-    for _, column in ipairs(rest_of(layout, kind) > 0 and { 'title', 'who' } or {}) do
-      more = math.min(rest_of(layout, kind), select(2, widest(list[column])) - room[column])
+  for _, list in ipairs(layout.lists) do
+    local room = list.room
+    for _, column in ipairs(rest_of(layout, list) > 0 and { 'title', 'who' } or {}) do
+      local usual = math.min(widest(list[column]), layout.usual[column])
+      more = math.min(rest_of(layout, list), usual - room[column])
       room[column] = room[column] + (room[column] > 0 and math.max(0, more) or 0)
     end
   end
   local least = rest(layout)
-  for kind in pairs(layout.lists) do
-    local room = layout.room[kind]
-    more = rest_of(layout, kind) - least
+  for _, list in ipairs(layout.lists) do
+    local room = list.room
+    more = rest_of(layout, list) - least
     if room.title > 0 or room.who > 0 then
       local column = room.title > 0 and 'title' or 'who'
       room[column] = room[column] + more
@@ -422,9 +456,10 @@ M.layout = function(groups, width, opts)
   local layout = {
     width = width,
     lists = {},
-    room = {},
-    mixed = {},
+    list = {},
     names = {},
+    signed = {},
+    usual = {},
     several = vim.tbl_count(agents) > 1,
     word = opts.word == true,
     needed = 0,
@@ -435,29 +470,28 @@ M.layout = function(groups, width, opts)
     short = false,
     narrow = false,
   }
+  local mixed
   for _, group in ipairs(groups) do
-    local list = layout.lists[group.mixed] or { sessions = {}, who = {}, title = {} }
+    local list = group.mixed and mixed
+      or { mixed = group.mixed, sessions = {}, who = {}, title = {}, room = {} }
+    mixed = group.mixed and list or mixed
+    if #list.sessions == 0 and #group.sessions > 0 then
+      table.insert(layout.lists, list)
+    end
     for _, session in ipairs(group.sessions) do
-      local widths = facts_of(session).widths
-      local doing = layout.word and widths.word or widths.doing
-      if has_notes(session, layout.several) then
-        doing = doing + sum(notes_of(session, layout.several))
-      end
-      local nth = #list.sessions + 1
-      list.sessions[nth] = session
-      layout.lists[group.mixed], layout.mixed[session] = list, group.mixed
-      layout.needed = math.max(layout.needed, doing)
+      table.insert(list.sessions, session)
+      layout.list[session] = list
       layout.icon = math.max(layout.icon, cells.width(style.icon(session)))
       layout.age = math.max(layout.age, #age.of(session.since))
       local at = layout.word and '' or place.of(session)
       layout.place = math.max(layout.place, cells.width(at))
     end
   end
-  layout.doing = layout.needed
   layout.place = math.min(layout.place, math.max(PLACE, math.floor(width / 5)))
   name(layout, opts.among or shown)
-  for kind, list in pairs(layout.lists) do
-    layout.room[kind] = { who = (widest(list.who)), title = (widest(list.title)) }
+  layout.doing = layout.needed
+  for _, list in ipairs(layout.lists) do
+    list.room = { who = widest(list.who), title = widest(list.title) }
   end
   for _, step in ipairs(steps_of_file()) do
     if rest(layout) < 0 then
@@ -517,9 +551,8 @@ end
 ---@param mark? string its first character
 ---@return bellboard.Chunk[]
 M.chunks = function(session, layout, mark)
-  local columns, words, widths =
-    layout.room[layout.mixed[session]], session.words, facts_of(session).widths
-  local notes = notes_of(session, layout.several)
+  local columns, words, widths = layout.list[session].room, session.words, facts_of(session).widths
+  local notes = notes_of(session, layout.several and not layout.signed[session])
   local title, title_width = title_of(session, layout)
   local doing = layout.word and words.word or words.doing
   local own = layout.word and widths.word or widths.doing
@@ -564,14 +597,12 @@ end
 ---@param layout bellboard.Layout
 ---@return string
 M.key = function(session, layout)
-  local mixed = layout.mixed[session]
-  local room = layout.room[mixed]
-  layout.keys = layout.keys or {}
-  layout.keys[mixed] = layout.keys[mixed]
+  local list = layout.list[session]
+  list.key = list.key
     or ('%s %d %d %d %d %d %d %s %s %s'):format(
-      mixed,
-      room.who,
-      room.title,
+      list.mixed,
+      list.room.who,
+      list.room.title,
       layout.doing,
       layout.icon,
       layout.age,
@@ -581,7 +612,7 @@ M.key = function(session, layout)
       layout.several
     )
   return table.concat({
-    layout.keys[mixed],
+    list.key,
     layout.names[session],
     age.of(session.since),
     place.of(session),

@@ -37,10 +37,11 @@ PROJECT: Final = 8  # cells of a project's name that its branch does not take
 MUCH: Final = 8  # blank cells that are enough to move a column for
 KEPT: Final = 24  # cells of its activity that a title does not take
 ALL: Final = 10_000  # cells: whole
-#: Texts that would be cut, the columns that give them cells, and the cells that those keep.
+#: Texts that would be cut, the columns that give them cells, and the cells that those keep.  A name
+#: gives none: titles begin below each other.
 SHARES: Final = (
-    *(("title", "doing", ALL), ("title", "who", ALL), ("title", "doing", KEPT)),
-    *(("who", "doing", ALL), ("who", "title", ALL), ("who", "doing", KEPT)),
+    *(("title", "doing", ALL), ("title", "doing", KEPT)),
+    *(("who", "title", ALL), ("who", "doing", ALL), ("who", "doing", KEPT)),
 )
 
 
@@ -49,7 +50,7 @@ class LineTexts(NamedTuple):
 
     icon: str
     doing: str
-    notes: list[str]  # the most important first
+    notes: list[str]  # the most important first, without the agent
     age: str
     place: str
 
@@ -61,8 +62,7 @@ def lines(
     icons: Mapping[str, str] = words.ICONS,
 ) -> list[StyledText]:
     """Return the line of each of these sessions."""
-    mixed = len({p.get("agent") for p in shown}) > 1
-    rows = [_row(p, now, mixed, icons) for p in shown]
+    rows = [_row(p, now, icons) for p in shown]
     layout = Layout(shown, rows, columns)
     return [layout.line(p, row, n) for n, (p, row) in enumerate(zip(shown, rows, strict=True))]
 
@@ -71,13 +71,14 @@ class Layout:
     """The widths of the columns, and the names of the sessions that fit them."""
 
     def __init__(self, shown: Sequence[Published], rows: Sequence[LineTexts], columns: int) -> None:
-        self._shown, self._columns = shown, columns
+        self._shown, self._rows, self._columns = shown, rows, columns
         self._is_short = self._has_no_titles = False
+        self._names_agents = len({p.get("agent") for p in shown}) > 1
         self._icon = max((width(row.icon) for row in rows), default=1)
         self._age = max([AGE, *(len(row.age) for row in rows)])
         places = max((width(row.place) for row in rows), default=0)
         self._place = min(places, max(PLACE, columns // 5))
-        self._needs = {"doing": [width(row.doing) + _sum(row.notes) for row in rows]}
+        self._needs: dict[str, list[int]] = {}
         self._name()
         self.room = {key: max(found, default=0) for key, found in self._needs.items()}
         for column, cells in _steps():
@@ -96,26 +97,28 @@ class Layout:
         needs = {
             "who": self._needs["who"][nth],
             "title": width(title),
-            "doing": own + _sum(row.notes),
+            "doing": self._needs["doing"][nth],
         }
         room = dict(self.room)
         _share(room, needs)
-        tail = _fitting(row.notes, max(room["doing"] // 2, room["doing"] - own))
+        tail = _fitting(self._notes(nth), max(room["doing"] // 2, room["doing"] - own))
         needs["doing"] = own + width(tail)
-        needs["who"] = width(self._who(nth, room["who"]))
+        needs["who"] = width("".join(self._who(nth, room["who"])))
         _share(room, needs)  # a shorter name, and notes that do not fit, leave cells
         room["doing"] -= width(tail)
-        texts = {"who": self._who(nth, room["who"]), "title": title, "doing": row.doing}
         gone = [c for c in ("who", "title") if self.room[c] and not room[c]]
         room["doing"] += GAP * len(gone)
         line = StyledText(" ")
         is_old = bool(p.get("link_since"))
         color = "dim" if is_old or words.is_quiet(p) else COLORS[p["status"]]
         line.append(_filled(row.icon, self._icon + 1), color)
-        for column, text in texts.items():
-            style = "dim" if column == "title" or is_old else ""
-            gap = " " * GAP if column != "doing" and room[column] else ""
-            line.append(_filled(cut(text, room[column]), room[column]) + gap, style)
+        where, name = self._who(nth, room["who"])
+        line.append(where, "dim" if is_old else "bold")
+        line.append(_filled(name, room["who"] - width(where)), "dim" if title or is_old else "")
+        for column, text in (("title", title), ("doing", row.doing)):
+            gap = " " * GAP if room["who" if column == "title" else "title"] else ""
+            shown = _filled(cut(text, room[column]), room[column])
+            line.append(gap + shown, "dim" if is_old else "")
         line.append(f"{tail}{' ' * GAP}{row.age:>{self._age}}", "dim")
         if self._place:
             line.append(" " * GAP + cut(row.place, self._place), "dim")
@@ -137,19 +140,31 @@ class Layout:
             self._place = 0
         elif (column, cells) == ("title", "0"):
             self._has_no_titles, self.room["title"] = True, 0
+        elif column == "agent":
+            self._names_agents = False
         else:
             least = _most(self._needs[column]) if cells == "most" else int(cells)
             kept = max(least, self.room[column] + self._rest())
             self.room[column] = min(kept, self.room[column])
             return
         self._name()
-        self.room["who"] = min(max(self._needs["who"], default=0), _most(self._needs["who"]))
+        self.room["doing"] = min(self.room["doing"], max(self._needs["doing"], default=0))
+        if column != "agent":
+            self.room["who"] = min(max(self._needs["who"], default=0), _most(self._needs["who"]))
 
     def _name(self) -> None:
-        self._names = _names(self._shown, self._has_no_titles, self._place > 0)
+        self._names, self._signed = _names(self._shown, self._has_no_titles, self._place > 0)
         numbers = range(len(self._shown))
+        own = [width(row.doing) for row in self._rows]
+        self._needs["doing"] = [cells + _sum(self._notes(n)) for n, cells in enumerate(own)]
         self._needs["title"] = [width(self._title(n)) for n in numbers]
-        self._needs["who"] = [width(self._who(n)) for n in numbers]
+        self._needs["who"] = [width("".join(self._who(n))) for n in numbers]
+
+    def _notes(self, nth: int) -> list[str]:
+        """Return the notes of a session; its agent is the last one, unless its name has it."""
+        agent = plain(self._shown[nth].get("agent"))
+        is_named = agent and self._names_agents and not self._signed[nth]
+        return [*self._rows[nth].notes, *([agent] if is_named else [])]
 
     def _title(self, nth: int) -> str:
         """Return the title of a session; the branch is that of one without any other name."""
@@ -157,7 +172,7 @@ class Layout:
         title = words.title(p) or ("" if name else words.branch(p))
         return "" if self._has_no_titles else title
 
-    def _who(self, nth: int, room: int = ALL) -> str:
+    def _who(self, nth: int, room: int = ALL) -> tuple[str, str]:
         """Return the repository of a session, as far as it fits, and the name there."""
         p, name = self._shown[nth], self._names[nth]
         beside = width(name) + 1 if name else 0
@@ -167,16 +182,16 @@ class Layout:
         machine = words.on_machine(p, "")
         least = min(PROJECT + width(machine), width(where))
         where = cut(where, min(room, max(least, room - beside)))
-        return f"{where} {cut(name, room - width(where) - 1)}".rstrip()
+        name = cut(name, room - width(where) - 1)
+        return f"{where} " if name else where, name
 
 
-def _row(p: Published, now: float, mixed: bool, icons: Mapping[str, str]) -> LineTexts:
+def _row(p: Published, now: float, icons: Mapping[str, str]) -> LineTexts:
     label, left = plain(p.get("label")), p.get("snoozed_until", 0.0) - now
     notes = (
         words.outdated(p, now),
         words.quiet(p, now),
         f"[{label}]" if label else "",
-        plain(p.get("agent")) if mixed else "",
         words.progress(p),
         f"snoozed {words.age(0.0, left)}" if left > 0 else "",
         words.notes(p),
@@ -191,8 +206,8 @@ def _row(p: Published, now: float, mixed: bool, icons: Mapping[str, str]) -> Lin
     )
 
 
-def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> list[str]:
-    """Return names that tell sessions apart from others of their repository.
+def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> tuple[list[str], list[bool]]:
+    """Return names that tell sessions apart within their repository, and which have their agent.
 
     A name is the branch, if those of the repository differ; the agent or the start of the id is
     before it if the title is the same, too.  `narrow`: no title is beside the name, so it replaces
@@ -215,13 +230,14 @@ def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> list[str]:
     times = Counter(keys)
     agents = [plain(p.get("agent")) for p in shown]
     kin = Counter(zip(keys, agents, strict=True))
-    found = []
+    found, signed = [], []
     for p, name, key, agent, branch in zip(shown, names, keys, agents, branches, strict=True):
         sign = agent if kin[key, agent] < times[key] else ""
+        signed.append(bool(sign))
         own = _brief(p["session_id"]) if kin[key, agent] > 1 else ""
         called = " ".join(filter(None, (sign, own, name)))
         found.append(branch if narrow and not called and not words.title(p) else called)
-    return found
+    return found, signed
 
 
 def _brief(sid: str) -> str:
