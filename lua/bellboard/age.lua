@@ -36,7 +36,7 @@ end
 
 local units = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' } }
 
---- How long ago something was, in one short word. The steps are coarse, so that the
+--- The time since something, in one short word. The steps are coarse, so that the
 --- screen changes rarely, and a timer waits for the next one.
 ---@param since number
 ---@return string
@@ -58,7 +58,7 @@ M.of = function(since)
   return text
 end
 
---- How long it is until a time; empty if that has passed.
+--- The time until something; empty if that has passed.
 ---@param till number|nil
 ---@return string
 M.left = function(till)
@@ -78,15 +78,15 @@ M.left = function(till)
   return text
 end
 
---- For how long the machine of a session cannot be followed: `stale 5m`; empty if it can.
+--- How long the machine of a session could not be followed: `stale 5m`; empty if it can be.
 ---@param session bellboard.Session
 ---@return string
 M.outdated = function(session)
   return session.link_since and 'stale ' .. M.of(session.link_since) or ''
 end
 
---- Since when a session has reported nothing, as `quiet 32m`; if a tool runs, for how long, as
---- `running 40m`. Empty if it reports what it does.
+--- How long a session has reported nothing, as `quiet 32m`; if a tool runs, how long it runs, as
+--- `running 40m`. Empty for a session that reports.
 ---@param session bellboard.Session
 ---@return string
 M.quiet = function(session)

@@ -31,8 +31,8 @@ M.buffer = function(lines)
   return buf
 end
 
---- Name a buffer; another one of that name is wiped out. A session file knows its windows by that
---- name then, see board/init.lua: of several with "nofile" it would fail to restore the second one.
+--- Name a buffer; another buffer of this name is wiped out. A session file then knows its windows
+--- by the name, see board/init.lua; it would fail to restore a second "nofile" buffer.
 ---@param buf integer
 ---@param name string
 M.name = function(buf, name)

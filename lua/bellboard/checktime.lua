@@ -1,4 +1,4 @@
--- Reads a file again that an agent has changed, in a buffer without changes of the user's own.
+-- Reads files again that an agent has changed, in buffers without changes of the user's own.
 local moment = require('bellboard.moment')
 local sessions = require('bellboard.sessions')
 
@@ -12,7 +12,7 @@ local known = {}
 local pending = {}
 local first = true
 
---- Whether reading it again loses nothing and asks nothing.
+--- Whether a buffer can be read again without a loss or a question.
 ---@param buf integer
 ---@return boolean
 local function is_safe(buf)
@@ -49,7 +49,7 @@ local function update()
       end
     end
   end
-  first = false -- what was changed before is read anyway
+  first = false -- earlier changes are read anyway
   if news and next(pending) then
     moment.when('read', read)
   end

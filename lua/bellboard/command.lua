@@ -26,7 +26,7 @@ local M = {}
 ---@field is_apart? boolean it does not start the background process
 ---@field is_windowless? boolean it opens no window, so that the command-line window stays open
 
---- Complete one session, after so many words.
+--- Complete one session, after a number of words.
 ---@param after? integer
 ---@return fun(before: string[]): string[]
 local function session_after(after)
@@ -56,7 +56,7 @@ local function hook_options()
   return install.files
 end
 
---- Run a command of the shell program: the session after it may be several words.
+--- Run a command of the shell program; the name of its session may be several words.
 ---@param name string
 ---@return fun(words: string[])
 local function of_session(name)

@@ -97,7 +97,7 @@ local function is_a(kind, value)
     or type(value) == 'table' and kind:find('^table') ~= nil
 end
 
---- How many letters to change to get from one word to the other.
+--- The number of letters to change to turn one word into the other.
 ---@param a string
 ---@param b string
 ---@return integer
@@ -137,7 +137,7 @@ local function advice(word, words)
   return #words > 0 and #words <= 8 and '; choose from ' .. table.concat(words, ', ') or ''
 end
 
---- What is wrong with a value.
+--- The fault of a value, if it has one.
 ---@param option bellboard.ConfigOption
 ---@param value any
 ---@return string|nil
@@ -174,7 +174,7 @@ local function problem(option, value)
   return ('expected %s, got %s'):format(expected, got)
 end
 
---- Merge the user's valid options into the defaults, and note what is wrong with the others.
+--- Merge the user's valid options into the defaults, and note the faults of the others.
 ---@param base table
 ---@param user table
 ---@param at bellboard.Node
@@ -208,7 +208,7 @@ local function merge(base, user, at, path)
   end
 end
 
---- All that is wrong, in one line: more would prompt for ENTER at startup.
+--- Report all faults in one line: more lines would prompt for ENTER at startup.
 local function complain()
   local found = problems
   vim.schedule(function()
@@ -266,7 +266,7 @@ M.get = function()
   return resolved
 end
 
---- What is wrong with the configuration, one line each.
+--- The faults of the configuration, one line each.
 ---@return string[]
 M.problems = function()
   M.get()

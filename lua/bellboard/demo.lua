@@ -1,5 +1,5 @@
 -- A demo in a tab page of its own: a Neovim in a terminal, with simulated agents, and a home that
--- it removes when it ends. It touches nothing of the user's.
+-- is removed at the end. The demo touches nothing of the user's.
 local launch = require('bellboard.jump.launch')
 local program = require('bellboard.process.program')
 

@@ -1,6 +1,6 @@
 -- A window to read, with keys of its own: a request, a question of one key, a menu. Its frame names
--- the keys. Those that do something count once no key was pressed for `answer.key_delay` seconds:
--- what is typed before that was meant for something else.
+-- the keys. Keys that act count once no key was pressed for `answer.key_delay` seconds: earlier
+-- keys were meant for something else.
 local age = require('bellboard.age')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
@@ -21,7 +21,7 @@ local BESIDE = 4
 local AROUND = 3
 --- Rows that a split leaves to other windows, with their statuslines.
 local LEFT = 6
---- Behind the floats of other plugins, which have 50 unless they choose.
+--- Below the floats of other plugins, which have 50 by default.
 local BEHIND = 40
 --- With 'mousemoveevent', this is no key.
 local MOUSE_MOVE = vim.keycode('<MouseMove>')
@@ -111,7 +111,7 @@ function Dialog:width()
   return math.max(math.min(most, vim.o.columns) - BESIDE, 16)
 end
 
---- Whether it floats; also a split for which there was no room.
+--- Whether the dialog floats, as a split without room does.
 ---@return boolean
 function Dialog:floats()
   return not (self.is_split and self.win) or api.nvim_win_get_config(self.win).relative ~= ''
@@ -122,7 +122,7 @@ function Dialog:is_open()
   return api.nvim_win_is_valid(self.win) and api.nvim_win_get_buf(self.win) == self.buf
 end
 
---- Whether keys go to it, and not to a copy of it.
+--- Whether keys go to this window, and not to a split copy of it.
 ---@return boolean
 function Dialog:is_here()
   return api.nvim_get_current_win() == self.win
@@ -159,7 +159,7 @@ function Dialog:head(width, edge)
   }, ago ~= '' and { { ago, 'BellboardDim' } } or {}, width, edge)
 end
 
---- Its keys, as many as there is room for, and what else there is to say.
+--- Its keys, as many as there is room for, or its message, and its note.
 ---@param width integer
 ---@param edge string
 ---@return bellboard.Chunk[]
@@ -296,7 +296,7 @@ function Dialog:write()
   end
 end
 
---- Where a float of that many rows goes: it stays where it began, as long as it fits there.
+--- The place of a float with this many rows: it stays where it began, as long as it fits there.
 ---@param rows integer
 ---@return vim.api.keyset.win_config
 function Dialog:place(rows)
@@ -325,7 +325,7 @@ function Dialog:look()
   return is_changed
 end
 
---- Show something, or how it has changed.
+--- Show new or changed content.
 ---@param content bellboard.Dialog.Content
 ---@param is_new? boolean something else than before: it is shown from its start
 function Dialog:draw(content, is_new)
@@ -365,14 +365,14 @@ function Dialog:was_read()
   return self.is_read
 end
 
---- What is under the cursor.
+--- The part under the cursor.
 ---@return bellboard.Spot|nil
 function Dialog:spot()
   local row = self.content.rows[api.nvim_win_get_cursor(self.win)[1]]
   return row and row.spot
 end
 
---- Put the cursor on the first row of a question, one of its options or a field; show all of it.
+--- Put the cursor on the first row of a question, an option or a field, and show all its rows.
 ---@param spot bellboard.Spot
 function Dialog:seek(spot)
   local first, last
@@ -389,7 +389,7 @@ function Dialog:seek(spot)
   end
 end
 
---- Show the next page; the cursor stays on it.
+--- Show the next page, with the cursor on it.
 function Dialog:page()
   api.nvim_win_call(self.win, function()
     local height = api.nvim_win_get_height(0)
@@ -421,7 +421,7 @@ function Dialog:redraw()
   end
 end
 
---- Let its keys count once none was pressed for a moment.
+--- Let the keys count once no key was pressed for a moment.
 function Dialog:wait()
   local pause = config.get().answer.key_delay
   self.ready = vim.uv.hrtime() + pause * 1e9
@@ -501,8 +501,8 @@ end
 
 -- Opening and closing -----------------------------------------------------------------------------
 
---- Close it, with what `:split` or CTRL-W T has made of it: its keys would answer what is shown
---- next. Go back to where the user was.
+--- Close the window, and copies that `:split` or CTRL-W T has made: their keys would answer the
+--- next request. Go back to where the user was.
 function Dialog:close()
   if self.timer:is_closing() then
     return
@@ -519,7 +519,7 @@ function Dialog:close()
   end
 end
 
---- Enter it again, after another window.
+--- Enter the dialog again, after another window.
 function Dialog:enter()
   if self:is_open() then
     self.is_behind = nil
@@ -528,7 +528,7 @@ function Dialog:enter()
   end
 end
 
---- Let a window of another plugin cover it, until it is entered again.
+--- Let a window of another plugin cover the dialog, until it is entered again.
 function Dialog:yield()
   self.is_behind = true
   self:redraw()
@@ -648,9 +648,9 @@ end
 ---@field [2] string what it does, in words
 ---@field [3]? fun()
 
---- Ask something, once the user is in a normal window with nothing else going on. It does not
---- block: its keys answer, any other one closes it and has its usual effect. So does any key that
---- was typed before the user can have read it.
+--- Ask a question, once the user is in a normal window with nothing else going on. It does not
+--- block: its keys answer, any other key closes it and has its usual effect. So does any key that
+--- was typed before the user can have read the question.
 ---@param title string
 ---@param lines string[] wrapped to fit
 ---@param choices bellboard.Option[]
@@ -688,8 +688,8 @@ M.ask = function(title, lines, choices)
   end)
 end
 
---- Let the user choose one of a few, with a key each; in the user's own picker if vim.ui.select was
---- replaced.
+--- Let the user choose one of a few items, with a key each; in the user's own picker if
+--- vim.ui.select was replaced.
 ---@generic T
 ---@param items T[]
 ---@param options { prompt: string, kind?: string, format_item?: fun(item: T): string }

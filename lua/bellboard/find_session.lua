@@ -1,4 +1,4 @@
--- Which sessions a command is about.
+-- Finds the sessions of a command by their names.
 local cells = require('bellboard.text')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
@@ -7,7 +7,7 @@ local terminals = require('bellboard.terminals')
 
 local M = {}
 
---- Characters of an id in a message, and how many sessions it names.
+--- Least characters of an id in a message, and most sessions in it.
 local SHORTEST, SOME = 4, 4
 
 --- The names of a session besides its id. The program accepts the same in a shell: cli/home.py.
@@ -19,7 +19,7 @@ local function names_of(session)
   return vim.list_extend(names, { words.repository })
 end
 
---- The ids of all sessions with that start of an id, name, title, project or repository.
+--- The ids of all sessions with this start of an id, name, title, project or repository.
 ---@param called string
 ---@return string[] in order
 local function matches(called)
@@ -36,7 +36,7 @@ local function matches(called)
   return found
 end
 
---- The shortest start of an id that means no other session.
+--- The shortest start of an id that no other session matches.
 ---@param id string
 ---@return string
 local function start_of(id)
@@ -49,7 +49,7 @@ local function start_of(id)
   return id
 end
 
---- That a name means several sessions: their ids, with as much of their titles as fits.
+--- The message that several sessions match: their ids, with as much of their titles as fits.
 ---@param called string
 ---@param found string[]
 ---@return string
@@ -71,7 +71,7 @@ local function ambiguous(called, found)
   return text
 end
 
---- The one session with that id, start of an id, name, title, project or repository.
+--- The one session with this id, start of an id, name, title, project or repository.
 ---@param called string
 ---@param makes_sense? fun(session: bellboard.Session): boolean if there are several: the one that
 ---  is meant then
@@ -108,8 +108,8 @@ M.one = function(called, makes_sense, on_several)
   return sessions.get(found[1])
 end
 
---- Act on the session of that name of which it makes sense; if there are several, on the choice of
---- the user, with the name typed into the picker.
+--- Act on the session of a name for which the action makes sense; of several, on the one that the
+--- user picks, with the name typed into the picker.
 ---@param called string
 ---@param makes_sense fun(session: bellboard.Session): boolean
 ---@param act fun(id: string)

@@ -11,7 +11,7 @@ local health = vim.health
 --- Milliseconds. `bellboard doctor` takes 250 ms, and stops after six seconds at most.
 local PATIENCE = 10000
 local SIGTERM = 15
---- What only the running background process knows; `bellboard doctor` reports the rest.
+--- Facts that only the running background process has; `bellboard doctor` reports the rest.
 local OWN = { 'pid', 'watch', 'watch_note', 'notices', 'answers', 'counts' }
 
 ---@param value any

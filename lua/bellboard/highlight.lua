@@ -110,7 +110,7 @@ M.group = function(session)
   return quiet and 'BellboardQuiet' or group_of(session.status)
 end
 
---- The same text in one quiet color: what it says may be old.
+--- The same text in one quiet color, as it may be outdated.
 ---@param chunks bellboard.Chunk[]
 ---@return bellboard.Chunk[]
 M.faded = function(chunks)
@@ -119,7 +119,7 @@ M.faded = function(chunks)
   end, chunks)
 end
 
---- How many sessions have each icon, most urgent first: `!1 `, `?1 `, `*2 `.
+--- The number of sessions with each icon, most urgent first: `!1 `, `?1 `, `*2 `.
 ---@param some bellboard.Session[]
 ---@return bellboard.Chunk[]
 M.tally = function(some)
@@ -150,7 +150,7 @@ end
 --- Lines of a border; 'ambiwidth' and setcellwidths() decide how wide they are.
 local LINES = '─│'
 
---- The characters of a text take more than a cell each. Neovim refuses such a border.
+--- Whether the characters of a text take more than a cell each. Neovim refuses such a border.
 ---@param text string
 ---@return boolean
 local function is_wide(text)
@@ -163,8 +163,8 @@ M.plain_border = function()
   return is_wide(LINES) and 'solid' or 'rounded'
 end
 
---- The border of a float: as 'winborder' says, else a plain one. Titles need a border, so 'none'
---- gives one of blanks, and so does one that is two cells wide.
+--- The border of a float: 'winborder', else a plain one. Titles need a border, so 'none' becomes
+--- one of blanks, and so does a border of wide characters.
 ---@return string|string[]
 M.border = function()
   local own = vim.fn.exists('+winborder') == 1 and vim.o.winborder or ''
@@ -187,8 +187,8 @@ M.frame = function(win)
   end
 end
 
---- Errors of some colorschemes are reversed and have no background: that of a bar would become
---- their text. Give them the background of text.
+--- Errors of some colorschemes are reversed and have no background: the background of a bar would
+--- become their text. Give them the background of text.
 local function settle()
   local blocked = api.nvim_get_hl(0, { name = 'BellboardBlocked' })
   local errors = api.nvim_get_hl(0, { name = 'ErrorMsg', link = false })

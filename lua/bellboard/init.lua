@@ -71,10 +71,10 @@ local KINDS = {
   'osc7501', 'pane', 'park', 'process', 'raw', 'registry', 'restart', 'screen', 'server', 'set',
   'snooze', 'tick', 'title', 'transcript', 'view',
 }
---- What may be beside it: when, for whom, whose it is.
+--- Keys beside the evidence: its time, viewer, origin and event.
 local BESIDE = { 't', 'viewer', 'origin', 'event' }
 
---- Report something that happened here, such as a label.
+--- Report an event of this Neovim, such as a label.
 ---@param evidence table
 ---@return boolean sent
 M.tell = function(evidence)
@@ -121,7 +121,7 @@ M.setup = function(opts)
   start.reconfigure()
 end
 
---- Act on the session of that id or name, if there is exactly one.
+--- Act on the session of this id or name, if there is exactly one.
 ---@param called string
 ---@param act fun(id: string)
 local function with(called, act)
@@ -131,7 +131,7 @@ local function with(called, act)
   end
 end
 
---- Go to a session, wherever it runs; if several have the name, to the one that needs you.
+--- Go to a session, wherever it runs; if several match, to the one that needs you.
 ---@param called string its id, the start of its id, its name or project
 M.jump = function(called)
   local names = require('bellboard.find_session')
@@ -156,7 +156,7 @@ M.back = function()
   require('bellboard.jump').back()
 end
 
---- Show what a session asks, to answer it; or answer it.
+--- Show the request of a session, to answer it; or answer it.
 ---@param called? string default: the most urgent one
 ---@param choice? string|bellboard.Answer
 ---@param done? fun(reply: bellboard.Reply)
@@ -178,7 +178,7 @@ M.answer = function(called, choice, done)
   end
 end
 
---- Get what a session asks, in full.
+--- Get the request of a session, in full.
 ---@param called string
 ---@param done fun(request: bellboard.Request|nil, why: string|nil)
 M.request = function(called, done)

@@ -18,7 +18,7 @@ local ASKED = 'hooks-asked'
 --- The options of `bellboard hooks` that name agents, or a settings file.
 M.files = { '--agent', '--all', '--user', '--project', '--local', '--settings' }
 
---- A no, that says how to have it later.
+--- The user has declined: say how to install later.
 ---@param text string
 ---@param verb string
 ---@param remember fun(): boolean
@@ -59,9 +59,9 @@ local function run(after)
 end
 
 local building = false
---- The user has asked for it: once built, it starts.
+--- Whether the user has asked for the build: once built, the process starts.
 local is_asked = false
---- Its files were updated under the Lua that is loaded.
+--- Whether the plugin's files were updated under the loaded Lua.
 local is_updated = false
 
 --- Install the Python packages in the background, then start.
@@ -134,7 +134,7 @@ M.hooks = function(verb, rest)
   local command = vim.list_extend(program.command(), { 'hooks', verb })
   local claude = verb == 'install' and vim.fn.exepath(config.claude()[1]) or ''
   if claude ~= '' then
-    vim.list_extend(command, { '--cli', claude }) -- in front: one of the user's counts, as the last
+    vim.list_extend(command, { '--cli', claude }) -- in front: the last one counts
   end
   launch.start(vim.list_extend(command, rest), 'tab') -- a diff is wide
 end

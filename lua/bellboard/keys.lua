@@ -1,5 +1,5 @@
--- The keys of the board and of pickers: from here come the defaults of |g:bellboard.board.keys|,
--- what a key does, and the help of keys.
+-- The keys of the board and of pickers, with their actions: the defaults of
+-- |g:bellboard.board.keys| and the help of keys come from here.
 local M = {}
 
 ---@class bellboard.ViewKey

@@ -508,7 +508,7 @@ end
 ---@param from string
 ---@param kept number
 local function move(room, needs, to, from, kept)
-  local gap = room[to] > 0 and 0 or GAP -- of a column that other lines do not have
+  local gap = room[to] > 0 and 0 or GAP -- the gap of a column that other lines do not have
   local spare = room[from] - math.min(needs[from], kept) - gap
   local more = math.min(spare, needs[to] - room[to])
   if more > 0 then
@@ -592,7 +592,7 @@ M.chunks = function(session, layout, mark)
   return session.link_since and style.faded(chunks) or chunks
 end
 
---- A text that is the same for the same chunks of a session.
+--- A key that is the same for the same chunks of a session.
 ---@param session bellboard.Session
 ---@param layout bellboard.Layout
 ---@return string

@@ -1,13 +1,13 @@
--- Messages to the user. What is said in one tick, or while a prompt was open, is one message: a
--- second one would make Neovim wait for ENTER.
+-- Messages to the user. All messages of one tick, or of the time of a prompt, become one: a second
+-- message would make Neovim wait for ENTER.
 local moment = require('bellboard.moment')
 
 local M = {}
 
 local GROUPS = { [vim.log.levels.WARN] = 'WarningMsg', [vim.log.levels.ERROR] = 'ErrorMsg' }
---- What begins each of our messages.
+--- The start of each message.
 local PREFIX = 'bellboard: '
---- Messages that are kept while a prompt is open, and lines of one that a plugin shows.
+--- Messages that are kept while a prompt is open, and lines of a message in a plugin.
 local MOST, LINES = 200, 10
 
 ---@class bellboard.Message
@@ -27,7 +27,7 @@ local function is_own(notify)
   return source == '?' or source:find('^@vim/_') ~= nil
 end
 
---- Who shows messages: Neovim on its command line, where one that does not fit waits for ENTER; a
+--- The shower of messages: Neovim on its command line, where a long message waits for ENTER; a
 --- function of the user, which passes them on to Neovim; or a plugin.
 ---@return 'neovim'|'user'|'plugin'
 local function shower()
@@ -66,8 +66,8 @@ local function start_of(text)
   return vim.fn.printf('%.' .. math.max(room - 1, 0) .. 'S', text) .. '…'
 end
 
---- Show a line on the command line. Neovim leaves out the middle of one that is too long;
---- `:messages` has all of it. It is never an error to Neovim: two of these wait for ENTER.
+--- Show a line on the command line. Neovim leaves out the middle of a line that is too long;
+--- `:messages` has all of it. The line is never an error to Neovim: two errors wait for ENTER.
 ---@param line string
 ---@param level integer
 local function echo(line, level)
@@ -90,7 +90,7 @@ local function notify(text, level, opts)
   end
 end
 
---- Show several as one.
+--- Show several messages as one.
 ---@param list bellboard.Message[] the gravest first
 local function show(list)
   local level, who = list[1].level, shower()
@@ -112,7 +112,7 @@ local function show(list)
   notify(start_of(line), level)
 end
 
---- Show what is pending.
+--- Show pending messages.
 local function flush()
   local list, seen = {}, {}
   for nth = #pending, 1, -1 do
@@ -133,7 +133,7 @@ local function flush()
   show(list)
 end
 
---- Show a message, as one with all others of this tick.
+--- Show a message, together with all others of this tick.
 ---@param message bellboard.Message
 M.tell = function(message)
   if #pending < MOST then

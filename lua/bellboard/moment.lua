@@ -1,10 +1,10 @@
--- The moments at which Neovim allows something, or at which it disturbs nobody. What has to wait
--- is done in the order of the calls.
+-- The moments at which Neovim allows an action, or at which it disturbs nobody. Waiting actions run
+-- in the order of the calls.
 local M = {}
 
 local api = vim.api
 
---- Events after which something may be allowed that was not.
+--- Events after which a waiting action may be allowed.
 local EVENTS =
   { 'ModeChanged', 'CmdlineLeave', 'CmdwinLeave', 'RecordingLeave', 'WinEnter', 'UIEnter' }
 --- Milliseconds between looks: no event reports the end of a lock, nor that of every prompt.
@@ -63,14 +63,14 @@ local function run(moment, act)
   running = moment
   local ok, problem = pcall(act)
   running = before
-  if not ok then -- it holds nothing else up
+  if not ok then -- a failure holds nothing else up
     vim.schedule(function()
       error(problem, 0)
     end)
   end
 end
 
---- The first call that is allowed now, and waits for no other one of its moment.
+--- The first call that is allowed now, and waits for no other call of its moment.
 ---@return { moment: bellboard.Moment, act: fun() }|nil
 local function due()
   local now, allowed = api.nvim_get_mode(), {}
@@ -98,7 +98,7 @@ local function look()
   timer:start(is_locked() and LOCKED or PAUSE, 0, vim.schedule_wrap(look))
 end
 
---- Do something now, or as soon as the moment allows it and the calls before it are done.
+--- Call `act` now, or as soon as the moment allows it and earlier calls are done.
 ---@param moment bellboard.Moment
 ---@param act fun()
 M.when = function(moment, act)
@@ -117,7 +117,7 @@ M.when = function(moment, act)
   timer:start(is_locked() and LOCKED or PAUSE, 0, vim.schedule_wrap(look))
 end
 
---- Close the command-line window if it is open, then do something.
+--- Close the command-line window if it is open, then call `act`.
 ---@param act fun()
 M.after_command_window = function(act)
   if vim.fn.getcmdwintype() == '' then

@@ -49,7 +49,7 @@ local speak = {
       about = id,
       opts = {
         title = 'bellboard',
-        id = id, -- by which snacks.nvim replaces the last one of the session
+        id = id, -- by which snacks.nvim replaces the session's last notification
         key = id, -- and fidget.nvim
         ft = 'text', -- not Markdown: the text is from an agent
       },

@@ -93,8 +93,8 @@ local function put_below(lines, at_end)
   return buf
 end
 
---- Show lines in the window below the others: the one that showed such lines before, or a new one.
---- It waits for the end of a command line.
+--- Show lines in a window below the others: the one of earlier lines, or a new one. An open command
+--- line is waited for.
 ---@param lines string[]
 ---@param name string what they are
 ---@param at_end? boolean start at the last line
@@ -118,7 +118,7 @@ M.window = function(lines, name, at_end, on_line)
   end)
 end
 
---- Say why a command failed: in a message, or in that window if a message would lose its middle.
+--- Say why a command failed: in a message, or in a window if a message would lose its middle.
 ---@param why string
 ---@param name string of the command
 ---@param printed? string[] what it printed before that, for the window
@@ -137,7 +137,7 @@ end
 --- Commands that print what happened, newest last.
 local logs = { explain = true, history = true, replay = true }
 
---- Run a command of the shell program: show its output in a message, or in that window.
+--- Run a command of the shell program, and show its output in a message or in a window.
 ---@param words string[]
 M.command = function(words)
   program.run(words, function(printed, why, partly)

@@ -1,4 +1,4 @@
--- A copy of what a session shows: from its terminal here, else as the background process reads it.
+-- A copy of a session's screen: from its terminal here, else as the background process reads it.
 -- Showing a hidden terminal itself would resize the agent's screen. Nothing here blocks.
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
@@ -32,7 +32,7 @@ local function tidy(lines)
   return vim.tbl_map(cells.safe_line, vim.list_slice(lines, math.max(1, last - LINES + 1), last))
 end
 
---- What a terminal of this Neovim shows; other Neovims ask for it too.
+--- The lines of a terminal of this Neovim; other Neovims ask for them too.
 ---@param tty string
 ---@return string[]|nil
 M.of_terminal = function(tty)
@@ -44,7 +44,7 @@ M.of_terminal = function(tty)
   return tidy(api.nvim_buf_get_lines(buf, -2 * LINES, -1, false))
 end
 
---- What is known about a session.
+--- The known facts about a session.
 ---@param session bellboard.Session
 ---@return string[]
 local function facts(session)
@@ -59,7 +59,7 @@ local function facts(session)
   return lines
 end
 
---- How a line begins, and its highlight group, for text that comes without colors.
+--- Start of a line → highlight group, for text that comes without colors.
 ---@type { [1]: string, [2]: string }[]
 local BEGINNINGS = {
   { '^> ', 'BellboardRepository' },
@@ -164,7 +164,7 @@ M.lines = function(session, done)
   end, PATIENCE)
 end
 
---- Buffers that are being filled, and the session that each is to show next.
+--- Buffers that are being filled → the session that each has to show next.
 ---@type table<integer, bellboard.Session|false>
 local filling = {}
 

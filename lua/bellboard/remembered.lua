@@ -13,11 +13,11 @@ M.is = function(what)
   return vim.uv.fs_stat(file(what)) ~= nil
 end
 
---- Remember it; false if it was remembered already, or cannot be.
+--- Remember a question or message; false if it was remembered already, or cannot be.
 ---@param what string
 ---@return boolean first
 M.note = function(what)
-  pcall(vim.fn.mkdir, vim.fs.dirname(file(what)), 'p') -- if it fails, so does what follows
+  pcall(vim.fn.mkdir, vim.fs.dirname(file(what)), 'p') -- if it fails, so does fs_open
   local opened = vim.uv.fs_open(file(what), 'wx', 384) -- 0600
   return opened ~= nil and vim.uv.fs_close(opened) == true
 end

@@ -12,7 +12,7 @@ local LONGEST = 525600
 ---@type table<string, string[]> message → names of the sessions that it is about
 local done = {}
 
---- Report what was done to a session; one message for all sessions of one command.
+--- Report a change of a session; one message for all sessions of one command.
 ---@param text string with a place for the name
 ---@param id string
 local function say(text, id)
@@ -97,7 +97,7 @@ end
 ---@type table<string, string> session → its label until another one is written
 local unwritten = {}
 
---- Report the labels that are written by now.
+--- Report labels that are written by now.
 ---@return boolean all of them
 local function confirm()
   for id, before in pairs(unwritten) do

@@ -1,4 +1,4 @@
--- The sessions as last published by the background process, and who is called when they change.
+-- The sessions as last published by the background process, and the callbacks of changes.
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
@@ -99,7 +99,7 @@ local function altered(base, change)
   return copy
 end
 
---- A copy of a session with what has changed in it: callbacks may have kept the session.
+--- A copy of a session with its changes: callbacks may have kept the session.
 ---@param session bellboard.Session
 ---@param change bellboard.Change
 ---@return bellboard.Session
@@ -160,7 +160,7 @@ M.list = function()
   return ordered
 end
 
---- The sessions of machines that cannot be reached for long, which are only counted.
+--- The sessions of machines that were unreachable for long, which are only counted.
 ---@return bellboard.Session[]
 M.folded = function()
   return folded
@@ -258,7 +258,7 @@ local function report(what, why)
   end
 end
 
---- Call a function at each change, until it returns true. It takes the place of the one of that
+--- Call a function at each change, until it returns true. It replaces the function of the same
 --- name.
 ---@param name string
 ---@param act fun(): boolean|nil
@@ -309,8 +309,8 @@ local function show()
   M.emit('BellboardUpdate')
 end
 
---- Something that is shown of sessions has changed. What shows them is called first, then the
---- autocommands of `User BellboardUpdate`.
+--- Announce a change of sessions: call what shows them first, then the autocommands of `User
+--- BellboardUpdate`.
 M.changed = function()
   moment.when('draw', show)
 end

@@ -1,4 +1,5 @@
--- Starts the plugin in this Neovim: what shows and reports sessions, and the background process.
+-- Starts the plugin in this Neovim: the parts that show and report sessions, and the background
+-- process.
 local autostart = require('bellboard.process.autostart')
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
@@ -87,7 +88,7 @@ coprocess.own({
   gone = receive.stopped,
   unbuilt = function(why, by_itself)
     sessions.changed()
-    vim.schedule(function() -- or a window that a command opens would close the question
+    vim.schedule(function() -- else a window that a command opens would close the question
       require('bellboard.install').offer(why, by_itself)
     end)
   end,

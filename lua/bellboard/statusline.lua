@@ -30,13 +30,13 @@ local plain = ''
 ---@type table<string, string> text for 'statusline', by what follows the highlighted part
 local rendered = {}
 local clickable = true
-local used = false -- something has asked for a text, such as a statusline
+local used = false -- whether a statusline or the like has asked for a text
 
 local NAME = 16 -- maximum width of a project's name
 local LEAST = 6 -- minimum width of a question that is cut
 local TERMINAL = 60 -- maximum width of b:bellboard_status
 
---- How long a session has been waiting, from the first minute on.
+--- The time that a session has waited, from the first minute on.
 ---@param since number
 ---@return string
 local function waits(since)
@@ -102,7 +102,7 @@ local function counts()
   return found
 end
 
---- What to do where programs report and nothing can read it.
+--- The advice if programs report and nothing can read them.
 ---@return bellboard.Item[]
 local function unread()
   local why, step = host.trouble()
@@ -114,7 +114,7 @@ end
 ---@type string|nil why the function of the user failed
 local failure
 
---- What the function of the user returns; nil without one, or if it fails.
+--- The text of the user's function; nil without one, or if it fails.
 ---@return bellboard.Item[]|nil
 local function formatted()
   local format = config.get().statusline.format
@@ -245,14 +245,14 @@ M.update = function()
   end
 end
 
---- Whether something shows the counts, such as a statusline.
+--- Whether a statusline or the like shows the counts.
 ---@return boolean
 M.is_used = function()
   return used
 end
 
 local ITEM = "%{%v:lua.require'bellboard.statusline'.item()%}"
---- What Neovim shows while 'statusline' is empty, its default before 0.12, with the item in it.
+--- Neovim's own statusline while 'statusline' is empty, its default before 0.12, with the item.
 local EMPTY = '%<%f %h%w%m%r %='
   .. ITEM
   .. "%{% &showcmdloc == 'statusline' ? '%-10.S ' : '' %}"
@@ -282,7 +282,7 @@ local function put()
   return true
 end
 
---- Say how to add the item, unless something has used the text by then.
+--- Say how to add the item, unless a statusline has used the text by then.
 ---@return boolean|nil done
 local function advise()
   if #sessions.list() == 0 then

@@ -32,7 +32,7 @@ local unseen = {
   { '\243\160[\128-\191][\128-\191]', '' }, -- U+E0000 to U+E0FFF
 }
 
---- How a symbol is drawn: U+FE0E or U+FE0F after it; and what a key of a telephone ends with.
+--- U+FE0E or U+FE0F after a symbol decides how it is drawn; a telephone key ends with U+20E3.
 local SELECTOR, KEYCAP = '\239\184[\142\143]', '\226\131\163'
 
 --- Combining marks, in UTF-8. More than four on one letter cover the rows around it.
@@ -48,10 +48,10 @@ local MARKS = {
 }
 local PILE = 4
 
---- Ends what was cut; two cells wide where 'ambiwidth' says so.
+--- The end of a text that was cut; two cells wide if 'ambiwidth' says so.
 local MORE = '…'
 
---- Remove the marks for how a symbol is drawn that follow no symbol.
+--- Remove selectors (U+FE0E, U+FE0F) that follow no symbol.
 ---@param text string
 ---@return string
 local function selected(text)
@@ -102,7 +102,7 @@ M.safe_line = function(text)
   return text
 end
 
---- The same on one line, with single spaces.
+--- The same text on one line, with single spaces.
 ---@param text any
 ---@return string
 M.safe = function(text)

@@ -6,8 +6,8 @@ local M = {}
 
 local api = vim.api
 
---- Of a float in place of a split: below the pickers of other plugins, which have 50 unless they
---- choose.
+--- Of a float in place of a split: below the pickers of other plugins, which have 50 by
+--- default.
 local ZINDEX = 45
 
 --- Windows of ours, and the way back from each.
@@ -85,7 +85,7 @@ M.origin = function(sizes)
   end
 end
 
---- Do something else if there is no room for another window, as on a small screen or with a large
+--- Call `instead` if there is no room for another window, as on a small screen or with a large
 --- 'winminheight'.
 ---@generic T
 ---@param act fun(): T

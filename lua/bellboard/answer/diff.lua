@@ -8,13 +8,13 @@ local api = vim.api
 
 --- Columns that two windows side by side need.
 local WIDE = 120
---- Bytes of a file to read; of a larger one, only what changes is shown.
+--- Bytes of a file to read; of a larger one, only the change is shown.
 local LARGEST = 2 * 1024 * 1024
 --- In each window, a red line is a deleted line; where the other window has lines, there is a gap.
 local NOW = 'DiffAdd:DiffDelete,DiffDelete:NonText'
 local THEN = 'DiffDelete:NonText'
 
---- The whole file before and after, if it has what is to be replaced exactly once.
+--- The whole file before and after, if it has the old text of the change exactly once.
 ---@param text string|nil
 ---@param part bellboard.Part
 ---@return string old
@@ -71,7 +71,7 @@ end
 --- Show a change.
 ---@param part bellboard.Part
 ---@param is_here boolean whether its file is on this machine
----@param is_wanted fun(): boolean whether it is still asked about, and the user still there
+---@param is_wanted fun(): boolean whether the request is open, and the user still there
 M.open = function(part, is_here, is_wanted)
   local path = part.path or ''
   read(is_here and path or '', function(text)

@@ -1,4 +1,4 @@
--- What the user has chosen so far of a request: options, typed answers, values of a form.
+-- The user's draft of an answer: chosen options, typed texts, values of a form.
 local M = {}
 
 ---@class bellboard.Draft

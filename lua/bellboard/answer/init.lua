@@ -1,4 +1,4 @@
--- Answer what a session asks, from where you are: in its view, or from a function.
+-- Answer the requests of sessions, from where you are: in a view, or by a function.
 local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
@@ -44,7 +44,7 @@ local function show(session)
   end)
 end
 
---- The most urgent session; a muted one only if no other one is blocked.
+--- The most urgent session; a muted one only if no other session is blocked.
 ---@return bellboard.Session|nil
 local function first()
   local list = sessions.list()

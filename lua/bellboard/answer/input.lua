@@ -10,7 +10,7 @@ local M = {}
 
 local api = vim.api
 
---- Lines that it has at first, and at most.
+--- Its height at first, and at most, in lines.
 local LEAST, MOST = 3, 12
 
 ---@class bellboard.Input

@@ -1,5 +1,5 @@
--- The open request, and what its keys do: choose, fill in, send, leave. No key answers once it is
--- no longer asked.
+-- The open request and its keys: choose, fill in, send, leave. No key answers a request that is
+-- no longer open.
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local dialog = require('bellboard.dialog')
@@ -142,7 +142,7 @@ M.finish = function(text, stays)
   assert(view):wait()
 end
 
---- Its keys count now; one that leaves by itself does, unless the user is typing a command.
+--- The keys count now. A view that closes by itself does so, unless the user is typing a command.
 local function settled()
   if open and open.leaves then
     if api.nvim_get_mode().mode:find('^c') then
@@ -154,7 +154,7 @@ end
 
 -- Whether it is still asked -----------------------------------------------------------------------
 
---- It is no longer asked: say so, or move on, in a triage or if the user is elsewhere.
+--- The request is over: say so, or move on, in a triage or if the user is elsewhere.
 ---@param why string
 local function gone(why)
   local this = assert(open)
@@ -171,7 +171,7 @@ local function gone(why)
   conclude('over', why)
 end
 
---- What a request shows of what is asked.
+--- The fields of a request that show what is asked.
 ---@type string[]
 local SHOWN = { 'kind', 'title', 'thread', 'parts', 'questions', 'fields' }
 
@@ -184,8 +184,8 @@ local function is_alike(one, other)
   end)
 end
 
---- Go on with the request that has replaced it, if that asks the same: some CLIs report a question
---- when it comes and once more when they show it.
+--- Go on with the request that replaced the open one, if both ask the same: some CLIs report a
+--- question when it comes, and again when they show it.
 ---@param this bellboard.Open
 ---@param why string
 local function follow(this, why)
@@ -212,7 +212,7 @@ local function follow(this, why)
   end)
 end
 
---- Check that it is still asked. The background process also knows requests that another one hides.
+--- Check that the request is open. The background process also knows requests that others hide.
 local function check()
   local this = open
   if not this or this.state ~= 'asking' then
@@ -279,7 +279,7 @@ local function send(answer)
   end
 end
 
---- Let the user type, then do something if the view still shows the same.
+--- Let the user type, then act if the view still shows the same request.
 ---@param prompt bellboard.Input
 ---@param act fun(text: string)
 local function ask(prompt, act)
@@ -320,7 +320,7 @@ end
 
 local give
 
---- It could only be answered there: check whether it can be answered from here by now.
+--- The request could be answered only in its terminal: check whether it can be from here by now.
 ---@param choice bellboard.Choice
 ---@param says_why boolean
 local function look_again(choice, says_why)
@@ -412,7 +412,7 @@ local function number(nth, once)
 end
 
 --- Choose an option of the question under the cursor, and go to the next question. If there is only
---- one, choosing it again sends it. Where nothing is asked like that, it is the number of a choice.
+--- one question, choosing the option again sends it. Without questions, `nth` is a choice's number.
 ---@param nth integer
 ---@param once? string the choice whose number was pressed before
 local function option(nth, once)

@@ -1,4 +1,4 @@
--- What a session asks: fetched in full, and answered. The background process checks both and
+-- Requests of sessions: fetched in full, and answered. The background process checks both and
 -- chooses the way.
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
@@ -53,14 +53,14 @@ M.only_question = function(request)
   return #questions == 1 and not questions[1].many and questions[1] or nil
 end
 
---- Whether it has choices, and none of them can be given from here.
+--- Whether a request has choices, none of which can be given from here.
 ---@param request bellboard.Request
 ---@return boolean
 M.is_only_there = function(request)
   return request.way == 'go' and #(request.choices or {}) > 0
 end
 
---- The request of a session of which the background process does not have all.
+--- The request of a session, as far as it is known, if it cannot be fetched in full.
 ---@param session bellboard.Session
 ---@param why string
 ---@return bellboard.Request
@@ -79,7 +79,7 @@ M.incomplete = function(session, why)
   }
 end
 
---- Get what a session asks, in full.
+--- Get the request of a session, in full.
 ---@param session bellboard.Session
 ---@param which {id?: string, digest?: string}|nil a request; default: the one that it shows, unless
 ---  its terminal shows another one first
@@ -96,7 +96,7 @@ M.get = function(session, which, done)
   end)
 end
 
---- Whether a session still asks what it asked.
+--- Whether a session still has the same request.
 ---@param session bellboard.Session as it was
 ---@return boolean
 M.still_asks = function(session)

@@ -1,5 +1,5 @@
--- All that is drawn of a request: who asks, what is asked, what the user has chosen so far, and
--- what can be answered. A row of the text is a row of the screen.
+-- The rows of a request: who asks, what is asked, the user's draft, and the choices. A row of the
+-- text is a row of the screen.
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local place = require('bellboard.place')
@@ -8,7 +8,7 @@ local sessions = require('bellboard.sessions')
 
 local M = {}
 
---- Bytes of a character, with room for what is combined with it.
+--- Bytes of a character, with room for combining characters.
 local BYTES = 8
 --- Cells of a tab.
 local TAB = (' '):rep(4)
@@ -77,7 +77,7 @@ local COLORED = 1000
 --- Lines around a change.
 local CONTEXT = 3
 
---- What a tab in a changed line looks like: four blanks are another change.
+--- A tab in a changed line: four blanks would be another change.
 local CHANGED_TAB = '⇥   '
 
 local DIFFERENT = { ['+'] = 'DiffAdd', ['-'] = 'DiffDelete' }
@@ -193,7 +193,7 @@ local function text_of(part, width, rows)
   end
 end
 
---- What a diff changes, with some lines around it.
+--- The changes of a diff, with some lines around each.
 ---@param part bellboard.Part
 ---@param width integer
 ---@param rows bellboard.Row[]
@@ -235,7 +235,7 @@ M.diffs = function(request)
   end, request.parts or {})
 end
 
---- Add what a part is, and what is hidden in it.
+--- Add the heading of a part, and warnings about hidden characters.
 ---@param part bellboard.Part
 ---@param width integer
 ---@param rows bellboard.Row[] changed
@@ -267,7 +267,7 @@ end
 ---@type table<bellboard.Part, { key: string, rows: bellboard.Row[] }>
 local kept = setmetatable({}, { __mode = 'k' })
 
---- Add the rows of a part: what it is, what is hidden in it, and the part.
+--- Add the rows of a part: its heading, warnings about hidden characters, and its text.
 ---@param part bellboard.Part
 ---@param width integer
 ---@param rows bellboard.Row[] changed
@@ -382,7 +382,7 @@ end
 ---@field words string
 ---@field note? string
 
---- What can be chosen, each with its key: a configured one, else its number.
+--- The choices, each with its key: a configured key, else the choice's number.
 ---@param request bellboard.Request
 ---@return bellboard.Offer[]
 M.offers = function(request)
@@ -443,7 +443,7 @@ local function choices_of(rows, open, width, is_ready)
   end
 end
 
---- The keys that the frame names, and which of them give way first on a narrow screen.
+--- The keys that the frame names, and their ranks: the highest give way first on a narrow screen.
 -- stylua: ignore
 local RANKS = {
   close = 0, go = 1, page = 1, fill = 2, update = 2, failed = 2, diff = 3, skip = 4, yes = 5,
@@ -451,7 +451,7 @@ local RANKS = {
 }
 local SHORT = { yes = 'yes', always = 'always', no = 'no', reply = 'reply', stop = 'stop' }
 
---- What the key that fills in does, if anything.
+--- The effect of the key that fills in, in words; nil without an effect.
 ---@param request bellboard.Request
 ---@return string|nil
 M.fills = function(request)

@@ -11,7 +11,7 @@ local M = {}
 
 --- Milliseconds for the next dialog of a session, which is busy in between.
 local FOLLOWS = 2000
-local AGAIN = 200 -- milliseconds until it is asked again
+local AGAIN = 200 -- milliseconds until the session is asked again
 
 ---@class bellboard.Triage
 ---@field only table<string, true>|nil the sessions that were chosen; nil: all
@@ -29,21 +29,21 @@ local AGAIN = 200 -- milliseconds until it is asked again
 ---@type bellboard.Triage|nil
 local run
 
---- What a session asks now.
+--- The key of a session's request.
 ---@param session bellboard.Session
 ---@return string
 local function key_of(session)
   return ('%s %s %s'):format(session.session_id, session.request or '', session.asked_at or '')
 end
 
---- Whether it is about a session: one of those that were chosen, else any that is not muted.
+--- Whether a triage is about a session: a chosen one, or without a choice any that is not muted.
 ---@param session bellboard.Session
 ---@return boolean
 local function concerns(session)
   return run.only and run.only[session.session_id] or not run.only and not mark.is_muted(session)
 end
 
---- The sessions that are still to be asked about, most urgent first.
+--- The sessions that are left, most urgent first.
 ---@return bellboard.Session[]
 local function waiting()
   return vim.tbl_filter(function(session)
@@ -51,7 +51,7 @@ local function waiting()
   end, sessions.list())
 end
 
---- How many of its sessions work: each of them may ask next.
+--- The number of its sessions that work: each may ask next.
 ---@return integer
 local function working()
   return #vim.tbl_filter(function(session)
@@ -76,7 +76,7 @@ local function summary(of)
   return 'triage: ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing was asked')
 end
 
---- Show it once the outcome of the last answer is known. Another triage may have begun by then.
+--- Show the summary once the outcome of the last answer is known. Another triage may have begun.
 ---@param of bellboard.Triage
 local function conclude(of)
   if of.state == 'over' and of.pending == 0 then
@@ -95,7 +95,7 @@ local function close()
   conclude(run)
 end
 
---- Nothing is asked. The view stays until the outcome of the last answer is known, while sessions
+--- No request is open. The view stays until the outcome of the last answer is known, while sessions
 --- work that may ask next, and, if an answer failed, until the user has read that.
 local function finish()
   if not run.shown or view.now() ~= run.shown then
@@ -116,7 +116,7 @@ end
 
 local step
 
---- Whether its terminal showed another request first: what the session shows is still to be asked.
+--- Whether the terminal showed another request than the session's own, which comes next then.
 ---@param session bellboard.Session
 ---@param request bellboard.Request
 ---@return boolean
@@ -161,7 +161,7 @@ local function heard(session, request)
     if of.state == 'over' then
       return conclude(of)
     elseif of.state ~= 'showing' then
-      of.note = outcome -- the next one will replace what the view shows now
+      of.note = outcome -- the next request replaces this one in the view
     end
     if of.state == 'resting' then
       step()
@@ -178,7 +178,7 @@ local function show(session, request)
   run.state, run.said = 'showing', nil
   local shown ---@type bellboard.Shown
   local is_passed = false
-  --- Go on with the next one.
+  --- Go on with the next session.
   ---@param what? string to count
   ---@param asks_more? boolean its session is still to be asked about
   local function pass(what, asks_more)
@@ -233,7 +233,7 @@ local function show(session, request)
   run.note = nil
 end
 
---- Show the next one, or end.
+--- Show the next request, or end.
 step = function()
   local of, session = run, waiting()[1]
   run.state = session and 'fetching' or 'resting'
@@ -259,8 +259,8 @@ step = function()
   end)
 end
 
---- Go on when a session asks while nothing was asked, and end when none works any more, or the user
---- has left the view: the keys of another window are not for the next question.
+--- Go on when a session asks at last; end when no session works any more, or when the user has left
+--- the view: the keys of another window are not for the next question.
 local function follow_updates()
   local of = run
   local function look()

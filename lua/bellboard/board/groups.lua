@@ -1,4 +1,4 @@
--- Which sessions the board lists, in which order and under which headings.
+-- The sessions of the board, their order and their headings.
 local filter = require('bellboard.filter')
 local sessions = require('bellboard.sessions')
 
@@ -142,8 +142,8 @@ M.repositories = function(all)
   return names
 end
 
---- Whether sessions of one repository need no headings: that of the board names it, and they are
---- sorted by urgency.
+--- Whether sessions of one repository need no headings: the board's own heading names it, and they
+--- are sorted by urgency.
 ---@param all bellboard.Session[]
 ---@param choice bellboard.BoardChoice
 ---@return boolean
@@ -152,8 +152,8 @@ local function is_plain(all, choice)
   return choice.group ~= 'none' and is_sorted and #M.repositories(all) == 1
 end
 
---- Put sessions under headings: pinned ones, those that need you, then by repository. Those of
---- one repository are in one section, without a heading.
+--- Put sessions under headings: pinned ones, those that need you, then by repository. If all are
+--- of one repository, they are one section without a heading.
 ---@param all bellboard.Session[] as listed
 ---@param choice bellboard.BoardChoice
 ---@param held? bellboard.Held

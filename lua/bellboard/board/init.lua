@@ -1,4 +1,4 @@
--- The board's windows: view.lua has what they show, board/keys.lua their keys.
+-- The board's windows: view.lua has their buffer, board/keys.lua their keys.
 local canvas = require('bellboard.canvas')
 local config = require('bellboard.config')
 local highlight = require('bellboard.highlight')
@@ -20,7 +20,7 @@ local NAME = 'bellboard://board'
 local ZINDEX = 45
 
 local function set_window_options()
-  if vim.g.SessionLoad == 1 then -- a session file still puts other buffers into copies of it
+  if vim.g.SessionLoad == 1 then -- a session file still puts other buffers into these windows
     return
   end
   for _, win in ipairs(view.windows()) do -- another plugin may have entered one of its own
@@ -28,7 +28,7 @@ local function set_window_options()
   end
 end
 
---- Make a buffer the board's; also one that a session file has restored.
+--- Make a buffer the board's, also a buffer that a session file has restored.
 ---@param buf integer
 local function adopt(buf)
   view.attach(buf)
@@ -80,7 +80,7 @@ M.clear_restored = function()
       M.restore(buf)
     elseif is_left then
       vim.iter(wins):each(window.close)
-      if api.nvim_buf_is_valid(buf) then -- it would be in the next session file
+      if api.nvim_buf_is_valid(buf) then -- else the buffer would be in the next session file
         api.nvim_buf_delete(buf, { force = true })
       end
     end

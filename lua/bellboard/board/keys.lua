@@ -35,7 +35,7 @@ local function is_elsewhere(win)
 end
 
 --- Go to another window, so that a jump does not replace the board. A float closes: it would cover
---- what is shown next.
+--- the next window.
 M.leave = function()
   preview.close()
   local last = vim.fn.win_getid(vim.fn.winnr('#')) -- the board itself, after a popup
@@ -80,7 +80,7 @@ local function ask(what, current, act)
   return function(list)
     local question = #list == 1 and what .. ': ' or ('%s of %s: '):format(what, name_of(list))
     vim.ui.input({ prompt = question, default = current(list[1]) }, function(word)
-      api.nvim_echo({ { '' } }, false, {}) -- or the prompt would stay on the command line
+      api.nvim_echo({ { '' } }, false, {}) -- else the prompt would stay on the command line
       for _, session in ipairs(word and list or {}) do
         act(session, word)
       end
@@ -106,7 +106,7 @@ local function seek(direction)
   end
 end
 
---- The value after the current one, or the first one after the last.
+--- The next value, or the first after the last.
 ---@param field 'group'|'sort'
 ---@return fun()
 local function turn(field)

@@ -149,7 +149,7 @@ end
 ---@type string[]|nil
 local first_text
 
---- The text with these words in it, without the lines that have an empty one.
+--- The text with these words filled in, without lines in which a word is empty.
 ---@param named table<string, string>
 ---@return string[]
 local function filled(named)
@@ -166,7 +166,7 @@ local function filled(named)
   return lines
 end
 
---- Why there can be no session, or how to get one.
+--- The reason why there can be no session, or how to start one.
 ---@return string[]
 local function first_run()
   local why, step = host.trouble()
@@ -188,8 +188,8 @@ end
 ---@field key string what they depend on
 ---@field open boolean
 
---- Those that the board shows now. A changed session is a new table. No weak table: lines lead back
---- to their session, by its section, and LuaJIT would keep both for ever.
+--- Lines that the board shows now. A changed session is a new table. This is no weak table: lines
+--- lead back to their session, by its section, and LuaJIT would keep both for ever.
 ---@type table<bellboard.Session, bellboard.Kept>
 local kept = {}
 
@@ -220,7 +220,7 @@ local function lines_of(known, session, layout, choice)
   return lines
 end
 
---- What to do while no session is known.
+--- The lines while no session is known: how to start.
 ---@return bellboard.Line[]
 local function start()
   return vim.tbl_map(function(text)
@@ -235,7 +235,7 @@ local function amount(count, noun)
   return ('%d %s'):format(count, count == 1 and noun or noun .. 's')
 end
 
---- What the user chose to see, where that is not the default.
+--- The user's choices that differ from the default.
 ---@param choice bellboard.BoardChoice
 ---@return string[]
 local function chosen(choice)
@@ -304,7 +304,7 @@ local function title(section, folded, width)
   return made
 end
 
---- A line for each unreachable machine, with the reason; it counts what has no row.
+--- A line for each unreachable machine, with the reason and the number of sessions without a row.
 ---@param listed bellboard.Session[]
 ---@param width integer
 ---@return bellboard.Line[]

@@ -32,7 +32,7 @@ M.close = function()
   win, shown = nil, nil
 end
 
---- Where it goes: at the right in a split, else as a float above the board, or over its lower half.
+--- The place of the preview: a split at the right, else a float above the board or its lower half.
 ---@param board integer
 ---@return vim.api.keyset.win_config
 local function layout(board)

@@ -1,4 +1,4 @@
--- The prompt in which the user types a filter of the board, which shows what matches meanwhile.
+-- The prompt for a filter of the board, which shows matching sessions meanwhile.
 local view = require('bellboard.board.view')
 
 local M = {}
@@ -16,7 +16,7 @@ M.is_open = function()
   return is_open
 end
 
---- Filter while the user types. Without a change, the filter is the one before.
+--- Filter while the user types. A cancelled prompt restores the previous filter.
 ---@param default string
 ---@param keys? table<string, bellboard.PromptKey>
 ---@return boolean accepted by <CR> or by a key that ends it
@@ -43,7 +43,7 @@ M.filter = function(default, keys)
     command = 'redraw',
   })
   local buf = view.buffer()
-  api.nvim_create_autocmd('BufWinLeave', { -- nothing would show what matches
+  api.nvim_create_autocmd('BufWinLeave', { -- no window shows the matches any more
     group = group,
     buffer = buf,
     callback = function()

@@ -106,7 +106,7 @@ local function find(spot)
   return math.max(1, math.min(spot.row, #drawn))
 end
 
---- Put a window's cursor back: in the current window with its line of the screen, if there are
+--- Put a window's cursor back: in the current window on the same line of the screen, if there are
 --- enough rows above it; in others the window stays where it is, and the cursor follows as far as
 --- the window shows.
 ---@param win integer

@@ -71,7 +71,7 @@ end
 ---@type bellboard.FloatActs
 local on
 
---- Go back to the previous window, and do something there.
+--- Go back to the previous window, and act there.
 ---@param act fun()
 local function leave(act)
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
@@ -81,8 +81,8 @@ local function leave(act)
   vim.schedule(act)
 end
 
---- Show what the session of a line asks, or go there; the one-line form opens the full float, "and
---- 3 more" the picker, and the border closes it.
+--- Show the request of a line's session, or go there; the one-line form opens the full float, "and
+--- 3 more" the picker, and the border closes the float.
 ---@param form bellboard.Form|nil
 ---@param row integer
 ---@param answers? boolean
@@ -128,7 +128,7 @@ local function create()
   return made
 end
 
---- Wipe out the one that was unloaded, which would come back as a buffer to edit.
+--- Wipe out the buffer if it was unloaded: it would come back as a buffer to edit.
 local function discard()
   if buf and api.nvim_buf_is_valid(buf) then
     api.nvim_buf_delete(buf, { force = true })
@@ -188,7 +188,7 @@ end
 --- Show the first form that fits into a free corner.
 local function arrange()
   if is_open() and api.nvim_get_current_win() == win then
-    return -- it is being clicked
+    return -- the float is being clicked
   end
   if is_open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
     hide()
@@ -231,7 +231,7 @@ local function close()
   hide()
 end
 
---- The session that was blocked last, and whether one was since this was last run.
+--- The session that was blocked last, and whether that is news since the last call.
 ---@param calling bellboard.Session[]
 ---@return bellboard.Session newest
 ---@return boolean is_new
@@ -249,7 +249,7 @@ local function listen(calling)
   return newest, is_new
 end
 
---- Show it in full, for a while.
+--- Show the float in full, for a while.
 M.unfold = function()
   short, dismissed = false, false
   local seconds = config.get().float.seconds
@@ -291,13 +291,13 @@ M.update = function()
   arrange()
 end
 
---- Close it until another session is blocked.
+--- Close the float until another session is blocked.
 M.dismiss = function()
   dismissed = #sessions.calling() > 0
   M.update()
 end
 
---- Why no session is to be shown here.
+--- The reason why the float lists no session here.
 ---@return string
 local function unlisted()
   local front = sessions.in_front()
@@ -319,7 +319,7 @@ local function unlisted()
     or 'the background process has not said yet which sessions to list'
 end
 
---- Whether it is shown, and if not, why.
+--- Whether the float is shown, and if not, why.
 ---@return string
 M.status = function()
   local listed, why = #sessions.calling(), hidden

@@ -11,7 +11,7 @@ local M = {}
 --- The minimum width of the full float; on a narrower screen it is not shown.
 M.LEAST_COLUMNS, M.LEAST_LINES = 30, 8
 
---- What the border names, as far as it fits.
+--- Keys that the border names, as far as they fit.
 local FOOTERS = {
   ' :ClaudeSessions answer · next · snooze · dismiss ',
   ' :ClaudeSessions answer · next · dismiss ',
@@ -26,8 +26,8 @@ local FOOTERS = {
 ---@field title? bellboard.Chunk[] of the border, if it has one
 ---@field footer? bellboard.Chunk[]
 
---- The sessions of the repositories in which one is blocked: whatever the others do, the name of
---- that one is what tells it apart from them.
+--- The sessions of the repositories in which a session is blocked: its name has to tell it apart
+--- from them, whatever they do.
 ---@param calling bellboard.Session[]
 ---@return bellboard.Session[]
 local function neighbors(calling)
@@ -40,7 +40,7 @@ local function neighbors(calling)
   end, sessions.list())
 end
 
---- What a session asks, below its line.
+--- The question of a session, below its line.
 ---@param session bellboard.Session
 ---@return string
 local function asks(session)

@@ -1,5 +1,5 @@
 -- Jumps: to a session, on to the next that needs you, and back to where the first jump started.
--- What is not in this Neovim is shown by the background process.
+-- The background process shows sessions outside this Neovim.
 local dialog = require('bellboard.dialog')
 local filter = require('bellboard.filter')
 local host = require('bellboard.process.talk')
@@ -38,13 +38,13 @@ local function here()
   return { tmux = (vim.env.TMUX or ''):match('^(.+),[^,]*,[^,]*$'), pane = vim.env.TMUX_PANE }
 end
 
---- Who asks the background process to show something.
+--- The asker of a jump, for the background process.
 ---@return table
 local function asker()
   return vim.tbl_extend('error', here(), { nvim = vim.v.servername })
 end
 
---- Where a jump starts.
+--- The start of a jump.
 ---@param from? bellboard.From
 ---@return bellboard.Origin
 local function start(from)
@@ -70,7 +70,7 @@ local function show(buf, began)
   window.show(buf)
 end
 
---- Mark it as seen.
+--- Mark a session as seen.
 ---@param session bellboard.Session
 local function landed(session)
   host.tell({ ['goto'] = { session_id = session.session_id } })
@@ -86,7 +86,7 @@ local function open(session, command, began)
     return show(opened, began)
   end
   remember(began)
-  local env = { TMUX = '' } -- it may be nested
+  local env = { TMUX = '' } -- tmux may be nested
   require('bellboard.jump.launch').terminal(command, env, function(buf, before)
     openings[session.session_id], landing = buf, buf
     if before then
@@ -109,7 +109,7 @@ local function attach(session, reply, began)
   end)
 end
 
---- The background process has shown a session, or says how.
+--- The background process has shown a session, or says how to.
 ---@param session bellboard.Session
 ---@param reply bellboard.Reply
 ---@param began bellboard.Origin
@@ -235,7 +235,7 @@ M.back = function()
     vim.fn.winrestview(to.view)
   elseif api.nvim_buf_is_valid(to.buf) then
     local before = window.put(to.buf)
-    if before and before.win == to.win then -- something else was shown there since
+    if before and before.win == to.win then -- the window shows another buffer by now
       window.restore(to)
     end
     if to.mode == 't' then

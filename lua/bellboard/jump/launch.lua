@@ -22,7 +22,7 @@ local settings = {}
 local function split(buf, layout)
   local win = windows.open(buf, true, layout)
   if not windows.is_normal(win) then
-    windows.close(win) -- or with "useopen" in 'switchbuf', that would be entered
+    windows.close(win) -- else "useopen" in 'switchbuf' would enter it
     windows.tab(buf)
   end
 end
@@ -113,7 +113,7 @@ local function has_settings(words)
   end)
 end
 
---- Run a command in a terminal buffer, if its program is there.
+--- Run a command in a terminal buffer, if its program exists.
 ---@param command string[]
 ---@param layout? 'split'|'vsplit'|'tab'|'current'
 M.start = function(command, layout)

@@ -1,5 +1,5 @@
--- The window that shows a terminal after a jump, and what windows showed before, to bring it back.
--- The plugin that owns a terminal shows it in its usual place.
+-- The window that shows a terminal after a jump, and the buffers that windows showed before. The
+-- plugin that owns a terminal shows it in its usual place.
 local config = require('bellboard.config')
 local dialog = require('bellboard.dialog')
 local moment = require('bellboard.moment')
@@ -12,7 +12,7 @@ local api = vim.api
 
 local SETTLES = 200 -- ms in which the plugin that owns a terminal may still change the mode
 
-local entered = 0 -- how many terminals: only the newest timer cleans up
+local entered = 0 -- number of terminals: only the newest timer cleans up
 
 ---@class bellboard.Place
 ---@field win integer
@@ -21,14 +21,14 @@ local entered = 0 -- how many terminals: only the newest timer cleans up
 ---@field alternate integer the alternate file, or -1
 ---@field filetype string
 
---- Opens a view of ours again that a jump has closed, by 'filetype'.
+--- 'filetype' of a view of ours → opens it again after a jump has closed it.
 ---@type table<string, fun()>
 M.reopens = {}
 
 ---@type table<integer, { place: bellboard.Place, by: integer }> window → what it showed, and shows
 local replaced = {}
 
---- What the current window shows.
+--- The buffer, cursor and view of the current window.
 ---@return bellboard.Place
 M.here = function()
   local is_last = api.nvim_get_mode().mode == 't' or vim.fn.line('.') == vim.fn.line('$')
@@ -42,12 +42,12 @@ M.here = function()
   }
 end
 
---- The first of several jumps starts.
+--- Note that the first of several jumps starts.
 M.start = function()
   replaced = {}
 end
 
---- A jump has put another buffer there.
+--- Note that a jump has put another buffer into a window.
 ---@param place bellboard.Place
 ---@param by integer
 M.replace = function(place, by)
@@ -147,8 +147,8 @@ local function window_of(buf)
   return found
 end
 
---- Leave a floating window, or one that is kept for what it shows, for one that is neither: the
---- last one, else the first.
+--- Leave a floating window, or a window that must keep its buffer, for a normal one: the last, else
+--- the first.
 local function leave()
   if not windows.is_free(api.nvim_get_current_win()) then
     local last_win = vim.fn.win_getid(vim.fn.winnr('#'))
@@ -169,7 +169,7 @@ local function keeps_running(win)
   return not hides and #vim.fn.win_findbuf(buf) == 1 and terminals.is_running(buf)
 end
 
---- Show a buffer in the current window, or in a split if that must keep what it shows.
+--- Show a buffer in the current window, or in a split if that window must keep its buffer.
 ---@param buf integer
 ---@return bellboard.Place|nil before what a window showed instead of it
 M.put = function(buf)
@@ -186,7 +186,7 @@ M.put = function(buf)
   return before
 end
 
---- Show in each window what it showed before, unless the user has shown something else there since.
+--- Show the previous buffer in each window, unless the user has shown another one there since.
 M.bring_back = function()
   for win, one in pairs(replaced) do
     local place = one.place

@@ -1,5 +1,5 @@
--- Opens the picker that the user has chosen for vim.ui.select, with a preview and actions where it
--- has them. Neovim's own has neither: there the board opens, with its filter.
+-- Opens the user's picker for vim.ui.select, with a preview and actions if it has them. Neovim's
+-- own picker has neither: there the board opens, with its filter.
 local board = require('bellboard.board')
 local board_keys = require('bellboard.board.keys')
 local canvas = require('bellboard.canvas')
@@ -12,8 +12,8 @@ local M = {}
 
 local api = vim.api
 
---- The part of the screen that most pickers take, whose windows are not known here; and with how
---- many columns at least.
+--- The part of the screen that most pickers take, as their windows are not known here, and its
+--- least columns.
 local WIDTH, LEAST = 0.6, 50
 
 ---@class bellboard.PickOptions
@@ -28,7 +28,7 @@ local function preview_item(session)
   return { buf = buf, pos = { api.nvim_buf_line_count(buf), 0 } }
 end
 
---- Any other vim.ui.select, which takes no query: it gets the sessions that match.
+--- Any other vim.ui.select takes no query, so it gets the matching sessions.
 ---@param all bellboard.Session[]
 ---@param opts bellboard.PickOptions
 local function select(all, opts)
@@ -97,7 +97,7 @@ local function on_board(opts)
   for _, action in ipairs(item.keys()) do
     prompt_keys[action.key] = with(action.run, action.stays)
   end
-  if not prompt.filter(opts.query or '', prompt_keys) then -- now: what is typed already is for it
+  if not prompt.filter(opts.query or '', prompt_keys) then -- now: typed keys are for the prompt
     leave()
   end
 end

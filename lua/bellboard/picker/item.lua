@@ -1,4 +1,4 @@
--- A session in a picker: its row, what a search finds, and what the keys do.
+-- A session in a picker: its row, the text of a search, and the keys.
 local age = require('bellboard.age')
 local board = require('bellboard.board')
 local board_keys = require('bellboard.board.keys')
@@ -62,14 +62,14 @@ end
 M.sessions = function()
   local all = sessions.list()
   if #all == 0 then
-    board.open() -- it shows what to do next
+    board.open() -- the board shows what to do next
     return nil
   end
   place.learn(all, true)
   return vim.list_extend({}, all)
 end
 
---- The keys of pickers, apart from that to go there.
+--- The keys of pickers, except the key to go there.
 ---@return bellboard.PickerAction[]
 M.keys = function()
   local found = {}

@@ -3,7 +3,7 @@ local config = require('bellboard.config')
 
 local M = {}
 
---- Of the plugin and of the program, which are one.
+--- The version of the plugin and of the program.
 M.version = '0.1.0'
 
 ---@class bellboard.Interpreter
@@ -25,7 +25,7 @@ M.interpreter = function()
     return { command = config.words(wanted), why = 'the option python' }
   end
   local own = M.root() .. '/.venv/bin/python'
-  local is_whole = vim.uv.fs_stat(M.root() .. '/.venv/.ready') -- build.sh came to its end
+  local is_whole = vim.uv.fs_stat(M.root() .. '/.venv/.ready') -- build.sh has completed
   if is_whole and vim.fn.executable(own) == 1 then
     return { command = { own }, why = "the plugin's own .venv" }
   end
@@ -35,7 +35,7 @@ M.interpreter = function()
   end
   local launcher = vim.fn.exepath('pynvim-python')
   if launcher ~= '' then
-    -- Not the launcher itself: stopping it would leave the real interpreter running.
+    -- Not the launcher itself: stopping that would leave the real interpreter running.
     local sibling = vim.fs.dirname(vim.uv.fs_realpath(launcher) or launcher) .. '/python'
     if vim.fn.executable(sibling) == 1 then
       return { command = { sibling }, why = 'the environment of pynvim-python' }
@@ -53,7 +53,7 @@ M.command = function()
   return vim.list_extend({ unpack(M.interpreter().command) }, { '-E', entry })
 end
 
---- The last line of its error output, or how it ended.
+--- The last line of the error output, or how the program ended.
 ---@param done vim.SystemCompleted
 ---@return string
 local function reason(done)
@@ -85,8 +85,7 @@ M.run = function(words, after)
   end
 end
 
---- Run `bellboard` with these arguments; `after` gets what it printed, decoded, or nil and why
---- not.
+--- Run `bellboard` with these arguments; `after` gets the decoded output, or nil and the reason.
 ---@param words string[]
 ---@param after fun(decoded: any, why: string)
 M.decoded = function(words, after)

@@ -1,4 +1,4 @@
--- What happens with a push of the background process: it is stored, shown and announced.
+-- Stores, shows and announces the pushes of the background process.
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local message = require('bellboard.message')
@@ -11,8 +11,8 @@ local M = {}
 local last
 local asked = false
 local warned = {}
---- The newest transition that was announced, or came before all of them; and when the background
---- process ended. The next one goes on from there.
+--- The newest transition that was announced, or was older than the first push; and when the
+--- background process ended. The next process goes on from there.
 ---@type integer|nil
 local seen
 ---@type number|nil
@@ -74,11 +74,11 @@ local function announce(transition)
   sessions.emit('BellboardTransition', data)
 end
 
---- Announce what was not announced yet.
+--- Announce new transitions.
 ---@param push bellboard.Push
 local function announce_all(push)
   if push.at and push.at < (seen or 0) then
-    seen = nil -- another database, which counts anew
+    seen = nil -- another database, which counts from 1
   end
   for _, transition in ipairs(push.transitions or {}) do
     local is_new = not (seen and transition.id and transition.id <= seen)
@@ -104,7 +104,7 @@ local function check(push)
   return true
 end
 
---- The hooks have vanished from a settings file. The command names it, unless it is the default.
+--- Report that hooks have vanished from a settings file, with the command that repairs it.
 ---@param where string
 ---@param repair string arguments of the command
 local function report_vanished(where, repair)
@@ -132,7 +132,7 @@ M.receive = function(encoded)
   end
   local vanished = sessions.health().vanished
   local changed = sessions.take(push)
-  last = push.seq -- only now: one that fails counts as missed
+  last = push.seq -- only now: a push that fails counts as missed
   local health = sessions.health()
   if health.vanished and health.vanished ~= vanished then
     report_vanished(health.vanished, health.repair or '')
@@ -170,7 +170,7 @@ M.stopped = function(for_good)
   sessions.expire()
   last, left = nil, sessions.now()
   if for_good then
-    seen = nil -- what happens until it is started again is not news then
+    seen = nil -- changes until the next start are no news then
   end
   vim.defer_fn(function()
     if sessions.stale() then

@@ -20,7 +20,7 @@ local M = {}
 local QUICK = 10
 --- Seconds before the first restart; each crash in a row doubles them, up to a maximum.
 local PAUSE, LONGEST_PAUSE = 0.2, 30
---- Milliseconds it has to stop when asked, before it is killed.
+--- Milliseconds for the process to stop when asked, before it is killed.
 local GRACE = 500
 local KEPT_LINES = 20
 --- Levels of nesting to send; deeper means a table that contains itself.
@@ -49,11 +49,11 @@ local on_end = function() end
 
 ---@type bellboard.Owner
 local owner
---- Whether it should run; nil: it was neither started nor stopped yet.
+--- Whether the process should run; nil: it was neither started nor stopped yet.
 ---@type boolean|nil
 local wanted
 local by_itself = false
---- It was asked to stop.
+--- Whether the process was asked to stop.
 local ending = false
 ---@type uv.uv_timer_t|nil
 local pause
@@ -73,7 +73,7 @@ local function keep(_, lines)
   end
 end
 
---- Why it ended: what it said, or the last line of a traceback.
+--- The reason of its end: its last message, or the last line of a traceback.
 ---@return string
 local function last_words()
   local said = vim.tbl_filter(function(line)
@@ -85,7 +85,7 @@ local function last_words()
   return said[1]:find('^Traceback') and said[#said] or table.concat(said, '; ')
 end
 
---- What it lacks to run, in words.
+--- The missing packages or Python, in words.
 ---@return string|nil
 local function lack()
   for _, line in ipairs(state.stderr) do
@@ -98,14 +98,14 @@ local function lack()
   end
 end
 
---- Wait for a build instead of starting it again and again.
+--- Wait for a build instead of starting the process again and again.
 ---@param why string
 local function await_build(why)
   state.gave_up, state.is_unbuilt = why, true
   owner.unbuilt(why, by_itself)
 end
 
---- Cancel a launch that waits for a pause to end.
+--- Cancel a launch that waits for the end of a pause.
 local function end_pause()
   if pause and not pause:is_closing() then
     pause:close()
@@ -113,11 +113,11 @@ local function end_pause()
   pause = nil
 end
 
---- Defined below: what launches it also handles its end, which may launch it again.
+--- Defined below: the launch also handles the end, which may launch again.
 ---@type fun(channel: integer, code: integer)
 local ended
 
---- The part of a value that can be sent: one function among the options would make all fail.
+--- The part of a value that can be sent: a function among the options would make all fail.
 ---@param value any
 ---@param depth? integer
 ---@return any
@@ -160,7 +160,7 @@ local function launch()
   M.notify('start', sendable(owner.greet()))
 end
 
---- The current one has ended: start it again, if it should run.
+--- The current process has ended: start the next, if it should run.
 local function go_on()
   owner.gone(not wanted)
   if not wanted then
@@ -191,10 +191,10 @@ ended = function(channel, code)
       go_on()
     end
   end
-  on_end(channel) -- last: whoever hears of it may start or restart it at once
+  on_end(channel) -- last: a callback may start or restart the process at once
 end
 
---- Ask it to stop, and kill it if it does not.
+--- Ask the process to stop, and kill it if it does not.
 local function finish()
   local channel = state.channel
   if not channel or ending then
@@ -207,7 +207,7 @@ local function finish()
   end, GRACE)
 end
 
---- Act for the process from now on; once.
+--- Set the functions that are called for the process, once.
 ---@param new bellboard.Owner
 M.own = function(new)
   owner = new
@@ -231,7 +231,7 @@ M.heard = function()
   state.gave_up, state.is_unbuilt = nil, false
 end
 
---- Keep a problem with what it sent among its last words.
+--- Keep a problem with a push among the last words of the process.
 ---@param problem string
 M.note = function(problem)
   keep(nil, { problem, '' })
@@ -254,7 +254,7 @@ M.stop = function()
   finish()
 end
 
---- Restart it with the current configuration, even after too many crashes.
+--- Restart the process with the current configuration, even after too many crashes.
 M.restart = function()
   config.read()
   wanted, by_itself = true, false
@@ -267,13 +267,13 @@ M.restart = function()
   end
 end
 
---- Learn of each one that ends, also of a previous one.
+--- Call back when a background process ends, also a previous one.
 ---@param callback fun(channel: integer)
 M.on_end = function(callback)
   on_end = callback
 end
 
---- Whether it was started, and not stopped since, even if it cannot run; nil: neither yet.
+--- Whether the process was started, and not stopped since, even if it cannot run; nil: neither yet.
 ---@return boolean|nil
 M.is_wanted = function()
   return wanted
@@ -284,7 +284,7 @@ M.status = function()
   return state
 end
 
--- When the plugin is loaded again, as by `:Lazy reload`, the process of before ends.
+-- When the plugin is loaded again, as by `:Lazy reload`, the previous process ends.
 local group = vim.api.nvim_create_augroup('bellboard.run', { clear = false })
 local opts = { group = group, pattern = 'bellboard.run' }
 vim.api.nvim_exec_autocmds('User', { group = group, pattern = 'bellboard.run', modeline = false })

@@ -26,7 +26,7 @@ local M = {}
 
 ---@type number|nil when the user was last at this Neovim; 0: it has no screen
 local focused
---- A push could not be shown; reported once.
+--- Whether a push could not be shown, which is reported once.
 local broken = false
 ---@type table<integer, { channel: integer, what: string, done: fun(reply: bellboard.Reply) }>
 ---  by number
@@ -48,10 +48,10 @@ M._reply = function(number, reply)
   end
 end
 
---- Something the user did could not be saved. Called by the background process.
+--- An action of the user could not be saved. Called by the background process.
 M._complain = message.warn
 
--- Reply to whoever asked the one that has ended. They may ask again at once.
+-- Fail all requests to the process that ended. Callers may ask again at once.
 coprocess.on_end(function(channel)
   local numbers = vim.tbl_filter(function(number)
     return waiting[number].channel == channel
@@ -95,7 +95,7 @@ M._pushed = function(push)
   end)
 end
 
---- Why it cannot run, and what to do about it.
+--- Why the background process cannot run, and what to do about it.
 ---@return string|nil why
 ---@return string step
 M.trouble = function()
@@ -106,7 +106,7 @@ M.trouble = function()
   return state.gave_up, ':ClaudeSessions ' .. (state.is_unbuilt and 'build' or 'process restart')
 end
 
---- What to say when there is no session: without a background process, none is known.
+--- The message when there is no session: without a background process, none is known.
 ---@param text string
 ---@return string
 M.instead = function(text)
@@ -126,7 +126,7 @@ M.outdated = function()
   return (sessions.health().notes or {}).database or 'the sessions shown may be outdated; try again'
 end
 
---- Report something that happened here, such as a label; see |bellboard.tell()|.
+--- Report an event of this Neovim, such as a label; see |bellboard.tell()|.
 ---@param evidence table
 ---@return boolean sent
 M.tell = function(evidence)
@@ -139,7 +139,7 @@ M.tell = function(evidence)
   return sent
 end
 
---- Request something that may be refused. Does not block.
+--- Send a request, which may be refused. Does not block.
 ---@param what 'stop'|'request'|'answer'|'goto'|'pane'|'names'|'preview'
 ---@param request table
 ---@param done fun(reply: bellboard.Reply)
@@ -157,7 +157,7 @@ M.focused = function()
   M.notify('focus', focused)
 end
 
---- Report that this Neovim has no screen: another one is in front.
+--- Report that this Neovim has no screen, so another Neovim is in front.
 M.unseen = function()
   focused = 0
   M.notify('focus', focused)

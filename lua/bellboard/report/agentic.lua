@@ -1,4 +1,4 @@
--- Reports chats of agentic.nvim: the hooks that its `setup()` takes, and what they say.
+-- Reports chats of agentic.nvim by the hooks that its `setup()` takes.
 local chats = require('bellboard.report.chats')
 
 local M = {}
@@ -34,8 +34,8 @@ local function chat_in(tab)
   return bufs[tab]
 end
 
---- What an update says that an agent sends of its session. Those with a state are of version 2 of
---- the Agent Client Protocol.
+--- The report in an update of an agent's session. Updates with a state are of version 2 of the
+--- Agent Client Protocol.
 ---@param update table
 ---@param waits string|nil the tool call that waits
 ---@return bellboard.ChatSays|nil

@@ -14,7 +14,7 @@ local api = vim.api
 --- requests of a turn, and an error is announced last.
 local SETTLE = 200
 
---- What the events of codecompanion.nvim say.
+--- Event of codecompanion.nvim → report.
 ---@type table<string, bellboard.ChatSays|fun(data: table): bellboard.ChatSays|nil>
 local events = {
   ChatCreated = 'opens',
@@ -25,7 +25,7 @@ local events = {
     local is_over = data.interaction ~= 'chat' or data.status == 'success'
     return not is_over and data.status ~= 'cancelled' and 'fails' or nil
   end,
-  ToolsFinished = 'rests', -- unless it sends the results at once
+  ToolsFinished = 'rests', -- unless the results are sent at once
   ChatDone = 'rests',
   ChatStopped = 'breaks off',
   ChatClosed = 'closes',
@@ -80,7 +80,7 @@ local function report(agent, buf, says, about)
   }, vim.v.servername)
 end
 
---- Report what a chat says.
+--- Report an event of a chat.
 ---@param agent string
 ---@param buf integer
 ---@param says bellboard.ChatSays
@@ -88,7 +88,7 @@ end
 M.hear = function(agent, buf, says, about)
   local is_ending = says == 'rests' or says == 'fails' or says == 'breaks off'
   if (is_ending or says == 'goes on') and not at_work[buf] then
-    return -- its end has been reported; a question that was open then is closed after it
+    return -- after its end, an open question is closed
   end
   local nth = (heard[buf] or 0) + 1
   heard[buf] = nth

@@ -36,7 +36,7 @@ local function focus(now)
   look()
 end
 
---- Take the focus where no terminal reports it: somebody types here.
+--- Take the focus when somebody types here, if the terminal does not report it.
 local function typed()
   if not (reported or front) and #api.nvim_list_uis() > 0 then
     front = true -- until the background process says otherwise
@@ -60,7 +60,7 @@ M.attach = function()
     focus(event.event == 'FocusGained')
   end)
   on({ 'UIEnter' }, function()
-    focus(true) -- now, since that it has no focus may follow
+    focus(true) -- now, since the loss of focus may follow
   end)
   local function left()
     if #api.nvim_list_uis() == 0 then -- after CTRL-Z, or detached
@@ -68,7 +68,7 @@ M.attach = function()
       host.unseen()
     end
   end
-  on({ 'UILeave' }, vim.schedule_wrap(left)) -- one that leaves is still listed
+  on({ 'UILeave' }, vim.schedule_wrap(left)) -- a UI that leaves is still listed
   on({ 'InsertEnter', 'CmdlineEnter', 'TermEnter' }, typed)
   sessions.on_change('focus', function()
     look()

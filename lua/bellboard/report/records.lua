@@ -1,6 +1,6 @@
--- What the programs in terminals here have said of themselves (OSC 7501): the last report of each
--- record. The background process understands them; here only so much is read as decides which
--- report replaces which.
+-- The own reports of programs in terminals here (OSC 7501): the last report of each record. The
+-- background process understands them; here only as much is read as decides which report replaces
+-- which.
 local M = {}
 
 local api = vim.api
@@ -31,13 +31,13 @@ local MOST = 256
 --- The states of the protocol, and whether a report outlives the program.
 local STATES =
   { idle = false, working = false, blocked = false, done = true, error = true, clear = false }
---- Keys; no id has that character. What begins with the first leaves nothing once it is sent.
+--- Keys; no id has this character. A report whose key begins with it leaves nothing once sent.
 local ROOT, CLEAR, PROMPT, GONE, JUNK = '', '!', '!!prompt', '!!gone', '!!junk'
 
 ---@type table<integer, bellboard.Reporter> by buffer
 local reporters = {}
 
---- The program that reports in a terminal: a job, not what a plugin shows in a buffer.
+--- The program that reports in a terminal: a job, not a buffer that a plugin fills.
 ---@param buf integer
 ---@return bellboard.Reporter|nil
 M.of = function(buf)
@@ -61,7 +61,7 @@ M.forget = function(buf)
   reporters[buf] = nil
 end
 
---- How many programs say here what they do.
+--- The number of programs that report here.
 ---@return integer
 M.count = function()
   local count = 0
@@ -84,7 +84,7 @@ local function is_path(id)
   return levels <= 8 and #id <= 128
 end
 
---- What a report is about. One that counts for nothing replaces none that counts.
+--- The record and key of a report. A report without effect replaces no other.
 ---@param text string
 ---@return string|nil state
 ---@return string id
@@ -133,11 +133,11 @@ local function put(reporter, key, id)
   return report
 end
 
---- The program has ended, or a shell prompts again: what was done stays until it is seen.
+--- The program has ended, or a shell prompts again: completed work stays until it is seen.
 ---@param reporter bellboard.Reporter
 M.rest = function(reporter)
   local root = reporter.reports[ROOT]
-  local is_over = root and not root.stays -- a part that is done says nothing of the whole
+  local is_over = root and not root.stays -- a completed part says nothing about the whole
   for _, report in pairs(reporter.reports) do
     if not report.passes and (is_over or not report.stays) then
       drop(reporter, report)
@@ -181,7 +181,7 @@ M.take = function(reporter, t, text)
   report.t, report.text = t, text
 end
 
---- Its terminal is gone, and what it has said with it.
+--- The terminal is gone, and all its reports with it.
 ---@param reporter bellboard.Reporter
 ---@param t number
 M.close = function(reporter, t)
@@ -191,8 +191,8 @@ M.close = function(reporter, t)
   reporter.has_ended = true
 end
 
---- What was not sent yet, in order; that of the program as a whole is never left for later, unless
---- something before it ends a record.
+--- Unsent reports, in order; the report of the program as a whole never waits, unless an earlier
+--- report ends a record.
 ---@param reporter bellboard.Reporter
 ---@param most integer
 ---@return [number, string][]
@@ -217,7 +217,7 @@ M.unsent = function(reporter, most)
   return said, #reports > most and reports[most].nth or reporter.last
 end
 
---- They were sent, up to that number.
+--- Note that reports were sent, up to a number.
 ---@param reporter bellboard.Reporter
 ---@param last integer
 ---@return boolean is_left something else is to be sent

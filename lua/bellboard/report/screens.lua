@@ -1,5 +1,5 @@
--- Reports what terminals of this Neovim show, for sessions whose status is visible nowhere else:
--- the screen itself, or the title that the program gave its terminal. Only Neovim can read them.
+-- Reports the terminals of this Neovim, for sessions whose status is visible nowhere else: the
+-- screen itself, or the title that the program gave its terminal. Only Neovim can read them.
 local host = require('bellboard.process.talk')
 local receive = require('bellboard.process.receive')
 local sessions = require('bellboard.sessions')
@@ -9,7 +9,7 @@ local M = {}
 
 local api = vim.api
 
-local ROWS = 60 -- from the bottom up; more than any dialog has
+local ROWS = 60 -- from the bottom up; no dialog has more
 local SETTLE = 150 -- ms after a change, as a screen is drawn in parts
 local LONGEST = 1000 -- ms between two reports while a screen keeps changing
 local READS = 3 -- reads of a title after the last change: a CLI may set it after drawing

@@ -1,5 +1,5 @@
--- Forwards what the programs in terminals of this Neovim report of themselves (OSC 7501), and
--- answers those that ask whether anybody reads it.
+-- Forwards the own reports of programs in terminals of this Neovim (OSC 7501), and answers programs
+-- that ask whether anybody reads them.
 local config = require('bellboard.config')
 local coprocess = require('bellboard.process.run')
 local host = require('bellboard.process.talk')
@@ -14,7 +14,7 @@ local api = vim.api
 
 local PAUSE = 33 -- ms after a message, for each report in it: a flood costs no more than that
 local MOST = 30 -- reports in a message
-local SETTLE = 20 -- ms after a piece, which may be the last one
+local SETTLE = 20 -- ms after a piece, which may be the last
 local LONGEST = 4096 -- bytes of a sequence, with its start and end
 local PREFIX, QUERY, PROMPT = '7501;', '7501;?', '133;A'
 local START = 'state=' -- how all known programs start a report
@@ -35,14 +35,14 @@ local START = 'state=' -- how all known programs start a report
 local deliveries = {}
 local group = api.nvim_create_augroup('bellboard.reports', {})
 
---- Whether it runs, or will: nobody is promised that it reads who has switched it off.
+--- Whether the background process runs, or will: if it is switched off, no program is answered.
 ---@return boolean
 local function is_on()
   local wanted = coprocess.is_wanted()
   return wanted or wanted == nil and autostart.wanted(config.get().auto_start)
 end
 
---- Send what is new; to a new background process, all that still holds.
+--- Send new reports; to a new background process, all that are still true.
 ---@param delivery bellboard.Delivery
 ---@return integer count of the reports
 local function send(delivery)
@@ -65,7 +65,7 @@ local function send(delivery)
   return #said
 end
 
---- Show how many programs report while nobody can read it.
+--- Show how many programs report while no process can read them.
 ---@param delivery bellboard.Delivery
 local function show(delivery)
   local is_counted = delivery.reporter.reports[''] ~= nil and not delivery.reporter.has_ended
@@ -105,7 +105,7 @@ local function has_state(body)
   return (body:find('^' .. START) or body:find(':' .. START, 1, true)) ~= nil
 end
 
---- Whether a report is over because of what comes next; a broken one has no state, nor room for it.
+--- Whether the next piece ends a report; a broken report has no state, nor room for one.
 ---@param body string
 ---@param piece string with a state
 ---@return boolean
@@ -114,7 +114,7 @@ local function is_over(body, piece)
   return has_state(body) or not goes_on
 end
 
---- Whether a text goes on as reports start, as far as it goes.
+--- Whether a text is the start of a report, as far as it goes.
 ---@param text string
 ---@return boolean
 local function may_start(text)
@@ -122,13 +122,13 @@ local function may_start(text)
   return text:sub(1, length) == START:sub(1, length)
 end
 
---- Neovim 0.10 hands over what it just read: a report may come in pieces, and nothing says which
---- is the last one. What has no state goes on with the piece before it.
+--- Neovim 0.10 hands over each read: a report may come in pieces, and nothing marks the last one. A
+--- piece without a state continues the piece before it.
 ---@param delivery bellboard.Delivery
 ---@param piece string
 local function join(delivery, piece)
   delivery.came = vim.uv.now()
-  if piece == '' then -- an end or a start, and nothing else was read with it
+  if piece == '' then -- an end or a start, read alone
     complete(delivery)
     delivery.open = nil
     return
@@ -152,7 +152,7 @@ local function join(delivery, piece)
   end
 end
 
---- Defined below: what comes during a pause is sent at its end, with which another one begins.
+--- Defined below: reports during a pause are sent at its end, when another pause begins.
 ---@type fun(delivery: bellboard.Delivery)
 local flush
 
@@ -222,7 +222,7 @@ local function open(buf)
   return delivery
 end
 
---- Take what a terminal has received: a report, a query, or the prompt of a shell.
+--- Take a request of a terminal: a report, a query, or the prompt of a shell.
 ---@param buf integer
 ---@param data string|{ sequence: string, terminator: string|nil } as |TermRequest| has it
 M.heard = function(buf, data)
@@ -256,7 +256,7 @@ M.heard = function(buf, data)
   end
 end
 
---- Report to a new background process what still holds.
+--- Send a new background process all reports that are still true.
 local function renew()
   for _, delivery in pairs(deliveries) do
     if delivery.waits then

@@ -103,7 +103,7 @@ local function open(opts)
           preview.into(entry.value, self.state.bufnr)
         end,
       }),
-      layout_strategy = 'vertical', -- rows are long, and what they show is wide
+      layout_strategy = 'vertical', -- rows are long, and previews are wide
       layout_config = { preview_cutoff = 20 },
       on_complete = {
         function(picker)
