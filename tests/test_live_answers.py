@@ -1,6 +1,6 @@
-"""What a waiting hook prints is what the real CLI takes: the model's next request has it.
+"""What is answered and what is sent is what the real CLI takes: the model's next request has it.
 
-One session and a few answers; `python -m answers` gives all of them to every pinned version.
+One session and a few of each; `python -m answers` and `python -m answers.sending` do all of them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import pytest
 
 from answers.cases import CASES
 from answers.giving import give
+from answers.place import place
+from answers.sending import works
 from rig import claude_code
 
 pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(300)]
@@ -25,3 +27,10 @@ def test_the_model_gets_what_was_answered() -> None:
     assert len(cases) == len(SOME)
     told = {case.name: wrong for case, wrong in give(claude_code.VERSION, cases)}
     assert told == dict.fromkeys(SOME, "")
+
+
+def test_a_prompt_is_queued_while_it_works_and_esc_interrupts() -> None:
+    with place() as made:
+        told = dict(works(made))
+    assert told == dict.fromkeys(told, "")
+    assert {"queued", "interrupted"} <= told.keys()

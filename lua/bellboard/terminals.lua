@@ -110,12 +110,16 @@ end
 --- Rows of a terminal in which a question is looked for: more than any dialog has.
 local DEPTH = 60
 
---- The last rows of a terminal, for the background process, which answers its question.
+--- The last rows of a terminal, for the background process, which types into it. A hard blank is
+--- a blank, as in tmux.
 ---@param tty string
 ---@return string[]|nil
 M.last_rows = function(tty)
   local buf = M.buffer(tty)
-  return buf and M.rows(buf, DEPTH) or nil
+  local rows = buf and M.rows(buf, DEPTH)
+  return rows and vim.tbl_map(function(row)
+    return (row:gsub('\194\160', ' '))
+  end, rows)
 end
 
 --- Type a key into a terminal that still shows these rows, one below the other.

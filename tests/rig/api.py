@@ -38,7 +38,8 @@ class Request:
     step: int = 0
     model: str = ""
     tools: tuple[str, ...] = ()
-    prompt: str = ""
+    prompt: str = ""  # the end of what was said last
+    said: str = ""  # all that was said since the last answer
     results: tuple[str, ...] = ()  # of tools, since the last answer, as JSON
     completed: bool = True  # False: the client hung up before the end
 
@@ -114,12 +115,17 @@ def chosen(messages: list[dict[str, Any]]) -> tuple[str, int]:
     return "text", 0
 
 
+def since(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages since the model's last one."""
+    said = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+    return messages[said[-1] + 1 if said else 0 :]
+
+
 def results(messages: list[dict[str, Any]]) -> tuple[str, ...]:
     """Return the tool results since the model's last message, as JSON."""
-    said = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     found = [
         block
-        for message in messages[said[-1] + 1 if said else 0 :]
+        for message in since(messages)
         for block in (message["content"] if type(message["content"]) is list else ())
         if block.get("type") == "tool_result"
     ]
@@ -218,6 +224,7 @@ class _Conversation(BaseHTTPRequestHandler):
         tools = tuple(str(tool.get("name")) for tool in asked.get("tools") or ())
         facts = {"model": asked.get("model", ""), "tools": tools, "prompt": last[-300:]}
         facts["results"] = results(messages)
+        facts["said"] = "\n".join(t for message in since(messages) for t in texts(message))
         turn: Turn | Failure
         if any(phrase in last for phrase in SUMMARY):  # `/compact play:e500` names a scenario
             named = self.api.scenarios.get((MARKER.findall(last) or [""])[-1], (COMPACT,))

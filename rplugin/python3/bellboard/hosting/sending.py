@@ -8,11 +8,13 @@ counts as taken once the session shows a new turn.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from unicodedata import normalize
 
 from ..agents.agent import Agent, Press, Prompt, Unanswered, Unclear, Unreachable
 from ..agents.registry import agent_of, is_known_agent
@@ -37,9 +39,13 @@ SHOWN: Final = 60  # cells of what somebody has typed, in a message
 THERE: Final = "; go there"
 LOCK: Final = "send.lock"  # in the state folder: one paste at a time
 BUSY: Final = frozenset({"working", "background"})
-#: The first characters of a text, without blanks, by which it is known again in an input.
-KNOWN_BY: Final = 12
+KNOWN_BY: Final = 12  # letters at the start of a text, by which it is known again in an input
 PASTED: Final = "[Pasted"  # what CLIs show instead of a long text
+
+#: Characters that nobody sees, of which CLIs warn; joiners of letters and emoji are none of them.
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 
 #: Says how a session shows what was wanted since a time; None if it does not.
 Shows = Callable[[Session, float, Went | None], Reply | None]
@@ -190,6 +196,8 @@ def _text_of(given: Given) -> str:
         raise Declined("there is nothing to send")
     if why := fault_in(text, "the text"):
         raise Declined(why)
+    if (found := _INVISIBLE.search(text)) is not None:
+        raise Declined(f"the text has the invisible character U+{ord(found[0]):04X}; remove it")
     if text.lstrip().startswith("!"):
         raise Declined("it begins with “!”, which would run it as a shell command there")
     last = text.split()[-1]
@@ -231,9 +239,13 @@ def _prompt_in(agent: Agent, screen: Sequence[str]) -> Prompt:
 
 
 def _holds(shown: str, text: str) -> bool:
-    """Return whether an input shows a text that was pasted, from its start or in place of it."""
-    shown, text = "".join(shown.split()), "".join(text.split())
-    return shown.startswith((text[:KNOWN_BY], PASTED)) or (bool(shown) and text.startswith(shown))
+    """Return whether an input shows a text that was pasted, from its start or in place of it.
+
+    Terminals change blanks and marks, but no letters.
+    """
+    letters, wanted = (re.sub(r"\W", "", normalize("NFC", part)) for part in (shown, text))
+    is_start = letters.startswith(wanted[:KNOWN_BY]) or (letters and wanted.startswith(letters))
+    return bool(shown) and (bool(is_start) or shown.startswith(PASTED))
 
 
 def _is_above_us(pid: int) -> bool:
