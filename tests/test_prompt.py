@@ -16,7 +16,7 @@ from bellboard.cli.home import Problem
 from bellboard.core.request import Answer, Choice, Field, Option, Part, Question, Request, check
 from bellboard.screen.full import PASTED, FullScreen
 from bellboard.screen.picker import Selection as Picker
-from bellboard.screen.prompt import SOON, Prompt
+from bellboard.screen.prompt import SOON, ShownRequest
 from bellboard.screen.request import lines_of, page
 
 pytestmark = pytest.mark.pure
@@ -56,8 +56,10 @@ FORM = replace(REQUEST, questions=(), choices=(CHOICES[5], Choice("decline", "De
 PLAN = replace(REQUEST, questions=(), fields=(), choices=(Choice("approve", "Yes"), CHOICES[3]))
 
 
-def pressed(*keys: str, request: Request = REQUEST, columns: int = 60, height: int = 60) -> Prompt:
-    prompt = Prompt(request, "api", "acme/api · main", 0.0)
+def pressed(
+    *keys: str, request: Request = REQUEST, columns: int = 60, height: int = 60
+) -> ShownRequest:
+    prompt = ShownRequest(request, "api", "acme/api · main", 0.0)
     prompt.lines(LATER, columns, height)
     for key in keys:
         prompt.press(key, LATER)
@@ -65,7 +67,7 @@ def pressed(*keys: str, request: Request = REQUEST, columns: int = 60, height: i
     return prompt
 
 
-def shown(prompt: Prompt, columns: int = 60, height: int = 60) -> str:
+def shown(prompt: ShownRequest, columns: int = 60, height: int = 60) -> str:
     return "\n".join(line.plain for line in prompt.lines(LATER, columns, height))
 
 
@@ -182,7 +184,7 @@ def test_keys_that_answer_nothing(keys: tuple[str, ...], does: str) -> None:
 
 def test_a_key_that_came_too_soon_answers_nothing() -> None:
     """The user was typing something else, until there is a pause; leaving is always possible."""
-    prompt = Prompt(REQUEST, "api", "", LATER)
+    prompt = ShownRequest(REQUEST, "api", "", LATER)
     for n in range(1, 9):
         prompt.press("A", LATER + n * SOON * 0.75)
     assert not prompt.over

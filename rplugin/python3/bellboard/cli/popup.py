@@ -9,7 +9,7 @@ from ..core import words
 from ..core.session import is_far, questions_of
 from ..core.text import plain
 from ..screen.picker import operate
-from ..screen.prompt import SOON, Prompt
+from ..screen.prompt import SOON, ShownRequest
 from ..screen.request import asker, wrapped
 from ..screen.styled import StyledText
 from .arguments import Args
@@ -60,7 +60,7 @@ class Flow:
         self._awaits = False  # whether a session goes on to its next dialog
         self._asks: RequestKey | None = None
         self._session: Published = {}
-        self._prompt: Prompt | None = None
+        self._prompt: ShownRequest | None = None
         self._looked = 0.0  # when the request was last checked
 
     def press(self, key: str, now: float) -> None:
@@ -134,7 +134,7 @@ class Flow:
                 continue
             left = f"{len(asking) - n} left · " if len(asking) - n > 1 else ""
             request, heading = decoded(reply["request"]), left + words.project(session)
-            self._prompt = Prompt(request, heading, asker(session, request), now)
+            self._prompt = ShownRequest(request, heading, asker(session, request), now)
             self._session, self._asks = session, _asks(session)
             self._looked = now
             return
@@ -171,7 +171,7 @@ class Flow:
         is_last = session["session_id"] == self._session.get("session_id")
         return is_last and now < self._done + FOLLOWS
 
-    def _give(self, prompt: Prompt) -> None:
+    def _give(self, prompt: ShownRequest) -> None:
         request = prompt.request
         sid = self._session["session_id"]
         about = {"session_id": sid, "request": request.id, "digest": request.digest}

@@ -77,7 +77,7 @@ UNCLAIMED: Final = "changed since it began, by its commands or by somebody else"
 
 
 def file_words(file: ChangedFile) -> str:
-    """Return what happened to a file: `+12 -40`, `new +31`, `renamed from a.py`, `deleted`."""
+    """Return what happened to a file: `+12 -40`, `new +31`, `renamed from OLD`, `deleted`."""
     how = {"changed": "", "created": "new", "renamed": f"renamed from {file.was}"}
     lines = ((sign, count) for sign, count in (("+", file.added), ("-", file.removed)) if count)
     counts = " ".join(f"{sign}{count}" for sign, count in lines)

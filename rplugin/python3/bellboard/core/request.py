@@ -417,7 +417,7 @@ class Stopped(Struct, frozen=True):
     text: str = "it does not say what followed; look there"
 
 
-class Sent(Struct, frozen=True):
+class Outcome(Struct, frozen=True):
     """The reply to `send` and `interrupt`."""
 
     outcome: str = NOTHING
@@ -448,8 +448,8 @@ KNOWN: Final[Mapping[str, type[Struct]]] = {
     "request": Shown,
     "answer": Answered,
     "stop": Stopped,
-    "send": Sent,
-    "interrupt": Sent,
+    "send": Outcome,
+    "interrupt": Outcome,
     "preview": Previewed,
     "turn": TurnShown,
     "diff": Compared,

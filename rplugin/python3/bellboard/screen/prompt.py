@@ -64,7 +64,7 @@ class Offer(NamedTuple):
     note: str = ""
 
 
-class Prompt:
+class ShownRequest:
     """A request on a screen, and what the user does with it."""
 
     def __init__(self, request: Request, heading: str, asker: str, now: float) -> None:
