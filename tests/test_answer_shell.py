@@ -72,7 +72,7 @@ def agent(home: Home, tmux: tmuxes.Server) -> Agent:
 
 
 def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
-    """It needs the session, and with a digest exactly that request; it prints the outcome."""
+    """With a digest, only that request is answered; the outcome is printed."""
     sid = agent.asks()["session_id"]
     printed = agent.bellboard("answer")
     assert COMMAND in printed
@@ -104,7 +104,7 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
 
 
 def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
-    """It asks for what a choice needs, notices what is answered elsewhere, and shows the next."""
+    """The popup asks for a choice's fields, notices other answers, and shows the next request."""
     agent.asks()
     popup = agent.popup()
     assert COMMAND in popup.shows("go terminal · s snooze")
@@ -127,7 +127,7 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
 
 
 def test_going_there_leads_from_the_popup_to_the_pane(agent: Agent) -> None:
-    """As `bellboard goto` does; without anything asked, it says so."""
+    """The popup jumps as `bellboard goto` does; without a request, it says so."""
     agent.asks()
     agent.tmux.attach("agent")
     popup = agent.popup()

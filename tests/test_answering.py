@@ -69,7 +69,7 @@ def test_an_answer_reaches_the_hook_that_waits(desk: Desk) -> None:
 
 
 def test_no_reaction_took_no_time() -> None:
-    """What is too short to be measured is said to be short."""
+    """A reaction too fast to be measured is reported as fast."""
     assert [*map(seconds, (0.0, 0.04, 0.06, 1.26))] == [*["less than 0.1 s"] * 2, "0.1 s", "1.3 s"]
 
 
@@ -182,7 +182,7 @@ def test_a_question_that_ends_just_before_the_answer_is_sent_gets_no_answer(
 
 
 def test_who_answered_is_not_whose_answer_was_refused_after_all() -> None:
-    """It is logged before it is sent; then the user was first, in the terminal."""
+    """An answer is logged before it is sent; here the user was first, in the terminal."""
 
     def logged(by: str, way: str, outcome: str = "") -> Event:
         return Event("answer", "answer", 1.0, 1.0, "s", source=way, viewer=by, message=outcome)
@@ -205,7 +205,7 @@ def test_a_crash_between_claim_and_answer_blocks_nobody_for_long(desk: Desk) -> 
 
 
 def test_a_claim_is_only_renewed_and_released_by_its_owner(desk: Desk) -> None:
-    """Whoever was too slow neither goes on nor frees the request of the next."""
+    """A slow owner neither goes on nor frees the request of the next."""
     answers = Claims(desk.home.bellboard)
     slow, next_ = Claim("a", 1.0, "allow", 1), Claim("b", 2.0, "allow", 2)
     assert answers.claim(NAME, slow) is None
@@ -273,7 +273,7 @@ def test_an_ended_process_is_refused(desk: Desk) -> None:
 
 
 def test_a_reused_pid_is_refused(desk: Desk) -> None:
-    """Another process has the id of the one that asked."""
+    """Another process has the id of the process that asked."""
     desk.waits()
     digest = desk.request()["request"]["digest"]
     other = Process(desk.pid, "12345")
@@ -316,7 +316,7 @@ def test_a_process_that_claims_the_session_of_another_is_refused(
 
 
 def test_an_unknown_cli_is_refused(desk: Desk) -> None:
-    """It is not answered in the words of another."""
+    """Its request is not answered in the words of another CLI."""
     desk.waits()
     desk.s = replace(desk.s, agent="other")
     refused(desk, desk.answer(digest="x"), f"how other takes answers is not known{THERE}")
@@ -360,7 +360,7 @@ def test_a_line_break_in_a_message_ends_no_line(desk: Desk) -> None:
 
 
 def test_hidden_text_is_shown(desk: Desk) -> None:
-    """What a terminal would not show has marks, and words that say so."""
+    """Text that a terminal would not show has marks, and words about them."""
     desk.asks(tool_input={"command": "ls \u202e\x1b[8m; rm -rf x\u200b   "})
     (part,) = [p for p in desk.request()["request"]["parts"] if p["kind"] == "command"]
     assert part["text"].isprintable()
@@ -492,7 +492,7 @@ class Typewriter:
 
 
 def test_keys_are_typed_where_no_hook_waits(desk: Desk) -> None:
-    """If the terminal shows exactly that."""
+    """The terminal has to show exactly the request."""
     terminal = desk.terminal = Typewriter(desk, SCREEN)
     assert [way["name"] for way in desk.request()["request"]["ways"]] == ["keys", "go"]
     reply = desk.answer()
@@ -519,7 +519,7 @@ def test_only_what_keys_can_give_is_offered_where_only_keys_can_answer(desk: Des
 def test_a_key_is_typed_only_while_the_question_stands_and_is_claimed(
     desk: Desk, is_over: bool
 ) -> None:
-    """Its terminal may still show a question that is over, or that somebody else now answers."""
+    """A terminal may still show a question that is over, or that somebody else answers."""
 
     class Late(Typewriter):
         def rows(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What OpenCode and Codex ask, in full, and the answers that they take."""
+"""Requests of OpenCode and Codex in full, and the answers that they take."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_takes_only_its_options_takes_no_text() -> None:
     [{"isSecret": True}, {"options": [{"label": "Yes", "preview": "rm -rf ~"}, {"label": "No"}]}],
 )
 def test_nothing_of_a_question_is_left_out(more: dict[str, Any]) -> None:
-    """What has no place of its own is shown below it."""
+    """A member without a place of its own is shown below the question."""
     known = {k: v for k, v in PLAN.items() if k != "custom"}
     for agent, ask in (("opencode", opencode_asks), ("codex", codex_asks)):
         assert asked(agent, ask(known)).parts == ()
@@ -87,7 +87,7 @@ def allows_codex(given: Any = None) -> bytes:
 def test_what_is_not_known_exactly_is_shown_and_cannot_be_answered(
     agent: str, exact: bytes
 ) -> None:
-    """It was cut, even if what is left seems whole, or has half a character."""
+    """The payload was cut, even if the rest seems whole, or has half a character."""
     assert asked(agent, exact).complete
     for raw, truncated, why in (
         (exact, True, CUT),

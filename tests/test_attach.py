@@ -55,7 +55,7 @@ def client_of(server: Server) -> str:
 
 
 def test_a_terminal_attaches_to_exactly_that_pane(home: Home, tmux: Server) -> None:
-    """Whatever window and pane were current there, in a type of terminal that is unknown here."""
+    """The current window and pane do not matter, nor an unknown type of terminal."""
     there = Server(home, "there.sock")
     wanted = there.open(["sh", "-c", "echo the wanted one; sleep 600"], session="work")
     there.open(["sh"], session="work")

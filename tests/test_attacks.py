@@ -49,9 +49,9 @@ def test_what_was_sent_is_not_typed_again(desk: Desk) -> None:
 
 
 def test_a_hook_that_still_waits_is_answered_after_all(desk: Desk) -> None:
-    """It reads one answer and leaves, so nothing that was sent before has reached it.
+    """A hook reads one answer and leaves, so no earlier answer has reached a waiting hook.
 
-    As when a host died between the record of its answer and the answer.
+    For example, a host died between the record of its answer and the answer.
     """
     desk.waits()
     Claims(desk.home.bellboard).claim(NAME, Claim("Neovim 9", time.time(), "allow", 9))
@@ -117,7 +117,7 @@ for n in range(200):
 
 
 def test_of_two_programs_in_the_same_moment_one_answers(home: Home, desk: Desk) -> None:
-    """As two machines may do through two hosts; 200 times, and each counts once."""
+    """Two machines may answer through two hosts; of 200 races, each answer counts once."""
     argv = [sys.executable, "-c", RACE, str(home.bellboard), str(time.time() + 1.0)]
     env = home.env | {"PYTHONPATH": os.pathsep.join(sys.path)}
     both = [
@@ -184,7 +184,7 @@ def test_a_name_that_names_nothing_is_refused_and_cut(desk: Desk, field: str, na
 
 
 def test_a_suspended_process_is_not_answered(desk: Desk) -> None:
-    """It would take the answer whenever somebody continues it."""
+    """The process would take the answer whenever somebody continues it."""
     hook = desk.waits()
     digest = desk.request()["request"]["digest"]
     os.kill(desk.pid, signal.SIGSTOP)
@@ -227,7 +227,7 @@ def behind(home: Home) -> Iterator[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
 def test_a_program_in_front_of_the_agent_gets_no_keys(home: Home, behind: int) -> None:
-    """As a second CLI that asks the same, in the terminal of one in the background."""
+    """A second CLI in front may ask the same as the CLI in the background."""
     desk = Desk(home, behind)
     terminal = desk.terminal = Typewriter(desk, SCREEN)
     refused(desk, desk.answer(), f"another program is in front of it in its terminal{THERE}")
@@ -266,7 +266,7 @@ def test_keys_that_tmux_gives_to_others_too_are_not_typed(tmux: Server, cat: Pan
 
 
 def test_a_pane_in_copy_mode_gets_no_keys(tmux: Server, cat: Pane) -> None:
-    """They are commands of that mode. The session can still be looked at."""
+    """Keys are commands of that mode. The session can still be looked at."""
     cat.type("hello")
     cat.shows("hello")
     tmux.run("copy-mode", "-t", cat.id)
@@ -292,7 +292,7 @@ def test_a_clock_that_jumps_back_keeps_nobody_waiting(desk: Desk) -> None:
 def test_the_same_request_of_two_sessions_has_two_digests(
     desk: Desk, processes: Callable[..., int]
 ) -> None:
-    """What was read in one is no answer to the other, under whichever name."""
+    """A request read in one session cannot be answered in another, whatever its name."""
     digests = {desk.request()["request"]["digest"]}
     desk.asks(session_id="t")
     desk.s = replace(desk.s, previous=("t",))

@@ -92,7 +92,7 @@ while shared.turn(float(sys.argv[2])).more:
 
 
 def test_a_suspended_host_is_not_waited_for(make: Make, clock: Clock) -> None:
-    """It holds no database lock between batches: others continue, each event counted once."""
+    """A host holds no database lock between batches: others continue, each event counted once."""
     shared = make()
     names = backlog(shared, clock, 2 * BATCH + 100)
     run = [sys.executable, "-c", BEGINS, str(shared.spool.home), str(clock())]
@@ -213,7 +213,7 @@ def test_a_batch_leaves_deadlines_to_what_still_waits(
 def test_deadlines_wait_for_what_comes_while_a_backlog_is_read(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is listed after that, as is what is left if somebody removes files meanwhile."""
+    """New files are listed after the backlog, as are the rest if somebody removes files."""
     monkeypatch.setattr("bellboard.hosting.turn.SLICE", -1.0)  # one file at a time
     shared, asks = (
         make(),

@@ -202,7 +202,7 @@ def test_numbers_of_any_size_and_kind_do_no_harm(text: str) -> None:
 
 @pytest.mark.parametrize("key", ["client", "title", "answer", "label", "facts"])
 def test_a_session_whose_id_was_cut_in_a_character_is_not_taken_for_one(key: str) -> None:
-    """What is left of two ids may be equal."""
+    """The rests of two different ids may be equal."""
     facts = {"session_id": "a\ud800", "pid": 7, "says": "busy", "choice": "deny", "way": "hook"}
     event = trace_line.event_in(json.dumps({"t": T0, key: facts}).encode())
     assert (event.kind, "no usable session id" in event.why) == ("junk", True)

@@ -73,7 +73,7 @@ def test_a_narrow_terminal_keeps_its_windows(
 def test_tmux_keeps_the_status_true_without_a_host(
     home: Home, tmux: Server, processes: Callable[..., int]
 ) -> None:
-    """Also after a host that was killed, or is suspended with its editor."""
+    """The host may have been killed, or be suspended with its editor."""
     tmux.open(["sh"], session="one")
     spool = made(home.bellboard)
     apply = ["-m", "bellboard", "tmux", "--apply", "--status", "--socket", str(tmux.socket)]

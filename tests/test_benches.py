@@ -27,7 +27,7 @@ def test_make_bench_runs_each_that_has_limits() -> None:
 
 @pytest.mark.editor
 def test_the_bench_of_the_editor_measures_everything() -> None:
-    """It calls modules by name, and has been left behind when one moved."""
+    """The bench calls modules by name, which it can miss when a module moves."""
     done = subprocess.run(
         [sys.executable, str(BENCH / "editor.py"), "--runs", "1", "--nvim", "0.12"],
         capture_output=True,

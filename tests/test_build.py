@@ -120,7 +120,7 @@ def test_a_build_makes_the_tags_of_the_help(home: Home, plugin: Path, version: s
 
 
 def test_a_help_that_cannot_be_written_to_stops_no_build(home: Home, plugin: Path) -> None:
-    """What was asked for is there."""
+    """The packages are installed all the same."""
     python(home.bin / "python3")
     (plugin / "doc/tags").mkdir(parents=True)
     shutil.copy(CHECKOUT / "doc/bellboard.txt", plugin / "doc")
@@ -220,7 +220,7 @@ def test_a_machine_without_a_fit_python_is_told_so(
 
 
 def test_tmux_builds_though_a_broken_program_is_on_path(home: Home, plugin: Path) -> None:
-    """As `bellboard path` has put it there: it leads to what is to be built."""
+    """`bellboard path` has linked a program that is not built yet."""
     python(home.bin / "python3")
     broken = python(plugin / ".venv/bin/bellboard")
     broken.write_text(f"#!{plugin}/.venv/bin/python\n")  # which is gone
@@ -230,7 +230,7 @@ def test_tmux_builds_though_a_broken_program_is_on_path(home: Home, plugin: Path
 
 
 def test_tmux_does_not_name_a_log_that_it_cannot_write(home: Home, plugin: Path) -> None:
-    """As where root has installed the plugin for all users."""
+    """For example, root has installed the plugin for all users."""
     python(home.bin / "python3")
     plugin.chmod(0o500)
     said = tpm(home, plugin, *UNPRIVILEGED)
@@ -251,7 +251,7 @@ def test_pip_may_be_told_to_install_elsewhere(home: Home, plugin: Path, builds: 
 
 @BUILDERS
 def test_a_pip_that_is_too_old_is_updated_first(home: Home, plugin: Path, builds: Builder) -> None:
-    """As that of Python 3.10.2."""
+    """The pip of Python 3.10.2 is."""
     python(home.bin / "python3")
     (home.root / "old-pip").touch()
     builds(home, plugin)
@@ -303,7 +303,7 @@ def test_a_build_that_was_killed_is_not_taken_for_a_whole_one(home: Home, plugin
 
 
 def test_without_a_network_it_says_so_and_how_to_name_a_mirror(home: Home, plugin: Path) -> None:
-    """What both have said."""
+    """The message has the errors of both uv and pip."""
     python(home.bin / "python3")
     python(home.bin / "uv").write_text(UV.format())
     (home.root / "offline").touch()
@@ -349,7 +349,7 @@ def test_two_builds_wait_for_each_other(home: Home, plugin: Path, tool: str) -> 
 
 @pytest.mark.house
 def test_pip_installs_what_uv_does_by_the_same_hashes() -> None:
-    """Also what builds the package; nothing else, and nothing without a hash."""
+    """Build packages have hashes as well; nothing without a hash is installed."""
     toml = pytest.importorskip("tomllib")  # of Python 3.11
     locked = toml.loads((CHECKOUT / "uv.lock").read_text())["package"]
     packages = {package["name"]: package for package in locked}

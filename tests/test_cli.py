@@ -31,7 +31,7 @@ pytestmark = pytest.mark.files
 
 
 def test_without_arguments_it_prints_help(shell: Shell) -> None:
-    """One short line for each command."""
+    """The help has one short line for each command."""
     shown = shell.bellboard().stdout
     assert shown == shell.bellboard("--help").stdout
     commands = re.findall(r"^    (\w+) +(\S.*)$", shown, re.M)
@@ -68,7 +68,7 @@ def test_every_argument_of_every_command_is_explained() -> None:
 
 
 def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None:
-    """So `fleet join` needs nothing else; what the server would refuse is refused here."""
+    """So `fleet join` needs no options, and refuses settings that the server would refuse."""
     folder = home.root / "credentials {}"  # braces as in a template
 
     def fleet(*words: str) -> tuple[str, str]:
@@ -359,7 +359,7 @@ def test_sessions_can_be_corrected_labelled_named_parked_snoozed_and_forgotten(
 
 
 def test_a_session_is_stopped_by_name_and_nothing_else_is(shell: Shell) -> None:
-    """Its process ends; one that is not proven to be its process is left alone."""
+    """The process ends if it is proven to be the session's; any other is left alone."""
     fill(shell)
     assert shell.fails("stop", "b1") == (
         "bellboard: b1: its process is unknown; stop it in its terminal\n"
@@ -392,7 +392,7 @@ def test_a_session_is_stopped_by_name_and_nothing_else_is(shell: Shell) -> None:
     ],
 )
 def test_an_empty_name_never_stands_for_the_default(shell: Shell, words: str) -> None:
-    """It is what a shell passes for a variable that is not set."""
+    """A shell passes an empty name for a variable that is not set."""
     fill(shell)
     said = shell.bellboard(*(word.strip("@") for word in words.split()), code=2)
     assert "it is empty" in said.stderr and not said.stdout
@@ -417,7 +417,7 @@ def test_minutes_are_a_length_of_time(shell: Shell, command: str, minutes: str) 
     ],
 )
 def test_no_option_is_ignored(shell: Shell, command: str, why: str) -> None:
-    """What cannot be done is refused, with what can be."""
+    """An impossible option is refused, with the possible ones."""
     assert why in shell.fails(*command.split())
 
 
@@ -439,7 +439,7 @@ def test_a_snooze_has_an_end(shell: Shell) -> None:
 def test_an_answer_that_is_not_given_says_why_as_json_too(
     shell: Shell, words: str, why: str
 ) -> None:
-    """As one that was declined does: on standard output."""
+    """The reason is on standard output, as for an answer that was declined."""
     fill(shell)
     assert why in shell.fails("answer", *words.split())
     done = shell.bellboard("answer", *words.split(), "--json", code=1)
@@ -495,7 +495,7 @@ def test_a_newer_database_is_shown_and_not_written(shell: Shell) -> None:
 
 
 def test_a_tilde_before_no_user_is_part_of_a_name(shell: Shell) -> None:
-    """As in a shell, which passes it on."""
+    """A shell passes such a tilde on."""
     assert shell.fails("status", "--dir", "~nobodyxyz").endswith("~nobodyxyz is not a directory\n")
 
 

@@ -94,7 +94,7 @@ def test_serve_rejects_what_is_not_a_command(shell: Shell) -> None:
 @pytest.mark.tmux
 @pytest.mark.parametrize("columns", [60, 200])
 def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: int) -> None:
-    """It fits, follows the size of the terminal, scrolls below its header, and ends with q."""
+    """The view fits and follows the terminal, scrolls below its header, and ends with q."""
     fill(shell)
     argv = ("sh", "-c", f"'{sys.executable}' -m bellboard watch; echo left with $?; stty; sleep 99")
     pane = tmux.open(argv, env=shell.env, columns=columns, lines=12)

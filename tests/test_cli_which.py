@@ -1,4 +1,4 @@
-"""Which session a command means, and what it says if it means several."""
+"""The session that a name means, and the message if it means several."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_name_is_no_worse_than_the_start_of_an_id(shell: Shell) -> None:
 
 
 def test_a_session_is_named_by_its_last_prompt(shell: Shell) -> None:
-    """It is shown by that if it has no title; with another name, it is not."""
+    """The last prompt names a session without a title, unless it has another name."""
     shell.emitted(30, "a1", "UserPromptSubmit", cwd="/w/api", prompt="plan the new region")
     assert "UserPromptSubmit" in shell.bellboard("explain", "plan the new region").stdout
     shell.bellboard("name", "plan the new region", "regions")

@@ -1,4 +1,4 @@
-"""What the shared server of Codex says of its threads counts at once, and costs it nothing."""
+"""The states of threads at Codex's shared server count at once, and cost the server nothing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_granted_permission_shows_at_once(home: Home) -> None:
 
 
 def test_what_is_late_does_not_start_a_turn_that_has_ended(home: Home) -> None:
-    """What it says has the time at which it said so."""
+    """A state has the time of its message."""
 
     async def test(desk: Desk) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
@@ -170,7 +170,7 @@ def test_what_seemed_to_be_left_to_a_program_is_yours_once_that_is_read(
 
 
 def test_the_states_of_all_threads_are_read_when_a_host_starts(home: Home) -> None:
-    """What was granted while none ran does not stay blocked."""
+    """A permission that was granted without a host does not stay blocked."""
 
     async def test(desk: Desk) -> None:
         with fake(home, loaded=[FIRST, SECOND], status={"type": "active"}) as codex:
@@ -260,7 +260,7 @@ def test_codex_without_a_shared_server_is_not_reported(home: Home) -> None:
 
 
 def test_a_mute_server_is_left(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes the connection, and never answers."""
+    """The server takes the connection, and never answers."""
     monkeypatch.setattr(server, "JOINING", 0.3)
 
     async def test(desk: Desk) -> None:
@@ -288,7 +288,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 @pytest.mark.pure
 @given(status=values, params=values)
 def test_nothing_that_a_server_says_raises(status: Any, params: Any) -> None:
-    """Whatever the shape; what is understood names a thread and a state."""
+    """A message may have any shape; one that is understood names a thread and a state."""
     method = "thread/status/changed"
     for given_ in (params, {"threadId": "t", "status": status}):
         said = Codex().heard({"method": method, "params": given_})

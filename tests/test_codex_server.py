@@ -342,7 +342,7 @@ def test_another_answer_was_first(home: Home) -> None:
 def test_an_answer_that_a_busy_server_has_taken_is_not_refused(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says later that the request is resolved."""
+    """The server says later that the request is resolved."""
     monkeypatch.setattr(server, "PATIENCE", 1.0)
     with fake(home, busy=True) as codex:
         with pytest.raises(Unclear, match="Codex's server: it does not respond in time"):
@@ -353,14 +353,14 @@ def test_an_answer_that_a_busy_server_has_taken_is_not_refused(
 def test_another_answer_was_first_at_a_busy_server(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says what became of the tool, and only later that the request is resolved."""
+    """The server reports the tool's result first, and only then that the request is resolved."""
     monkeypatch.setattr(server, "PATIENCE", 1.0)
     with fake(home, busy=True, fate="declined") as codex:
         assert refused(codex.asked, said("allow")) == server.ELSEWHERE
 
 
 def test_a_thread_that_is_not_loaded_is_not_resumed(home: Home) -> None:
-    """That would start it."""
+    """Resuming would start the thread."""
     with fake(home, loaded=["another"], refuse=["thread/resume"]) as codex:
         assert refused(codex.asked) == "Codex's server no longer has this thread"
 
@@ -379,7 +379,7 @@ def test_a_thread_that_is_not_loaded_is_not_resumed(home: Home) -> None:
 def test_a_failing_server_is_refused_with_a_reason(
     home: Home, plan: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It hangs, lies, sends 100 MB, closes in the middle, or is of another version."""
+    """The server hangs, lies, sends 100 MB, hangs up, or is of another version."""
     monkeypatch.setattr(server, "PATIENCE", 0.3 if "mute" in plan else 20.0)
     with fake(home, **plan) as codex:
         assert refused(codex.asked) == f"Codex's server: {why}"
@@ -407,7 +407,7 @@ def test_only_the_sessions_own_process_is_asked(home: Home) -> None:
 
 
 def test_an_answer_from_anywhere_takes_the_server(home: Home) -> None:
-    """It is the best way while the server has the request; else it says why."""
+    """The server is the best way while it has the request; otherwise it says why not."""
     asks = {**ASKS, "params": {**ASKS["params"], "threadId": "s"}}  # type: ignore[dict-item]
     with fake(home, loaded=["s"], asks=[asks]) as codex:
         desk = Desk(home, codex.process.pid)
@@ -426,7 +426,7 @@ def test_an_answer_from_anywhere_takes_the_server(home: Home) -> None:
 
 @pytest.mark.pure
 def test_requests_are_read_in_full() -> None:
-    """Nothing of the payload is left out, and the choices say what they do."""
+    """No part of the payload is left out, and the choices say what they do."""
     data = json.dumps(PAYLOAD).encode()
     made = SPEAKS.request(data, "name", 5.0, Origin("codex", 7))
     assert made is not None
@@ -469,7 +469,7 @@ def test_commands_are_compared_whole() -> None:
 
 
 def test_the_printed_hooks_report_to_the_spool(home: Home) -> None:
-    """As a shell of Codex runs them: with its own process, and as Codex's."""
+    """A shell of Codex runs them, with its own process, and as hooks of Codex."""
     argv = [sys.executable, "-m", "bellboard", "hooks", "print", "--agent", "codex"]
     printed = subprocess.run(argv, env=home.env, capture_output=True, text=True, check=True)
     hooks = json.loads(printed.stdout)["hooks"]

@@ -88,7 +88,7 @@ async def prompted(desk: Desk, codex: Fake, home: Home, sid: str = FIRST) -> Non
 
 
 def test_a_thread_is_shown_in_the_only_terminal_of_its_folder(home: Home) -> None:
-    """That is where a jump goes; the threads of others, and other programs, have none of it."""
+    """A jump goes there; threads of others, and other programs, have no such terminal."""
 
     async def test(desk: Desk) -> None:
         with fake(home) as codex, terminal(codex) as shown, terminal(codex, "%8", "vim"):
@@ -142,7 +142,7 @@ def test_a_thread_that_was_left_is_replaced_by_the_next_one(home: Home) -> None:
 
 
 def test_threads_of_several_terminals_end_with_the_last_of_these(home: Home) -> None:
-    """It is not known which showed them: they were started long before, and use /new."""
+    """Nobody knows which terminal showed a thread: all are older, and use /new."""
 
     async def test(desk: Desk) -> None:
         with fake(home) as codex, terminal(codex) as one, terminal(codex, "%2") as other:
@@ -205,7 +205,7 @@ def test_where_peers_are_not_told_nothing_is_said(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_search_is_fast() -> None:
-    """It runs when the status of such a session changes."""
+    """A search runs whenever the status of such a session changes."""
     began = time.process_time()
     assert clients_of(os.getpid()) == []
     assert time.process_time() - began < 0.2

@@ -1,4 +1,4 @@
-"""Which threads Codex has open, by the locks that it holds: also before any hook runs."""
+"""The threads that Codex has open, by the locks that it holds: also before any hook runs."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def said(kind: str, **more: Any) -> str:
 
 
 def test_threads_without_a_terminal_and_odd_files_are_passed_over(home: Home) -> None:
-    """Those of the shared server and of `codex exec` are known by their hooks."""
+    """Hooks report threads of the shared server and of `codex exec`."""
     (folder := Path(locks_folder(home.env))).mkdir(parents=True)
     for name in (
         ".coordination.lock",

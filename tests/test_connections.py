@@ -1,4 +1,4 @@
-"""Which terminal here shows a session of another machine: a real sshd, and tmux on both sides."""
+"""The terminal here of a session on another machine: a real sshd, and tmux on both sides."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmu
 def test_a_session_in_a_plain_terminal_is_where_its_connection_says(
     dev: Machine, tmux: Server
 ) -> None:
-    """There is nothing to select there."""
+    """A plain terminal has no pane to select."""
     terminal = tmux.open([*dev.ssh, "-t", "echo $SSH_CONNECTION; sleep 600"], env={"TERM": "tmux"})
     said = terminal.shows(r"127\.0\.0\.1 \d+ 127\.0\.0\.1 \d+").split("\n")[0].strip()
     own = ssh.own()

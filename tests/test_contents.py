@@ -110,7 +110,7 @@ def without_modes(home: Path) -> None:
     ],
 )
 def test_a_folder_of_ours_is_never_refused(home: Home, damage: Callable[[Path], None]) -> None:
-    """Whatever is left of it; an event, a machine and a socket of a plugin are in it."""
+    """Any rest of a state folder counts: an event, a machine or the socket of a plugin."""
     spool = made(home.bellboard)
     Store(home.bellboard).close()
     name = put(spool, "PermissionRequest")
@@ -139,7 +139,7 @@ def test_a_folder_of_ours_is_never_refused(home: Home, damage: Callable[[Path], 
     "name", ["lost+found/", ".DS_Store", "links/dev/.nfs0000000001", ".Trash-1000/", "Icon\r"]
 )
 def test_what_a_system_puts_into_any_folder_does_not_count(home: Home, name: str) -> None:
-    """It is neither a reason to refuse the folder, nor ever removed."""
+    """Such files are no reason to refuse the folder, and are never removed."""
     path = home.bellboard / name
     path.parent.mkdir(parents=True)
     path.mkdir() if name.endswith("/") else path.touch()
@@ -160,7 +160,7 @@ def test_a_folder_whose_host_was_killed_while_it_made_it_is_not_refused(
 
 
 def test_every_name_that_is_written_is_known(home: Home) -> None:
-    """Those of hooks too, of lines and of what was in slots."""
+    """Names of hooks, lines and slots are known, too."""
     env = {**home.env, "BELLBOARD_HOME": str(home.bellboard)}
     spool = made(home.bellboard)
     for event in ("Stop", "PreToolUse"):

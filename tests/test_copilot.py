@@ -128,7 +128,7 @@ def test_its_log_may_say_a_moment_after_the_list_that_it_gave_up(home: Home, sle
 
 
 def test_a_terminal_without_a_prompt_is_listed(home: Home, sleeper: int) -> None:
-    """Its first hook comes with the first prompt, and then it is the same session."""
+    """The first hook comes with the first prompt, for the same session."""
 
     async def test(desk: Desk) -> None:
         opens(home, sleeper)
@@ -143,7 +143,7 @@ def test_a_terminal_without_a_prompt_is_listed(home: Home, sleeper: int) -> None
 
 
 def test_a_session_without_hooks_that_works_is_followed(home: Home, sleeper: int) -> None:
-    """As one that was open before the hooks were installed."""
+    """For example, a session that was open before the hooks were installed."""
 
     async def test(desk: Desk) -> None:
         opens(home, sleeper)
@@ -199,7 +199,7 @@ def test_a_list_that_is_endless_or_not_a_file_is_ignored(home: Home) -> None:
 
 
 def test_after_clear_its_process_has_another_session(home: Home, sleeper: int) -> None:
-    """It is listed at once, not with the next prompt; the list may change before the hook runs."""
+    """The new session is listed at once, even if the list changes before the hook runs."""
 
     async def test(desk: Desk) -> None:
         opens(home, sleeper)

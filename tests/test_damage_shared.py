@@ -35,7 +35,7 @@ def damage(home: Path) -> None:
 
 
 def test_it_stays_in_use_and_is_set_aside_once_the_others_have_ended(tmp_path: Path) -> None:
-    """It is not opened again with each rescan, which would end all links to machines."""
+    """A rescan does not open a damaged database again, which would end all links to machines."""
     home = tmp_path / "home"
     connection = Connection(home, {})
     connection.fold(())

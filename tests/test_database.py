@@ -198,7 +198,7 @@ def test_a_migration_that_fails_changes_nothing(make: Make, clock: Clock) -> Non
 
 
 def test_a_damaged_file_is_set_aside_only_if_nobody_else_has_it_open(tmp_path: Path) -> None:
-    """Nothing in it is lost, and a file that has replaced it is left alone."""
+    """No data is lost, and a file in its place is left alone."""
     made(tmp_path)
     other = Store(tmp_path)
     other.database.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log would repair it
@@ -234,7 +234,7 @@ def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
 
 
 def test_undecodable_text_under_the_lock_does_not_mark_the_database_damaged(make: Make) -> None:
-    """Only SQLite knows its file: a healthy one is not set aside for a byte in another."""
+    """Only SQLite knows its file: a healthy one is not set aside for a byte in another file."""
     store = make().store
     with pytest.raises(UnicodeDecodeError), store.transaction():
         b"\xff".decode()
@@ -243,7 +243,7 @@ def test_undecodable_text_under_the_lock_does_not_mark_the_database_damaged(make
 
 
 def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
-    """One of them creates the tables."""
+    """One process creates the tables."""
     home = tmp_path / "home"
     made(home)
     code = "import sys; from pathlib import Path; from bellboard.storage.store import Store\n"
@@ -359,7 +359,7 @@ def test_what_happens_on_other_machines_displaces_no_history_of_this_one(
 def test_a_table_is_shortened_faster_than_it_grows(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if more rows are added between two counts than are deleted in one step."""
+    """More rows may be added between two counts than are deleted in one step."""
     monkeypatch.setattr(pruning, "STEP", 10)
     store = make().store
     store.pruning.keep_transitions = 6400
@@ -389,7 +389,7 @@ def test_large_events_of_other_machines_displace_no_events_of_this_one(
 
 
 def test_the_wal_stays_small(make: Make, clock: Clock) -> None:
-    """It is checkpointed every CHECKPOINT pages and then starts over."""
+    """The log is checkpointed every CHECKPOINT pages and then starts over."""
     store = make().store
     for _ in range(300):
         with store.transaction() as tx:
@@ -398,7 +398,7 @@ def test_the_wal_stays_small(make: Make, clock: Clock) -> None:
 
 
 def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
-    """So are ended sessions; the newest revision stays, because hosts compare with it."""
+    """So are ended sessions; the newest revision stays, as hosts compare with it."""
     one, two = make(), make()
     work(one, clock)
     emit(one, clock, "SessionEnd")

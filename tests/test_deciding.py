@@ -1,4 +1,4 @@
-"""What a transcript says about whose answer to a permission counted."""
+"""Whose answer to a permission counted, by a transcript."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_whose_answer_counted(
 def test_keys_that_we_typed_look_like_those_of_the_user(
     entries: list[dict[str, Any]], answer: Answer, counted: str
 ) -> None:
-    """Only another outcome than what was typed shows that somebody else was first."""
+    """Only another outcome than the typed answer shows that somebody else was first."""
     assert first_in(entries, ASKED, "t1", SINCE, SentAnswer(answer, SINCE, hook=False)) == counted
 
 
@@ -132,7 +132,7 @@ FIELDS = ("type", "message", "content", "attachment", "toolUseID", "version", "t
 
 @given(st.lists(st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=3), max_size=3))
 def test_no_entry_raises(entries: list[dict[str, Any]]) -> None:
-    """Whatever a transcript has where the facts should be."""
+    """A transcript may have anything in the place of facts."""
     odd = [{**DONE, "message": e, "attachment": e, "version": 1, "timestamp": e} for e in entries]
     for each in (entries, odd, [{**DONE, "message": {"content": entries}}]):
         first_in(each, ASKED, "", SINCE, SentAnswer(ALLOW, SINCE, hook=True))

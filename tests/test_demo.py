@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_the_demo_shows_every_status_and_leaves_nothing() -> None:
-    """It shows a count of each status, the float and the board in time, and exits with 0."""
+    """The demo shows each status, the float and the board in time, and exits with 0."""
     neovim.executable("stable")
     done = subprocess.run(
         ["make", "try", "HEADLESS=1"],
@@ -193,7 +193,7 @@ def test_the_requests_of_the_demo_can_be_answered_by_keys(demo: Demo) -> None:
 
 
 def test_the_requests_of_the_demo_can_be_answered_by_their_hooks(demo: Demo) -> None:
-    """As the message after an answer by keys advises: answers on, and let them ask again."""
+    """The message after an answer by keys advises it: answers on, and let them ask again."""
     demo.shows("2 need you")
     for scene in ("api", "web"):
         demo.type(scene, "\x1b")

@@ -93,7 +93,7 @@ def test_a_dialect_reads_whatever_another_cli_says(dialect: Agent) -> None:
 
 @pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
 def test_what_one_agent_says_changes_no_session_of_another(dialect: Agent) -> None:
-    """Whatever hooks say under one agent's name, sessions of the others stay as they are."""
+    """Hooks under one agent's name leave sessions of other agents as they are."""
     board = Board()
     ids = {i for name, payload in PAYLOADS if (i := decoded(dialect, payload, name).session_id)}
     others = [key for key in KEYS if key != dialect.key]
@@ -125,14 +125,14 @@ MESSAGES: list[Line] = [
 
 @pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
 def test_a_dialect_reads_the_titles_of_every_cli(dialect: Agent) -> None:
-    """One that has titles knows work, a question and rest from them; another reads none."""
+    """A CLI with titles shows work, a question and rest in them; others are not read."""
     seen = [seen for text in TITLES if (seen := dialect.titled(text)) is not None]
     assert {each.says for each in seen} == (SCREENS if dialect.has_titles else set())
 
 
 @pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
 def test_what_one_agent_shows_changes_no_session_of_another(dialect: Agent) -> None:
-    """Whatever its title and its server say, only its own session moves."""
+    """Titles and messages of a server change only their own session."""
     board = Board()
     for pid, key in enumerate(KEYS, 11):
         board.fold(Event("prompt", "prompt", T, T, key, Origin(key, pid), key=pid))
@@ -172,7 +172,7 @@ def test_no_payload_makes_a_dialect_raise(name: str, payload: Line, cut: int) ->
 
 @given(text=st.sampled_from(TITLES) | st.text(max_size=8), rest=st.text(max_size=8), given=values)
 def test_no_title_and_no_message_makes_a_dialect_raise(text: str, rest: str, given: Any) -> None:
-    """What they mean has the words of a session file, and can be folded."""
+    """A meaning has the words of a session file, and can be folded."""
     changed = MESSAGES[0]["method"]
     messages: list[Line] = [
         {"method": given},
@@ -220,7 +220,7 @@ def test_the_text_of_files_that_a_prompt_names_is_not_kept(agent: str, event: st
 
 
 def test_a_copilot_event_without_its_name_is_refused() -> None:
-    """Its payloads do not say which event they are: the hook has to be told."""
+    """Copilot's payloads do not name their event: the hook has to."""
     copilot = agent_of("copilot")
     assert decoded(copilot, b'{"sessionId": "s"}', "").kind == "junk"
     assert decoded(copilot, b'{"sessionId": "s"}', "agentStop").kind == "stop"
@@ -262,7 +262,7 @@ def test_a_background_agent_of_qwen_keeps_its_session_working() -> None:
 
 
 def test_an_interrupt_that_qwen_does_not_report_is_marked_as_inferred() -> None:
-    """It is at rest without a Stop; an end that it reports is observed."""
+    """Qwen is at rest without a Stop; a reported end is observed."""
     prompt = qwen_said("UserPromptSubmit", 1, prompt="do it")
     rests = {"notification_type": "idle_prompt"}
     (shown,) = play([prompt, qwen_said("Notification", 3, **rests)])[1]
@@ -374,7 +374,7 @@ def test_what_a_plugin_of_ours_says_twice_happened_twice() -> None:
 
 
 def test_a_turn_of_opencode_that_nothing_has_answered_was_interrupted() -> None:
-    """It may say nothing of an Esc before the first word, or while it waits to try again."""
+    """OpenCode may not report an Esc before the first word, or between two attempts."""
     failed = {"name": "APIError", "data": {"message": "no"}}
     for before, answered, then in (
         ((), True, "completed"),
@@ -422,7 +422,7 @@ def test_half_a_character_loses_no_event(dialect: Agent) -> None:
 
 
 def test_no_entry_that_says_something_is_skipped_unread() -> None:
-    """Whatever the cases show of a log would also be read from its file."""
+    """Each entry of a log in the cases would also be read from a file."""
     for case in read_lines(TRACES / "clis.jsonl"):
         for said in (x["transcript"] for x in case["trace"] if "transcript" in x):
             dialect, raw = agent_of(said["agent"]), json.dumps(said["entry"]).encode()

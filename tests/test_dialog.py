@@ -1,4 +1,4 @@
-"""What a terminal must show before an answer is typed into it."""
+"""Dialogs that a terminal must show before an answer is typed into it."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def level(home: Home, part: str) -> str:
 
 @pytest.mark.files
 def test_before_anything_is_set_up(home: Home) -> None:
-    """It creates nothing, and hooks are an offer: the board works without them."""
+    """Doctor creates no file, and offers hooks: the board works without them."""
     done = bellboard(home, "doctor")
     assert 0 == done.returncode
     for text in ("does not exist yet", "no database yet", "/bellboard hooks install"):
@@ -125,7 +125,7 @@ def test_all_is_well(home: Home, start: Callable[..., RecordedHost]) -> None:
 def test_doctor_does_not_report_an_odd_plugin_file(
     home: Home, make: Callable[[Path], object]
 ) -> None:
-    """It neither hangs doctor nor is it reported as a fault of bellboard."""
+    """Such a file neither hangs doctor nor counts as a fault of bellboard."""
     folder = home.claude / f"plugins/cache/x/{PLUGIN}/1/.claude-plugin"
     folder.mkdir(parents=True)
     make(folder / "plugin.json")
@@ -212,7 +212,7 @@ def test_hooks_that_did_not_finish_are_named(home: Home) -> None:
 
 @pytest.mark.files
 def test_what_failed_in_bellboard_itself_is_to_be_reported(home: Home) -> None:
-    """It is no fault of the file, which the reason beside it tells by its traceback."""
+    """The file is not at fault, although it is beside the reason: the traceback tells."""
     spool = made(home.bellboard)
     failed = "Traceback (most recent call last):\n  File …\nRuntimeError: a bug"
     spool.set_aside(put_raw(spool, b"{}"), "it cannot be folded", failed)
@@ -262,7 +262,7 @@ def test_problems_with_claude_code_are_reported(home: Home) -> None:
 
 @pytest.mark.files
 def test_who_uses_another_agent_need_not_install_claude_code(home: Home) -> None:
-    """It is then no fault that its folder is missing."""
+    """Without Claude Code, a missing folder is no fault."""
     env = {**home.env, "HOME": str(home.root)}
     env = {name: value for name, value in env.items() if name != "CLAUDE_CONFIG_DIR"}
     missing = "Claude Code is not installed"
@@ -276,7 +276,7 @@ def test_who_uses_another_agent_need_not_install_claude_code(home: Home) -> None
 
 @pytest.mark.files
 def test_advice_can_be_pasted_into_a_shell(home: Home) -> None:
-    """Whatever the names of folders."""
+    """Folders may have any name."""
     spool = made(home.root / "my state")
     spool.home.chmod(0o755)
     [fact] = [fact for fact in state(spool.home) if "can be read by others" in fact.text]
@@ -285,7 +285,7 @@ def test_advice_can_be_pasted_into_a_shell(home: Home) -> None:
 
 @pytest.mark.files
 def test_a_check_that_fails_hides_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is reported, and the others run."""
+    """The failure is reported, and the other checks run."""
 
     def broken(_: object) -> Any:
         raise RuntimeError("broken")
@@ -313,7 +313,7 @@ def test_a_check_that_is_killed_is_reported(home: Home, monkeypatch: pytest.Monk
 
 @pytest.mark.pure
 def test_every_version_has_its_abilities() -> None:
-    """Only what was measured; the newest version reports everything."""
+    """Only measured abilities are listed; the newest version reports everything."""
     for version in (OLDEST, (2, 1, 76), (2, 1, 119), (2, 1, 197), (2, 1, 328)):
         assert ABILITIES.keys() == abilities(version).keys()
     assert all(ability.source for ability in abilities((2, 1, 328)).values())
@@ -324,7 +324,7 @@ def test_every_version_has_its_abilities() -> None:
 
 @pytest.mark.house
 def test_the_newest_tested_version_of_each_cli_is_the_one_that_tests_run() -> None:
-    """Those that no test runs name none: nobody is told that theirs is newer."""
+    """A CLI that no test runs names no version, so nobody is told that theirs is newer."""
     pinned = {key: stand.version for key, stand in STANDS.items()}
     pinned["claude"] = VERSION
     tested = {cli.key: dotted(cli.tested) for cli in all_agents() if cli.tested}
@@ -354,7 +354,7 @@ def test_a_version_that_is_newer_than_any_tested_one_is_named_once(
 
 @pytest.mark.files
 def test_the_package_of_another_cli_shows_that_it_is_newer(home: Home, tmp_path: Path) -> None:
-    """Its `bin` names the program; it is not started to ask it."""
+    """The package's `bin` names the program, which is not started."""
     program = tmp_path / "node_modules/@openai/codex/bin/codex.js"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\nexit 1\n")

@@ -45,7 +45,7 @@ def test_cursor_says_how_a_turn_ended() -> None:
 
 
 def test_cursor_is_never_blocked() -> None:
-    """It has no event for it, and a tool that takes long may be at work."""
+    """Cursor has no event for a question, and a long tool may be at work."""
     told = [
         cursor("sessionStart"),
         cursor("beforeSubmitPrompt", prompt="do it"),
@@ -167,7 +167,7 @@ def test_crush_asks_and_is_answered() -> None:
 
 
 def test_crush_says_that_it_was_interrupted_or_failed() -> None:
-    """Also if the turn then ends as well."""
+    """The event counts even if the turn then ends as well."""
     prompt, over = crush("TurnStart"), crush("TurnEnd", text="")
     assert shown("crush", prompt, crush("Interrupt"), over) == ["working", "idle"]
     assert shown("crush", prompt, crush("StopFailure"), over) == ["working", "error"]
@@ -179,7 +179,7 @@ def test_an_older_crush_says_only_that_it_uses_a_tool() -> None:
 
 
 def test_the_hooks_of_crush_run_in_a_shell_whose_parent_is_crush() -> None:
-    """Its own shell is a part of it: there, the parent is whoever started Crush."""
+    """Crush's own shell is part of it: in there, the parent is whoever started Crush."""
     for handlers in json.loads(hooked("crush"))["hooks"].values():
         (shell, option, command) = shlex.split(handlers[0]["command"])
         assert (shell, option) == ("sh", "-c")
@@ -282,7 +282,7 @@ def test_copilot_is_not_made_to_run_a_hook_that_could_refuse_its_tools() -> None
 
 
 def test_cursor_reports_every_stop() -> None:
-    """It stops to call a hook of `stop` after a few, unless the limit is none."""
+    """Cursor calls a hook of `stop` only a few times, unless the limit is null."""
     (stop,) = json.loads(hooked("cursor"))["hooks"]["stop"]
     assert stop["loop_limit"] is None
 

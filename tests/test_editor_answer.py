@@ -65,7 +65,7 @@ def said(editor: Editor, text: str) -> None:
 
 
 def test_what_may_be_outdated_is_not_answered(nvim: Editors) -> None:
-    """It says why, and what to do."""
+    """A view of an outdated session says why, and what to do."""
     editor = nvim(config=CALM, ui=False)
     Host(editor).push(asks("api"))
     editor.lua(SAID)
@@ -225,7 +225,7 @@ def test_a_lone_question_is_answered_by_its_number_twice_or_by_enter(nvim: Edito
 
 
 def test_a_text_that_was_typed_is_not_lost_by_enter(nvim: Editors) -> None:
-    """It is what is answered; on an option, the user is asked, and the text is kept."""
+    """A typed text is the answer; on an option, the user is asked, and the text is kept."""
     editor = nvim(config=CALM, columns=60, lines=30)
     host, web = Host(editor), asks("web", kind="question")
     play(editor, question(web))
@@ -537,7 +537,7 @@ def test_what_is_snoozed_or_parked_is_asked_about_last(nvim: Editors) -> None:
 
 
 def test_how_to_avoid_typed_keys_is_said_once_the_outcome_was_read(nvim: Editors) -> None:
-    """Only while answers are off, and once."""
+    """The hint comes only while answers are off, and once."""
     editor = nvim(config=CALM, columns=80, lines=30)
     host, api = Host(editor), asks("api", repository="acme/api", tty="/dev/pts/7", pane="%4")
     editor.lua(SAID)

@@ -68,7 +68,7 @@ READY = "require('bellboard').setup({ answer = { key_delay = ... } })"
 def test_a_key_for_a_prompt_grants_nothing(
     nvim: Editors, version: str, prompt: str, shown: str, keys: str
 ) -> None:
-    """One that ends it is also a key of the view; the next one may have been meant for it."""
+    """The key that ends a prompt reaches the view, too; the next may be meant for the prompt."""
     editor = nvim(version, CALM, columns=70, lines=30)
     reads(editor)
     counts(editor)
@@ -129,7 +129,7 @@ end
 
 @pytest.mark.parametrize("callbacks", [1, 3])
 def test_other_plugins_get_each_key_once(nvim: Editors, version: str, callbacks: int) -> None:
-    """Also one of a prompt, after which the keys of the view wait again."""
+    """A key of a prompt counts too; then the keys of the view wait again."""
     editor = nvim(version, {**CALM, "answer": {"key_delay": 0.3}}, columns=70, lines=30)
     reads(editor)
     counts(editor)
@@ -152,7 +152,7 @@ end
 
 
 def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) -> None:
-    """Whatever gives the view the focus back, its keys count only after a pause."""
+    """After the view gets the focus back, its keys count only after a pause."""
     config = {**CALM, "answer": {"key_delay": 0, "layout": "split"}}
     editor = nvim(version, config, columns=70, lines=30)
     host, api = Host(editor), asks("edit", tool="Edit")
@@ -261,7 +261,7 @@ end
 
 
 def test_an_outcome_stays_in_view_when_the_next_request_arrives(nvim: Editors) -> None:
-    """It may come while a triage waits for what is asked next."""
+    """An outcome may come while a triage waits for the next request."""
     editor = nvim(config=CALM, columns=70, lines=30)
     host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
     play(editor, command(two[0], "make p0"), command(two[1], "make p1"))
@@ -282,7 +282,7 @@ def test_an_outcome_stays_in_view_when_the_next_request_arrives(nvim: Editors) -
 def test_a_triage_waits_for_the_end_of_the_command_line(
     nvim: Editors, version: str, before: str
 ) -> None:
-    """What is asked may arrive while the user is there, where no window can be opened."""
+    """A request may arrive while the user is there, where no window can be opened."""
     editor = nvim(version, CALM, columns=70, lines=30)
     host, api = Host(editor), asks("p0")
     play(editor, command(api, "make p0"))
@@ -310,7 +310,7 @@ end
 
 
 def test_a_preview_opens_only_over_the_board(nvim: Editors, version: str) -> None:
-    """It may arrive when the user types elsewhere by now, or a command."""
+    """A preview may arrive when the user types elsewhere, or a command."""
     editor = nvim(version, CALM, columns=70, lines=30)
     editor.lua(FAR)
     Host(editor).push(asks("api", machine="dev"))
@@ -355,7 +355,7 @@ end, vim.api.nvim_list_wins())
 def test_no_copy_of_a_view_outlives_it(
     nvim: Editors, version: str, layout: str, copied: str
 ) -> None:
-    """It would show one request, and its keys would answer another; the last window is free."""
+    """A copy would show one request and answer another; the last window is free."""
     config = {**CALM, "answer": {"key_delay": 0, "layout": layout}}
     editor = nvim(version, config, columns=70, lines=30)
     host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
@@ -372,7 +372,7 @@ def test_no_copy_of_a_view_outlives_it(
 
 
 def test_a_copy_of_a_view_grants_nothing(nvim: Editors, version: str) -> None:
-    """What is chosen there is not seen there; the view answers, and the copy goes with it."""
+    """A choice in a copy is not shown there; the view answers, and the copy goes with it."""
     editor = nvim(version, {**CALM, "answer": {"key_delay": 0}}, columns=70, lines=40)
     reads(editor)
     view = editor.lua("return vim.api.nvim_get_current_win()")

@@ -234,7 +234,7 @@ def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
 
 
 def test_a_row_names_its_agent_where_there_are_several_kinds(nvim: Editors) -> None:
-    """One kind alone needs no name."""
+    """With a single kind of agents, no name is needed."""
     editor = nvim(config=CALM, columns=120, lines=20)
     host = Host(editor)
     host.push(session("working", "one", agent="claude"), session("idle", "two", agent="claude"))
@@ -508,7 +508,7 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
 
 
 def test_the_prompt_for_a_name_offers_your_own(nvim: Editors) -> None:
-    """Its title may have changed since."""
+    """The title of the session may have changed since."""
     editor = nvim(config=QUIET, columns=80, lines=24)
     mine = {"project": "text", "name": "mine", "title": "of the CLI"}
     Host(editor).push(session("working", "a", **mine))
@@ -519,7 +519,7 @@ def test_the_prompt_for_a_name_offers_your_own(nvim: Editors) -> None:
 
 
 def test_a_prompt_names_the_session_and_does_not_stay(nvim: Editors, version: str) -> None:
-    """Its title is told apart from its project."""
+    """The prompt shows the title apart from the project."""
     editor = nvim(version, QUIET, columns=80, lines=24)
     Host(editor).push(session("working", "a", project="text", title="please play", pid=4711))
     editor.command("ClaudeSessions board")
@@ -541,7 +541,7 @@ def test_a_prompt_names_the_session_and_does_not_stay(nvim: Editors, version: st
 def test_a_window_that_was_the_boards_is_the_users_again(
     nvim: Editors, version: str, command: str
 ) -> None:
-    """It takes any file, and leaves room for the float."""
+    """The window takes any file, and leaves room for the float."""
     editor = nvim(version, {**CALM, "float": {"seconds": 0}}, columns=80, lines=24)
     host = Host(editor)
     editor.command("edit one")

@@ -43,7 +43,7 @@ def ends_below(editor: Editor, host: Host) -> None:
 def test_a_view_stays_open_below_the_command_line_window(
     nvim: Editors, version: str, view: str
 ) -> None:
-    """It was not left for another one: its keys work again, and what was typed is still there."""
+    """The user has not left the view: its keys work again, and the typed text is still there."""
     editor = nvim(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
@@ -73,7 +73,7 @@ def test_a_view_stays_open_below_the_command_line_window(
 def test_a_request_that_ends_below_the_command_line_window_closes_after_it(
     nvim: Editors, version: str
 ) -> None:
-    """Nothing is left over."""
+    """No window is left over."""
     editor = nvim(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
@@ -87,7 +87,7 @@ def test_a_request_that_ends_below_the_command_line_window_closes_after_it(
 def test_a_copy_of_a_request_that_ends_below_the_command_line_window_is_left_to_the_user(
     nvim: Editors, version: str
 ) -> None:
-    """It is the last window by then, and shows another buffer."""
+    """The copy is the last window by then, and shows another buffer."""
     editor = nvim(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
@@ -103,7 +103,7 @@ def test_a_copy_of_a_request_that_ends_below_the_command_line_window_is_left_to_
 
 
 def test_a_request_closed_without_autocommands_leaves_nothing(nvim: Editors, version: str) -> None:
-    """It goes with the next change of sessions."""
+    """The request goes with the next change of sessions."""
     editor = nvim(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))

@@ -52,7 +52,7 @@ def last_said(editor: Editor, text: str) -> None:
     ],
 )
 def test_a_command_says_what_became_of_a_session(nvim: Editors, command: str, said: str) -> None:
-    """Also if that is nothing."""
+    """A command without effect says so, too."""
     editor = nvim(config=QUIET, ui=False)
     Host(editor).push(session("working", "a", project="a"), session("idle", "b", label="HEAVY"))
     editor.lua("require('bellboard').session('b').words.project = 'b'")
@@ -62,7 +62,7 @@ def test_a_command_says_what_became_of_a_session(nvim: Editors, command: str, sa
 
 
 def test_what_a_command_printed_is_shown_though_it_failed(nvim: Editors, tmux: Server) -> None:
-    """It may have done most of its work: here all but one key."""
+    """The command may have done most of its work: here all but one key."""
     tmux.open(["sh"], session="one")
     tmux.run("bind-key", "b", "display-message", "theirs")
     editor = nvim(config={**QUIET, "python": sys.executable}, columns=110, lines=30)
@@ -153,7 +153,7 @@ def test_a_name_of_several_means_the_one_of_which_it_makes_sense(
 
 
 def test_without_a_name_those_in_the_window_and_the_float_are_meant(nvim: Editors) -> None:
-    """Others may need the user as well: the message does not deny it."""
+    """Other sessions may need the user as well: the message does not deny it."""
     editor = nvim(config=QUIET, ui=False)
     Host(editor).push(session("error", "a1"), session("completed", "b1"))
     editor.lua(NOTED)
@@ -180,7 +180,7 @@ def test_each_id_of_an_ambiguous_name_is_short(nvim: Editors, columns: int, show
 
 
 def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str) -> None:
-    """Whatever is in it: a backslash keeps its words together."""
+    """A backslash keeps the words of any name together."""
     editor = nvim(version, QUIET, ui=False)
     names = ["fix user's login", 'add "dark" mode', r"in C:\dir \ x", "plain"]
     Host(editor).push(*(session("working", f"{n}", name=name) for n, name in enumerate(names)))
@@ -203,7 +203,7 @@ def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str
 
 
 def test_a_command_that_is_wrong_says_what_it_takes(nvim: Editors) -> None:
-    """Also one that the shell program carries out."""
+    """A command of the shell program does so, too."""
     editor = nvim(config={"python": [sys.executable]}, ui=False)
     editor.lua(NOTED)
     for wrong, said in {
@@ -387,7 +387,7 @@ def test_whoever_asks_for_a_session_that_is_not_found_gets_the_reason(nvim: Edit
 
 @pytest.mark.parametrize("state", ["on", "off"])
 def test_answers_is_one_message_and_opens_nothing(nvim: Editors, state: str) -> None:
-    """What it means is in the help; the focus stays where it is."""
+    """The help explains the setting; the focus stays where it is."""
     editor = nvim(config={**QUIET, "python": sys.executable}, columns=80)
     editor.command(f"ClaudeSessions answers {state}")
     editor.shows(f"bellboard: answers {state}: ")

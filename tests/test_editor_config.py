@@ -80,7 +80,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
 
 
 def test_a_wrong_key_is_named_by_its_path(nvim: Editors) -> None:
-    """One notification, defaults for it, and the valid keys still count."""
+    """One notification names it; it has its default, and the valid keys still count."""
     editor = nvim(config=SOUND, ui=False)
     for wrong, expected in WRONG:
         editor.command("messages clear")
@@ -178,7 +178,7 @@ def test_options_that_change_later_count_at_once(nvim: Editors) -> None:
 
 
 def test_a_later_order_of_the_board_counts_until_the_user_chooses(nvim: Editors) -> None:
-    """What the user chose stays while the option is the same."""
+    """The user's choice stays while the option is the same."""
     editor = nvim(config=QUIET, ui=False)
     order = """
       local choice = require('bellboard.board.view').choice()
@@ -228,7 +228,7 @@ def test_wrong_arguments_are_refused_in_words(
 
 
 def test_the_kinds_of_evidence_are_those_of_the_background_process(nvim: Editors) -> None:
-    """Those that only it writes are not for `tell`."""
+    """Kinds that only the process writes are not for `tell`."""
     editor = nvim(config=QUIET, ui=False)
     editor.lua("require('bellboard').start()")
     tell = "return require('bellboard').tell({ [...] = {} })"
@@ -244,7 +244,7 @@ def test_a_tilde_is_the_home_directory_in_every_word(nvim: Editors) -> None:
 
 
 def test_checkhealth_reports_editor_and_host(nvim: Editors, version: str) -> None:
-    """Without an error if the only thing missing is a running host."""
+    """There is no error if only a running host is missing."""
     editor = nvim(version, SOUND, columns=100, lines=50)
     Host(editor).push(
         *house(), health={"watch": "inotify", "counts": {"junk": 2}, "notes": {"home": "is far"}}

@@ -39,7 +39,7 @@ def show_diff(editor: Editor, **more: Any) -> None:
 
 
 def test_the_diff_of_a_file_is_a_tab_page_as_neovim_makes_it(nvim: Editors, version: str) -> None:
-    """Its keys are the user's, 'diffopt' is as it was; the request is behind it, and answers."""
+    """Keys are the user's, 'diffopt' is unchanged; the request is behind the diff, and answers."""
     editor = nvim(version, CALM, columns=130, lines=30)
     editor.command("set diffopt+=icase")
     theirs = editor.nvim.eval("[&diffopt, &diffexpr]")
@@ -78,14 +78,14 @@ def test_a_red_line_is_a_deleted_line(nvim: Editors) -> None:
 
 
 def test_a_change_on_another_machine_is_not_compared_with_a_file_here(nvim: Editors) -> None:
-    """It would show what is not there."""
+    """The diff would show changes that do not exist."""
     editor = nvim(config=CALM, columns=90, lines=30)
     show_diff(editor, machine="dev")
     assert "import os" not in editor.screen.text
 
 
 def test_what_replaces_the_request_leaves_the_diff_to_the_user(nvim: Editors) -> None:
-    """It is theirs: they close it, and return to where they were."""
+    """The user closes the diff, and returns to the window before."""
     editor = nvim(config=CALM, columns=90, lines=30)
     show_diff(editor)
     play(editor)

@@ -95,7 +95,7 @@ def test_a_jump_shows_the_terminal_here_that_shows_the_machine(nvim: Editors) ->
 
 
 def test_going_back_hides_the_terminal_that_a_jump_opened_beside_a_help(nvim: Editors) -> None:
-    """Also in the window of a file, if that is where terminals open."""
+    """With the option here, the terminal opened in the window of a file."""
     editor = played(nvim, goto={"ok": True, "command": ["sh", "-c", "echo far; exec sleep 600"]})
     editor.lua("require('bellboard').setup({ launch = { layout = 'window' } })")
     editor.command("edit text | help")

@@ -126,7 +126,7 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
 def test_the_statusline_counts_agents_that_nothing_reads_yet(
     nvim: Editors, home: Home, plugin: Path, version: str
 ) -> None:
-    """Until it is built; they are told that somebody reads, and what they said is read then."""
+    """Before the build, agents are told that somebody reads; their reports are read after it."""
     editor = started(nvim, plugin, version)
     asks(editor, "Install bellboard's Python packages?")
     editor.press("n")
@@ -183,7 +183,7 @@ vim.api.nvim_exec_autocmds('PackChanged', { pattern = '*', data = data })
 def test_an_update_starts_nothing_that_the_user_does_not_run(
     nvim: Editors, home: Home, plugin: Path
 ) -> None:
-    """It restarts the background process, unless `auto_start` is off or the user stopped it."""
+    """The process is restarted, unless `auto_start` is off or the user stopped it."""
     editor = started(nvim, plugin, lua="vim.g.bellboard = { auto_start = false }")
     channel = "return require('bellboard.process.talk').status().channel"
     editor.lua(UPDATED, str(plugin))
@@ -214,7 +214,7 @@ ASK = "require('bellboard.dialog').ask('Sure?', { 'of it' }, { { 'y', 'yes' } })
 def test_any_key_closes_a_question_and_acts_on_the_window_below(
     nvim: Editors, version: str, key: str
 ) -> None:
-    """Whatever the key, and what it is mapped to everywhere: no file opens in the question."""
+    """A key may be mapped to anything: no file opens in the question."""
     editor = nvim(version, {"auto_start": False, "answer": {"key_delay": 0}})
     editor.lua("vim.cmd('edit! second') vim.cmd('edit! first') vim.cmd('normal! 2oline')")
     editor.command("set hidden | nmap <F5> <C-^>| nmap gz <C-^>")

@@ -106,7 +106,7 @@ def test_every_float_has_the_border_of_the_user(nvim: Editors, own: str, corner:
 def test_a_border_of_the_user_is_kept_where_lines_are_two_cells_wide(
     nvim: Editors, own: str, border: str | list[str]
 ) -> None:
-    """If Neovim takes it; a view of two parts has one that both can share."""
+    """Neovim has to accept the border; a view of two parts has a border that both can share."""
     editor = nvim(neovim.NEWEST, config={**QUIET, "answer": {"key_delay": 0}}, columns=80, lines=30)
     host, asking = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(asking, "limits.py", "a\n", "b\n"))
@@ -305,7 +305,7 @@ end, vim.api.nvim_list_bufs()))
 def test_it_is_itself_again_after_all_buffers_were_deleted(
     nvim: Editors, version: str, is_open: bool
 ) -> None:
-    """Its rows are buttons, and it leaves nothing that `:quitall` would ask to save."""
+    """Rows are buttons again, and `:quitall` asks to save nothing."""
     editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80)
     host = Host(editor)
     heard(editor)
@@ -343,7 +343,7 @@ def test_a_click_leads_to_the_request(nvim: Editors, version: str, keys: str) ->
 
 
 def test_stop_clears_it(nvim: Editors, version: str) -> None:
-    """Without a background process, it is unknown whether they still ask."""
+    """Without a background process, nobody knows whether the sessions still ask."""
     editor = nvim(version, QUIET, columns=80)
     editor.lua("require('bellboard').start()")
     Host(editor).push(blocked())
@@ -353,7 +353,7 @@ def test_stop_clears_it(nvim: Editors, version: str) -> None:
 
 
 def test_checkhealth_says_why_it_is_not_shown(nvim: Editors, version: str) -> None:
-    """One reason each time, the first that holds."""
+    """Each time there is one reason, the first that is true."""
     editor = nvim(version, QUIET, columns=80, lines=30)
     host = Host(editor)
     editor.lua("require('bellboard').start()")

@@ -88,7 +88,7 @@ end
 
 
 def test_an_answer_may_have_been_sent_by_a_host_that_is_killed(nvim: Editors, notes: Path) -> None:
-    """What else it was asked was not done."""
+    """All other requests to the host were not carried out."""
     editor = running(nvim(config=config("once", notes), ui=False))
     editor.lua(ASKED)
     (pid,) = told(notes, "born")
@@ -136,7 +136,7 @@ return require('bellboard.process.talk').status().channel
 def test_all_that_was_asked_of_a_host_that_dies_is_refused(
     nvim: Editors, notes: Path, version: str
 ) -> None:
-    """Also what is asked when a refusal arrives; a triage would wait for it for ever."""
+    """Requests during a refusal are refused as well; a triage would wait for ever."""
     editor = running(nvim(version, config("once", notes), ui=False))
     (pid,) = told(notes, "born")
     assert editor.lua(ASK)
@@ -148,7 +148,7 @@ def test_all_that_was_asked_of_a_host_that_dies_is_refused(
 def test_one_host_runs_although_a_refusal_starts_one(
     nvim: Editors, notes: Path, version: str, act: str
 ) -> None:
-    """Whoever is refused since the host has died may start it; it is started once."""
+    """A caller whose request is refused may start the host; it is started once."""
     editor = running(nvim(version, config("well", notes), ui=False))
     (pid,) = told(notes, "born")
     editor.lua(
@@ -262,7 +262,7 @@ def test_restart_is_not_a_crash(nvim: Editors, notes: Path) -> None:
 
 
 def test_reloaded_modules_end_the_process_before(nvim: Editors, notes: Path, version: str) -> None:
-    """As :Lazy reload does; one process runs, and pushes to what was loaded."""
+    """After :Lazy reload, one process runs, and pushes to the new modules."""
     editor = running(nvim(version, config("well", notes), ui=False))
     editor.lua(RELOAD + "require('bellboard').start()")
     running(editor)
@@ -353,7 +353,7 @@ return (vim.uv.hrtime() - began) / 1e9
 def test_the_editor_goes_on_while_its_host_is_suspended(
     nvim: Editors, notes: Path, act: str
 ) -> None:
-    """Whatever it tells or asks the host: nothing waits for a reply."""
+    """No message or request to the host waits for a reply."""
     editor = running(nvim(config=config("well", notes), ui=False))
     (pid,) = told(notes, "born")
     os.kill(pid, signal.SIGSTOP)

@@ -19,7 +19,7 @@ DENIES = {**DENY, "needs": "message"}
 
 
 def test_no_with_a_message_has_its_own_key(nvim: Editors) -> None:
-    """Also where nothing but that can be typed; the key for a plain no does nothing then."""
+    """The key for a plain no does nothing if only a no with a message can be typed."""
     editor = nvim(config=CALM, columns=80, lines=24)
     host, api = Host(editor), asks("api")
     shown = command(api, "make")
@@ -100,7 +100,7 @@ def replying(editor: Editor) -> Host:
 def test_a_text_is_kept_although_a_command_is_typed_as_its_window_closes(
     nvim: Editors, version: str
 ) -> None:
-    """As with keys typed ahead, or in a mapping."""
+    """The command is typed ahead, or comes from a mapping."""
     editor = nvim(version, CALM, columns=80, lines=24)
     replying(editor)
     editor.press("precious<Esc>")
@@ -226,7 +226,7 @@ HIGH = "return vim.api.nvim_win_get_config(0).zindex"
 
 
 def test_a_picker_of_another_plugin_is_over_the_view(nvim: Editors, version: str) -> None:
-    """Also over a board that is a float with a preview. Afterwards the view is on top again."""
+    """The board may be a float with a preview. Afterwards the view is on top again."""
     board = {"layout": "float", "preview": True}
     editor = nvim(version, {**CALM, "board": board}, columns=80, lines=24)
     host, asking = Host(editor), asks("form", kind="form")

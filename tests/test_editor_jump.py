@@ -41,7 +41,7 @@ def test_a_hidden_terminal_is_shown_here_and_entered(nvim: Editors, version: str
 
 
 def test_a_terminal_in_another_tab_is_jumped_to(nvim: Editors) -> None:
-    """If a window already shows it, that window is used."""
+    """A window that already shows the terminal is used."""
     editor = nvim(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"tabnew | buffer {buf} | tabfirst")
@@ -94,7 +94,7 @@ def test_a_terminal_that_its_owner_enters_in_normal_mode_takes_keys(
 
 
 def test_who_wants_terminals_in_normal_mode_gets_that(nvim: Editors, version: str) -> None:
-    """It is not fought over."""
+    """A jump does not fight over the mode."""
     editor = nvim(version, CALM)
     _, tty = editor.lua(TERMINAL)
     editor.lua("""
@@ -110,7 +110,7 @@ def test_who_wants_terminals_in_normal_mode_gets_that(nvim: Editors, version: st
 
 
 def test_keys_typed_after_a_jump_count(nvim: Editors, version: str) -> None:
-    """They may leave the terminal before anything that was scheduled runs."""
+    """Such keys may leave the terminal before scheduled functions run."""
     editor = nvim(version, CALM)
     _, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
@@ -191,7 +191,7 @@ def test_a_window_that_is_kept_for_what_it_shows_is_not_used(
 
 
 def test_the_nearest_window_is_used(nvim: Editors) -> None:
-    """This one, else one in this tab, else another tab's; never an unfocusable float."""
+    """The current window, else one in this tab, else another tab's; never an unfocusable float."""
     editor = nvim(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
@@ -210,7 +210,7 @@ def test_the_nearest_window_is_used(nvim: Editors) -> None:
 
 @pytest.mark.parametrize("keys", ["", "q:", "ix", "ggVG"], ids=["n", "cmdwin", "i", "v"])
 def test_a_jump_works_from_any_mode(nvim: Editors, version: str, keys: str) -> None:
-    """Also from the command-line window, which only it may leave."""
+    """The command-line window is closed first."""
     editor = nvim(version, QUIET, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
@@ -257,7 +257,7 @@ RUNS = "return vim.fn.jobwait({ vim.bo[...].channel }, 0)[1] == -1"
 def test_no_agent_ends_because_its_window_is_needed(
     nvim: Editors, version: str, option: str
 ) -> None:
-    """What goes into the last window of a running terminal that would end opens in a split."""
+    """A split opens beside the last window of a running terminal that would end."""
     editor = nvim(version, {**CALM, "launch": {"layout": "window"}}, ui=False)
     here = editor.lua(BUFFER)
     (one, tty), (two, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
@@ -310,7 +310,7 @@ def test_a_jump_from_a_float_lands_in_a_normal_window(nvim: Editors, version: st
 
 @pytest.mark.parametrize("keys", ["<CR>", ":ClaudeSessions next<CR>"], ids=["enter", "next"])
 def test_a_board_in_a_float_closes_at_a_jump(nvim: Editors, version: str, keys: str) -> None:
-    """It would cover the terminal."""
+    """The board would cover the terminal."""
     editor = nvim(version, {**CALM, "board": {"layout": "float"}})
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"split | buffer {buf} | wincmd p")
@@ -354,7 +354,7 @@ def test_back_restores_the_view_and_the_alternate_file(nvim: Editors, version: s
 
 
 def test_back_leaves_a_window_as_the_user_has_left_it(nvim: Editors, version: str) -> None:
-    """One that still shows the buffer where the jump started: the user has gone on there since."""
+    """A window may still show the buffer of the jump's start: the user has gone on there."""
     editor = nvim(version, CALM)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"vertical sbuffer {buf} | wincmd p | edit other")
@@ -374,7 +374,7 @@ def test_back_leaves_a_window_as_the_user_has_left_it(nvim: Editors, version: st
 
 
 def test_back_brings_every_window_back(nvim: Editors, version: str) -> None:
-    """Also one that terminals were put into because the jump started in a help or a sidebar."""
+    """Windows that got terminals because the jump started in a help or a sidebar are included."""
     editor = nvim(version, CALM)
     (one, tty), (two, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty, ago=9), blocked("web", tty=other, ago=8))
@@ -521,7 +521,7 @@ def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
 
 @pytest.mark.parametrize("socket", ["/tmp/tmux-1/default", "/tmp/a,b/default"])
 def test_the_socket_of_our_tmux_may_have_a_comma(nvim: Editors, socket: str) -> None:
-    """Only what follows it, a process and a session, has none."""
+    """Only the process and the session after the socket have none."""
     editor = nvim(config=QUIET, ui=False)
     tty = editor.lua(TERMINAL)[1]
     editor.lua("vim.env.TMUX, vim.env.TMUX_PANE = ..., '%1'", f"{socket},123,0")

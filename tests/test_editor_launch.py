@@ -133,7 +133,7 @@ def test_your_own_version_of_the_cli_wins(
 def test_install_shows_the_changes_of_all_agents(
     nvim: Editors, version: str, home: Home, claude: Path
 ) -> None:
-    """One after the other, and what cannot be changed is said."""
+    """Changes come one after the other, and a file that cannot be changed is named."""
     (home.claude / "settings.json").write_text('{"model": }')
     codex, opencode = home.root / ".codex", home.root / "config/opencode"
     codex.mkdir()
@@ -255,7 +255,7 @@ def test_another_agent_is_started_and_resumed(nvim: Editors, home: Home, claude:
 def test_an_agent_whose_hooks_are_added_by_hand_is_started(
     nvim: Editors, home: Home, claude: Path, agent: str, program: str
 ) -> None:
-    """It needs a program on PATH, and no file that bellboard knows."""
+    """The agent needs a program on PATH, and no file that bellboard knows."""
     claude.rename(home.bin / program)
     editor = nvim(config=OPTIONS, ui=False)
     editor.command(f"ClaudeSessions new --agent {agent} --model x")
@@ -281,7 +281,7 @@ def test_the_command_may_be_a_list(nvim: Editors, home: Home, claude: Path) -> N
 
 
 def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) -> None:
-    """One from this directory whose transcript still exists, newest first."""
+    """Sessions from this directory with a transcript are offered, newest first."""
     spool = Spool(home.bellboard)
     spool.prepare()
     now = time.time()
@@ -312,7 +312,7 @@ def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) ->
 
 
 def test_output_that_cannot_be_read_is_reported_as_such(nvim: Editors) -> None:
-    """It gave no reason."""
+    """The program gave no reason."""
     editor = nvim(config={"auto_start": False, "python": ["echo", "nonsense"]}, columns=100)
     editor.command("ClaudeSessions resume")
     editor.shows('cannot read what "bellboard list" printed. See :checkhealth bellboard')
@@ -328,7 +328,7 @@ def test_nothing_to_resume_is_reported(nvim: Editors, home: Home, claude: Path) 
 def test_the_board_keeps_the_focus_until_a_session_is_chosen(
     nvim: Editors, home: Home, claude: Path
 ) -> None:
-    """So that no key of the board acts on the user's text: nothing to resume, or none chosen."""
+    """Else a key of the board could act on the user's text, with nothing to resume or choose."""
     editor = nvim(config={**OPTIONS, "launch": {"layout": "current"}}, ui=False)
     editor.lua("vim.ui.select = function(items, _, done) _G.choose = done _G.items = items end")
     editor.command("ClaudeSessions board")

@@ -110,7 +110,7 @@ def test_events_during_a_crash_are_caught_up_with(
 
 
 def test_little_is_kept_for_a_suspended_neovim(nvim: Editors, home: Home) -> None:
-    """It may be for days: it gets the board as it is then, and callbacks run meanwhile."""
+    """After days, Neovim gets the board as it is then; callbacks run meanwhile."""
     ran = home.root / "ran"
     editor = hosted(nvim(config={"on": {"completed": ["touch", str(ran)]}}, ui=False))
     pid, spool = editor.lua(JOB), Spool(home.bellboard)

@@ -254,7 +254,7 @@ def test_a_running_macro_is_not_disturbed(nvim: Editors, version: str) -> None:
 
 
 def test_an_expression_mapping_is_not_disturbed(nvim: Editors, version: str) -> None:
-    """What arrives while it waits for a key, with buffers locked, is shown once it has it."""
+    """A push that arrives while the mapping waits for a key, with a lock, is shown after it."""
     editor, host = opened(nvim, version)
     editor.lua(BEGIN)
     editor.lua(
@@ -309,7 +309,7 @@ def test_a_terminal_is_not_disturbed(nvim: Editors, version: str) -> None:
 def test_a_view_goes_back_to_the_mode_it_was_opened_from(
     nvim: Editors, version: str, keys: str
 ) -> None:
-    """Its own keys work, and typing continues where it was."""
+    """Keys of the view work, and typing continues where it was."""
     editor, host = opened(nvim, version)
     editor.lua(BEGIN)
     asking = asks("web")

@@ -125,7 +125,7 @@ def test_a_session_in_view_is_not_in_the_float(open_: Open, spool: Spool, versio
 def test_a_neovim_without_a_screen_looks_at_nothing(
     nvim: Editors, spool: Spool, version: str
 ) -> None:
-    """Its last user interface was detached or closed, while it goes on."""
+    """The last user interface was detached or closed, while Neovim goes on."""
     editor = hosted(nvim(version, {"notices": NOTICES}, ui=False))
     _, tty = editor.lua(TERMINAL)
     started = {"hook_event_name": "UserPromptSubmit", "session_id": "api", "cwd": "/srv/api"}
@@ -139,7 +139,7 @@ def test_a_neovim_without_a_screen_looks_at_nothing(
 
 
 def test_each_neovim_reports_its_own_view(open_: Open, spool: Spool) -> None:
-    """One looks away while the other still looks; a closed one no longer looks."""
+    """One Neovim looks away while the other still looks; a closed one no longer looks."""
     editors = [open_() for _ in range(2)]
     for n, editor in enumerate(editors):
         _, tty = editor.lua(TERMINAL)
@@ -293,7 +293,7 @@ def test_a_notification_replaces_the_previous_one_of_its_session(nvim: Editors) 
 
 
 def test_a_vim_notify_that_fails_stops_no_other_notification(nvim: Editors, version: str) -> None:
-    """It belongs to another plugin."""
+    """Another plugin owns that function."""
     editor = nvim(version, QUIET, ui=False)
     editor.lua("""
       vim.notify = function() error('boom') end

@@ -124,7 +124,7 @@ def test_what_is_done_ends_with_its_neovim(nvim: Editors, version: str, how: str
 
 
 def test_two_programs_are_two_rows(nvim: Editors, version: str) -> None:
-    """One that floods does not delay the other."""
+    """A program that floods does not delay the other."""
     editor = hosted(nvim(version, {}))
     loud, quiet = Program(editor, "loud"), Program(editor, "quiet")
     quiet.say(status("state=working:app=quiet"))

@@ -96,7 +96,7 @@ def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
 
 
 def test_in_telescope_the_same_session_stays_selected(nvim: Editors) -> None:
-    """Whatever comes above it; a search starts at the best match again."""
+    """Other rows may come above it; a search starts at the best match again."""
     others = [session("working", name, project=name) for name in ("web", "worker")]
     editor, host, _ = opened(nvim, *others)
     editor.shows("worker")

@@ -194,7 +194,7 @@ def test_it_opens_from_every_mode(nvim: Editors, version: str, keys: str) -> Non
 
 
 def test_it_has_keys_of_the_board_under_alt(nvim: Editors, version: str) -> None:
-    """What is typed stays after those that do not close it."""
+    """Typed text stays after keys that do not close the picker."""
     editor = nvim(version, CALM, columns=80, lines=20)
     editor.lua("""
       _G.told = {}
@@ -220,7 +220,7 @@ def test_it_has_keys_of_the_board_under_alt(nvim: Editors, version: str) -> None
 
 
 def test_an_open_board_is_the_picker(nvim: Editors, version: str) -> None:
-    """It stays open, with its own filter."""
+    """The board stays open, with its own filter."""
     editor = nvim(version, CALM, columns=80, lines=24)
     Host(editor).push(blocked("api"), blocked("web"))
     editor.press(":ClaudeSessions board<CR>fweb<CR>")

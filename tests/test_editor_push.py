@@ -1,4 +1,4 @@
-"""What the host pushes: how Lua stores it and passes it on."""
+"""Pushes of the host: how Lua stores them and passes them on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_sessions_come_most_urgent_first_then_oldest_first(nvim: Editors, versio
 
 
 def test_unknown_fields_are_nil(nvim: Editors) -> None:
-    """None arrives as vim.NIL, which is true in Lua, so no field keeps it."""
+    """No field arrives as vim.NIL, which is true in Lua."""
     editor = nvim(config=QUIET, ui=False)
     Host(editor).push(blocked(title=None, agents=[{"id": "a", "description": None}]))
     given = editor.lua("return require('bellboard').sessions()[1]")

@@ -127,7 +127,7 @@ TERMINAL = "vim.cmd('terminal sleep 60') return vim.api.nvim_get_chan_info(vim.b
 
 
 def test_the_winbar_of_a_terminal_says_what_its_session_asks(nvim: Editors, version: str) -> None:
-    """Only in its own terminal, updated on push, and empty when the session has ended."""
+    """Only the session's own terminal has it; a push updates it, the session's end empties it."""
     editor = nvim(version, {**QUIET, "float": {"enabled": False}})
     host = follow(editor, "winbar")
     tty = editor.lua(TERMINAL)

@@ -1,4 +1,4 @@
-"""What programs in terminals of a real Neovim report of themselves (OSC 7501)."""
+"""Own reports of programs in terminals of a real Neovim (OSC 7501)."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_query_is_answered_before_the_terminal_says_what_it_is(
 
 
 def test_no_reader_is_promised_where_none_is_wanted(nvim: Editors, version: str) -> None:
-    """Only while the background process should run."""
+    """Programs get an answer only while the background process should run."""
     editor = nvim(version, {**SILENT, "auto_start": False})
     program = Program(editor)
     assert program.asks() == b""
@@ -156,7 +156,7 @@ vim.api.nvim_chan_send(channel, ...)"""
 
 
 def test_what_a_plugin_shows_in_a_buffer_is_no_program(nvim: Editors, version: str) -> None:
-    """Its text may come from anywhere."""
+    """The text of such a buffer may come from anywhere."""
     editor = silent(nvim, version)
     editor.lua(SHOW, (QUERY + BEL + status("state=done") + NAME_ASKED).decode())
     typed = eventually(lambda: editor.lua("return typed"), "a name")
@@ -220,7 +220,7 @@ def test_many_records_are_sent_a_few_at_a_time(nvim: Editors, version: str) -> N
 
 
 def test_a_report_that_is_too_long_is_counted(nvim: Editors, version: str) -> None:
-    """Its sequence has more than 4,096 bytes; the next one is read."""
+    """The sequence has more than 4,096 bytes; the next one is read."""
     editor = silent(nvim, version)
     program = Program(editor)
     empty = "state=idle:msg="
@@ -414,7 +414,7 @@ def test_a_report_in_pieces_is_put_together(nvim: Editors, version: str) -> None
 
 
 def test_the_statusline_says_what_to_do_where_nothing_reads(nvim: Editors, version: str) -> None:
-    """As long as no session is known otherwise."""
+    """The advice stays as long as no session is known otherwise."""
     crashes = {"python": ["sh", "-c", "exit 1"], "max_restarts": 1}
     editor = nvim(version, crashes, lua=STATUSLINE)
     program = Program(editor)

@@ -73,7 +73,7 @@ def test_a_push_that_opens_a_list_is_taken_where_it_has_no_room(
 def test_the_board_on_the_smallest_screen(
     nvim: Editors, version: str, columns: int, lines: int
 ) -> None:
-    """It opens and closes without an error."""
+    """The board opens and closes without an error."""
     editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=lines)
     host = Host(editor)
     host.push(*house())
@@ -85,7 +85,7 @@ def test_the_board_on_the_smallest_screen(
 
 
 def test_a_request_floats_where_it_has_no_room(nvim: Editors, version: str) -> None:
-    """As ever, with its keys in its frame."""
+    """The frame has its keys, as always."""
     config = {**QUIET, "float": {"enabled": False}, "answer": {"layout": "split"}}
     editor = nvim(version, config, columns=80, lines=24)
     one = asks("api")
@@ -102,7 +102,7 @@ def test_a_request_floats_where_it_has_no_room(nvim: Editors, version: str) -> N
 
 
 def test_a_terminal_gets_a_tab_page_where_it_has_no_room(nvim: Editors, version: str) -> None:
-    """As after a jump from a window that is kept for what it shows."""
+    """So it is after a jump from a window that must keep its buffer."""
     editor, host = crowded(nvim, version)
     _, tty = editor.lua(TERMINAL)
     host.push(session("working", "w", tty=tty))

@@ -1,4 +1,4 @@
-"""What each Neovim shows, cell by cell, against tests/screens."""
+"""The screens of each Neovim, cell by cell, against tests/screens."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_float_lists_what_is_blocked(
 def test_the_float_makes_room_for_the_cursor_and_follows_the_size(
     nvim: Editors, screen: Screens, version: str
 ) -> None:
-    """It never covers the cursor, follows the screen, and closes when no session is blocked."""
+    """The float leaves the cursor free, follows the screen, and closes without blocked ones."""
     editor = nvim(version, QUIET, columns=60, lines=16)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(58) })")
     host = Host(editor)
@@ -86,7 +86,7 @@ def test_the_board_groups_by_repository_and_unfolds(
 def test_the_board_says_what_is_quiet_and_since_when(
     nvim: Editors, screen: Screens, columns: int
 ) -> None:
-    """Its icon rests; a tool that has run all the time is named, and is no alarm."""
+    """The icon rests; a tool that has run all the time is named, and is no alarm."""
     config = {**QUIET, "float": {"enabled": False}, "statusline": {"width": 80}}
     editor = nvim(config=config, columns=columns, lines=16)
     Host(editor).push(*activity())
@@ -122,7 +122,7 @@ return widest
 def test_the_board_has_no_column_of_the_users_text(
     nvim: Editors, screen: Screens, version: str
 ) -> None:
-    """Its rows fit, also beside a column that the user sets for it alone."""
+    """Rows fit, also beside a column that the user sets for the board alone."""
     config = {**QUIET, "float": {"enabled": False}}
     editor = nvim(version, config, columns=60, lines=24, lua=COLUMNS)
     host = Host(editor)

@@ -48,7 +48,7 @@ def opens(editor: Editor, view: str) -> None:
 def test_a_session_file_restores_no_dead_window(
     nvim: Editors, version: str, tmp_path: Path, view: str, is_late: bool
 ) -> None:
-    """Only the board; also if this plugin is loaded after it."""
+    """Only the board is restored, also if this plugin is loaded later."""
     file = tmp_path / "session.vim"
     answer = {"key_delay": 0, "layout": "split" if "split" in view else "float"}
     editor = nvim(version, {**CALM, "answer": answer}, columns=130, lines=40)

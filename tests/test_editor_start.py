@@ -129,7 +129,7 @@ def test_requests_right_after_the_start_are_handled(
 def test_starting_in_tmux_with_focus_events_shows_nothing(
     home: Home, tmux: Server, version: str
 ) -> None:
-    """As our help recommends: only an empty buffer is shown."""
+    """With the options that our help recommends, only an empty buffer is shown."""
     other = tmux.open(["sleep", "600"])
     tmux.run("set-option", "-g", "focus-events", "on")
     tmux.attach("test")

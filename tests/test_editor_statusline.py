@@ -105,7 +105,7 @@ def test_its_colors_return_after_they_were_cleared(nvim: Editors, version: str) 
 
 
 def contrast(one: int, other: int) -> float:
-    """As WCAG counts it."""
+    """The contrast of two colors as WCAG defines it."""
 
     def light(rgb: int) -> float:
         parts = [part / 255 for part in rgb.to_bytes(3, "big")]

@@ -77,7 +77,7 @@ def test_the_title_of_a_terminal_here_says_what_its_cli_does(
 
 
 def test_the_title_of_another_cli_is_not_read(nvim: Editors, home: Home, version: str) -> None:
-    """Whatever it looks like: nothing is watched, and nothing sent."""
+    """Whatever the title is, nothing is watched or sent."""
     editor = hosted(nvim(version, {}))
     editor.lua(LISTEN)
     opened(editor, home, "claude")
@@ -88,7 +88,7 @@ def test_the_title_of_another_cli_is_not_read(nvim: Editors, home: Home, version
 
 
 def test_a_new_background_process_gets_the_titles_again(nvim: Editors, home: Home) -> None:
-    """It knows nothing of what was sent to the previous one."""
+    """The new process knows nothing that was sent to the previous one."""
     editor = hosted(nvim(config={}))
     opened(editor, home, "codex")
     becomes(editor, "blocked")

@@ -95,7 +95,7 @@ def answered_once(editor: Editor) -> tuple[Host, dict[str, Any], dict[str, Any]]
 
 
 def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str) -> None:
-    """It goes on when one asks, whoever it is, and ends when none works any more."""
+    """The triage goes on when any session asks, and ends when no session works any more."""
     editor = nvim(version, CALM, columns=64, lines=30)
     host, web, docs = answered_once(editor)
     host.push(session("working", "api", project="api"), docs)
@@ -208,7 +208,7 @@ def test_the_outcome_of_an_answer_is_said_although_another_triage_runs(nvim: Edi
 
 
 def test_a_triage_ends_when_another_request_is_opened(nvim: Editors, version: str) -> None:
-    """It does not take the view back once it knows what its next session asks."""
+    """A triage does not take the view back once the next request of its session arrives."""
     editor = nvim(version, CALM, columns=64, lines=30)
     host, three = Host(editor), [asks(f"p{n}", ago=9 - n) for n in range(3)]
     editor.lua(SAID)

@@ -253,7 +253,7 @@ def test_windows_open_where_lines_are_two_cells_wide(
 def test_a_request_is_answered_although_an_autocommand_of_the_user_fails(
     nvim: Editors, version: str
 ) -> None:
-    """Its buffers get names."""
+    """The autocommand runs when buffers get names."""
     config = {**QUIET, "answer": {"key_delay": 0}, "float": {"enabled": False}}
     editor = nvim(version, config, columns=70, lines=30)
     api = asks("api")

@@ -26,14 +26,14 @@ ONE_EACH = {
 def test_the_statusline_of_every_status(
     nvim: Editors, screen: Screens, version: str, status: str
 ) -> None:
-    """Its icon in its color; for a blocked one also who, what and since when."""
+    """An icon has its color; a blocked session also has who, what and since when."""
     editor = nvim(version, CALM, columns=50, lines=3)
     Host(editor).push(ONE_EACH[status])
     screen.matches(editor, f"status-{status}")
 
 
 def test_a_preview_over_the_board(nvim: Editors, screen: Screens, version: str) -> None:
-    """What is known of a session whose terminal cannot be reached."""
+    """The preview has the known facts about a session whose terminal cannot be reached."""
     editor = nvim(version, CALM, columns=80, lines=24)
     Host(editor, serves=True).push(*house())
     editor.command("ClaudeSessions board")

@@ -92,7 +92,7 @@ def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(
 def test_a_reply_of_another_version_is_understood_or_refused(
     home: Home, keeper: Keeper, what: str, reply: Reply, understood: Reply | None
 ) -> None:
-    """What is missing, of another type, too much, or unknown here, reaches nobody."""
+    """Fields that are missing, of another type, too large or unknown here reach nobody."""
     keeper.replies[what] = {"ok": True, "unknown": 1, **reply}
     refused = {"ok": False, "why": "dev sent a reply that cannot be read; update bellboard there"}
     reply = json.loads(json.dumps(does(home, what)))
@@ -102,7 +102,7 @@ def test_a_reply_of_another_version_is_understood_or_refused(
 def test_a_request_needs_no_watch(
     home: Home, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There may be none left: then it looks for the reply."""
+    """Without a free watch, the reply is looked for."""
 
     def none_left(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -174,7 +174,7 @@ def test_a_request_that_is_not_carried_out_is_reported(
 def test_what_was_passed_on_may_have_been_done(
     home: Home, keeper: Keeper, monkeypatch: pytest.MonkeyPatch, what: str, why: str
 ) -> None:
-    """That machine is slow to reply: an answer may have counted."""
+    """The machine is slow to reply: an answer may have counted."""
     monkeypatch.setattr(other_machine, "PATIENCE", 1.0)
     monkeypatch.setattr(Mailbox, "reply", lambda *_: None)
     assert does(home, what) == {"ok": False, "why": f"dev has not replied for 1 s{why}"}

@@ -181,7 +181,7 @@ HOSTILE = {
 def test_a_value_can_be_anything(
     shell: list[str], spool: Spool, value: str, tmp_path: Path
 ) -> None:
-    """It stays a value: never a command, a format, another field or the end of the header."""
+    """A value is never a command, a format, another field or the end of the header."""
     env = environment(spool.home, TMUX_PANE=value, CLAUDE_PROJECT_DIR=value, TERM_PROGRAM="last")
     run(shell, "Stop", "77", env=env | {"PWD": str(tmp_path)})
     [item] = events(spool)
@@ -425,7 +425,7 @@ def test_a_read_only_spool_costs_the_event_and_nothing_else(shell: list[str], sp
 def test_closed_descriptors_do_no_harm(
     shell: list[str], spool: Spool, closed: str, event: str
 ) -> None:
-    """Without standard input there is no event, and no litter; nothing is complained of."""
+    """Without standard input there is no event, no litter and no complaint."""
     command = f"{' '.join(shell)} {EMIT} {event} {closed}"
     done = subprocess.run(
         ["sh", "-c", command],
@@ -587,7 +587,7 @@ SECRETS = {
 
 
 def test_no_secret_of_the_environment_is_written(shell: list[str], spool: Spool) -> None:
-    """Only named variables are: the CLI's environment holds tokens."""
+    """Only named variables are written: the CLI's environment holds tokens."""
     for event in ("Stop", "PreToolUse"):
         run(shell, event, env=environment(spool.home, **SECRETS))
     written = b"".join(path.read_bytes() + os.fsencode(path) for path in files(spool.home))

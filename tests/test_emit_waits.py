@@ -258,7 +258,7 @@ def test_an_answer_that_was_taken_back_is_not_obeyed(spool: Spool, ask: Ask) -> 
 
 @pytest.mark.usefixtures("shell")
 def test_it_does_not_wait_without_a_promise(spool: Spool, ask: Ask, tmp_path: Path) -> None:
-    """Without a pipe, of a dead host, taken, or something else under its name."""
+    """There is no pipe, or one of a dead host, a taken one, or another file under its name."""
     answers = spool.home / "answers"
     (tmp_path / "pipe").touch()
     os.mkfifo(tmp_path / "fifo")
@@ -315,7 +315,7 @@ def test_what_replaces_its_pipe_gives_no_answer(
 
 @pytest.mark.usefixtures("shell")
 def test_a_subagent_is_recognized_without_grep(spool: Spool, ask: Ask) -> None:
-    """Which a machine need not have; what it does have is in coreutils."""
+    """A machine need not have grep; the hook uses only coreutils."""
     spool.pipes.offer()
     lacks = f"{ALIASES}; alias grep=false\n"
     assert ask(first=lacks, agent_id="a1", long="x" * 70_000).printed() == b""
@@ -323,7 +323,7 @@ def test_a_subagent_is_recognized_without_grep(spool: Spool, ask: Ask) -> None:
 
 @pytest.mark.usefixtures("shell")
 def test_an_argument_of_a_tool_makes_no_subagent(spool: Spool, ask: Ask) -> None:
-    """It may have any name: `agent_id` belongs to a subagent only beside the tool's name."""
+    """An argument may have any name: `agent_id` counts only beside the tool's name."""
     given = {"agent_id": "7", "tool_input": {"agent_id": "8"}}
     spool.pipes.offer()
     hook = ask(tool_input=given)
@@ -349,7 +349,7 @@ def test_it_does_not_wait_where_that_holds_the_dialog_back(spool: Spool, ask: As
 
 
 def test_a_suspended_host_promises_nothing(spool: Spool, ask: Ask) -> None:
-    """As the host of a Neovim after CTRL-Z, in whose terminal the CLI may run."""
+    """For example, the host of a Neovim after CTRL-Z, in whose terminal the CLI may run."""
     other = subprocess.Popen(["sleep", "60"])
     try:
         other.send_signal(signal.SIGSTOP)

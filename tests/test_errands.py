@@ -1,4 +1,4 @@
-"""What a host does to one session on request: to the right process and the right question."""
+"""The errands of a host for one session: to the right process and the right question."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_an_unrelated_process_is_not_stopped(home: Home, run: Run, name: str) ->
 
 @pytest.mark.parametrize("name", ["claude", "/usr/local/bin/claude"])
 def test_an_agent_without_a_session_file_is_stopped(home: Home, run: Run, name: str) -> None:
-    """It is recognized by its program."""
+    """The agent is recognized by its program."""
     process = run(name)
     reply = errand(home, session(process.pid), "stop", pid=process.pid)
     assert reply == {"ok": True, "text": f"process {process.pid} has ended"}
@@ -106,7 +106,7 @@ def test_a_process_named_by_its_session_file_is_stopped(home: Home, run: Run, of
 
 
 def test_a_process_that_runs_another_session_is_not_stopped(home: Home, run: Run) -> None:
-    """It is an agent with the recorded start time, but its file names another session."""
+    """The start time is as recorded, but the session file names another session."""
     process = run("claude")
     file_of(home.claude, process.pid, sessionId="other")
     reply = errand(home, session(process.pid), "stop", pid=process.pid)

@@ -177,7 +177,7 @@ def test_nothing_that_an_agent_says_makes_its_plugin_throw(
 
 @pytest.mark.parametrize("agent", ["pi", "amp"])
 def test_a_plugin_is_harmless_without_bellboard(plays: Plays, home: Home, agent: str) -> None:
-    """If its state folder is gone, or the script in it does not run; its mode does not matter."""
+    """The state folder is gone, or the script in it does not run; its mode does not matter."""
     events = {"pi": ["agent_start", {}], "amp": ["agent.start", {"message": "x"}]}
     script = home.bellboard / "emit"
     script.unlink()
@@ -215,7 +215,7 @@ def test_slow_reports_are_told_in_full_before_an_agent_ends(plays: Plays, home: 
 
 
 def test_reports_that_hang_hold_an_agent_that_ends_up_once(plays: Plays, home: Home) -> None:
-    """It waits for the last of them, as it may end right after it."""
+    """The agent waits for the last report, as it may end right after it."""
     slowed(home, agent_start=HANGS, agent_end=HANGS, session_shutdown=HANGS)
     events = [["agent_start", {}], *[["agent_end", {"messages": []}]] * 4]
     begun = time.monotonic()
@@ -236,7 +236,7 @@ def test_reports_that_hang_hold_an_agent_that_ends_up_once(plays: Plays, home: H
 def test_a_plugin_uses_nothing_of_the_current_folder(
     plays: Plays, home: Home, agent: str, folder: str, changed: dict[str, str]
 ) -> None:
-    """It may be a repository that somebody else has filled."""
+    """The folder may be a repository that somebody else has filled."""
     script = home.root / folder / "emit"
     script.parent.mkdir(parents=True)
     script.write_text(f"#!/bin/sh\n: >{home.root}/ran\n")
@@ -264,7 +264,7 @@ def prompt(session: str, *parts: dict[str, Any]) -> list[Any]:
 
 
 def test_a_subagent_of_a_subagent_in_opencode_is_not_listed(plays: Plays) -> None:
-    """Its terminal shows the first of them; half a character is not reported."""
+    """The terminal shows the first subagent; half a character is not reported."""
 
     def created(session: str, parent: str | None) -> dict[str, Any]:
         info = {"id": session, "directory": "/home/u/proj", "parentID": parent}
@@ -285,7 +285,7 @@ def test_a_subagent_of_a_subagent_in_opencode_is_not_listed(plays: Plays) -> Non
 
 
 def test_an_opencode_subagent_that_continues_after_a_restart_is_not_listed(plays: Plays) -> None:
-    """Nothing says that it is created. One that somebody prompts is one, whoever names it."""
+    """No event reports its creation. A session with a prompt of a user is no subagent."""
 
     def task(session: str, goes_on: str) -> list[Any]:
         about = {"sessionID": session, "tool": "task", "callID": goes_on}
@@ -303,7 +303,7 @@ def test_an_opencode_subagent_that_continues_after_a_restart_is_not_listed(plays
 
 
 def test_of_a_prompt_in_opencode_only_what_its_user_typed_is_reported(plays: Plays) -> None:
-    """It adds parts to a prompt: the text of a file that is named with @, or of an MCP resource."""
+    """OpenCode adds parts to a prompt: text of files named with @, or of MCP resources."""
     typed = {"type": "text", "text": "look at @keys.txt"}
     added = ({"type": "text", "text": text, "synthetic": True} for text in ("Read", "secret"))
     file = {"type": "file", "url": "file:///home/u/proj/keys.txt", "mime": "text/plain"}
@@ -335,7 +335,7 @@ def test_a_message_that_starts_no_turn_in_opencode_is_no_prompt(plays: Plays) ->
 
 
 def test_a_turn_in_opencode_ends_if_its_folder_is_closed(plays: Plays) -> None:
-    """Its process may go on, as after /connect, and nothing else says that its turns have ended."""
+    """The process may go on, as after /connect, and no other event ends the turns."""
     info = {"id": "s2", "directory": "/home/u/proj", "parentID": "s1"}
     asked = about("s2", "permission.asked", id="p1", permission="bash")
     done = [*prompt("s3"), about("s3", "session.idle")]

@@ -1,4 +1,4 @@
-"""What a failure is called where users read it."""
+"""Words for failures, where users read them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def board_of(*lines: Line) -> Board:
 
 @pytest.mark.pure
 def test_a_far_session_is_published_as_its_machine_shows_it() -> None:
-    """Its process and its connection get names of their own: here they mean nothing."""
+    """Process and connection get other keys, as their numbers mean nothing here."""
     shown = row(tool="Bash", detail="make", kind="permission", project="api", pid=4711, ssh="x")
     board = board_of(far(T, row=shown))
     p = publish(board.sessions[DEV])
@@ -90,7 +90,7 @@ def test_why_a_machine_cannot_be_followed_is_published_with_its_sessions() -> No
 @pytest.mark.pure
 @pytest.mark.parametrize("status", ["blocked", "working", "completed"])
 def test_after_an_hour_the_sessions_of_a_machine_are_only_counted(status: str) -> None:
-    """Whatever is told meanwhile, also after a restart; nothing is announced, then or later."""
+    """So it is after a restart and any message; nothing is announced, then or later."""
     down = {"link": {"machine": "dev", "up": False, "why": "no route"}}
     board = board_of(far(T, row=row(status=status)), {"t": T + 9, **down})
     again = {"link": {"machine": "dev", "up": False, "why": "timed out"}}
@@ -120,7 +120,7 @@ def test_after_an_hour_the_sessions_of_a_machine_are_only_counted(status: str) -
     ],
 )
 def test_a_machine_has_a_plain_name(name: object) -> None:
-    """None that a file beside its folder has."""
+    """No name is the name of a file beside its folder."""
     for line in (
         {"t": T, "far": {"machine": name, "row": row()}},
         {"t": T, "link": {"machine": name, "up": True}},
@@ -139,7 +139,7 @@ def test_a_session_cannot_name_another_machine(sid: object) -> None:
 
 @pytest.mark.pure
 def test_a_decoded_event_gets_its_session_from_its_machine_and_row() -> None:
-    """Whatever session it names."""
+    """The event's own session does not count."""
     told = {"kind": "far", "machine": "dev", "row": row(), "session_id": "s1"}
     assert trace_line.from_line({"t": T, "decoded": told}).session_id == DEV
     e = trace_line.from_line(far(T, row=row(), cursor="d.7", done=True))
@@ -173,7 +173,7 @@ def test_every_session_of_a_large_machine_can_be_listed() -> None:
 
 @pytest.mark.pure
 def test_however_many_sessions_other_machines_have_those_of_this_one_stay() -> None:
-    """Whatever times they claim."""
+    """Other machines may claim any times."""
     mine = {"session_id": "mine", "hook_event_name": "UserPromptSubmit", "prompt": "x"}
     board = board_of({"t": T - 1, "hook": mine})
     for n in range(MOST_SESSIONS + 100):
@@ -187,7 +187,7 @@ def test_however_many_sessions_other_machines_have_those_of_this_one_stay() -> N
 
 @pytest.mark.pure
 def test_a_notification_stays_due_when_another_host_compares_the_clocks() -> None:
-    """It takes over the link, and its times differ by a moment; a question asked again is new."""
+    """The other host takes over the link with a slight difference; a new question is new."""
     board, notices, number = Board(), Notices(Policy()), 0
 
     def take(t: float, status: str, since: float) -> None:
@@ -256,7 +256,7 @@ def test_changes_before_a_host_ran_are_not_announced(tmp_path: Path) -> None:
 
 @pytest.mark.files
 def test_however_much_happens_on_other_machines_no_command_here_waits(tmp_path: Path) -> None:
-    """It is neither dropped for theirs nor started after them."""
+    """A command is neither dropped for theirs nor started after them."""
     made(tmp_path)
     store, commands = Store(tmp_path), Commands()
     effects = Effects({"blocked": ["true"]}, commands)

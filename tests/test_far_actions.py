@@ -1,4 +1,4 @@
-"""What a user does to a session of another machine: answer, label, look, go there. A real sshd."""
+"""Actions of a user on another machine's session: answer, label, look, go. A real sshd."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def shown(server: Server) -> list[str]:
 
 
 def test_it_is_answered_labelled_and_looked_at_over_the_link(far: Far) -> None:
-    """Its request is what its machine decodes; a label comes back as that machine shows it."""
+    """The machine decodes the request; a label comes back as that machine shows it."""
     sid = far.session(machine="dev", status="blocked")["session_id"]
     assert sid.startswith("dev/claude/")
     assert "dev:" in far.bellboard("list", "--machine", "dev")
@@ -114,7 +114,7 @@ def test_a_jump_goes_to_the_terminal_that_shows_the_machine_or_opens_one(
 
 
 def test_while_the_link_is_down_errands_fail_at_once(far: Far) -> None:
-    """Without waiting for a reply that cannot come."""
+    """No errand waits for a reply that cannot come."""
     sid = far.session(machine="dev", status="blocked")["session_id"]
     far.machine.crash()
     eventually(lambda: "stale" in far.session(session_id=sid)["markers"], "a stale session")

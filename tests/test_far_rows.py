@@ -84,7 +84,7 @@ COUNTED = " box: 2 sessions, unreachable for 2h: no route"
 def test_a_machine_that_is_gone_is_one_line_in_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Its sessions are not called hidden as well; `--all` shows them."""
+    """Such sessions do not count as hidden as well; `--all` shows them."""
     gone = [dated(far("box", "blocked", name, **GONE), NOW) for name in ("api", "web")]
     assert [COUNTED] == [line.plain for line in terminal.outages(gone, NOW, 80)]
     terminal.show_list(gone, NOW)
@@ -95,7 +95,7 @@ def test_a_machine_that_is_gone_is_one_line_in_a_terminal(
 
 @pytest.mark.editor
 def test_a_machine_that_is_gone_is_one_line_on_the_board(nvim: Editors) -> None:
-    """Also if there is nothing else; the statusline does not count its sessions."""
+    """The line is there without other sessions; the statusline does not count these."""
     editor = nvim(config=ALONE, columns=60, lines=22)
     gone = [far("box", "blocked", name, **GONE) for name in ("api", "web")]
     host = Host(editor)

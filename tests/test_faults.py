@@ -181,7 +181,7 @@ def test_an_event_that_cannot_be_read_for_a_moment_is_read_later(
 def test_an_event_that_cannot_be_read_is_noted_in_health(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a bad sector: it is tried again at each rescan, and the note stays until that works."""
+    """A file on a bad sector is tried at each rescan, and the note stays until it is read."""
     shared, sick, open_ = make(), [True], os.open
 
     def open_or_fail(path: Any, *given: Any, **how: Any) -> int:
@@ -270,7 +270,7 @@ def test_doctor_names_a_suspended_process_that_locks_hosts_out(
 def test_a_suspended_process_that_holds_the_lock_stops_nobody(
     home: Home, start: Callable[..., RecordedHost], end: signal.Signals
 ) -> None:
-    """Others start, show what they know and that it is held, and continue when it is gone."""
+    """Others start, show the known state and the holder, and continue when the holder is gone."""
     host = start("one", stuck=0.3, measured=True)
     spool = Spool(home.bellboard)
     names = [put(spool, "UserPromptSubmit")]

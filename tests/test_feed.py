@@ -295,7 +295,7 @@ def test_a_row_that_is_not_in_the_list_is_skipped() -> None:
     "cursor", ["", "db", "db.", ".1", "d b.1", "db.-1", "db.1;reboot", "db.1\n", "x" * 65 + ".1", 1]
 )
 def test_an_invalid_cursor_is_dropped(cursor: object) -> None:
-    """It becomes an argument of a command."""
+    """A cursor becomes an argument of a command."""
     assert feed.cursor_of(cursor) is None
     assert Beat(0.0, "") == feed.read(written(type="beat", cursor=cursor))
 
@@ -363,7 +363,7 @@ def is_harmless(text: str) -> bool:
 
 @given(st.one_of(lines, values))
 def test_any_line_is_read_or_refused_with_a_reason(value: Any) -> None:
-    """Nothing raises, what is kept is short and harmless, and can be sent on."""
+    """No line raises; the kept part is short and harmless, and can be sent on."""
     read = feed.read(json.dumps(value).encode())
     if read is None:
         return

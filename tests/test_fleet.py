@@ -123,7 +123,7 @@ def test_only_what_is_followed_is_sent(join: Join) -> None:
 
 
 def test_a_transition_is_announced_once(join: Join) -> None:
-    """Also if its publisher sends it again, because it did not hear that it arrived."""
+    """Its publisher may send it again without news of its arrival."""
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s"))
     sees(laptop, "dev", {"s": "working"})
@@ -178,7 +178,7 @@ def test_a_notification_is_granted_once_in_the_team(join: Join) -> None:
 def test_machines_without_a_screen_are_silent_while_there_is_one(
     join: Join, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They notify again when it leaves or falls silent."""
+    """Such machines notify again when the screen leaves or falls silent."""
     monkeypatch.setattr("bellboard.fleet.service.SILENT_AFTER", 3.0)
     monkeypatch.setattr("bellboard.fleet.service.SCREEN_GRACE", 0.2)
     dev, hub, laptop, other = (
@@ -226,7 +226,7 @@ def test_two_machines_with_one_name_are_noticed(join: Join) -> None:
 
 
 def test_a_server_that_is_killed_is_caught_up_with(there: nats.Server, join: Join) -> None:
-    """What changed meanwhile is shown once, and health says what is wrong until then."""
+    """Changes meanwhile are shown once, and health has the problem until then."""
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s1"), a_row("s2"))
     dev.tell(a_move(1, "s1"))
@@ -276,7 +276,7 @@ def test_what_the_server_has_already_is_not_sent_again(there: nats.Server, join:
 
 
 def test_a_server_that_hangs_is_noticed(there: nats.Server, join: Join) -> None:
-    """As after a cut in the network: no answer, then all rows are marked, then they are back."""
+    """So is a cut in the network: no answer, then all rows are marked, then they are back."""
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s"))
     sees(laptop, "dev", {"s": "working"})
@@ -294,7 +294,7 @@ def test_a_server_that_hangs_is_noticed(there: nats.Server, join: Join) -> None:
 def test_after_a_sleep_the_connection_is_made_again(
     join: Join, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be dead, which nobody reports."""
+    """The old connection may be dead, which nobody reports."""
     slept = 0.0
     monkeypatch.setattr("bellboard.fleet.nats_wire.clock", lambda: time.monotonic() + slept)
     dev, laptop = join("dev"), join("laptop")
@@ -370,7 +370,7 @@ def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, joi
 
 
 def test_a_reply_shows_hidden_characters_as_marks(join: Join) -> None:
-    """Whatever a machine replies, in whatever shape, as in a feed."""
+    """A machine may reply in any shape, as in a feed."""
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s"))
     sees(laptop, "dev", {"s": "working"})
@@ -382,7 +382,7 @@ def test_a_reply_shows_hidden_characters_as_marks(join: Join) -> None:
 
 
 def test_a_reply_that_is_too_long_for_the_server_is_refused_with_the_reason(join: Join) -> None:
-    """It was dropped, and whoever asked waited for nothing."""
+    """Such a reply was once dropped, and the asker waited in vain."""
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s"))
     sees(laptop, "dev", {"s": "working"})
@@ -478,7 +478,7 @@ def test_nobody_publishes_under_another_name(join: Join, created: None, tmp_path
 def test_a_revoked_member_is_out_at_once(
     there: nats.Server, join: Join, team: dict[str, Grant], created: None, tmp_path: Path
 ) -> None:
-    """It reports why; the others go on, and once readmitted it catches up."""
+    """The member reports why; others go on, and once readmitted, the member catches up."""
     dev = join("dev", **as_member(tmp_path, "dev"))
     dev.show(a_row("s"))
     alice, bob = (join(m, **as_member(tmp_path, m)) for m in ("alice", "bob"))
@@ -520,7 +520,7 @@ def test_a_creds_file_of_nats_is_taken(there: nats.Server, join: Join, tmp_path:
 def test_credentials_that_others_can_read_are_refused(
     there: nats.Server, join: Join, tmp_path: Path
 ) -> None:
-    """As ssh does with keys."""
+    """SSH does the same with keys."""
     key_of(tmp_path, Grant("dev", "", frozenset({"publish"}), "dev"), "t")
     (tmp_path / "dev.creds").chmod(0o644)
     dev = join("dev", creds=str(tmp_path / "dev.creds"))

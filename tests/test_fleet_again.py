@@ -76,7 +76,7 @@ def test_a_reader_knows_when_it_has_everything(there: nats.Server, is_quiet: boo
 
 @pytest.mark.parametrize("count", [0, 255, 256, 257, 512])
 def test_any_number_of_rows_is_everything(there: nats.Server, count: int) -> None:
-    """Also none, and as many as are fetched at once."""
+    """The number may be none, or as many as are fetched at once."""
 
     async def main() -> int:
         async with wired(there.url) as wire:

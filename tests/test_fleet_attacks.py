@@ -221,7 +221,7 @@ def is_in(subject: str, filters: list[str]) -> bool:
 
 
 def test_nobody_can_be_made_to_say_what_a_member_may_not(team: Team) -> None:
-    """Whatever it publishes, wherever it wants the reply: the team hears it under its own name."""
+    """A member may publish anything for any reply: the team hears it under the member's name."""
     may, ears = allowed(S, team.eve), {m: Ear() for m in (ADMIN, "dev", "alice")}
 
     async def main() -> tuple[int, int]:
@@ -430,7 +430,7 @@ SPACES = (b"\x0b", b"\x0c")  # the server takes them as part of a subject
 def test_no_subject_blinds_the_others_or_speaks_for_them(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What nats-py took for white space once ended the subject, and chose who got the message."""
+    """Some white space once ended a subject for nats-py, and chose the reader of a message."""
     monkeypatch.setattr("bellboard.fleet.requests.ANSWER", 3.0)
     joined = [("dev", {"reads": False}), ("alice", {"publishes": False})]
     dev, alice = peers = [

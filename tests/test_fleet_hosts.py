@@ -120,7 +120,7 @@ def test_a_question_there_is_shown_here_and_answered_from_here(
 def test_another_host_takes_over_and_nothing_is_announced_twice(
     machine: Callable[[str], Machine],
 ) -> None:
-    """Whoever publishes or reads may be killed."""
+    """The publisher or the reader may be killed."""
     dev, laptop = machine("dev"), machine("laptop")
     first, here = dev.host(), laptop.host()
     dev.event("SessionStart")
@@ -166,7 +166,7 @@ def test_of_two_answers_at_once_one_counts(machine: Callable[[str], Machine]) ->
 
 
 def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None:
-    """One of two with a desktop; the machine itself once both are gone."""
+    """One of two machines with a desktop rings; the machine itself once both are gone."""
     ladder = {"notify": False, "desktop": 0, "command": 0}
     dev, laptops = machine("dev"), [machine("one"), machine("two")]
     rings = dev.home.file("ring", '#!/bin/sh\necho "$1" >>"$0.rung"\n')
@@ -363,7 +363,7 @@ def test_a_fleet_program_that_is_killed_loses_nothing(machine: Callable[[str], M
 
 
 def test_no_second_program_takes_part(machine: Callable[[str], Machine]) -> None:
-    """Whoever starts one by hand: what a member asks is done once."""
+    """Somebody may start one by hand: a member's request is carried out once."""
     dev = machine("dev")
     host = dev.host()
     program_of(host)

@@ -1,4 +1,4 @@
-"""What a fleet writes on the wire: names, permissions, settings."""
+"""Names, permissions and settings of a fleet on the wire."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_url_that_would_leak_or_fail_is_refused(url: str, why: str) -> None:
 
 
 def test_a_machine_gets_a_usable_name() -> None:
-    """Whatever its host is called."""
+    """Its host may have any name."""
     assert "dev" == machine_name("dev.example.org")
     assert "a-b" == machine_name("a b")
     assert "machine" == machine_name("---.x")

@@ -39,7 +39,7 @@ ODD = (
 
 
 def test_an_odd_reply_does_not_end_the_fleet() -> None:
-    """Its thread once ended with a traceback, and health did not say why."""
+    """The thread once ended with a traceback, and health did not say why."""
     named: set[bytes] = set()  # the replies after which health said why
     with contextlib.ExitStack() as stack:
         servers = {reply: OddServer(replying(reply)) for reply in ODD}
@@ -59,7 +59,7 @@ def test_an_odd_reply_does_not_end_the_fleet() -> None:
 def test_without_its_package_health_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It goes on trying: whoever installs it need not start anything again."""
+    """The fleet goes on trying: after the installation, nothing has to be started again."""
     for name in [x for x in sys.modules if x.split(".")[0] == "nats"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "nats", None)

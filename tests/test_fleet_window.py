@@ -50,7 +50,7 @@ def key_of(n: int) -> Key:
 
 
 class Reader:
-    """What a host is told, and what it should know then."""
+    """The messages to a host, and the state that it should have then."""
 
     def __init__(self, **settings: object) -> None:
         self.followed = Followed(Joined("nats://x", "t", "here", **settings))  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ class Reader:
 def test_whoever_needs_somebody_is_shown_and_the_rest_as_far_as_there_is_room(
     steps: list[tuple[int, str]], data: st.DataObject
 ) -> None:
-    """Whatever comes and goes, and whenever it is read."""
+    """Sessions may come and go, and be read, at any time."""
     reader, there = Reader(), {}
     complete = data.draw(st.integers(0, len(steps)))
     for step, (n, status) in enumerate(steps):
@@ -127,7 +127,7 @@ def test_no_machine_hides_the_questions_of_another(machines: list[str]) -> None:
 
 
 def test_a_question_that_is_left_out_comes_before_what_is_calm() -> None:
-    """Once there is room."""
+    """Once there is room, the question is shown."""
     window, keys = Window(2), [key_of(n) for n in range(4)]
     statuses = ("blocked", "blocked", "working", "blocked")
     for key, status in zip(keys, statuses, strict=True):
@@ -140,7 +140,7 @@ def test_a_question_that_is_left_out_comes_before_what_is_calm() -> None:
 def test_what_a_machine_shows_beyond_the_limit_is_counted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Until it is gone, or sent in the place of another; whoever publishes it says so."""
+    """The publisher counts a session until it is gone, or sent in the place of another."""
     monkeypatch.setattr("bellboard.hosting.feed_server.MOST", 2)
     unsent = Unsent(None)
 
@@ -165,7 +165,7 @@ def test_what_a_machine_shows_beyond_the_limit_is_counted_once(
 
 
 def test_what_is_left_out_costs_the_host_nothing() -> None:
-    """Its changes are not told; only that there is more is."""
+    """The host hears no changes of such sessions; only of their number."""
     reader = Reader()
     reader.followed.complete()
     for n in range(100):
@@ -202,7 +202,7 @@ def test_only_wanted_agents_and_repositories_are_followed() -> None:
 def test_a_machine_that_is_gone_for_long_gives_its_place_to_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As containers come and go; one that still publishes keeps it, and the rest is counted."""
+    """Containers come and go; a machine that publishes keeps its place, others are counted."""
     monkeypatch.setattr("bellboard.fleet.followed.MACHINES", 3)
     reader = Reader()
     reader.followed.complete()
@@ -264,7 +264,7 @@ def test_a_machine_that_is_forgotten_goes_on_where_it_was(tmp_path: Path) -> Non
 @pytest.mark.files
 @pytest.mark.parametrize("known", ["db.400", "db.10", "", "other.5"])
 def test_of_a_state_in_many_lines_only_what_is_new_is_announced(tmp_path: Path, known: str) -> None:
-    """As of one in a single line; a row never comes before its transitions."""
+    """The same holds for a state in one line; a row never comes before its transitions."""
     spool = made(tmp_path)
     members = Members(spool, {"dev": known}, lambda: None)
     rows = [a_row(f"s{n}", "blocked", detail="x" * 300) for n in range(1000)]

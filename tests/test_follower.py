@@ -1,4 +1,4 @@
-"""What a feed says becomes evidence: times of our clock, and a row for each status."""
+"""A feed becomes evidence: times of our clock, and a row for each status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.pure
 
 @pytest.mark.parametrize("jump", [-7200, 7200])
 def test_a_clock_that_jumps_during_a_connection_is_measured_again(jump: int) -> None:
-    """There or here, forward or back; a message that is only late changes nothing."""
+    """Either clock may jump, forward or back; a message that is only late changes nothing."""
     lines: list[Any] = []
     ahead = 3600.0
     follower = Follower("dev", lines.append, lambda: 1e9)

@@ -96,7 +96,7 @@ def test_a_returning_reader_gets_what_it_missed_once(follow: Follow, spool: Spoo
 def test_a_board_that_lost_what_a_reader_knows_has_other_cursors(
     home: Home, follow: Follow, spool: Spool
 ) -> None:
-    """As after a power failure: what is sent next is not older than what was lost."""
+    """After a power failure, the next change is not older than the lost ones."""
     put(spool, "UserPromptSubmit", "a")
     first = follow().shows(a="working")
     first.kill(signal.SIGTERM)
@@ -188,7 +188,7 @@ def test_junk_and_endless_lines_are_refused_and_the_next_is_read(asked: Reader) 
 
 
 def test_many_requests_at_once_are_all_answered(asked: Reader) -> None:
-    """Only a few at a time; the others wait."""
+    """A few run at a time; the others wait."""
     numbers = range(1000, 1300)
     asked.send(b"".join(feed.asking(n, "clock", {}) for n in numbers))
     eventually(lambda: all(asked.reply(n) for n in numbers), "300 replies")
@@ -211,7 +211,7 @@ def test_a_preview_is_what_the_terminal_shows(follow: Follow, spool: Spool, tmux
 
 
 def test_a_request_is_read_and_answered_once(follow: Follow, tmux: Server, home: Home) -> None:
-    """It is bound to what was read, as an answer that is given there."""
+    """An answer is bound to the request that was read, as on the machine itself."""
     agent = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
     tmux.open(agent, session="agent", columns=90)
     reader = follow()
@@ -250,7 +250,7 @@ def test_a_feed_goes_on_without_requests(follow: Follow, spool: Spool, home: Hom
 
 
 def test_problems_are_reported(home: Home, follow: Follow) -> None:
-    """As the last line, on standard error too, and by the exit code."""
+    """A problem is the last line, on standard error too, and has an exit code."""
     for arguments, text in (
         (("--since", "x; reboot"), "--since x; reboot: not a cursor"),
         ((), "not a directory"),
@@ -266,7 +266,7 @@ def test_problems_are_reported(home: Home, follow: Follow) -> None:
 
 
 def test_a_board_that_cannot_be_used_ends_it(home: Home, follow: Follow, spool: Spool) -> None:
-    """As with a full disk: its reader shows the rows as stale, and why."""
+    """With a full disk, the reader shows the rows as stale, and why."""
     with contextlib.closing(sqlite3.connect(home.bellboard / "board.db")) as db:
         db.execute("BEGIN IMMEDIATE")
         reader = follow()
@@ -276,7 +276,7 @@ def test_a_board_that_cannot_be_used_ends_it(home: Home, follow: Follow, spool: 
 
 
 def test_a_board_of_a_newer_program_ends_it(start: Start, follow: Follow) -> None:
-    """What it could send would be outdated, and no request could be carried out."""
+    """The feed would be outdated, and could carry out no request."""
     start("newer", schema=SCHEMA + 1)
     reader = follow()
     assert reader.process.wait(PATIENCE) == 1
@@ -285,7 +285,7 @@ def test_a_board_of_a_newer_program_ends_it(start: Start, follow: Follow) -> Non
 
 
 def test_a_reader_that_does_not_read_delays_nobody(follow: Follow, spool: Spool) -> None:
-    """Nothing piles up: it gets the latest state when it reads on."""
+    """Nothing piles up: the reader gets the latest state when it reads on."""
     reader = follow(reads=False)
     eventually(lambda: [*(spool.home / "hosts").iterdir()], "a host")
     for turn in range(40):
@@ -325,7 +325,7 @@ def shown_by(*desktops: Desktop) -> list[str]:
 def test_a_reader_where_nobody_sits_leaves_notifications_to_the_machine(
     home: Home, start: Start, follow: Follow, spool: Spool
 ) -> None:
-    """It says so with each greeting, as somebody may come or leave."""
+    """The reader says so with each greeting, as somebody may come or leave."""
     desktop = Desktop(home)
     host = start("host", config=config())
     put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
@@ -347,7 +347,7 @@ def test_a_reader_where_nobody_sits_leaves_notifications_to_the_machine(
 def test_while_somebody_follows_the_desktop_stays_silent_until_the_feed_is_gone(
     home: Home, start: Start, follow: Follow, spool: Spool
 ) -> None:
-    """What the editor shows stays; kill -9 ends the lease too."""
+    """The editor still shows sessions; kill -9 ends the lease too."""
     desktop = Desktop(home)
     host = start("host", config=config())
     put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
@@ -378,7 +378,7 @@ def test_a_quiet_reader_leaves_notifications_to_the_machine(
 def test_two_readers_and_the_machine_itself_notify_once_in_all(
     home: Home, start: Start, follow: Follow, spool: Spool
 ) -> None:
-    """Whoever claims a notification first sends it."""
+    """The first to claim a notification sends it."""
     desktop = Desktop(home)
     host = start("host", config=config())
     put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
@@ -448,7 +448,7 @@ def test_two_machines_that_follow_a_third_notify_once_in_all(
 
 
 def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home) -> None:
-    """Its machine may sleep, or its network be gone: no end of a connection is seen here."""
+    """The machine may sleep, or its network be gone: no connection is seen to end."""
     script = home.file(
         "silent.py",
         "from bellboard.hosting import feed_server\n"

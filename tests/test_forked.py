@@ -14,7 +14,7 @@ pytestmark = pytest.mark.files
 
 
 def test_one_that_is_left_behind_keeps_only_what_it_was_given() -> None:
-    """Whoever reads from another descriptor of ours does not wait for it to end."""
+    """A reader of another descriptor of ours does not wait for its end."""
     read, write = os.pipe()
     kept, keep = os.pipe()
     pid, answer = separate.begin(lambda end: (os.write(end, b"x"), time.sleep(600)), keep=keep)
@@ -35,7 +35,7 @@ def test_one_that_is_left_behind_keeps_only_what_it_was_given() -> None:
 
 
 def test_its_end_is_waited_for_even_if_the_system_reaps_it() -> None:
-    """As where whoever started us ignores SIGCHLD, which programs inherit."""
+    """Our parent may ignore SIGCHLD, which programs inherit."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         pid, answer = separate.begin(lambda end: os.write(end, b"y"))

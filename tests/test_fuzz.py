@@ -67,7 +67,7 @@ def _dies(target: Target) -> None:
 def test_a_failure_is_reported_with_the_command_to_repeat_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its category, why, the case, seed and number; or that it failed only once."""
+    """The report has category, reason, case, seed and number; or that it failed only once."""
     category = Category("made", lambda random: Case(f"kill {random.random() < 2}", _dies))
     monkeypatch.setitem(hunting.CATEGORIES, "made", category)
     said = str(smallest(category, 7, (4,), "why"))

@@ -108,7 +108,7 @@ def test_addresses_that_are_not_paths_are_refused(address: object) -> None:
 def test_a_folder_that_others_may_write_to_is_refused(
     home: Home, listen: Listen, mode: int
 ) -> None:
-    """They could put another socket there; in a sticky folder they cannot."""
+    """Others could put another socket there; in a sticky folder they cannot."""
     path = listen(home.project / "deep" / "er" / "s")
     (home.project / "deep").chmod(mode)
     assert refusal(str(path)) == f"others may write to {home.project / 'deep'}"
@@ -170,7 +170,7 @@ def test_anything_owned_by_another_user_is_refused(
 
 
 def test_tmp_in_a_container_passes(home: Home, listen: Listen, stranger: Stranger) -> None:
-    """It shows /tmp as owned by nobody; anything else owned by nobody is still refused."""
+    """A container shows /tmp as owned by nobody; other things owned by nobody are refused."""
     path = listen(home.project / "s")
     os.chown(home.project, gate.NOBODY, -1)
     assert refusal(str(path)) == f"{home.project} belongs to another user"
@@ -189,7 +189,7 @@ def test_another_users_listener_on_our_socket_is_hung_up_on(home: Home, stranger
 def test_a_fuse_mount_is_not_even_looked_at(
     home: Home, listen: Listen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can claim any owner, or never answer; unless everything is on it."""
+    """Such a mount can claim any owner, or never answer; unless everything is on it."""
     path = listen(home.project / "a b" / "s")
     place = str(home.project / "a b").replace(" ", "\\040")
     row = "70 27 0:61 / {} rw,nosuid - fuse.x x rw,user_id=0,group_id=0,allow_other\n"
@@ -304,7 +304,7 @@ sys.stdin.readline()
 
 
 def test_a_port_that_its_process_left_meanwhile_is_hung_up_on() -> None:
-    """Another user may have taken it between the check and the connection."""
+    """Another user may have taken the port between the check and the connection."""
     child = subprocess.Popen(
         [sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -348,7 +348,7 @@ def named(spool: Spool, session: str, pid: int = 0, **named: str) -> None:
 def test_no_event_makes_a_host_connect_to_a_stranger(
     home: Home, start: Callable[..., RecordedHost], stranger: Stranger, tmux: Server
 ) -> None:
-    """Nothing runs, nothing is published, and health names the address."""
+    """No program runs, no change is published, and health names the address."""
     spool = Spool(home.bellboard)
     spool.prepare()
     trap = stranger.trap(stranger.folder / "sock")
@@ -439,7 +439,7 @@ def test_the_status_is_not_given_to_a_stranger(
 def test_a_jump_fails_if_something_else_listens_on_neovims_socket(
     tmp_path: Path, said: bytes
 ) -> None:
-    """Whatever else listens there: a jump succeeded as soon as that had sent anything."""
+    """A jump once succeeded as soon as another listener had sent anything."""
     with sockets.socket(sockets.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "sock"))
         listening.listen()

@@ -21,14 +21,14 @@ ELSEWHERE = {"TZ": "Asia/Kathmandu", "HOME": "/nowhere", "COLUMNS": "33", "LC_AL
 
 @pytest.mark.quick
 def test_the_golden_day_is_published_as_it_was() -> None:
-    """If a difference is wanted: `python -m golden --write`, and its reason in differences.md."""
+    """For an intended difference: `python -m golden --write`, and a reason in differences.md."""
     told = outcome.differences(outcome.read(), golden.play())
     assert not told, "\n".join(told)
 
 
 @pytest.mark.files
 def test_the_golden_day_is_the_same_everywhere() -> None:
-    """Whatever the order of hashes, the time zone, the language and the home are."""
+    """The order of hashes, the time zone, the language and the home do not matter."""
     done = subprocess.run(
         [sys.executable, "-m", "golden"],
         cwd=HERE,

@@ -1,4 +1,4 @@
-"""Nothing in board.db grows forever: panes, records, the log, free pages."""
+"""No part of board.db grows forever: panes, records, the log, free pages."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
 def test_a_host_prunes_until_nothing_old_is_left(
     home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """It once deleted 2,000 rows every ten minutes, however many there were."""
+    """A host once deleted 2,000 rows every ten minutes, however many there were."""
     with contextlib.closing(Store(made(home.bellboard).home)) as store:
         fill(store, time.time() - 2 * KEEP)
     start(rescan=0.1)
@@ -167,7 +167,7 @@ def test_the_file_shrinks_although_a_checkpoint_was_still_running(make: Make, cl
 
 
 def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None:
-    """It was created without incremental vacuum: rewritten once, outside the event loop."""
+    """A database without incremental vacuum is rewritten once, outside the event loop."""
     home = made(tmp_path / "home").home
     with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
         db.execute("PRAGMA journal_mode = WAL")

@@ -71,7 +71,7 @@ def heals(host: RecordedHost) -> None:
 
 
 def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
-    """One of two sessions fails: the other is handled each time, the failing one later."""
+    """Of two sessions, one is handled each time, the failing one later."""
     attempt, done = Attempts(), []
 
     def bad() -> float:
@@ -213,7 +213,7 @@ def test_a_home_that_becomes_a_file_is_waited_for(home: Home, start: Start) -> N
 def test_a_damaged_database_that_cannot_be_moved_away(
     home: Home, start: Start, mount: Mounts
 ) -> None:
-    """Its folder is read-only: reported, waited for, and set aside afterwards."""
+    """The folder is read-only: this is reported, waited for, and set aside afterwards."""
     host = start()
     goes_on(host, "before")
     host.process.send_signal(signal.SIGSTOP)  # it is to find the damage once it can do nothing
@@ -349,7 +349,7 @@ def test_the_oldest_hanging_command_makes_room() -> None:
 
 
 def test_a_missing_command_is_named() -> None:
-    """Until it exists."""
+    """The note stays until the command exists."""
     runner = Commands()
     runner.start(["/nowhere/command", "x"])
     eventually(lambda: runner.running == 0, "its end")
@@ -374,7 +374,7 @@ def test_doctor_names_what_fails_in_a_running_host(home: Home, start: Start) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_host_blocked_on_a_full_pipe_can_be_stopped(home: Home, number: signal.Signals) -> None:
-    """Its loop is stuck in a write; it once took a SIGKILL to end it."""
+    """The event loop is stuck in a write, which once took a SIGKILL to end."""
     run = [sys.executable, "-m", "bellboard", "watch", "--json"]
     spool = made(home.bellboard)
     with subprocess.Popen(run, env=home.env, stdout=subprocess.PIPE) as watch:
@@ -415,7 +415,7 @@ class Standing:
 
 
 def test_thousands_of_notes_are_counted_and_not_listed() -> None:
-    """Whatever spoils one file may spoil all of a folder, and health is sent with each change."""
+    """One cause may spoil all files of a folder, and health is sent with each change."""
     part = SimpleNamespace(notes={f"/f/{n}": "odd" for n in range(3000)})
     whole = SimpleNamespace(shared=None, home="/h", pid=1)
     quiet = SimpleNamespace(watch=None, vanished=0, health=dict)

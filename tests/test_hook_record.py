@@ -42,7 +42,7 @@ def work(home: Home) -> Installer:
 
 @pytest.mark.parametrize("text", SPOILT)
 def test_a_record_that_cannot_be_read_is_not_written(work: Installer, text: str) -> None:
-    """What it says is all that is known about files elsewhere: nobody takes it for empty."""
+    """The record is the only knowledge about files elsewhere: nobody may take it for empty."""
     record, path = hook_record.record(work.home), work.user_file()
     settings, change = path.read_bytes(), work.take_out(path)
     record.write_text(text)
@@ -82,7 +82,7 @@ def test_without_the_record_an_uninstall_is_not_said_to_be_done(
 
 
 def test_what_a_newer_version_records_is_kept(work: Installer) -> None:
-    """Whoever changes a field writes back those that it does not know."""
+    """A change of a field writes back unknown fields."""
     record, path = hook_record.record(work.home), str(work.user_file())
     known = json.loads(record.read_text())
     known[path]["later"] = {"of": ["any", "kind"]}
@@ -115,7 +115,7 @@ def test_hooks_are_guarded_while_the_record_cannot_be_read(
 def test_a_complaint_about_the_record_ends_with_its_reason(
     home: Home, work: Installer, start: Callable[..., RecordedHost]
 ) -> None:
-    """That the hooks were gone could not be recorded, and need not be: they are back."""
+    """The loss of hooks could not be recorded, and need not be: the hooks are back."""
     path, lock = work.user_file(), work.home / "hooks.lock"
     lock.unlink()
     lock.mkdir()
@@ -141,7 +141,7 @@ def full_at(size: int) -> Iterator[None]:
 
 
 def test_a_full_disk_leaves_no_half_backup(home: Home, work: Installer) -> None:
-    """Only whole copies count among those that are kept, and none of a change that failed."""
+    """Only whole copies count among the kept ones, and none of a change that failed."""
     path = home.root / "other.json"
     path.write_text(json.dumps({"long": "x" * 20_000}))
     for _ in range(3):

@@ -140,7 +140,7 @@ def test_without_home_in_the_environment_it_says_so(nvim: Editors, home: Home) -
 def test_an_older_neovim_shows_its_last_state_as_stale(
     home: Home, nvim: Editors, version: str, start: Callable[..., RecordedHost]
 ) -> None:
-    """It says to restart Neovim and writes nothing; the newer host continues."""
+    """The old Neovim asks for a restart and writes nothing; the newer host continues."""
     editor = nvim(version, {"python": sys.executable}, ui=False)
     hosted(editor)
     spool = Spool(home.bellboard)
@@ -184,7 +184,7 @@ def test_unwatched_events_are_caught_up_with_silently(
 
 
 def test_of_two_hosts_starting_at_once_one_is_first(home: Home) -> None:
-    """One of them records the gap, under the lock."""
+    """The first host records the gap, under the lock."""
     spool = made(home.bellboard)
     hosts = [RecordedHost(home, f"host{n}") for n in range(4)]
     try:
@@ -368,7 +368,7 @@ def test_junk_among_events_is_set_aside(home: Home, start: Callable[..., Recorde
 def test_a_single_change_is_published_at_once_and_many_at_most_30_times_a_second(
     home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """Only what changed; health only if it did."""
+    """Only changes are sent; health only if it has changed."""
     host = start()
     spool = Spool(home.bellboard)
     put(spool, "UserPromptSubmit", "quiet")
@@ -397,7 +397,7 @@ def test_a_single_change_is_published_at_once_and_many_at_most_30_times_a_second
 def test_a_session_file_is_read_between_two_sessions_of_its_process(
     home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """Also if nothing else needs its folder: /clear runs the user's hooks in between."""
+    """No other session may need the folder: /clear runs the user's hooks in between."""
     config = home.root / "config of its own"
     (config / "sessions").mkdir(parents=True)
     with subprocess.Popen(["sleep", "600"]) as agent:

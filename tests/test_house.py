@@ -211,7 +211,7 @@ def test_folders_import_no_circle() -> None:
 
 
 def test_the_system_knows_no_session() -> None:
-    """What lies below could serve another program as it is."""
+    """The lower layers could serve another program as they are."""
     known = {t for name, targets in graph().items() if floor_of(name) == "system" for t in targets}
     assert {t for t in known if floor_of(t) == "core"} == SYSTEM_MAY_KNOW
 
@@ -520,7 +520,7 @@ def test_the_hook_has_nothing_that_an_old_shell_reads_otherwise() -> None:
 
 
 def test_all_connections_pass_the_gate() -> None:
-    """Nothing else connects to a tmux or to another Neovim."""
+    """No other code connects to a tmux or to another Neovim."""
     found = [path for path in PACKAGE.rglob("*.py") if CONNECTS.search(path.read_text())]
     assert found == [PACKAGE / "system/gate.py"]
 
@@ -532,7 +532,7 @@ def test_the_editor_touches_no_socket() -> None:
 
 
 def test_ci_runs_on_the_neovim_of_its_matrix_and_names_actions_by_commit() -> None:
-    """Its tests would all run on one of their own, and the owner of a tag can move it."""
+    """All jobs would run on one Neovim otherwise, and the owner of a tag can move it."""
     text = (ROOT / ".github/workflows/ci.yml").read_text()
     assert 'BELLBOARD_NVIMS: "${{ matrix.neovim }}"' in text
     [names] = re.findall(r"neovim: \[(.*)\]", text)
@@ -641,7 +641,7 @@ def test_the_glossary_is_in_alphabetical_order() -> None:
 
 
 def test_everything_in_the_state_folder_is_in_the_manual() -> None:
-    """What `uninstall --purge` deletes is what doc/internals.md lists."""
+    """The files that `uninstall --purge` deletes are those that doc/internals.md lists."""
     listed = (ROOT / "doc/internals.md").read_text()
     names = {*STATE, *(cli.keeps for cli in all_agents() if cli.keeps)}
     assert {x for x in names if f"\n{x.strip('-*')}" not in listed} == set()
@@ -784,7 +784,7 @@ def test_every_message_fits_on_one_line() -> None:
 
 
 def test_no_file_knows_this_machine() -> None:
-    """Nothing published holds a path of the machine it was written on."""
+    """No published file has a path of the machine on which it was written."""
     places = {str(ROOT), str(Path.home())} - {"/root"}
     here = re.compile("|".join(rf"{re.escape(place)}(?=[/\"'\s])" for place in places))
     texts = {path: path.read_bytes().decode(errors="replace") for path in tracked()}

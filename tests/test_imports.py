@@ -1,4 +1,4 @@
-"""Nothing that lies in the current folder is imported or run, whatever the environment says."""
+"""No file in the current folder is imported or run, whatever the environment says."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def our_hooks() -> dict[str, Any]:
 def test_unwatched_changes_are_shown_and_not_announced(
     claude: Agents, home: Home, api: Api, start: Start, hooked: bool
 ) -> None:
-    """One finishes, one asks, one works on, one is killed; then a host starts again."""
+    """Sessions finish, ask, work on and are killed; then a host starts again."""
     settings = our_hooks() if hooked else None
     names = ("finishes", "asks", "works on", "is killed")
     agents = {name: claude(settings=settings) for name in names}
@@ -166,7 +166,7 @@ def emit_before(spool: Spool, pid: int, event: str, ago: float, **more: Any) -> 
 def test_without_session_files_it_is_unknown_until_proven(
     home: Home, start: Start, process: subprocess.Popen[bytes]
 ) -> None:
-    """It was working before the gap; then the transcript shows its end, silently."""
+    """The session worked before the gap; then the transcript shows its end, silently."""
     spool = made(home.bellboard)
     path = home.root / "transcript.jsonl"
     emit_before(spool, process.pid, "UserPromptSubmit", 300, transcript_path=str(path), prompt="go")
@@ -187,7 +187,7 @@ def test_without_session_files_it_is_unknown_until_proven(
 def test_a_session_that_died_unwatched_disappears_silently(
     home: Home, start: Start, process: subprocess.Popen[bytes]
 ) -> None:
-    """Also if its process id now belongs to another process."""
+    """Its process id may now belong to another process."""
     assert process.stdout is not None
     process.stdout.readline()  # it listens now
     spool = made(home.bellboard)
@@ -206,7 +206,7 @@ def test_a_session_that_died_unwatched_disappears_silently(
 def test_a_sessions_listening_ports_are_found(
     home: Home, start: Start, process: subprocess.Popen[bytes]
 ) -> None:
-    """Its own, and those of processes it started."""
+    """Ports of its child processes count as well."""
     assert process.stdout is not None
     port = int(process.stdout.readline())
     emit_before(made(home.bellboard), process.pid, "SessionStart", 5, source="startup")

@@ -80,7 +80,7 @@ def goes_in_and_out(work: Installer, text: str | None) -> None:
 
 @pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
 def test_a_missing_file_is_made_and_removed_with_its_folders(home: Home, cli: Agent) -> None:
-    """Without a trace."""
+    """No trace is left."""
     goes_in_and_out(installer(home, cli), None)
 
 
@@ -134,7 +134,7 @@ def test_only_hooks_that_exist_are_printed(home: Home) -> None:
 
 @pytest.mark.parametrize("cli", OWN, ids=lambda cli: cli.key)
 def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Agent) -> None:
-    """As printed by `hooks print`; from then on it is kept like any other."""
+    """A file as `hooks print` prints it is kept like any other from then on."""
     work = installer(home, cli)
     path = work.user_file()
     path.parent.mkdir(parents=True)
@@ -180,7 +180,7 @@ def test_what_is_in_doubt_is_refused(
 
 @pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
 def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Agent) -> None:
-    """Nothing of either is left behind."""
+    """No file of either change is left behind."""
     work = installer(home, cli)
     path = work.user_file()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Agent) -> None:
 def test_hooks_that_stay_because_of_a_change_meanwhile_are_still_guarded(
     home: Home, cli: Agent
 ) -> None:
-    """They are in the settings, so their loss would be reported."""
+    """The hooks are in the settings, so their loss would be reported."""
     work = installer(home, cli)
     path = work.user_file()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -214,7 +214,7 @@ def test_hooks_that_stay_because_of_a_change_meanwhile_are_still_guarded(
 def test_hooks_that_stay_because_a_write_fails_are_still_guarded(
     home: Home, was_there: bool
 ) -> None:
-    """As if nothing had been tried: here the name of the backup is too long."""
+    """The state is as before the try: here the name of the backup is too long."""
     work = installer(home, agent_of("claude"))
     path = home.root / ("s" * 240)
     if was_there:
@@ -232,7 +232,7 @@ def test_hooks_that_stay_because_a_write_fails_are_still_guarded(
 
 
 def test_a_simultaneous_uninstall_does_not_fail(home: Home) -> None:
-    """Its record may be gone before the file is written."""
+    """The record may be gone before the file is written."""
     work = installer(home, agent_of("claude"))
     path = work.user_file()
     path.write_text("{}")
@@ -250,7 +250,7 @@ def test_a_simultaneous_uninstall_does_not_fail(home: Home) -> None:
 
 
 def test_an_install_at_the_same_moment_stays_recorded(home: Home) -> None:
-    """Whoever is refused takes back only what it noted itself: uninstall restores the bytes."""
+    """A refused process takes back only its own note: uninstall restores the bytes."""
     one, other = installer(home, agent_of("claude")), installer(home, agent_of("claude"))
     path = one.user_file()
     path.write_text('{\n  "hooks": {}\n}\n')
@@ -271,7 +271,7 @@ def test_an_install_at_the_same_moment_stays_recorded(home: Home) -> None:
 
 
 def test_only_what_a_killed_process_left_is_removed(home: Home) -> None:
-    """Another process may be writing the file beside it."""
+    """Another process may be writing a file beside it."""
     folder = home.project
     names = [f"{files.PREFIX}{pid}" for pid in (os.getppid(), os.getpid(), 4194305, "x")]
     for name in names:
@@ -282,7 +282,7 @@ def test_only_what_a_killed_process_left_is_removed(home: Home) -> None:
 
 @pytest.mark.parametrize("locale", ["C", "en_US.ISO-8859-1"])
 def test_a_plugin_is_the_same_in_every_locale(home: Home, locale: str) -> None:
-    """Its text is UTF-8, whatever the terminal is: Python warns where it would ask the locale."""
+    """The text is UTF-8 in any terminal: Python warns where it would ask the locale."""
     names = ["opencode.js", "pi.js", "amp.js"]
     code = (
         "import sys; from bellboard.system.files import plugin\n"
@@ -323,7 +323,7 @@ TRUSTED = {
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 reads no TOML")
 def test_what_codex_trusts_is_known_by_its_hash(home: Home) -> None:
-    """As Codex 0.169 noted it; a handler that changes is new to Codex, and it asks again."""
+    """The hash is as Codex 0.169 noted it; a changed handler is new to Codex, which asks again."""
     home.env["BELLBOARD_HOME"] = str(home.root / ".local/state/bellboard")
     work = agent_of("codex").installer(home.root / ".local/state/bellboard", home.env)
     path = work.user_file()
@@ -383,7 +383,7 @@ def test_what_codex_warns_of_at_each_start_is_noticed(home: Home) -> None:
 def test_hooks_that_are_switched_off_are_noticed(
     home: Home, agent: str, setting: str, name: str
 ) -> None:
-    """Also among comments."""
+    """The switch may be among comments."""
     work = installer(home, agent_of(agent))
     path = work.user_file()
     path.parent.mkdir()
@@ -417,7 +417,7 @@ def test_hooks_that_were_switched_off_in_gemini_are_noticed(home: Home) -> None:
 
 
 def test_it_installs_for_the_agents_on_this_machine(home: Home) -> None:
-    """Those with a program on PATH or a settings folder; each is named."""
+    """Agents with a program on PATH or a settings folder are named."""
     (home.root / ".codex").mkdir()
     program = home.bin / "opencode"
     program.write_text("#!/bin/sh\n")
@@ -488,7 +488,7 @@ def test_a_command_of_somebody_else_may_be_anything(home: Home, odd: str) -> Non
 def test_one_file_never_keeps_the_hooks_in_the_others(
     home: Home, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever goes wrong with it: it is named."""
+    """A failure of any kind is named."""
 
     def broken(work: Settings, path: Path) -> Any:
         raise RuntimeError("broken")
@@ -506,7 +506,7 @@ def test_one_file_never_keeps_the_hooks_in_the_others(
 
 
 def test_one_agent_can_be_named(home: Home) -> None:
-    """Also one that is not on this machine; any other name is refused with those it knows."""
+    """The agent need not be on this machine; an unknown name is refused with the known ones."""
     said = run(home, "hooks", "install", "--yes", "--agent", "gpt", code=1)
     names = ", ".join(cli.key for cli in installable())
     assert f'unknown agent "gpt"; choose one of {names}' in said

@@ -171,7 +171,7 @@ def refused(asker: Any, session: dict[str, Any]) -> str:
 
 
 def test_a_pane_of_another_session(stage: Stage) -> None:
-    """Only the client that asked moves; everything else stays as it was."""
+    """Only the client that asked moves; all others stay as they are."""
     server = stage.server()
     asker = stage.seat(server)
     target = server.open(AGENT, session="agents")
@@ -247,7 +247,7 @@ def test_a_pane_beside_it_in_a_zoomed_window(stage: Stage) -> None:
 
 
 def test_a_zoomed_window_elsewhere_stays_as_it_is(stage: Stage) -> None:
-    """Also if the agent's pane is the zoomed one."""
+    """The agent's own pane may be the zoomed one."""
     server = stage.server()
     asker = stage.seat(server)
     target = server.open(AGENT, session="agents")
@@ -297,7 +297,7 @@ def test_a_pane_of_another_server(stage: Stage) -> None:
 
 
 def test_a_server_without_clients(stage: Stage) -> None:
-    """One question offers to attach to it; then its pane is shown in a terminal here."""
+    """A question offers to attach to the server; then its pane is shown in a terminal here."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
     target, _ = other.open(AGENT, session="a"), other.open(AGENT, session="a")
@@ -332,7 +332,7 @@ def test_a_tmux_in_a_terminal_of_ours(stage: Stage, nvim: Editors) -> None:
 
 @pytest.mark.parametrize("same", [True, False], ids=["same server", "other server"])
 def test_a_terminal_of_a_neovim_in_another_pane(stage: Stage, same: bool, version: str) -> None:
-    """That Neovim shows it, and tmux shows that Neovim; `back` there returns here."""
+    """That Neovim shows the terminal, tmux shows that Neovim; `back` there returns here."""
     server = stage.server()
     elsewhere = server if same else stage.server()
     asker = stage.seat(server)
@@ -353,7 +353,7 @@ def test_a_terminal_of_a_neovim_in_another_pane(stage: Stage, same: bool, versio
 
 
 def test_a_terminal_of_a_neovim_outside_tmux(nvim: Editors, version: str) -> None:
-    """It is shown there; the message says where to look."""
+    """The terminal is shown there; the message says where to look."""
     there, here = nvim(version, QUIET, ui=False), nvim(config=QUIET, ui=False)
     buf, tty = there.lua(TERMINAL)
     address = there.lua("return vim.v.servername")
@@ -383,7 +383,7 @@ def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Stage, nvim: Edi
 
 
 def test_a_pane_that_is_gone(stage: Stage) -> None:
-    """Nothing moves; the message says what is known."""
+    """No window moves; the message says what is known."""
     server = stage.server()
     asker = stage.seat(server)
     target = server.open(AGENT, session="agents")
@@ -419,7 +419,7 @@ def test_a_server_that_is_gone(stage: Stage) -> None:
 
 
 def test_a_suspended_server(stage: Stage) -> None:
-    """It gets one second, and meanwhile the editor stays responsive."""
+    """The server gets one second, and meanwhile the editor stays responsive."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
     session = agent(other.open(AGENT))

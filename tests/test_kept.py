@@ -72,7 +72,7 @@ def test_the_same_call_again_is_another_request(make: Make, clock: Clock) -> Non
 
 
 def test_a_later_event_about_the_question_takes_its_place(make: Make, clock: Clock) -> None:
-    """As the request after the tool call of a question; what says less changes nothing."""
+    """The request follows the tool call of a question; an event that says less changes nothing."""
     shared = make()
     tool = {"tool_name": "AskUserQuestion", "tool_input": {"questions": []}}
     emit(shared, clock, "PreToolUse", **tool)
@@ -86,7 +86,7 @@ def test_a_later_event_about_the_question_takes_its_place(make: Make, clock: Clo
 
 
 def test_every_host_removes_it(make: Make, clock: Clock) -> None:
-    """Whoever sees first that the question has ended, also a process that only folds once."""
+    """The first process to see the question end removes the file, even one that folds once."""
     one, two = make(), make()
     name = asks(one, clock)
     two.turn(clock())
@@ -115,7 +115,7 @@ def test_it_is_kept_after_a_crash(make: Make, clock: Clock) -> None:
 def test_what_a_killed_host_left_is_removed_at_a_rescan(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only files that no question needs, and not at once: their host may be about to commit."""
+    """Files that no question needs go, but not at once: their host may be about to commit."""
     shared = make()
     name = asks(shared, clock)
     left = shared.spool.home / "answers" / "00000001.1.PermissionRequest"
@@ -148,7 +148,7 @@ def test_it_is_kept_when_the_database_is_replaced(
 
 
 def test_a_question_that_cannot_be_kept_is_shown_all_the_same(make: Make, clock: Clock) -> None:
-    """Its file is removed as any other, so that it is not folded again for ever."""
+    """The file is removed as any other, so that it is not folded again for ever."""
     shared = make()
     (shared.spool.home / "answers").rmdir()
     asks(shared, clock)
@@ -160,7 +160,7 @@ def test_a_question_that_cannot_be_kept_is_shown_all_the_same(make: Make, clock:
 def test_a_question_under_another_name_than_the_hook_gives_is_not_kept(
     make: Make, clock: Clock
 ) -> None:
-    """It would never be found again there, nor limited."""
+    """Such a question would never be found again, nor limited."""
     shared = make()
     name = emit(shared, clock, "PermissionRequest", **TOUCH)
     (shared.spool.new / name).rename(shared.spool.new / "odd")
@@ -231,7 +231,7 @@ def test_the_folder_must_be_ours_and_no_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pipe", ["4711.23", "", "../x", "4711", "4711.23/..", "a.1"])
 def test_a_pipe_is_a_name(make: Make, clock: Clock, pipe: str) -> None:
-    """It goes from the header into the question; anything else is no pipe."""
+    """The name goes from the header into the question; anything else is no pipe."""
     shared = make()
     head = f"bellboard 1\0agent=claude\0event=PermissionRequest\0pid=0\0pipe={pipe}\0\0"
     body = '{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash"}'

@@ -121,7 +121,7 @@ def test_a_socket_of_others_is_not_contacted(home: Home, serve: Serve) -> None:
 
 @pytest.mark.files
 def test_neovim_asks_its_host_to_show_a_window(serve: Serve, home: Home) -> None:
-    """What it says is the reason if that fails."""
+    """The host's reason is shown if that fails."""
     path, asked = serve(lambda command: answer([]))
     s = Session("s", turn="idle", tty="/dev/pts/7", kitty=path)
     ours = errands(home, s, Session("t", turn="idle"), environ=os.environ)

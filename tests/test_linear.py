@@ -1,4 +1,4 @@
-"""Nothing that reads foreign text takes long for a text that was made for that."""
+"""No reader of foreign text takes long for a text that was made for that."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_rows_of_a_terminal_are_read_quickly(kind: str, row: str) -> None:
     ids=["deep", "large numbers", "hidden characters", "blanks"],
 )
 def test_a_large_request_is_read_quickly(given: str) -> None:
-    """It is shown in full, or as far as that is possible."""
+    """The request is shown in full, or as far as possible."""
     about = '"session_id": "s", "hook_event_name": "PermissionRequest", "tool_name": "mcp__a__b"'
     payload, origin = f'{{{about}, "tool_input": {given}}}'.encode(), Origin("claude", 1)
 
@@ -140,7 +140,7 @@ def test_many_numbers_in_a_trace_and_in_a_feed_are_read_quickly() -> None:
 
 
 def test_a_large_reply_of_another_machine_is_read_quickly() -> None:
-    """What has thousands of texts is no request."""
+    """A reply with thousands of texts is no request."""
     texts = json.dumps({"type": "reply", "id": 1, "ok": True, "x": ["\x7f"] * 100_000})
     begun = seconds(lambda: read(texts.encode()))
     assert begun < 1.0

@@ -42,7 +42,7 @@ def test_a_shared_connection_that_hangs_is_left_alone(
 
 
 def test_a_machine_that_logs_in_slowly_gets_more_time(dev: FarFeed, home: Home) -> None:
-    """As one behind another, or under load; one that cannot be reached is tried often."""
+    """It is behind another machine, or busy; a machine that cannot be reached is tried often."""
     tried: list[bool] = []
 
     def command(cursor: str, shared: bool, slow: bool) -> list[str]:
@@ -60,7 +60,7 @@ def test_a_machine_that_logs_in_slowly_gets_more_time(dev: FarFeed, home: Home) 
 def test_after_a_sleep_the_link_is_made_again(
     dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its connection may be dead, which nobody reports, and what is shown is old."""
+    """The connection may be dead, which nobody reports, and the shown rows are old."""
     slept = 0.0
     monkeypatch.setattr("bellboard.hosting.link.clock", lambda: time.monotonic() + slept)
     monkeypatch.setattr("bellboard.hosting.link.QUIET", 600.0)
@@ -80,7 +80,7 @@ def test_after_a_sleep_the_link_is_made_again(
 
 
 class NoneLeft(Mailbox):
-    """As if no descriptors were left to look for requests."""
+    """No descriptors are left to look for requests."""
 
     left = False
 
@@ -91,7 +91,7 @@ class NoneLeft(Mailbox):
 
 
 def test_a_link_goes_on_once_there_are_descriptors_again(dev: FarFeed, home: Home) -> None:
-    """Its thread never ends before the link does: nobody else follows that machine meanwhile."""
+    """The thread never ends before the link does: nobody else follows the machine meanwhile."""
     follower = Follower("dev", lambda line: None, time.time)
     mailbox = NoneLeft(home.bellboard, "dev")
     link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
@@ -116,7 +116,7 @@ def test_a_link_without_a_thread_leaves_nothing_open(
 
 
 def test_a_machine_that_is_back_is_tried_soon() -> None:
-    """Its start may take two minutes; one that is away for long costs a try a minute."""
+    """A start may take two minutes; a machine that is away for long costs a try a minute."""
 
     def apart(down: float) -> list[float]:
         since = time.monotonic() - down
@@ -131,7 +131,7 @@ def test_a_machine_that_is_back_is_tried_soon() -> None:
 def test_a_feed_that_ends_again_and_again_is_tried_less_often(
     dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one that fails right after its state: each try is a login."""
+    """A feed may fail right after its state: each try is a login."""
     monkeypatch.setattr("bellboard.hosting.link.SHORTEST", 0.1)
     monkeypatch.setattr("bellboard.hosting.link.SHARE", 1.0)  # each pause doubles
     says = str(dev.folder / "says")

@@ -77,7 +77,7 @@ def test_a_machine_that_does_not_respond_is_named_in_health(start: Start, dev: F
 
 
 def test_while_a_link_is_down_its_sessions_are_stale(start: Start, dev: FarFeed) -> None:
-    """What changed meanwhile is announced once, and nothing is announced twice."""
+    """Changes meanwhile are announced once, and nothing is announced twice."""
     host = start()
     shows(host, {S1: "working"})
     dev.say(dev.moved("s1", "completed"))
@@ -288,7 +288,7 @@ def test_a_request_is_passed_on_and_its_reply_comes_back(
 def test_folders_among_the_requests_do_not_block_them(
     start: Start, dev: FarFeed, home: Home
 ) -> None:
-    """They cannot be read, and are removed; what waits behind them needs no other request."""
+    """Folders cannot be read, and are removed; requests behind them need no other request."""
     shows(start(), {S1: "working"})
     (dev.folder / "reply").write_text('{"ok": true}')
     for n in range(120):
@@ -324,7 +324,7 @@ def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, h
 def test_requests_that_are_never_replied_to_do_not_block_those_after_them(
     dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asked has given up by then."""
+    """The askers have given up by then."""
     monkeypatch.setattr("bellboard.hosting.link.MOST_PENDING", 2)
     mailbox = Mailbox(home.bellboard, "dev")
     follower = Follower("dev", lambda line: None, time.time)
@@ -376,7 +376,7 @@ def test_a_long_greeting_does_not_end_a_link(start: Start, dev: FarFeed) -> None
 def test_a_command_that_prints_and_never_greets_is_ended_and_named(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That it goes on printing does not hide that it is not a feed."""
+    """Its steady output does not hide that it is not a feed."""
     monkeypatch.setattr("bellboard.hosting.link.GREETING", 0.5)
     command = ["sh", "-c", "echo one more ping; exec yes ''"]  # a Python may not start in that time
     made(home.bellboard)
@@ -402,7 +402,7 @@ def test_a_feed_that_cannot_be_followed_ends_and_says_why(
 def test_a_feed_without_a_state_ends_and_says_why(
     dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its other lines do not hide that nothing is known of it."""
+    """Other lines of the feed do not hide that its sessions are unknown."""
     monkeypatch.setattr("bellboard.hosting.link.GREETING", 0.5)
     beat = '{"type":"beat","now":1,"cursor":"d.1"}'
     dev.restart(dev.hello())
@@ -469,7 +469,7 @@ def test_a_machine_cannot_speak_for_another(start: Start, dev: FarFeed) -> None:
 
 
 def test_a_board_does_not_follow_itself(start: Start, home: Home) -> None:
-    """As where all machines share their settings: each session would be there twice."""
+    """If machines share their settings, each session would be there twice."""
     spool = made(home.bellboard)
     (home.bin / "bellboard").symlink_to(Path(sys.executable).with_name("bellboard"))
     set_followed(home.bellboard, {"me": ["env"]})
@@ -494,7 +494,7 @@ def box(home: Home) -> Spool:
 
 
 def test_a_real_feed_is_followed(start: Start, box: Spool) -> None:
-    """What happens there is shown here, through kills of the feed, the link and the host."""
+    """Changes there are shown here, through kills of the feed, the link and the host."""
     first, second = start("first"), start("second")
     put(box, "UserPromptSubmit", prompt="x")
     for host in (first, second):

@@ -69,7 +69,7 @@ def test_what_an_agent_reports_of_itself_is_all_that_is_needed(stand: Stand) -> 
 
 @pytest.mark.live
 def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other() -> None:
-    """Its hooks run in the server, and do not say that it granted something, or has quit."""
+    """Hooks run in the server, and do not report a permission that was granted, or a quit."""
     codex.executable()
     home = homes.build()
     tmux, published = Server(home), Published(home)

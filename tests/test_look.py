@@ -1,4 +1,4 @@
-"""What commands say while no host runs: what processes, session files and transcripts show now."""
+"""Commands without a host: the state as processes, session files and transcripts show it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def denied(agent: Agent) -> None:
 
 
 def replaced(agent: Agent) -> None:
-    """Another process has its pid."""
+    """Another process has the pid of the agent."""
     agent.has_no_file()
     process = {"pid": agent.process.pid, "alive": True, "started": "1"}
     agent.shell.spool.write({"t": time.time() - 50, "process": process})
@@ -157,7 +157,7 @@ SCENES: dict[Callable[[Agent], None], str | None] = {
 def test_an_agent_that_no_host_and_no_command_ever_saw_is_known_to_be_dead(
     shell: Shell, agents: Start
 ) -> None:
-    """Its hooks say when it started, if they see no host."""
+    """Hooks report the agent's start, if they see no host."""
     agent = agents()
     shell.emit("UserPromptSubmit", agent.process.pid, prompt="go", cwd="/w/api")
     agent.end()
@@ -192,7 +192,7 @@ def test_a_session_that_started_before_the_hooks_is_found(shell: Shell, agents: 
 def test_work_that_nothing_proves_is_unknown_and_says_for_how_long(
     shell: Shell, agents: Start
 ) -> None:
-    """As after the start of a host; what is proven has no detour in its history."""
+    """So it is after the start of a host; proven work has no detour in its history."""
     proven, alone = agents(), agents("other")
     proven.works()
     alone.hook("UserPromptSubmit", 400, prompt="go")
@@ -234,7 +234,7 @@ def test_commands_at_once_share_a_look_and_fold_once(shell: Shell, agents: Start
 
 
 def test_a_host_that_starts_meanwhile_is_not_disturbed(shell: Shell, agents: Start) -> None:
-    """What happens from then on is announced once, and what happened before is not."""
+    """Later changes are announced once, and earlier changes are not."""
     desktop = Desktop(shell.home)
     asks, later = agents("asks"), agents("later")
     asks.works()
@@ -270,7 +270,7 @@ def test_while_a_host_runs_no_command_looks(shell: Shell, agents: Start) -> None
 
 
 def test_the_first_picture_of_watch_is_true(shell: Shell, agents: Start) -> None:
-    """It is not even shown for a moment that a session works whose process is gone."""
+    """A session without a process is not shown as working for a moment."""
     gone, works = agents("gone"), agents()
     gone.works()
     works.works()
@@ -294,7 +294,7 @@ def test_the_first_picture_of_watch_is_true(shell: Shell, agents: Start) -> None
 
 
 def test_a_command_in_a_sandbox_takes_nobody_for_dead(shell: Shell, agents: Start) -> None:
-    """As in the statusline of an agent that runs there: pids of the others mean nothing."""
+    """In the statusline of an agent in a sandbox, pids of other agents mean nothing."""
     agents().works()
     shell.bellboard("list")
     with closing(Store(shell.home.bellboard)) as store, store.transaction() as tx:
@@ -332,7 +332,7 @@ def test_a_transcript_that_hangs_costs_a_moment_and_is_marked(shell: Shell, agen
 
 
 def test_what_keeps_a_command_from_looking_is_no_failure(shell: Shell, agents: Start) -> None:
-    """There are no descriptors left: what is known is shown, and marked."""
+    """No descriptors are left: the known state is shown, and marked."""
     agents().works()
     shell.bellboard("list")
     argv = ["sh", "-c", 'ulimit -n 12; exec "$@"', "sh", *shell.argv, "list"]
@@ -358,7 +358,7 @@ def test_fifty_sessions_take_a_moment(shell: Shell, agents: Start) -> None:
 
 @pytest.mark.live
 def test_the_real_cli_is_seen_by_commands_alone(shell: Shell, claude: Agents) -> None:
-    """It works, asks, is denied, works again and is killed, and no hook says so."""
+    """The CLI works, asks, is denied, works again and is killed, and no hook says so."""
     agent = claude()
     now = lambda: [*statuses(shell).values()]  # noqa: E731
     eventually(lambda: now() == ["idle"])

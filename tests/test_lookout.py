@@ -1,4 +1,4 @@
-"""What a host watches besides the spool: with real watches, and the real CLI without hooks."""
+"""The watches of a host besides the spool: real watches, and the real CLI without hooks."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def hook(event: str, home: Home, process: int, **more: Any) -> dict[str, Any]:
 def test_a_session_file_is_seen_and_its_process_watched(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:
-    """Also if the folder is created later; the session ends with the process."""
+    """The folder may be created later; the session ends with the process."""
 
     async def test(desk: Desk) -> None:
         (home.claude / "sessions").mkdir()
@@ -198,7 +198,7 @@ def test_a_session_file_is_seen_and_its_process_watched(
 
 @pytest.mark.files
 def test_a_later_thread_with_the_id_of_its_process_does_not_keep_a_session(home: Home) -> None:
-    """As after a reboot of a container, where a thread of the host may get that id."""
+    """After a reboot of a container, a thread of the host may get that id."""
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
     thread.start()
@@ -256,7 +256,7 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
 def test_a_transcript_is_read_by_the_witness_of_its_own_cli(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:
-    """One that has none is not read as if it were another's."""
+    """A CLI without transcripts is not read as if it were another."""
 
     async def test(desk: Desk) -> None:
         prompt = hook("UserPromptSubmit", home, process.pid, prompt="go")
@@ -532,7 +532,7 @@ read -r key
 
 @pytest.mark.tmux
 def test_the_title_of_a_terminal_says_what_its_cli_does(home: Home, tmux: Server) -> None:
-    """It is read when the terminal changes, and counts at once; a spinner is evidence once."""
+    """A title is read when the terminal changes, and counts at once; a spinner is evidence once."""
     pane = tmux.open(["sh", "-c", SHOWS_TITLES])
 
     async def test(desk: Desk) -> None:
@@ -556,7 +556,7 @@ def test_the_title_of_a_terminal_says_what_its_cli_does(home: Home, tmux: Server
 def test_the_title_of_a_pane_in_which_neovim_runs_says_nothing(
     home: Home, tmux: Server, process: subprocess.Popen[bytes]
 ) -> None:
-    """It is Neovim's own; the terminal inside has another."""
+    """The title is Neovim's own; the terminal inside has another."""
     alone, around = (tmux.open(["sh", "-c", SHOWS_TITLES]) for _ in range(2))
     socket = str(tmux.socket)
     places = {
@@ -586,7 +586,7 @@ def test_the_title_of_a_pane_in_which_neovim_runs_says_nothing(
 def test_a_terminal_is_read_even_if_its_neovim_knew_the_session_first(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:
-    """Its dialog may never change again."""
+    """The dialog may never change again."""
     rows = (Path(__file__).parent / "captures/2.1.330/trust.txt").read_text().splitlines()
 
     async def test(desk: Desk) -> None:
@@ -600,7 +600,7 @@ def test_a_terminal_is_read_even_if_its_neovim_knew_the_session_first(
 @pytest.mark.files
 @pytest.mark.parametrize(("app", "read"), [("claude-code", True), ("make", False)])
 def test_the_screen_of_an_unknown_program_means_nothing(home: Home, app: str, read: bool) -> None:
-    """What looks like the screen of some CLI is that of another program."""
+    """Such a program's screen may look like the screen of a CLI."""
     rows = (CAPTURES / "2.1.330/retrying.txt").read_text().splitlines()
 
     async def test(desk: Desk) -> None:

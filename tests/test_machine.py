@@ -246,7 +246,7 @@ def test_deadlines_fall_due_in_order() -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_what_is_for_information_only_brings_no_deadline_nearer(status: str) -> None:
-    """So they are not computed again, which many events would otherwise do for nothing."""
+    """So deadlines are not computed again, which many events would cause for nothing."""
     s = worst_of(status)
     s.hooked = True
     before = copy(s)
@@ -256,7 +256,7 @@ def test_what_is_for_information_only_brings_no_deadline_nearer(status: str) -> 
 
 
 def test_tasks_are_counted_as_they_come_and_are_done() -> None:
-    """One whose start was missed counts as well."""
+    """A task whose start was missed counts as well."""
     board, counted = Board(), []
     names = ("UserPromptSubmit", "TaskCreated", "TaskCreated", *["TaskCompleted"] * 3)
     for n, name in enumerate(names):

@@ -67,7 +67,7 @@ def test_machines_that_are_added_at_the_same_moment_are_all_kept(home: Home) -> 
 
 
 def test_a_list_that_cannot_be_read_is_not_overwritten(home: Home) -> None:
-    """Whoever edited it by hand can correct it; hosts say so, and follow those from before."""
+    """The user can correct an edited list; hosts say so, and follow the machines from before."""
     home.bellboard.mkdir(mode=0o700)
     set_followed(home.bellboard, {"dev": ["env"]})
     path = home.bellboard / "links/machines.json"
@@ -171,7 +171,7 @@ def test_what_is_missing_there_is_reported_with_a_remedy(
 
 
 def test_a_login_that_is_refused_is_explained(home: Home) -> None:
-    """What other programs refuse has nothing to do with keys of ssh."""
+    """Refusals of other programs have nothing to do with keys of ssh."""
     ssh = home.file("ssh", "#!/bin/sh\necho 'me: Permission denied (publickey).' >&2; exit 255\n")
     ssh.chmod(0o755)
     done = run(home, "test", "dev", "--", str(ssh), "dev")
@@ -206,7 +206,7 @@ def test_ssh_gets_one_string_and_options_that_are_not_given() -> None:
 def test_a_link_forwards_no_display_unless_its_command_says_so(
     tmp_path: Path, word: str, forwards: str
 ) -> None:
-    """Whoever has root there could read the keyboard through it, for as long as the link lasts."""
+    """Root on that machine could read the keyboard through it, as long as the link lasts."""
     config = tmp_path / "config"
     config.write_text("Host dev\n ForwardX11 yes\n ForwardX11Trusted yes\n ForwardAgent yes\n")
 
@@ -235,7 +235,7 @@ def test_a_link_forwards_no_display_unless_its_command_says_so(
     ],
 )
 def test_each_ssh_gets_its_options_where_it_takes_them(given: str, made: str) -> None:
-    """They never prompt, and what runs there is one string."""
+    """No ssh prompts, and the remote command is one string."""
     for terminal in (False, True):
         words = command_of(given.split(), ["feed"], None, terminal=terminal)
         known = {"-t" if terminal else "-T"}

@@ -36,7 +36,7 @@ def dev(home: Home) -> Iterator[Machine]:
 def test_a_machine_is_followed_over_ssh(
     dev: Machine, home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """Also after its link was killed, and after a restart: nothing is announced twice."""
+    """After a killed link, and after a restart, no change is announced twice."""
     spool = made(dev.home.bellboard)
     begins(spool, "one")
     host = start()

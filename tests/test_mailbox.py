@@ -23,7 +23,7 @@ REPLIES = 1000
 
 
 def test_no_reply_is_lost_to_whoever_looks_for_it_at_that_moment(tmp_path: Path) -> None:
-    """It came between the look and the removal of what could not be read, and was removed."""
+    """A reply once came between the look and a removal of unreadable files, and was removed."""
     mailbox = Mailbox(tmp_path, "dev")
     names = [str(n) for n in range(REPLIES)]
     asked = threading.Semaphore(0)
@@ -40,7 +40,7 @@ def test_no_reply_is_lost_to_whoever_looks_for_it_at_that_moment(tmp_path: Path)
 
 
 def test_replies_that_nobody_took_do_not_pile_up(tmp_path: Path) -> None:
-    """Whoever asked has died: they are removed while the link is up, too."""
+    """The asker has died: such replies are removed while the link is up, too."""
     mailbox = Mailbox(tmp_path, "dev")
     mailbox.reply("1.1.1", {"ok": True})
     mailbox.reply("2.1.1", {"ok": True})

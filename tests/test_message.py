@@ -15,7 +15,7 @@ pytestmark = pytest.mark.editor
 
 
 def test_a_vim_notify_that_is_a_table_gets_messages_whole(nvim: Editors, version: str) -> None:
-    """As of nvim-notify, which has room for them; so may be a vim.ui.select."""
+    """The table of nvim-notify has room for them; a vim.ui.select may be a table, too."""
     editor = nvim(version, QUIET, columns=50)
     host = Host(editor)
     editor.lua("""

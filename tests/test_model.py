@@ -278,7 +278,7 @@ class Life(RuleBasedStateMachine):
         self.is_gone(who)
 
     def is_gone(self, who: Who) -> None:
-        """Its end stays unseen if another process of the session is at rest."""
+        """The end of the process stays unseen if another process of the session is at rest."""
         m, self.model[who] = self.model[who], Naive()
         for other in self.of_session(who.sid).values():
             if other.turn == "idle" and m.turn in ("completed", "error"):

@@ -1,4 +1,4 @@
-"""Another Neovim that answers anything: it is told apart, in words, from one that answers well."""
+"""Another Neovim may answer anything: a wrong answer is told from a good one, in words."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ RESULTS: tuple[Any, ...] = (
 def test_an_odd_result_raises_no_error_in_the_editor(
     editor: Editor, answers: Answers, result: object
 ) -> None:
-    """What it shows, and where it says that it went."""
+    """So it is with the shown text, and the place of a jump."""
     said = (FREE, msgpack.packb([1, 0, None, result]))
     Host(editor, serves=True).push(blocked("api", nvim=answers(*said), tty="/dev/pts/9999"))
     editor.lua(
@@ -135,7 +135,7 @@ def test_an_odd_result_raises_no_error_in_the_editor(
 
 @pytest.mark.files
 def test_the_socket_is_closed(answers: Answers) -> None:
-    """Whatever was answered."""
+    """The answer does not matter."""
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - not a path
     for reply in ODD.values():
         with pytest.raises(Declined):

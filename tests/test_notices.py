@@ -214,7 +214,7 @@ def test_done_is_one_message_unless_all_is_announced() -> None:
 
 
 def test_a_new_mode_counts_from_now_on() -> None:
-    """Nothing that was kept quiet is announced afterwards."""
+    """Suppressed notices are not announced afterwards."""
     house = House(ladders(notify=0, desktop=60)._replace(mode="quiet"))
     house.be("blocked")
     house.wait(30)
@@ -253,7 +253,7 @@ def test_a_short_turn_ends_silently() -> None:
 
 
 def test_in_quiet_hours_there_is_only_the_float() -> None:
-    """What is still unanswered when they end is announced then."""
+    """Unanswered requests are announced when the hours end."""
     house = House(ladders(desktop=0)._replace(quiet=(7 * 60, 9 * 60)))
     house.be("blocked")
     assert (house.wait(3599), house.float) == ([], ["s"])
@@ -373,7 +373,7 @@ def test_every_mode_decides_every_status_that_notifies() -> None:
 def test_it_is_said_why_the_float_does_not_list_a_session(
     policy: dict[str, Any], change: dict[str, Any], expected: str
 ) -> None:
-    """One reason, and until when; in the offset of the local time."""
+    """There is one reason, and its end in local time."""
     house = House(policy_of(policy))
     house.notices.zone = 3600.0
     house.be("blocked")
@@ -383,7 +383,7 @@ def test_it_is_said_why_the_float_does_not_list_a_session(
 
 
 def test_the_float_lists_a_session_that_asks_again_at_once() -> None:
-    """It is a list, not a message: `min_interval` holds for the other channels only."""
+    """The float is a list, not a message: `min_interval` holds for the other channels only."""
     house = House()
     house.be("blocked")
     assert house.float == ["s"]

@@ -89,7 +89,7 @@ def test_an_escape_sequence_ends_where_we_end_it(via: str) -> None:
 
 
 def test_a_command_is_run_without_a_shell(tmp_path: Path) -> None:
-    """What an agent calls its folder is not executed."""
+    """An agent's name for its folder is not executed."""
     out = tmp_path / "out"
     script = f"cd {tmp_path}; printf '%s\\n' \"$@\" >new; mv new out"
     channels = Channels({"command": ["sh", "-c", script, "phone"]}, ENV)

@@ -81,7 +81,7 @@ def test_three_hosts_send_one_notification_and_show_one_float(
 def test_another_host_sends_what_a_dead_one_should_have_sent(
     home: Home, start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """Once; nothing is lost or repeated."""
+    """No notice is lost or sent twice."""
     first = start("first", config=config("first", PATIENCE))
     second = start("second", config=config("second", 5.0))
     begins(spool, "api")
@@ -293,7 +293,7 @@ def test_twenty_rapid_transitions_send_one_notification(
 def test_sessions_answered_or_in_view_send_no_notification(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """One is answered within the delay, one looked at, one parked, one snoozed."""
+    """Sessions are answered within the delay, looked at, parked, or snoozed."""
     host = start("host", config=config("host", delay()))
     begins(spool, "answered")
     becomes(spool, "answered", "blocked", host)
@@ -336,7 +336,7 @@ def test_quiet_is_quiet_in_every_host(start: Start, spool: Spool, desktop: Deskt
 def test_a_host_without_an_editor_notifies_if_configured(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """It has no float and no say in the mode."""
+    """Such a host has no float and no say in the mode."""
     settings = config("x")["notices"]
     host, mute = start("serve", config={"notices": settings}), start("watch")
     begins(spool, "api")

@@ -270,7 +270,7 @@ def test_an_answer_that_the_plugin_has_taken_is_not_refused(
 
 
 def test_a_refusal_of_opencode_is_reported(started: Any, home: Home) -> None:
-    """It was answered in its terminal at the same moment, or takes nothing from plugins."""
+    """The request was answered in the terminal meanwhile, or plugins may not answer it."""
     for status, why in (
         (404, "it has already been answered"),
         (500, "OpenCode refused it with status 500"),
@@ -284,7 +284,7 @@ def test_a_refusal_of_opencode_is_reported(started: Any, home: Home) -> None:
 
 
 def test_the_plugin_listens_where_the_state_folder_is_a_link(started: Any, home: Home) -> None:
-    """Which hooks and hosts follow as well, to another disk for example."""
+    """Hooks and hosts follow the link as well, to another disk for example."""
     home.bellboard.rename(home.root / "there")
     home.bellboard.symlink_to(home.root / "there")
     opencode = started()
@@ -326,7 +326,7 @@ def test_the_plugin_reports_in_order(started: Any, home: Home) -> None:
 
 
 def test_what_asks_is_reported_whole_and_nothing_else(started: Any, home: Home) -> None:
-    """What was cut cannot be answered from afar; a long text of an error is of no use."""
+    """A cut request cannot be answered from afar; a long text of an error is of no use."""
     opencode, long = started(), "x" * 9000
     failed = {"sessionID": SESSION, "error": {"name": "APIError", "data": {"message": long}}}
     asks = {**PERMISSION["properties"], "metadata": {"command": long}}  # type: ignore[dict-item]
@@ -341,7 +341,7 @@ def test_what_asks_is_reported_whole_and_nothing_else(started: Any, home: Home) 
 
 
 def test_what_is_too_large_to_keep_is_reported_by_whom_it_asks(started: Any, home: Home) -> None:
-    """Only its start is read: the session waits, and says why it cannot be answered from here."""
+    """Only the start is read: the session waits, and says why it cannot be answered from here."""
     opencode, huge = started(), {"diff": "x" * (1 << 20), "filepath": "/srv/a"}
     opencode.hears({**PERMISSION, "properties": {**PERMISSION["properties"], "metadata": huge}})  # type: ignore[dict-item]
     spool = Spool(home.bellboard)
@@ -405,7 +405,7 @@ def test_a_turn_that_ends_between_two_tries_was_stopped(started: Any, home: Home
 def test_a_status_of_opencode_is_reported_again_after_anything_else(
     started: Any, home: Home
 ) -> None:
-    """It goes on after an error or an answer; another try is news; sessions are told apart."""
+    """Work goes on after errors and answers; another try is news; sessions are told apart."""
     opencode = started()
 
     def status(word: str, session: str = SESSION) -> None:
@@ -477,7 +477,7 @@ def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home
 
 
 def test_what_asks_is_reported_where_the_plugin_cannot_listen(started: Any, home: Home) -> None:
-    """Its folder cannot be made: a link leads nowhere."""
+    """The plugin's folder cannot be made: a link leads nowhere."""
     (home.bellboard / "opencode").symlink_to("nowhere")
     started().hears(PERMISSION)
     spool = Spool(home.bellboard)
@@ -495,7 +495,7 @@ def http(
 
 
 def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
-    """It says itself what is pending, in which session; a password is never guessed."""
+    """The server itself says what is pending, in which session; a password is never guessed."""
     waiting = [{"id": "per_1", "sessionID": SESSION}]
     for pending, status, why in (
         (waiting, 200, ""),
@@ -524,7 +524,7 @@ def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
 def test_an_answer_that_a_slow_opencode_takes_late_counts(
     home: Home, after: tuple[float, float]
 ) -> None:
-    """It was sent, so it is not refused: what the agent does afterwards is the outcome."""
+    """A sent answer is not refused: what the agent does afterwards is the outcome."""
     program = http(home, [{"id": "per_1", "sessionID": SESSION}], 200, after)
     try:
         desk = Desk(home, program.process.pid)
@@ -544,7 +544,7 @@ def test_an_answer_that_a_slow_opencode_takes_late_counts(
 
 @pytest.mark.pure
 def test_requests_are_read_in_full() -> None:
-    """What a choice does is said, with the patterns that would be allowed."""
+    """Choices have their effect in words, with the patterns that would be allowed."""
     made = SPEAKS.request(json.dumps(PERMISSION).encode(), "name", 5.0, Origin("opencode", 7))
     assert made is not None
     assert [p.text for p in made.parts] == ["touch a"]

@@ -83,7 +83,7 @@ KINDS = pytest.mark.parametrize("kind", ["full", "no inodes", "read-only"])
 def test_findings_on_a_full_disk_are_reported_later(
     home: Home, mount: Mounts, start: Start, kind: str
 ) -> None:
-    """It once showed `working` for ever: the finding was lost and never looked for again."""
+    """A session once showed `working` for ever: its end was lost and never looked for again."""
     trouble = Trouble(home, mount, kind)
     host = start()
     write_session_file(home, "busy")
@@ -133,7 +133,7 @@ def test_a_command_that_cannot_be_written_fails(home: Home, mount: Mounts, kind:
 
 
 def test_a_waiting_line_is_written_soon(home: Home) -> None:
-    """It once waited for something else to wake the host, up to 30 seconds."""
+    """A line once waited for another reason to wake the host, up to 30 seconds."""
     messages: list[Any] = []
     host = Host(home.bellboard, messages.append, {}, home.env)
     folder = home.bellboard / "spool" / "tmp"
@@ -203,7 +203,7 @@ def test_unencodable_text_is_written_as_far_as_possible(tmp_path: Path) -> None:
 
 
 def test_evidence_before_the_home_exists_waits(home: Home) -> None:
-    """Until the host runs."""
+    """The evidence is written once the host runs."""
     spool = Spool(home.bellboard)
     outbox = Outbox(spool)
     outbox.put({"t": 1.0, "tick": {}})

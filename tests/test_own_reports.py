@@ -1,4 +1,4 @@
-"""What programs report of themselves, with real terminals: whose it is, and how often it counts."""
+"""Own reports of programs, in real terminals: their sessions, and how often they count."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def msg(text: str) -> str:
 
 
 def test_a_report_belongs_to_the_process_in_front(heard: Heard) -> None:
-    """That is a job of the shell while it runs, else the shell."""
+    """A job of the shell is in front while it runs, else the shell."""
     heard.take(WORKING)
     assert (heard.shell.pid, "bash") == (heard.last["pid"], heard.last["command"])
     job = heard.shell.start("sleep 1000")
@@ -154,7 +154,7 @@ def test_a_report_belongs_to_the_process_in_front(heard: Heard) -> None:
 def test_who_is_in_front_is_asked_after_a_report_has_come(
     heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes while that is found out is perhaps of the next program."""
+    """A report that comes meanwhile is perhaps of the next program."""
     asked, gate, look = threading.Event(), threading.Event(), own_reports.front_of
 
     def front_of(*given: Any) -> own_reports.Front | None:
@@ -277,7 +277,7 @@ def test_every_terminal_ends_with_its_neovim(heard: Heard) -> None:
 def test_a_neovim_has_exited_once_one_of_its_ends_is_closed(
     monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
-    """They are closed one after the other, and the first one ends its background process."""
+    """The ends are closed one after the other, and the first one ends the background process."""
     told: list[int] = []
     host = SimpleNamespace(left=partial(told.append, first))
     pairs = [socket.socketpair() for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What Codex and Pi reported of themselves in Neovim, compared with what they showed."""
+"""Own reports of Codex and Pi in Neovim, compared with their screens."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_its_own_report_alone_is_what_its_screen_shows(path: Path) -> None:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_a_cli_is_one_row_whatever_tells_of_it(path: Path) -> None:
-    """Its own report comes first; the row keeps the name that its hooks and log then give it."""
+    """The own report comes first; the row keeps the name that hooks and log then give it."""
     lines = read_lines(path)
     rows = [sessions for sessions in listed(lines) if sessions]
     assert max(map(len, rows)) <= len({x["tty"] for x in lines if "truth" in x})

@@ -81,7 +81,7 @@ AT_WORK = [*SECOND, hook(6, 12, "UserPromptSubmit", prompt="x", prompt_id="q1")]
 def test_process_and_place_are_those_of_one_process(
     lines: list[Line], pid: int, status: str
 ) -> None:
-    """Also after both have reported their terminals again."""
+    """Both processes may have reported their terminals again."""
     told = [{"t": T0 + 9, "process": {**PLACES[p], "alive": True}} for p in (11, 12)]
     still = [x for x in told if {"pid": x["process"]["pid"], "alive": False} not in gone(lines)]
     for p in (shown(*lines), shown(*lines, *still)):
@@ -208,7 +208,7 @@ def test_the_last_hook_event_is_published() -> None:
 
 
 def test_the_files_that_its_tools_changed_last_are_published() -> None:
-    """Its own and its subagents', by absolute path; only once the tool has succeeded."""
+    """Files of subagents count, by absolute path; only once the tool has succeeded."""
 
     def uses(t: float, name: str, tool: str, path: str, **more: str) -> Line:
         given = {"file_path": path}

@@ -120,7 +120,7 @@ def test_what_it_has_answered_is_not_shown_again(
 def test_a_key_right_after_a_skip_is_ignored(
     home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was meant for the request that was on the screen; the next one is shown."""
+    """The key was meant for the request before; the next one is shown."""
     here(home, monkeypatch)
     spool = made(home.bellboard)
     for session in ("one", "two"):
@@ -139,7 +139,7 @@ def test_a_key_right_after_a_skip_is_ignored(
 def test_a_snooze_shows_the_next_one(
     home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the same key does in the editor."""
+    """The same key in the editor does so, too."""
     here(home, monkeypatch)
     spool = made(home.bellboard)
     permission(spool, processes(), "one")
@@ -157,7 +157,7 @@ def test_a_snooze_shows_the_next_one(
 def test_what_is_answered_in_the_terminal_ends_a_message_that_is_being_written(
     home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a host too, and before any hook: the tool that was allowed may run for long."""
+    """No host need run, and no hook comes soon: the allowed tool may run for long."""
     here(home, monkeypatch)
     spool, pid = made(home.bellboard), processes()
     permission(spool, pid)

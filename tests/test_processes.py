@@ -81,7 +81,7 @@ def terminal() -> Iterator[tuple[int, str]]:
 
 @pytest.fixture(params=["as it is", "without /proc"])
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This system, and one where everything comes from psutil."""
+    """This system, and a system where everything comes from psutil."""
     if request.param == "without /proc":
         monkeypatch.setattr(processes, "PROC", "/nowhere")
         processes.has_proc.cache_clear()
@@ -110,7 +110,7 @@ def test_a_terminal_that_is_opened_later_is_known(
 def test_a_running_process_is_described(
     start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
 ) -> None:
-    """Its terminal, owner, start, folder, and the requested environment variables."""
+    """The facts are terminal, owner, start, folder, and the requested environment variables."""
     fd, name = terminal
     env = {**os.environ, "TMUX_PANE": "%7", "SECRET": "x"}
     how: dict[str, Any] = {"stdin": fd, "cwd": tmp_path, "env": env, "start_new_session": True}
@@ -534,7 +534,7 @@ def test_an_agent_in_a_terminal_is_found(
 def test_an_agent_with_an_odd_environment_hides_no_other(
     start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """Its own folder cannot even be looked for."""
+    """The agent's own folder cannot even be looked for."""
     program = tmp_path / "claude"
     program.symlink_to("/bin/sleep")
     setup = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
@@ -555,7 +555,7 @@ def test_an_agent_with_an_odd_environment_hides_no_other(
 @pytest.mark.live
 @pytest.mark.parametrize("version", ["2.1.76", claude_code.VERSION])
 def test_the_real_cli_is_found(claude: Any, home: Home, version: str) -> None:
-    """As a node script that calls itself claude, and as a program."""
+    """The CLI is a node script that calls itself claude, or a program."""
     agent = claude(version=version)
     # The CLI forks, and its children are old enough to be found as well.
     [found] = [it for it in search(Discovery(home.env), time.time() + 9.0) if it.pid == agent.pid]

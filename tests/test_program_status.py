@@ -246,7 +246,7 @@ def test_a_report_in_any_order_and_with_junk_is_the_same(
 
 @given(reports, st.data())
 def test_a_report_that_was_cut_adds_nothing(report: Report, data: st.DataObject) -> None:
-    """It is discarded, or says less; nothing becomes another text, name or part."""
+    """A cut report is discarded, or says less; no text, name or part is new."""
     body = ":".join(pairs_of(report))
     cut = body[: data.draw(st.integers(0, len(body)))]
     try:

@@ -220,7 +220,7 @@ def test_a_paste_of_several_lines_is_sent_whole(key: str, field: str) -> None:
 
 
 def test_a_line_pasted_with_its_end_is_one_line() -> None:
-    """As copied from a terminal: a dialog that takes keys takes one line only."""
+    """A line from a terminal has an end: a dialog that takes keys takes one line only."""
     prompt = pressed("R", PASTED + "use pnpm\n", "take")
     assert prompt.taken is not None
     assert prompt.taken["message"] == "use pnpm"
@@ -268,7 +268,7 @@ def test_all_of_it_is_shown(columns: int) -> None:
 
 
 def test_a_command_that_is_empty_is_shown_as_such() -> None:
-    """It may be allowed, so a blank must not look like a command that was left out."""
+    """An empty command may be allowed, so a blank must not look like an omitted command."""
     made = msgspec.structs.replace(REQUEST, parts=(Part("command"),))
     assert "(empty)" in "\n".join(line.plain for line in lines_of(made, 60))
 
@@ -357,7 +357,7 @@ def asking(count: int, kind: str) -> Request:
 @pytest.mark.parametrize("kind", ["choose", "fill"])
 @pytest.mark.parametrize("count", [1, 30, 100])
 def test_each_of_many_options_can_be_chosen(kind: str, count: int) -> None:
-    """Without a key of its own, too; the one that Space takes is on the screen."""
+    """Options may have no key of their own; the one that Space takes is on the screen."""
     prompt = pressed("last", "A", *["down"] * (count - 1), request=asking(count, kind), height=16)
     assert f"option {count - 1}" in shown(prompt, 60, 16)
     prompt.press(" ", LATER)

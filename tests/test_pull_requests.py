@@ -74,7 +74,7 @@ def test_without_a_usable_answer_no_pull_request_is_shown(
 
 
 def test_nothing_is_asked_unless_it_is_configured(home: Home, start: Start) -> None:
-    """Nothing uses the network without being configured."""
+    """No code uses the network without being configured."""
     asked = program(home, f"echo '{json.dumps(OPEN)}'")
     work_on(home)
     host = start()

@@ -29,7 +29,7 @@ def limited(size: int) -> Iterator[None]:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="errors of SQLite have no names")
 def test_a_write_that_fails_does_not_close_the_database(tmp_path: Path) -> None:
-    """What is known stays, and what waits is folded once it can be written."""
+    """Known sessions stay, and waiting events are folded once they can be written."""
     home = tmp_path / "home"
     connection = Connection(home, {})
     connection.fold(())

@@ -102,7 +102,7 @@ def mount(tmp_path: Path) -> Iterator[HungMount]:
 
 
 def test_work_is_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
-    """Many changes of a file cause two reads: one more after that which they may have missed."""
+    """Many changes of a file cause two reads: one more after the read that may have missed some."""
 
     async def test(beside: Beside) -> None:
         gate = beside.hang("/a")
@@ -117,7 +117,7 @@ def test_work_is_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
 
 
 def test_what_takes_long_delays_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another thread goes on; of quick work, one does all."""
+    """Another thread goes on; a single thread does all quick work."""
     monkeypatch.setattr(reaching, "DEADLINE", PATIENCE)
 
     async def test(beside: Beside) -> None:
@@ -138,7 +138,7 @@ def test_what_takes_long_delays_nothing_else(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_hangs_is_given_up_delays_nothing_else_and_heals() -> None:
-    """It is named, its late result is ignored; what was asked meanwhile is done afterwards."""
+    """Hanging work is named, its late result ignored; work asked for meanwhile is done later."""
 
     async def test(beside: Beside) -> None:
         gate = beside.hang("/mnt/a")
@@ -261,7 +261,7 @@ def test_a_mount_with_two_hanging_jobs_is_left_alone(mount: HungMount, tmp_path:
 def test_a_killed_worker_process_is_replaced(
     mount: HungMount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its job is reported as failed and retried."""
+    """The job of the worker is reported as failed and retried."""
     monkeypatch.setattr(reaching, "PAUSE", 0.01)
 
     async def test(beside: Beside) -> None:
@@ -305,7 +305,7 @@ def test_a_path_is_resolved_without_touching_it(tmp_path: Path) -> None:
 
 
 def test_a_mount_may_have_any_name(tmp_path: Path) -> None:
-    """Whoever may mount chooses them; the kernel escapes no more than blanks and line feeds."""
+    """Users who may mount choose names; the kernel escapes no more than blanks and line feeds."""
     table = tmp_path / "mountinfo"
     places = b"/srv/\xff", b"/srv/a\rb", b"/srv/a\x0bb\x0c"
     for kind in (b"fuse.\xff", b"fuse.a\rb", b"fuse", b"fuse.\\040"):
@@ -321,7 +321,7 @@ def test_a_mount_may_have_any_name(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
-    """Whoever waits to write to it would take that for a reader, and break."""
+    """A writer that waits would take that for a reader, and break."""
     os.mkfifo(pipe := tmp_path / "pipe")
     writer = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_WRONLY)), daemon=True)
     writer.start()
@@ -380,7 +380,7 @@ def test_work_without_a_loop_leaves_no_file_open(tmp_path: Path) -> None:
 def test_a_thread_that_had_no_memory_to_begin_delays_nothing_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It ends before its first step, and nobody is told."""
+    """The thread ends before its first step, and nobody is told."""
     started: list[object] = []
 
     def start(thread: Thread) -> None:

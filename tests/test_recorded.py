@@ -69,7 +69,7 @@ def statuses(*lines: Line) -> dict[str, str]:
 
 
 def test_a_title_before_any_hook_belongs_to_the_session_that_follows() -> None:
-    """One at rest does not count until a title has shown work."""
+    """A title at rest does not count until a title has shown work."""
     before = (process(True), {"title": RESTS}, {"title": SPINS})
     assert {} == statuses(*before)
     assert {"s1": "working"} == statuses(*before, hook("SessionStart"), {"title": SPINS})
@@ -135,7 +135,7 @@ def test_an_error_is_in_the_log() -> None:
 
 
 def test_notes_for_the_judge_of_a_recording_are_not_evidence() -> None:
-    """What the screen said, and the log of a CLI whose hooks report everything."""
+    """Notes are the screen's text, and the log of a CLI whose hooks report everything."""
     truth = {"truth": "blocked", "note": "screen", "screen": ["Would you like to run this?"]}
     prompt = (process(True), hook("UserPromptSubmit"))
     assert {"s1": "working"} == statuses(*prompt, truth, {"note": "press y"})

@@ -334,7 +334,7 @@ def test_repeats_and_differences_survive(tmp_path: Path) -> None:
 
 
 def test_a_restart_is_recorded(tmp_path: Path) -> None:
-    """It ended every view; otherwise a replay would keep them."""
+    """The restart ended every view; otherwise a replay would keep them."""
     told = [
         {"view": {"session_id": "s"}},
         {"restart": {}},
@@ -370,7 +370,7 @@ def test_an_event_about_many_sessions_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_span_starts_where_each_session_last_began(tmp_path: Path) -> None:
-    """So that the last minutes can be replayed although the session is older."""
+    """So the last minutes can be replayed although the session is older."""
 
     def told(t: float, sid: str, name: str) -> Line:
         return {"t": 1.8e9 + t, "hook": {"session_id": sid, "hook_event_name": name}}
@@ -420,7 +420,7 @@ def test_a_recording_keeps_the_window_of_kitty() -> None:
 
 
 def test_a_line_cannot_contain_a_deadline() -> None:
-    """It would lack the state that its rule needs."""
+    """Such a line would lack the state that its rule needs."""
     for kind in BY_TIME:
         event = trace_line.from_line({"t": 1.8e9, "decoded": {"kind": kind, "session_id": "s"}})
         assert (event.kind, event.name) == ("junk", "decoded")

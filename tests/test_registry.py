@@ -90,7 +90,7 @@ def registry(home: Home) -> Registry:
 def test_a_session_is_found_and_nothing_private_leaves(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """Only the fields that evidence reads; key files beside it are not opened."""
+    """Only fields that evidence needs are read; key files beside the file are not opened."""
     pid = process()
     path = write(home, pid)
     secret = path.with_name(f"{pid}.daf6a1.key")
@@ -180,7 +180,7 @@ def test_a_removed_file_is_reported(
 def test_a_half_written_file_leaves_the_last_good_value(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """Nothing is reported, nothing is raised, and health knows."""
+    """No evidence comes, no error is raised, and health knows."""
     pid = process()
     path = write(home, pid)
     whole = path.read_bytes()
@@ -206,7 +206,7 @@ def test_a_half_written_file_leaves_the_last_good_value(
 def test_a_file_that_is_being_written_is_read_again_before_it_is_noted(
     home: Home, process: Callable[..., int]
 ) -> None:
-    """It is written in place, so half of it may be read; what stays so is named."""
+    """A file written in place may be read by half; a file that stays so is named."""
     pid = process()
     path = write(home, pid)
     whole, found = path.read_text(), list[Evidence]()
@@ -314,7 +314,7 @@ def test_another_users_process_or_file_is_skipped_and_reported(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_a_folder_of_another_user_is_not_listed(home: Home, registry: Registry) -> None:
-    """Its owner would choose how many files are checked."""
+    """The owner would choose how many files are checked."""
     (home.claude / "sessions").mkdir(exist_ok=True)
     os.chown(home.claude / "sessions", 65534, 65534)
     assert [] == registry.check(1.0)
@@ -348,7 +348,7 @@ def test_other_files_are_not_opened(home: Home, registry: Registry) -> None:
 
 
 def test_a_directory_that_cannot_be_listed_is_named(home: Home) -> None:
-    """Nothing is raised; once it can be listed again, the note is gone."""
+    """No error is raised; once the directory can be listed again, the note is gone."""
     sessions = home.claude / "sessions"
     sessions.write_text("in the way")
     registry = Registry([home.claude])
@@ -375,7 +375,7 @@ def test_several_config_directories_and_one_that_is_not_there(
 
 
 def test_the_config_directory_is_the_clis_own() -> None:
-    """Its variable, otherwise below the home."""
+    """The CLI's variable names it, otherwise it is below the home."""
     assert Path("/x/.claude") == config_of({"HOME": "/x"})
     assert Path("/y") == config_of({"HOME": "/x", "CLAUDE_CONFIG_DIR": "/y"})
 

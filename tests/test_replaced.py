@@ -94,7 +94,7 @@ CUTS = [with_an_emptied_log, emptied]
 def test_nothing_is_unlinked_unless_committed_to_the_current_file(
     make: Make, clock: Clock, lose: Lose
 ) -> None:
-    """It waits in the spool and counts once in the next database."""
+    """An event waits in the spool and counts once in the next database."""
     shared = make()
     emit(shared, clock, "UserPromptSubmit", "before")
     shared.turn(clock())
@@ -159,7 +159,7 @@ def test_hosts_continue_with_the_current_file(
 def test_a_file_that_is_cut_in_place_ends_no_host(
     home: Home, start: Callable[..., RecordedHost], lose: Lose
 ) -> None:
-    """It says so, nothing waits for good, and a new host finds a sound database."""
+    """The host reports it, nothing waits for good, and a new host finds a sound database."""
     hosts = [start("one"), start("two")]
     spool = Spool(home.bellboard)
     put(spool, "UserPromptSubmit", "before")
@@ -182,7 +182,7 @@ def test_a_file_that_is_cut_in_place_ends_no_host(
 
 
 def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
-    """It is published, although the next look finds nothing new."""
+    """A restored session is published, although the next look finds nothing new."""
     shared = make()
     emit(shared, clock, "UserPromptSubmit", "kept")
     shared.turn(clock())
@@ -272,7 +272,7 @@ def test_what_is_known_outlasts_every_try_to_set_a_database_aside(tmp_path: Path
 
 
 def test_settings_outlast_a_damaged_database(make: Make, clock: Clock) -> None:
-    """Those that are set in the new one by then count; its id is another."""
+    """Settings made in the new database by then count; the new database has another id."""
     shared = make()
     options = {"answers": True, "mode": "quiet", "bars": ["/tmp/tmux"], DATABASE: "old"}
     with shared.store.transaction() as tx:
@@ -312,7 +312,7 @@ def test_settings_of_a_lost_log_outlast_older_ones(make: Make, clock: Clock) -> 
 
 @pytest.mark.parametrize("contents", [bytes(32), bytes(8192)], ids=len)
 def test_a_log_without_contents_is_used_again(make: Make, clock: Clock, contents: bytes) -> None:
-    """As after a power cut; another program has the database open, so that SQLite keeps it."""
+    """A power cut leaves such a log; SQLite keeps it while another program has it open."""
     first = make()
     other = sqlite3.connect(first.store.database.path)
     other.execute("SELECT count(*) FROM sessions").fetchall()
@@ -331,7 +331,7 @@ def test_a_log_without_contents_is_used_again(make: Make, clock: Clock, contents
 def test_hosts_that_notice_it_one_by_one_spoil_nothing(
     home: Home, start: Callable[..., RecordedHost], lose: Lose
 ) -> None:
-    """Those that still have the old log neither write by it nor copy from it."""
+    """Hosts that still have the old log neither write by it nor copy from it."""
     hosts = [start(name) for name in ("one", "two", "three")]
     spool = Spool(home.bellboard)
     names = []

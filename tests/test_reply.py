@@ -1,4 +1,4 @@
-"""What the hook prints for each answer, and which answers are refused."""
+"""The line that a hook prints for each answer, and the answers that are refused."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ MAKE = {"toolName": "Bash", "ruleContent": "make test"}
 def test_the_rule_that_would_spare_a_question_is_the_narrowest(
     tool: str, given: object, suggested: list[dict[str, str]], rule: str
 ) -> None:
-    """It exists only where the CLI itself suggests to allow that tool; the history names it."""
+    """A rule exists only where the CLI suggests to allow the tool; the history names it."""
     raw = payload(tool, given, permission_suggestions=allows(*suggested))
     assert rule == CLAUDE.event(raw, 1.0, 1.0, FROM).rule
 
@@ -166,7 +166,10 @@ def offered(raw: bytes, **where: str) -> dict[str, tuple[str, str]]:
 
 
 def test_each_suggestion_is_a_choice_and_sent_back_as_it_came() -> None:
-    """As in four dialogs of 2.1.332: `touch`, a new file, `curl | sh`, `make`."""
+    """The suggestions are those of four dialogs of 2.1.332: `touch`, new file, `curl
+
+    sh`, `make`.
+    """
     folder = ("Yes, and also work in `/srv/api`", f"still asks for commands and edits; {ENDS}")
     edits = ("Yes, and accept ALL EDITS of this session", NO_EDITS)
     touch = suggesting(FOLDER, EDITS, command="touch made.txt")
@@ -264,7 +267,7 @@ def test_words_say_for_how_long_and_in_which_file(
 
 
 def test_local_settings_are_those_of_the_main_working_tree() -> None:
-    """As seen from 2.1.328 on, in a subfolder and in a worktree; older versions write elsewhere."""
+    """From 2.1.328 on, in subfolders and worktrees; older versions write elsewhere."""
     raw = suggesting(rules("make a"))
     (_, note) = offered(raw, project_dir="/srv/wt")["always"]
     assert note == f"{LOCAL} (up to 2.1.200: /srv/wt/.claude/settings.local.json)"
@@ -317,7 +320,7 @@ def test_what_words_cannot_say_is_not_offered(odd: object, named: str) -> None:
 
 
 def test_each_choice_has_a_digit() -> None:
-    """What is suggested beyond that is not offered."""
+    """Suggestions beyond the digits are not offered."""
     raw = suggesting(*(rules(f"r{n}") for n in range(12)))
     assert [f"always-{n}" for n in range(1, 8)] == [*offered(raw)]
     assert ("Not offered here: addRules allow localSettings",) == asked(raw).more
@@ -329,7 +332,7 @@ def test_each_choice_has_a_digit() -> None:
 def test_only_what_was_chosen_is_sent_back(
     suggestions: list[Any], command: Any, data: st.DataObject
 ) -> None:
-    """Whatever is suggested beside it."""
+    """Other suggestions do not matter."""
     known = [EDITS, FOLDER, rules("a"), rules("b", to="session"), rules("c", behavior="deny")]
     mixed = data.draw(st.permutations([*known, *suggestions]))
     raw = payload("Bash", {"command": command}, permission_suggestions=mixed)
@@ -346,7 +349,7 @@ def test_only_what_was_chosen_is_sent_back(
 
 @pytest.mark.parametrize("given", [PLAN, {}])
 def test_a_plan(given: dict[str, str]) -> None:
-    """It is always sent back with the approval: without it, some versions take it as empty."""
+    """The plan is always sent back with the approval: some versions take a missing one as empty."""
     raw = payload("ExitPlanMode", given)
     assert ids(asked(raw)) == ["approve", "approve-edits", "keep", "stop"]
     assert decided(raw, Answer("approve")) == {"behavior": "allow", "updatedInput": given}
@@ -391,7 +394,7 @@ def test_questions() -> None:
 
 
 def test_a_question_with_hidden_characters_is_answered_by_its_own_text() -> None:
-    """What is shown has marks; what is sent has not."""
+    """The shown text has marks; the sent text has not."""
     odd = {
         "question": "a\u202eb?",
         "options": [{"label": "x "}, {"label": "y\0"}],

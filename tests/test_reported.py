@@ -1,4 +1,4 @@
-"""What a program reports of itself (OSC 7501), compared with its session file and its screen.
+"""The own reports of a program (OSC 7501), compared with its session file and its screen.
 
 The recordings are of the real CLI in a Neovim terminal; `truth/reported.py` scores them.
 """

@@ -131,7 +131,7 @@ def project(home: Home) -> Path:
 
 
 def test_a_subdirectory_gives_repository_branch_and_remotes(home: Home, project: Path) -> None:
-    """As the line that evidence reads; credentials are left out."""
+    """Evidence reads the same line; credentials are left out."""
     below = project / "src" / "deep"
     below.mkdir(parents=True)
     s = Session(session_id="s1")
@@ -151,7 +151,7 @@ def test_a_subdirectory_gives_repository_branch_and_remotes(home: Home, project:
 
 
 def test_a_change_of_branch_is_seen(home: Home, project: Path) -> None:
-    """Also back again."""
+    """So is the change back."""
     known = None
     for branch in ("main", "topic/a", "main"):
         git(home, "checkout", "-q", "-B", branch)
@@ -194,7 +194,7 @@ def test_an_agents_worktree_unknown_to_git_is_named_by_its_path(project: Path) -
 
 
 def test_without_a_remote_it_is_named_after_its_folder(home: Home) -> None:
-    """Also from a worktree, and a worktree of a bare repository."""
+    """So is a worktree of it, and a worktree of a bare repository."""
     git(home, "init", "-q", "-b", "main")
     git(home, "commit", "-q", "--allow-empty", "-m", "first")
     git(home, "worktree", "add", "-q", "../side")
@@ -231,7 +231,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("name", "data"), BROKEN.values(), ids=BROKEN)
 def test_broken_files_raise_nothing(project: Path, name: str, data: bytes) -> None:
-    """What can be read is reported."""
+    """Readable parts are reported."""
     (project / ".git" / name).write_bytes(data)
     known = look_up(str(project))
     assert "repository" in facts_of(known)
@@ -247,7 +247,7 @@ def test_a_directory_that_cannot_be_one_has_no_repository(directory: str) -> Non
 
 
 def test_a_git_file_that_is_circular_or_a_pipe_is_ignored(home: Home) -> None:
-    """Nothing hangs; the repository above counts."""
+    """No read hangs; the repository above counts."""
     (home.project / ".git").write_text("gitdir: .")
     assert of(str(home.project)) is None
     (home.project / ".git").unlink()
@@ -256,7 +256,7 @@ def test_a_git_file_that_is_circular_or_a_pipe_is_ignored(home: Home) -> None:
 
 
 def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
-    """So that earlier facts about the folder are withdrawn."""
+    """So earlier facts about the folder are withdrawn."""
     facts = {"repository": "", "branch": "", "worktree": "", "remote": "", "remotes": []}
     assert facts == facts_of(look_up(str(home.project)))
     assert of("relative") is None

@@ -1,4 +1,4 @@
-"""What is asked, in full, and what hostile text does to it."""
+"""Requests in full, and what hostile text does to them."""
 
 # ruff: noqa: RUF001
 # Letters that look like others are what is tested.
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.pure
 
 
 def test_a_request_says_who_asks_and_everything_that_the_tool_would_get() -> None:
-    """What no part of its own shows is in the last one, a switch as well."""
+    """Input without a part of its own is in the last part, a switch as well."""
     told = {"command": "make\nls", "description": "Build", "dangerouslyDisableSandbox": True}
     request = asked(payload("Bash", told, agent_id="a1", agent_type="Explore"))
     about = (request.id, request.session_id, request.agent, request.pid, request.asked_at)
@@ -82,7 +82,7 @@ def test_each_tool_is_shown_in_parts(tool: str, given: object, kinds: list[str])
 def test_an_edit_says_in_words_where_it_replaces(
     everywhere: object, label: str, left: tuple[str]
 ) -> None:
-    """What is no boolean is shown as it came."""
+    """A value that is no boolean is shown as it came."""
     change = {"old_string": "x", "new_string": "y", "replace_all": everywhere}
     for tool, told in (("Edit", change), ("MultiEdit", {"edits": [change]})):
         first, *rest = asked(payload(tool, {"file_path": "/a", **told})).parts
@@ -231,7 +231,7 @@ def test_no_letter_that_unicode_says_looks_like_one_of_ascii_passes_there() -> N
 
 @given(st.text())
 def test_a_marked_text_hides_nothing(text: str) -> None:
-    """Nothing in it is invisible, nothing is left out, and a second time changes nothing."""
+    """No character is invisible or left out, and a second marking changes nothing."""
     shown = marked(text)
     assert visible(shown.replace("\t", "")) == shown.replace("\t", "")
     assert marked(shown) == shown
@@ -250,7 +250,7 @@ def test_a_marked_text_hides_nothing(text: str) -> None:
     ],
 )
 def test_a_change_that_joins_lines_says_so(old: str, new: str, hidden: tuple[str]) -> None:
-    """What follows in the file may become part of a comment; a diff looks as without it."""
+    """The next line of the file may become part of a comment; a diff does not show that."""
     change = {"old_string": old, "new_string": new}
     for tool, told in (("Edit", change), ("MultiEdit", {"edits": [change]})):
         (part,) = asked(payload(tool, {"file_path": "/a", **told})).parts
@@ -309,7 +309,7 @@ def test_a_payload_that_was_cut_shows_what_is_left_of_it() -> None:
 
 
 def test_a_payload_that_was_cut_where_it_seems_whole_is_not() -> None:
-    """What followed may be anything, and a reply is to all that was asked."""
+    """The rest may be anything, and a reply is to the whole question."""
     for truncated in (False, True):
         request = asked(payload("Bash", {"command": "ls"}) + b" " * 9, truncated=truncated)
         assert (request.complete, bool(request.choices)) == (not truncated, not truncated)
@@ -323,7 +323,7 @@ def test_other_events_ask_nothing(name: str) -> None:
 
 
 def test_a_hook_that_runs_before_a_question_shows_it_and_cannot_answer_it() -> None:
-    """Its output would mean something else."""
+    """Output of such a hook would mean something else."""
     raw = payload("AskUserQuestion", {"questions": [COLOR]}, hook_event_name="PreToolUse")
     assert ids(asked(raw)) == ["choose", "deny", "stop"]
     assert CLAUDE.reply(raw, Answer("choose", answers={"Which colour?": ["Red"]})) == b""

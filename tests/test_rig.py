@@ -27,7 +27,7 @@ pytestmark = pytest.mark.files
 
 
 def test_eventually_returns_the_first_true_value(eventually: Any) -> None:
-    """It keeps looking until then, and names what it waited for when time is up."""
+    """The wait names its subject when time is up."""
     values = iter([0, "", "now"])
     assert eventually(lambda: next(values)) == "now"
     with pytest.raises(AssertionError, match="the moon"):
@@ -36,7 +36,7 @@ def test_eventually_returns_the_first_true_value(eventually: Any) -> None:
 
 @pytest.mark.parametrize("error", [AssertionError, KeyError, IndexError, FileNotFoundError])
 def test_eventually_waits_for_what_is_not_there_yet(eventually: Any, error: Any) -> None:
-    """What a predicate asserts or looks up may come; it is named when time is up."""
+    """A failing assertion or look-up of the predicate means not yet, and is named at the end."""
     missing = [error("the moon")] * 3
 
     def look() -> bool:
@@ -51,7 +51,7 @@ def test_eventually_waits_for_what_is_not_there_yet(eventually: Any, error: Any)
 
 
 def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    """As by `subprocess.run`: it does not outlive its test."""
+    """A program that `subprocess.run` gives up on does not outlive its test."""
     script = tmp_path / "late.py"
     script.write_text("import os, time; open(str(os.getpid()), 'w'); time.sleep(600)")
     with pytest.raises(subprocess.TimeoutExpired):
@@ -70,7 +70,7 @@ def test_time_passes_only_when_told(clock: Clock) -> None:
 
 
 def test_a_home_is_short_whole_and_alone(home: Home) -> None:
-    """It holds every folder its environment names, and paths short enough for sockets."""
+    """A home holds every folder that its environment names, with paths short enough for sockets."""
     named = [value for key, value in home.env.items() if key.startswith("XDG_")]
     named += [home.env["TMPDIR"], home.env["CLAUDE_CONFIG_DIR"], home.env["HOME"]]
     assert all(Path(path).is_dir() and path.startswith(str(home.root)) for path in named)
@@ -257,7 +257,7 @@ BAD = {
 
 
 def test_collecting_starts_and_fetches_nothing(home: Home) -> None:
-    """That would end any run; so does a test that names no layer."""
+    """A start or a fetch would end any run; so does a test that names no layer."""
     for name, (text, _) in BAD.items():
         home.file(name, text)
     plugins = ("-p", "rig.fixtures", "-p", "rig.collecting", "-c", str(CHECKOUT / "pyproject.toml"))

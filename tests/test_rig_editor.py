@@ -34,7 +34,7 @@ def test_the_command_runs_the_requested_version(version: str, home: Home) -> Non
 
 
 def test_an_unknown_version_is_refused_in_one_line() -> None:
-    """It exits with an error and lists what there is."""
+    """The program exits with an error and lists the known versions."""
     done = subprocess.run(
         [CHECKOUT / "tests/rig/nvim", "0.9"], capture_output=True, text=True, check=False
     )
@@ -66,7 +66,7 @@ def test_an_index_without_a_signature_is_refused(home: Home) -> None:
 def test_an_editor_sees_nothing_of_the_user(
     nvim: Editors, version: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its environment is the home's, and processes it starts inherit nothing of ours."""
+    """The environment is the home's, and child processes inherit nothing of ours."""
     monkeypatch.setenv("BELLBOARD_CANARY", "of the test run")
     editor = nvim(version)
     environ = editor.lua("return vim.fn.environ()")

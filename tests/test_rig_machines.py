@@ -39,7 +39,7 @@ def test_a_login_finds_a_home_of_its_own(machine: Machine) -> None:
 
 
 def test_a_crash_ends_everything_and_a_boot_brings_it_back(machine: Machine) -> None:
-    """Also what a login left behind; a cut keeps everything and lets nothing through."""
+    """A crash ends remains of a login, too; a cut keeps everything and lets nothing through."""
     machine.tmux.open(["sleep", "611"])
     machine.reach("setsid sleep 612 >/dev/null 2>&1 &")
     eventually(lambda: sleeping(machine) == {"611", "612"}, "two sleepers")
@@ -56,7 +56,7 @@ def test_a_crash_ends_everything_and_a_boot_brings_it_back(machine: Machine) -> 
 
 @pytest.mark.usefixtures("namespaces")
 def test_a_container_has_its_own_processes_and_terminals() -> None:
-    """Its files are ours."""
+    """The files of a container are ours."""
     container = Container()
     process = psutil.Process(container.place.first)
     try:

@@ -1,4 +1,4 @@
-"""What captured screens of real CLIs mean, and which screens mean nothing."""
+"""Captured screens of real CLIs: their meanings, and screens that mean nothing."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_without_better_evidence_the_screen_decides() -> None:
 
 
 def test_a_question_that_is_seen_again_waits_since_the_first_look() -> None:
-    """Its age does not start over with every look."""
+    """The age of a question does not start over with every look."""
     asked = {"asks": "permission", "tool": "Bash", "detail": "make"}
     board = board_of(saw(1, "waiting", **asked), saw(9, "waiting", **asked))
     question = question_of(board.sessions["s"])
@@ -170,7 +170,7 @@ def test_a_tool_in_the_log_proves_a_question_whenever_the_session_file_is_read(r
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_a_tool_in_the_log_is_what_the_words_of_the_program_name(at: int) -> None:
-    """Its own report may be read before its session file, and before the log."""
+    """An own report may be read before the session file, and before the log."""
     record = {"pid": 7, "sessionId": "s", "cwd": "/srv", "procStart": "1"}
     works, asks = (
         {"t": T + t, "registry": {"pid": 7, "record": {**record, **said}}}
@@ -195,7 +195,7 @@ def test_a_tool_in_the_log_is_what_the_words_of_the_program_name(at: int) -> Non
 @pytest.mark.parametrize("before", ["idle", "completed"])
 @pytest.mark.parametrize("ends", ["result", "rest"])
 def test_a_tool_in_the_log_of_a_session_at_rest_does_not_last(before: str, ends: str) -> None:
-    """It asks nothing once it has a result, or its turn ended before the session file was read."""
+    """A tool with a result, or of a turn that ended before the session file was read, is over."""
 
     def says(t: float, status: str) -> dict[str, object]:
         record = {"pid": 7, "sessionId": "s", "cwd": "/srv", "procStart": "1", "status": status}

@@ -159,7 +159,7 @@ def test_a_quoted_secret_is_hidden(form: str, secret: str, quote: Wrap) -> None:
 def test_a_password_after_a_name_and_a_colon_is_hidden(
     form: str, secret: str, quote: Wrap, wrap: Wrap
 ) -> None:
-    """As curl takes them."""
+    """Curl takes passwords like that."""
     gone(secret, wrap(form.format(quote(f"me:{secret}"))))
 
 

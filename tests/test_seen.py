@@ -54,7 +54,7 @@ def becomes(host: RecordedHost, pid: int, **expected: Any) -> dict[str, Any]:
 def test_a_cli_at_its_trust_dialog_is_blocked(
     home: Home, api: Api, watch: Watch, tmux: Server, host: RecordedHost, version: str
 ) -> None:
-    """It has neither a hook nor a session file; once answered it goes by its own name."""
+    """The CLI has no hook and no session file yet; once answered, its session has its own id."""
     watch.old = True
     launch = agent.prepare(home, api, watch, version=version, trusted=False)
     pane = tmux.open(launch.command, session="trust", cwd=launch.cwd)

@@ -1,4 +1,4 @@
-"""What a host observes goes on, whatever one session or one server does."""
+"""A host goes on observing, whatever one session or one server does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from test_lookout import SID, Desk, hook, run
 def test_a_server_that_does_not_respond_blocks_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked for its panes beside the event loop."""
+    """The server is asked for its panes beside the event loop."""
     monkeypatch.setattr(tmux, "PATIENCE", 5.0)
     path = home.tmp / "deaf"
 
@@ -51,7 +51,7 @@ def test_a_server_that_does_not_respond_blocks_nothing(
 
 @pytest.mark.files
 def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None:
-    """It is named; the processes of the others are looked at, also when all are checked again."""
+    """The session is named; processes of others are looked at, also when all are checked again."""
 
     async def test() -> None:
         found, reach = list[Evidence](), Reach().open()
@@ -135,7 +135,7 @@ def test_only_terminals_are_watched() -> None:
 
 @pytest.mark.files
 def test_a_terminal_is_read_for_its_attempts_and_each_is_reported_once(home: Home) -> None:
-    """Its spinner changes it every second, and so does the countdown."""
+    """The spinner changes the screen every second, and so does the countdown."""
     rows, pid = (Path(__file__).parent / "captures/2.1.330/retrying.txt").read_text(), os.getpid()
 
     async def test(desk: Desk) -> None:

@@ -87,7 +87,7 @@ def take_out(settings: Settings, path: Path) -> None:
 def test_install_and_uninstall_restore_the_bytes(
     home: Home, settings: Settings, raw: bytes | None
 ) -> None:
-    """Also if done twice, or if a missing file needs a folder."""
+    """Both may be done twice, and a missing file may need a folder."""
     path = project_file(home.project)
     if raw is not None:
         path.parent.mkdir()
@@ -301,7 +301,7 @@ def test_the_plugin_has_all_that_every_version_knows() -> None:
 
 
 def test_the_printed_hooks_work_with_and_without_the_script(home: Home) -> None:
-    """As the CLI runs them."""
+    """The CLI runs them like that."""
     odd = home.root / 'it\'s "my" $HOME'
     env = {**home.env, "BELLBOARD_HOME": str(odd)}
     hooks = json.loads(run(home, "hooks", "print", "--cli", "2.1.328", BELLBOARD_HOME=str(odd)))
@@ -322,7 +322,7 @@ def test_the_printed_hooks_work_with_and_without_the_script(home: Home) -> None:
 
 
 def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path) -> None:
-    """Also from other files with our hooks; nothing that is not ours."""
+    """Other files with our hooks are included; nothing that is not ours is removed."""
     far = home.root / "far.json"
     run(home, "hooks", "install", "--yes")
     run(home, "hooks", "install", "--yes", "--settings", str(far))
@@ -347,7 +347,7 @@ def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path)
 
 
 def test_purge_changes_nothing_while_a_host_runs(home: Home, file: Path) -> None:
-    """Its Neovim would lose the hooks, and then be told that nothing can be deleted."""
+    """The host's Neovim would lose the hooks, and then hear that nothing can be deleted."""
     run(home, "hooks", "install", "--yes")
     installed_text = file.read_text()
     Hosts(str(home.bellboard / "hosts")).announce(os.getpid())
@@ -411,7 +411,7 @@ def theirs(path: Path) -> Path:
 
 
 def test_purge_goes_on_after_what_it_cannot_delete(home: Home) -> None:
-    """It says what that is, with its whole path."""
+    """The message names the whole path of the file."""
     run(home, "list")
     stuck = home.bellboard / "spool/tmp"
     (stuck / "x").touch()
@@ -437,7 +437,7 @@ def test_purge_knows_what_neovim_remembers() -> None:
 
 
 def test_purge_says_what_is_left_in_tmux_conf(home: Home) -> None:
-    """It is the user's file; a line there would set everything up again when tmux starts."""
+    """The file is the user's; a line there would set everything up again when tmux starts."""
     conf = home.root / "config/tmux/tmux.conf"
     conf.parent.mkdir()
     conf.write_text("set -g mouse on\n  # bellboard\nrun-shell -b ': bellboard; exec x tmux'\n")
@@ -531,7 +531,7 @@ def test_a_wheel_contains_the_script(tmp_path: Path) -> None:
 
 
 def test_a_host_updates_the_script(home: Home, start: Callable[..., RecordedHost]) -> None:
-    """So that updating the plugin needs no new installation of hooks."""
+    """So an update of the plugin needs no new installation of hooks."""
     home.bellboard.mkdir()
     hook_record.script(home.bellboard).write_text("an old one")
     start()
@@ -568,7 +568,7 @@ def test_lost_hooks_are_reported_once(
 
 
 def test_a_check_that_finds_no_agent_says_how_to_name_one(home: Home) -> None:
-    """As `hooks install` does."""
+    """`hooks install` says so, too."""
     shutil.rmtree(home.claude, ignore_errors=True)
     for verb in ("check", "install"):
         said = run(home, "hooks", verb, code=1)

@@ -34,7 +34,7 @@ def test_nothing_in_them_reaches_the_terminal(home: Home, command: str) -> None:
 
 @pytest.mark.parametrize("command", ["hooks check --project", "uninstall --yes --purge", "doctor"])
 def test_a_number_without_end_is_an_error_with_its_line(home: Home, command: str) -> None:
-    """It is valid JSON, and Python refuses to read it."""
+    """Such a number is valid JSON, and Python refuses to read it."""
     code, told = said(home, command, LONG)
     assert code == 1
     assert "line 1: a value that is too long to read" in " ".join(told.split())
@@ -42,7 +42,7 @@ def test_a_number_without_end_is_an_error_with_its_line(home: Home, command: str
 
 
 def test_the_name_of_a_project_folder_does_not_reach_the_terminal(home: Home) -> None:
-    """It is printed with each file that is written or kept."""
+    """The name is printed with each file that is written or kept."""
     folder = home.project / "\x9b2J\u202egnp"
     (folder / ".claude").mkdir(parents=True)
     (folder / ".claude/settings.json").write_text("{}")

@@ -250,7 +250,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
     ],
 )
 def test_uneditable_text_is_reported_with_its_line(text: str, line: int | None, why: str) -> None:
-    """So that the user can mend it."""
+    """So the user can mend it."""
     with pytest.raises(NotJson if line else Malformed) as refused:
         put_in(text, wanted(), ours, {})
     assert str(refused.value).startswith(f"line {line}: " if line else why[:5])
@@ -302,7 +302,7 @@ def test_a_command_is_recognized_by_its_script(script: str) -> None:
 
 @pytest.mark.parametrize("name", ["Stop", "turn_start", "turn2", "x" * 60])
 def test_a_name_that_the_hook_takes_is_recognized(name: str) -> None:
-    """As that of an event, and as that of an agent."""
+    """The name may be of an event or of an agent."""
     for line in (hookline.hook_line("/x/emit", *(name, HOME, agent)) for agent in ("", name)):
         assert hookline.script_of(line, HOME) == "/x/emit"
 
@@ -385,7 +385,7 @@ def test_comments_stay_where_they_are_allowed(text: str) -> None:
 
 
 def test_hooks_are_added_behind_the_remark_of_a_line() -> None:
-    """It is about what it follows."""
+    """A remark is about the text before it."""
     new, before = put_in('{\n  "a": 1 // one\n}', {"Stop": {"command": "x"}}, ours, {}, True)
     assert new.startswith('{\n  "a": 1, // one\n  "hooks": {\n    "Stop": [')
     assert before["hooks"] is None

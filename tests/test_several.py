@@ -84,7 +84,7 @@ def test_one_that_is_named_is_not_replaced(two: Desk) -> None:
 def test_one_of_another_process_is_not_asked_instead(
     two: Desk, processes: Callable[..., int]
 ) -> None:
-    """It has a terminal of its own, whatever this one shows."""
+    """The other process has a terminal of its own, whatever this terminal shows."""
     pid = processes()
     tool = {"command": "make docs", "description": "Build it"}
     (two.folder / NAME).rename(first := two.home.root / "first")
@@ -101,7 +101,7 @@ def test_one_of_another_process_is_not_asked_instead(
 
 
 def test_one_behind_another_is_refused_in_these_words(two: Desk) -> None:
-    """It cannot be answered before the one that the terminal shows, which can."""
+    """The request in front can be answered, and has to be answered first."""
     terminal = two.terminal = Typewriter(two, OTHER)
     refused(two, two.answer(), ANOTHER)
     assert terminal.keys == ""
@@ -110,7 +110,7 @@ def test_one_behind_another_is_refused_in_these_words(two: Desk) -> None:
 
 
 def test_of_two_that_look_the_same_none_gets_a_key(desk: Desk) -> None:
-    """One of the main thread and one of a subagent: the screen does not say whose it is."""
+    """One is of the main thread, one of a subagent: the screen does not say whose it shows."""
     terminal = desk.terminal = Typewriter(desk, SCREEN)
     block = desk.s.blocks[":"]
     other = replace(block, agent="a1", request="another")
@@ -166,7 +166,7 @@ WRITES = {"file_path": "/p/w.txt", "content": "x"}
 def test_keys_for_one_do_not_grant_another(
     desk: Desk, ours: dict[str, Any], theirs: dict[str, Any], screen: str
 ) -> None:
-    """Its terminal shows the other one, and does not prove what differs; no keys are offered."""
+    """The terminal shows the other request, and does not prove the difference; no key is sent."""
     desk.asks(agent_id="a2", **theirs)
     (desk.folder / NAME).rename(desk.folder / SECOND)
     desk.asks(agent_id="a1", **ours)

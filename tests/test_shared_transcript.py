@@ -65,7 +65,7 @@ def shown(*lines: Line) -> Line:
 
 
 def test_a_result_written_by_the_second_process_answers_nothing() -> None:
-    """It makes one up for each call in the transcript without a result."""
+    """That process makes up a result for each call in the transcript without one."""
     assert "blocked" == shown(*ASKS, *OPENED, result(64.2, toolDenialKind="interrupted"))["to"]
 
 
@@ -176,7 +176,7 @@ def test_a_question_shows_with_whichever_evidence_comes_first() -> None:
 
 
 def test_a_summary_shows_that_a_stop_hook_continued_the_session() -> None:
-    """Its hooks may fail without that: then it rests, as its session file says."""
+    """Hooks may fail without that: then the session rests, as its session file says."""
     summary = {"type": "system", "subtype": "stop_hook_summary", "hookErrors": ["[test]: go on"]}
     lines = (*WORKS[:3], hook(63.0, ONE, "Stop", stop_hook_active=False))
     rests = file(63.2, ONE, "idle")
@@ -201,7 +201,7 @@ def test_an_end_from_a_process_without_a_turn_says_so() -> None:
 
 
 def test_an_end_that_is_held_says_by_what() -> None:
-    """Until then the session works on, and who asks why finds it beside its Stop."""
+    """Until then the session works on, and `explain` shows the reason beside the Stop."""
     start, stop = WORKS[:2], hook(63.0, ONE, "Stop")
     agent = hook(62.0, ONE, "SubagentStart", agent_id="a1", agent_type="Explore")
     assert why(*start, agent, stop) == "The end of the turn is held: 1 agent runs"

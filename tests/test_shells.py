@@ -1,4 +1,4 @@
-"""What is generated from the argument parser, in real shells, and the link on PATH."""
+"""Completion, made from the argument parser, in real shells, and the link on PATH."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_completion_that_is_shipped_is_that_of_the_parser() -> None:
 
 
 def test_path_links_the_program_and_nothing_else(home: Home, tmp_path: Path) -> None:
-    """It reports what is missing on PATH, and leaves files that are not ours."""
+    """The command reports a folder missing on PATH, and leaves files that are not ours."""
     program = Path(sys.executable).with_name("bellboard")
     argv = [sys.executable, "-m", "bellboard", "path"]
     if not program.is_file():
@@ -130,7 +130,7 @@ def test_path_links_the_program_and_nothing_else(home: Home, tmp_path: Path) -> 
 
 
 def test_path_links_what_a_build_has_made_if_the_chosen_python_has_no_program(home: Home) -> None:
-    """So that its advice helps where the option python names another Python."""
+    """So the advice helps where the option python names another Python."""
     plugin, chosen = home.root / "plugin", home.root / "chosen/python3"
     for name in ("rplugin/python3/bellboard", "hooks"):
         shutil.copytree(CHECKOUT / name, plugin / name)

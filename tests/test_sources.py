@@ -1,4 +1,4 @@
-"""Which of a program's sources is believed, and why a session has its status."""
+"""The source of a program that is believed, and the reason of a session's status."""
 
 from __future__ import annotations
 

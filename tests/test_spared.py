@@ -37,7 +37,7 @@ GIVEN = (asks(), answer("allow"), DONE)
 
 
 def test_a_permission_allowed_three_times_gets_a_rule() -> None:
-    """Whoever allowed it, here or in the terminal."""
+    """An answer here counts like an answer in the terminal."""
     log = [("s", e) for e in (*GIVEN, asks(), DONE, asks("ls"))] + [("t", e) for e in GIVEN]
     found = spared(log, {"t": "/home/u/web"})
     assert found == [Spared("Bash(make)", "claude", 3, 5.0, ("/home/u/api", "/home/u/web"))]

@@ -198,7 +198,7 @@ def test_only_named_variables_get_in(spool: Spool) -> None:
 
 
 def test_a_file_taken_by_another_host_is_skipped(spool: Spool) -> None:
-    """It disappears between listing and reading."""
+    """The file disappears between listing and reading."""
     put(spool, "a")
     [name] = spool.scan()
     assert spool.unlink([name]) == []
@@ -229,7 +229,7 @@ def test_one_key_is_one_file(spool: Spool) -> None:
 
 @pytest.mark.parametrize("t", [-1, float("nan"), float("inf"), 1e30, "x", None])
 def test_a_line_with_an_invalid_time_gets_the_current_time(spool: Spool, t: object) -> None:
-    """So it is ordered by when it was written."""
+    """So the line is ordered by the time of its file."""
     spool.write({"t": t})
     [item] = take(spool)
     assert abs(item.t - time.time()) < 60
@@ -259,7 +259,7 @@ def test_slots_are_claimed_under_names_that_never_come_back(spool: Spool) -> Non
 
 
 def test_junk_in_slots_is_claimed_as_well(spool: Spool) -> None:
-    """It is rejected where everything else is."""
+    """Junk is rejected in the same place as everywhere."""
     (spool.slot / "a directory").mkdir()
     (spool.slot / ("x" * 240)).write_bytes(b"junk")
     spool.claim_slots()
@@ -293,7 +293,7 @@ def test_a_clock_that_is_set_forward_ends_no_host(
 
 
 def test_without_descriptors_a_host_stays_announced(spool: Spool) -> None:
-    """Its record is its own: it is not removed as what somebody else put there."""
+    """A host's own record is not removed like a file that somebody else put there."""
     spool.hosts.announce(os.getpid())
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
@@ -306,7 +306,7 @@ def test_without_descriptors_a_host_stays_announced(spool: Spool) -> None:
 
 
 def test_dead_hosts_are_forgotten(spool: Spool) -> None:
-    """So that hooks know that no host is running."""
+    """So hooks know that no host is running."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     spool.hosts.announce(os.getpid())
     spool.hosts.announce(child.pid)
@@ -343,7 +343,7 @@ def test_what_killed_writers_left_is_swept(spool: Spool) -> None:
 
 @pytest.mark.parametrize("name", ["spool/new", "spool/slot", "spool/tmp", "hosts", "answers"])
 def test_nothing_is_removed_behind_a_link(spool: Spool, tmp_path: Path, name: str) -> None:
-    """Its owner replaced one of our folders while a host was running."""
+    """The owner replaced one of our folders by a link while a host was running."""
     others = tmp_path / "others"
     for file in ("12.34.Stop", "999999", "some.txt"):
         path = others / file
@@ -522,7 +522,7 @@ def test_a_flood_is_only_counted(spool: Spool, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("counts", [b'{"\xff": 1}', b'{"a": "\xff"}', b"[1]", b"\0" * 50, b""])
 def test_counts_that_cannot_be_read_begin_again(spool: Spool, counts: bytes) -> None:
-    """They are only for health: nobody refuses a file less for them."""
+    """Counts are only for health: no event is refused for them."""
     (spool.home / "spool/bad/refused.json").write_bytes(counts)
     for _ in range(2):
         put(spool, "junk", b"junk")

@@ -1,4 +1,4 @@
-"""Nothing that hangs stops a host: mounts, tmux, locks, programs."""
+"""A host goes on beside anything that hangs: mounts, tmux, locks, programs."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_a_change_is_read_once_by_each(make: Make, clock: Clock) -> None:
 
 
 def test_a_session_that_one_forgets_is_forgotten_by_all(make: Make, clock: Clock) -> None:
-    """As when there are more than a board keeps."""
+    """A host forgets sessions when there are more than a board keeps."""
     one, two = make(), make()
     work(one, clock)
     two.turn(clock())
@@ -202,7 +202,7 @@ class FullTransaction(Transaction):
 
 
 def test_uncommitted_events_are_not_kept_and_are_folded_again(make: Make, clock: Clock) -> None:
-    """Also the rest of a listed backlog, in its order."""
+    """So is the rest of a listed backlog, in its order."""
     shared = make()
     shared.store.close()
     shared.store = store = Full(shared.spool.home)
@@ -268,7 +268,7 @@ def test_what_changed_is_returned_although_a_step_fails_afterwards(
 def test_without_a_thread_for_it_the_log_is_copied_later(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was folded is shown, and no file is to blame."""
+    """Folded changes are shown, and no file is at fault."""
     monkeypatch.setattr(pruning, "Thread", NoThread)
     shared = make()
     work(shared, clock)
@@ -279,7 +279,7 @@ def test_without_a_thread_for_it_the_log_is_copied_later(
 
 
 def test_an_event_for_which_memory_runs_out_is_read_again(tmp_path: Path, clock: Clock) -> None:
-    """It is not to blame, so it is not set aside."""
+    """The event is not at fault, so it is not set aside."""
 
     class Large(Spool):
         times = 0
@@ -425,7 +425,7 @@ def test_a_claim_is_given_once(make: Make, clock: Clock) -> None:
 
 
 def test_an_effect_waits_for_the_lock_without_blocking(make: Make, clock: Clock) -> None:
-    """It is not forgotten; two hosts that ask for the same effect run it once."""
+    """An effect is not forgotten; two hosts that ask for the same effect run it once."""
     one, two = make(), make()
     out = one.spool.home / "out"
     words = ["sh", "-c", 'mkdir "$0.$$"', str(out)]
@@ -447,7 +447,7 @@ def test_an_effect_waits_for_the_lock_without_blocking(make: Make, clock: Clock)
 
 
 def test_a_late_change_runs_its_command_only_if_it_still_holds() -> None:
-    """What happened while the only host was suspended is history, not news."""
+    """Changes while the only host was suspended are history, not news."""
     now = time.time()
     commands = {status: ["true", status] for status in ("working", "completed")}
     session = Session("s", turn="completed", since=now - 7200)

@@ -1,4 +1,4 @@
-"""What another user of this machine can put in our way is not read, written or run."""
+"""Files that another user of this machine puts in our way are not read, written or run."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_the_hook_writes_nothing_for_strangers(
 def test_hosts_and_commands_refuse_it_with_an_error(
     planted: Path, open_place: Path, tmp_path: Path
 ) -> None:
-    """Nothing is created or opened; doctor reports it too."""
+    """No file is created or opened; doctor reports it too."""
     before = listing(open_place) | listing(tmp_path)
     with pytest.raises(Refused):
         Spool(planted).prepare()
@@ -282,7 +282,7 @@ def test_everything_created_is_private(shell: list[str], tmp_path: Path, umask: 
 
 
 def test_a_folder_above_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
-    """They could replace our home; unless the folder is sticky."""
+    """Others could replace our home, unless the folder is sticky."""
     above = tmp_path / "above"
     above.mkdir()
     above.chmod(0o777)
@@ -300,7 +300,7 @@ def test_a_folder_above_that_others_may_write_to_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", state_folder.FILES)
 def test_a_link_where_a_file_is_kept_is_refused(tmp_path: Path, name: str) -> None:
-    """It was put there while the home was open; its target is left as it is."""
+    """The link was put there while the home was open; its target is left as it is."""
     home = made(tmp_path / "home").home
     precious = tmp_path / "precious"
     precious.write_text("precious")
@@ -315,7 +315,7 @@ def test_a_link_where_a_file_is_kept_is_refused(tmp_path: Path, name: str) -> No
 def test_a_file_of_another_user_is_refused_until_it_is_moved_away(
     tmp_path: Path, name: str
 ) -> None:
-    """It may be a trap, such as a database that its owner still writes to."""
+    """Such a file may be a trap, such as a database that its owner still writes to."""
     home = made(tmp_path / "home").home
     (home / name).write_text("")
     os.chown(home / name, 65534, 65534)

@@ -292,7 +292,7 @@ def test_markup_in_text_stays_text() -> None:
 
 @pytest.mark.pure
 def test_color_only_shows_urgency() -> None:
-    """Only the icon is colored; the rest is plain or dim."""
+    """Icons alone are colored; the rest is plain or dim."""
     for p in everybody():
         line = terminal.table([p], NOW, 200)[0]
         colored = [s for s in line.spans if str(s.style) != "dim"]
@@ -301,7 +301,7 @@ def test_color_only_shows_urgency() -> None:
 
 @pytest.mark.pure
 def test_a_row_says_what_else_is_known() -> None:
-    """That it is muted, and for how long, and what its status is worth."""
+    """A row shows that a session is muted, for how long, and how reliable its status is."""
     muted = published(snoozed_until=NOW + 541, markers=["parked", "unseen", "inferred"])
     assert "snoozed 9m parked inferred" in lines_of([muted], 100)[0]
     assert "snoozed" not in lines_of([published(snoozed_until=NOW - 1)], 100)[0]

@@ -64,7 +64,10 @@ real_poll = select.poll
 def test_what_runs_ends_when_its_reader_is_gone(
     monkeypatch: pytest.MonkeyPatch, system: str, held: str
 ) -> None:
-    """Also if it hangs: `bellboard watch | head -1`, and a host whose Neovim is gone."""
+    """A hanging process ends, too: `bellboard watch
+
+    head -1`, and a host without its Neovim.
+    """
     if system == "macOS":
         monkeypatch.setattr(select, "poll", PollOfMacOS)
         monkeypatch.setattr(ending, "LOOK", 50)

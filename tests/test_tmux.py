@@ -35,7 +35,7 @@ def ours(tmux: Server, monkeypatch: pytest.MonkeyPatch) -> Tmux:
 
 
 def test_panes_are_listed_with_what_joins_them_to_processes(tmux: Server, ours: Tmux) -> None:
-    """Also if names contain the separators of the list."""
+    """Names may contain the separators of the list."""
     first = tmux.open(["sleep", "60"], session="a b|c äö")
     second = tmux.open(["sleep", "61"], session="two")
     found = {p.id: p for p in ours.panes() or ()}
@@ -155,7 +155,7 @@ def test_when_the_server_is_gone_so_are_its_panes(
 def test_a_server_that_does_not_respond_is_left_alone(
     home: Home, monkeypatch: pytest.MonkeyPatch, panes: Callable[..., Panes]
 ) -> None:
-    """It must neither stop the host nor end the sessions in it."""
+    """The server must neither stop the host nor end the sessions in it."""
     monkeypatch.setattr(tmux_module, "PATIENCE", 0.2)
     path = str(home.root / "deaf")
     there = panes(path)
@@ -177,7 +177,7 @@ def test_a_server_that_does_not_respond_is_left_alone(
 
 
 def test_without_tmux_nothing_is_raised(monkeypatch: pytest.MonkeyPatch, home: Home) -> None:
-    """It may be elsewhere, or uninstalled."""
+    """The program may be elsewhere, or uninstalled."""
     monkeypatch.setenv("PATH", str(home.tmp))
     tmux = Tmux(f"{home.tmp}/none.sock")
     assert (None, None, []) == (tmux.panes(), tmux.clients(), tmux.capture("%1"))
@@ -231,7 +231,7 @@ def test_a_jump_without_any_client_selects_and_says_so(tmux: Server, ours: Tmux)
 
 
 def test_a_preview_is_plain_text(tmux: Server, ours: Tmux) -> None:
-    """What the pane shows, without trailing blank lines; nothing for a pane that is gone."""
+    """The pane's text has no trailing blank lines; a pane that is gone has no preview."""
     pane = tmux.open(["sh", "-c", r"printf '\033[31mred\033[0m\n\n#[fg=red]x\n'; sleep 60"])
     pane.shows(r"fg=red\]x")
     assert ["red", "", "#[fg=red]x"] == ours.capture(pane.id)

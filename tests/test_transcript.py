@@ -209,7 +209,7 @@ def test_nothing_private_is_reported(path: Path, followed: Transcripts) -> None:
 
 
 def test_interrupts_denials_retries_and_errors_are_found(path: Path, followed: Transcripts) -> None:
-    """None of them has a hook."""
+    """No hook reports these."""
     rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected"
     denied = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": rejected}
     error = assistant(says("API Error: 529 overloaded"), model="<synthetic>")
@@ -232,7 +232,7 @@ def test_interrupts_denials_retries_and_errors_are_found(path: Path, followed: T
 
 
 def test_a_partial_last_line_waits(path: Path, followed: Transcripts) -> None:
-    """Until its rest arrives, however small the pieces."""
+    """The line is read once its rest arrives, however small the pieces."""
     data = json.dumps(user("grüße")).encode() + b"\n"
     for n in range(0, len(data) - 1, 7):
         write(path, data[n : min(n + 7, len(data) - 1)])
@@ -265,7 +265,7 @@ def test_a_line_of_30_mb_is_skipped(path: Path, followed: Transcripts) -> None:
 
 
 def test_a_reader_far_behind_continues_at_the_tail(path: Path, followed: Transcripts) -> None:
-    """What happened meanwhile is not reported line by line."""
+    """The part in between is not reported line by line."""
     for n in range(6):
         write(path, *(user("x" * 1000, n) for _ in range(1000)))
     write(path, user("now", 7))
@@ -302,7 +302,7 @@ def test_the_first_look_is_at_the_tail(path: Path) -> None:
 
 
 def test_the_first_look_reads_little_and_not_the_start(path: Path) -> None:
-    """Also of 20 GB."""
+    """The file may have 20 GB."""
     write(path, user("the start"))
     os.truncate(path, 20 << 30)  # a hole uses no disk, but reading it would take half a minute
     write(path, b"\n", user("the end", 2))
@@ -350,7 +350,7 @@ def test_without_hooks_how_a_turn_ended_is_read_even_if_its_file_says_that_it_di
 
 
 def test_without_hooks_what_came_before_a_question_is_read() -> None:
-    """Its file was read only once it asked; its transcript was not needed until then."""
+    """The transcript was read only once the session asked; it was not needed until then."""
     board = Board()
     for t, said in [(1.0, {"status": "idle"}), (60.0, {"status": "waiting", "waitingFor": "x"})]:
         record = {"pid": 7, "sessionId": SID, "cwd": "/srv", "procStart": "1", **said}
@@ -360,7 +360,7 @@ def test_without_hooks_what_came_before_a_question_is_read() -> None:
 
 
 def test_a_transcript_is_continued_where_it_was_left(path: Path, followed: Transcripts) -> None:
-    """Nothing is repeated or missed, and nothing opened meanwhile."""
+    """No line is repeated or missed, and no file opened meanwhile."""
     write(path, user("one", 1))
     assert ["said prompt"] == kinds(added(followed, 1.0))
     followed.tails.clear()
@@ -392,7 +392,7 @@ def test_a_replaced_file_is_another_transcript(path: Path, followed: Transcripts
 
 
 def test_a_path_that_is_not_a_transcript_does_no_harm(tmp_path: Path) -> None:
-    """It comes from a payload and may name anything: nothing hangs, nothing is raised."""
+    """The path comes from a payload and may name anything: nothing hangs, nothing is raised."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     odd = ["", "/", "/dev/zero", "/no\0where", "x" * 5000, str(tmp_path / "pipe")]
@@ -493,7 +493,7 @@ def test_a_transcript_names_the_session_of_a_process(tmp_path: Path) -> None:
 
 @pytest.mark.pure
 def test_of_a_request_to_the_model_only_the_head_is_read() -> None:
-    """It holds the whole conversation: even if that is broken, type and time are known."""
+    """A request holds the whole conversation: even if that is broken, type and time are known."""
     head = b'{"type":"api-request","sessionId":"s","id":"1","timestamp":"2026-11-29T13:40:11.524Z",'
     expected = {"type": "api-request", "timestamp": "2026-11-29T13:40:11.524Z"}
     assert head_of(head + b'"params":{"SECRET": \xff') == expected

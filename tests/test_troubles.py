@@ -533,7 +533,7 @@ SHOWN = (
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_last_state_is_shown(place: Place, name: str) -> None:
-    """What was known before the trouble began."""
+    """The state is that before the trouble began."""
     TROUBLES[name](place)
     told = place.run(("list",))["list"]
     assert "api" in told["out"], told

@@ -1,4 +1,4 @@
-"""What `make truth` keeps, compares and writes, and how it reads the CLI's account."""
+"""The report of `make truth`: its files and comparisons, and how it reads a CLI's account."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_bar_is_missed_by_a_failure_a_slow_change_or_a_wrong_time() -> None:
 
 
 def test_the_page_names_every_scene_and_what_the_monkey_found(tmp_path: Path) -> None:
-    """Its table of walks comes from the file that the walks wrote."""
+    """The table of walks comes from the file that the walks wrote."""
     wrong = {"shown": "idle", "said": "blocked", "rule": "reopen", "seconds": 4.2}
     walk = {"seed": 7, "version": "2.1.330", "actions": 40, "compared": 120.0, "wrong": 6.0}
     (tmp_path / "walks").write_text(json.dumps({**walk, "wrongs": [wrong]}) + "\n")
@@ -164,7 +164,7 @@ def test_of_two_processes_the_more_urgent_one_counts() -> None:
 
 
 def test_a_turn_continued_by_a_stop_hook_may_end_either_way() -> None:
-    """It was completed; Esc makes it idle."""
+    """The turn was completed; Esc makes it idle."""
     entry = {"type": "user", "isMeta": True, "message": {"content": "Stop hook feedback:\ngo on"}}
     told = said(
         hook(0.0, 1, "UserPromptSubmit", prompt="go"),
@@ -194,7 +194,7 @@ def test_a_queued_prompt_does_not_end_a_question() -> None:
 
 
 def test_a_dialog_is_the_agents_own_if_a_tool_of_the_turn_waits() -> None:
-    """As in auto mode; a dialog that the user opens at rest is not a question."""
+    """In auto mode, a dialog is a question; a dialog that the user opens at rest is not."""
     told = said(
         file(0.0, 1, "busy"),
         hook(1.0, 1, "PreToolUse", tool_use_id="a"),

@@ -108,7 +108,7 @@ def test_a_question_that_is_never_shown_is_as_late_as_it_was_long() -> None:
 def test_the_rules_that_decide_are_counted_by_what_the_program_had_reported(
     tmp_path: Path,
 ) -> None:
-    """It reports a question at once here, the end of the turn half a second later."""
+    """The program reports a question at once here, the end of the turn half a second later."""
     trace = [says(x["t"] + 0.5, "done") if "done" in str(x) else x for x in TURN]
     (tmp_path / "turn.jsonl").write_text("".join(json.dumps(x) + "\n" for x in trace))
     table = {rule: row for (rule, _), row in decided([tmp_path / "turn.jsonl"]).items()}
@@ -135,7 +135,7 @@ def test_the_page_keeps_what_was_not_played_again() -> None:
 
 
 def test_what_was_wrong_is_told_by_cause() -> None:
-    """What the differences do not cover is how a turn ended: the file knows only that it did."""
+    """The differences leave out how a turn ended: the file knows only that it did."""
     wrong = Wrong("turn", 10.0, 16.0, "idle", Stretch(9.0, 17.0, str(PID), PID, frozenset()))
     differences = [
         Difference(9.0, 2.0, PID, "idle", "busy", FILE_LATER),

@@ -35,7 +35,7 @@ OPENCODE = MAGIC + (
 
 @pytest.fixture(autouse=True)
 def _afresh() -> Iterator[None]:
-    """Nothing is loaded yet, and what failed here fails no other test."""
+    """No module is loaded yet, and a failure here fails no other test."""
     registry._loaded.cache_clear()
     yield
     registry.try_again()
@@ -55,7 +55,7 @@ class Failing(ModuleType):
 def test_what_decodes_events_is_loaded_before_an_update_replaces_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One after the other after what all events need, and none while the host starts."""
+    """Decoders follow the modules that all events need, and none loads while the host starts."""
     now = 0.5
     needed = "bellboard.hosting.decode"
     package, _, own = needed.rpartition(".")
@@ -144,7 +144,7 @@ def test_what_cannot_be_loaded_is_tried_once_for_all_events_until_the_next_resca
 def test_an_event_waits_if_no_event_can_be_decoded(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if an update had replaced what decodes them all, by what needs more than there is."""
+    """An update may have replaced the decoder of all events by one that lacks a module."""
     shared, name = make(), "bellboard.hosting.decode"
     put(shared.spool, "UserPromptSubmit", "s", clock())
     with monkeypatch.context() as patch:

@@ -58,7 +58,7 @@ def test_a_long_look_clears_and_a_glance_does_not() -> None:
 
 
 def test_each_editor_has_a_view_of_its_own() -> None:
-    """One that looks away, or at another session, does not end the other's view."""
+    """An editor that looks away, or at another session, does not end another's view."""
     scene = Scene()
     scene.done("a")
     scene.done("b")
@@ -92,7 +92,7 @@ def test_the_same_pane_id_on_another_server_is_another_pane() -> None:
 
 @pytest.mark.parametrize("tty", ["", "/dev/pts/9"])
 def test_looking_at_a_neovims_pane_is_not_looking_at_its_hidden_terminals(tty: str) -> None:
-    """They only inherit its TMUX_PANE."""
+    """Hidden terminals only inherit its TMUX_PANE."""
     scene = Scene()
     scene.fold_line(pane={**HERE, "alive": True, "tty": "/dev/pts/1"})
     origin = {**HERE, "nvim": "/run/nvim.1.0", **({"tty": tty} if tty else {})}

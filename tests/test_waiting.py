@@ -77,7 +77,7 @@ class Place:
 
     @property
     def asked(self) -> Item:
-        """What the hook asks that has taken a pipe, once it is folded."""
+        """The question of the hook that has taken a pipe, once it is folded."""
         name = self.spool.pipes.owner(self.pipe)
         return eventually(lambda: self.spool.questions.read(name))
 
@@ -168,7 +168,7 @@ def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(place: Pl
 def test_a_hook_is_sent_away_at_once(
     place: Place, more: dict[str, str], facts: dict[str, Any]
 ) -> None:
-    """Once its question is over; or where the CLI would show no dialog while it waits."""
+    """The question is over, or the CLI would show no dialog while the hook waits."""
     place.spool.prepare()
     place.turn("on")
     store, waiting = Store(place.spool.home), HookPipes(place.spool)
@@ -236,7 +236,7 @@ def test_a_hook_goes_when_its_cli_has_died(place: Place) -> None:
 
 
 def test_a_hook_whose_event_asks_nothing_goes(place: Place) -> None:
-    """As the second of two hooks for one question: the plugin's and the settings'."""
+    """So does the second of two hooks for one question, of the plugin and the settings."""
     host = place.start()
     place.turn("on")
     first = place.asks(host)
@@ -354,7 +354,7 @@ def test_an_answer_reaches_only_the_hook_of_what_was_shown(
     how: str,
     is_folded: bool,
 ) -> None:
-    """Another event that names its pipe, before it or after it was read, in each way."""
+    """Another event names the same pipe, before it or after it was read, in each way."""
     monkeypatch.setattr(os, "environ", home.env)
     spool = Spool(home.bellboard)
     spool.prepare()

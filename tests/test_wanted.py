@@ -75,7 +75,7 @@ def ends(x: Line) -> bool:
 
 @pytest.mark.pure
 def test_the_teammate_of_a_lead_is_counted_and_hidden() -> None:
-    """It runs in a pane of its own: the lead names it from the start of its work."""
+    """A teammate runs in a pane of its own: the lead names it from the start of its work."""
     lines = read_lines(TRACES / "wanted" / "team_a_mate_in_a_pane-2.1.332.jsonl")
     board = Board()
     play([x for x in lines if x["t"] < lines[0]["t"] + 8], board)

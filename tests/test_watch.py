@@ -276,7 +276,7 @@ def test_nothing_is_missed_while_paths_come_and_go(
 
 
 def test_a_removed_path_is_silent(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """Also if its directory is still watched for another path."""
+    """The directory may still be watched for another path."""
 
     async def scene(seen: Seen) -> None:
         one, two = tmp_path / "one", tmp_path / "two"
@@ -427,7 +427,7 @@ def test_polling_goes_on_after_a_failure(tmp_path: Path, monkeypatch: pytest.Mon
     path, times, look = tmp_path / "file", [0], polling_of.state_of
 
     def refuses(path: str) -> dict[str, tuple[int, int, int]]:
-        """As if no thread could be started for a while."""
+        """No thread can be started for a while."""
         times[0] += 1
         if times[0] in (1, 3):
             raise RuntimeError("can't start new thread")

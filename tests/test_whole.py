@@ -1,4 +1,4 @@
-"""What a request shows besides what a hook reported: by the transcript, and by files."""
+"""A request beyond the report of its hook: by the transcript, and by files."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_question_that_no_hook_reported_is_shown_as_its_transcript_has_it(desk
 def test_one_line_of_a_question_is_not_the_question(
     desk: Desk, blocks: list[dict[str, Any]], facts: dict[str, Any]
 ) -> None:
-    """Without a hook and a transcript that has it in full, it is answered there."""
+    """Without a hook and a complete transcript, the question is answered in its terminal."""
     terminal = desk.terminal = Typewriter(desk, SCREEN)
     asked = Block("permission", 1.0, tool="Bash", detail="make all", shown=True)
     block = replace(asked, **facts)
@@ -106,7 +106,7 @@ def test_a_command_shows_its_folder_if_that_is_not_the_folder_of_the_session(
 
 
 def test_only_a_command_shows_its_folder(desk: Desk) -> None:
-    """What a tool does to a file is not a matter of that."""
+    """For a tool that changes a file, the folder does not matter."""
     path = desk.home.root / "new.txt"
     asks_to_write(desk, path)
     given = {"tool_name": "Write", "tool_input": {"file_path": str(path), "content": "new\n"}}
@@ -242,7 +242,7 @@ def test_a_file_that_changes_after_the_look_is_looked_at_again(
 
 @pytest.mark.parametrize("tool", ["Write", "Edit", "Read"])
 def test_a_file_that_a_link_leads_to_is_shown(desk: Desk, tool: str) -> None:
-    """Also if only its folder is a link; one above the project leads nowhere else."""
+    """Its folder may be the link; a link above the project leads nowhere else."""
     project, outside = desk.home.root / "project", desk.home.root / "outside"
     (project / "own").mkdir(parents=True)
     outside.mkdir()

@@ -32,7 +32,7 @@ def test_a_walk_of_the_same_seed_is_the_same() -> None:
 
 @pytest.mark.parametrize("needed", [{3}, {0, 11}, {2, 5, 8}])
 def test_a_failing_walk_is_shortened(needed: set[int]) -> None:
-    """Only the actions without which it would not fail are left, in order."""
+    """Actions without which the walk would not fail are left, in order."""
 
     def fails(walk: Walk) -> bool:
         return needed <= {int(a.text) for a in walk.actions}
@@ -125,7 +125,7 @@ INTERRUPT: Final = [{"type": "text", "text": INTERRUPTED + "]"}]
 def test_a_queued_prompt_that_is_interrupted_leaves_the_session_idle(
     content: object, prompt: str, shown: str
 ) -> None:
-    """Only the interrupt names its prompt, or the prompt begins a turn, which does not stop."""
+    """Only the interrupt names the prompt, or the prompt begins a turn, which does not stop."""
     said = {"type": "user", "message": {"content": content}}
     trace = [
         *TRACE[:4],
@@ -160,7 +160,7 @@ def test_a_dialog_that_opens_after_an_interrupt_is_the_users() -> None:
 
 
 def test_a_session_that_outlives_its_process_is_reported() -> None:
-    """It would be listed forever."""
+    """Such a session would be listed forever."""
     shown = changes((100.0, "idle"), (102.0, "working"), (110.1, "idle"))
     verdict = judged(Seen(WALK, TRACE, shown, ended={PID: 110.5}))
     assert ["stays"] == [w.rule for w in (*verdict.wrongs, *verdict.late)]
@@ -201,7 +201,7 @@ TWO = [
 def test_of_two_processes_the_more_urgent_end_is_right(
     lines: list[dict[str, Any]], shown: str
 ) -> None:
-    """Until somebody types into the session, and so has seen it."""
+    """So it is until somebody types into the session, and so has seen it."""
     played, _ = play(lines)
     assert shown == played[-1]["to"]
     assert () == judged(Seen(WALK, lines, played)).wrongs

@@ -1,4 +1,4 @@
-"""What bellboard sets in tmux, on a real server whose clients are panes of another one."""
+"""The options and keys of bellboard in tmux, on a real server with clients in panes of another."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
 
 
 def test_a_server_that_does_not_respond_is_reported(tmux: Server, room: Room) -> None:
-    """Nothing is taken for free, and nothing for removed, that could not be looked at."""
+    """No key counts as free or removed that could not be looked at."""
     tmux.open(["sh"], session="one")
     room.bellboard("tmux", "--apply")
     before = set_there(tmux)
@@ -190,7 +190,7 @@ def executable(path: Path, text: str) -> None:
 
 
 def test_tpm_sets_it_up_at_each_start(tmux: Server, room: Room) -> None:
-    """It runs the file from its clone; the program may be elsewhere."""
+    """The plugin's file runs from its clone; the program may be elsewhere."""
     tmux.open(["sh"], session="one")
     clone = room.home.project / "bellboard.nvim"
     clone.mkdir()
@@ -232,7 +232,7 @@ def test_tpm_waits_for_a_neovim_that_builds(tmux: Server, room: Room) -> None:
 
 
 def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None:
-    """It is reported, and the rest is set; other keys can be named."""
+    """The key is reported, and the rest is set; other keys can be named."""
     tmux.open(["sh"], session="one")
     tmux.run("bind-key", "b", "display-message", "theirs")
     said = room.bellboard("tmux", "--apply", code=1)
@@ -331,7 +331,7 @@ def test_each_client_looks_at_the_pane_that_it_shows(tmux: Server, room: Room) -
 
 
 def test_a_terminal_without_the_focus_looks_at_nothing(tmux: Server, room: Room) -> None:
-    """Whatever it switches to; with focus again, it looks at its pane."""
+    """Switching does not matter; with the focus again, the terminal looks at its pane."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     tmux.run("select-window", "-t", first.id)
     tmux.run("set-option", "-g", "focus-events", "on")
