@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import pytest
 
+from bellboard.system.processes import started_of
 from rig import tmux as tmuxes
 from rig.waiting import PATIENCE, eventually
 from shell import Shell, fill
@@ -115,6 +116,18 @@ def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: i
     shown = pane.shows(r"left with \d\n(.*\n)+")
     assert shown.startswith("left with 0")
     assert "-echo " not in shown
+
+
+@pytest.mark.tmux
+def test_a_shell_calls_panes_what_people_call_them(shell: Shell, tmux: tmuxes.Server) -> None:
+    """As Neovim does: by their number only while the server does not answer."""
+    watch = ("sh", "-c", f"'{sys.executable}' -m bellboard watch")
+    pane = tmux.open(watch, env=shell.env, session="work", columns=100, lines=12)
+    at = {"tmux": str(tmux.socket), "pane": pane.id}
+    origin = {"pid": pane.pid, "agent": "claude", "started": started_of(pane.pid), **at}
+    shell.emitted(9, "a1", "SessionStart", cwd="/w/api", session_title="t", origin=origin)
+    pane.shows(r"api .*tmux\.so…/work:0\.0")
+    assert "/work:0.0\n" in shell.bellboard("list").stdout
 
 
 @pytest.mark.tmux

@@ -194,6 +194,7 @@ def test_a_place_is_whole_or_not_shown(columns: int) -> None:
     [
         ({"pane": "%4", "tmux": "/tmp/tmux-1000/default"}, "tmux %4"),
         ({"pane": "%4", "tmux": "/tmp/tmux-1000/work"}, "tmux work/%4"),
+        ({"pane": "%4", "tmux": "/tmp/tmux-1000/work", "pane_name": "x:2.1"}, "work/x:2.1"),
         ({"pane": "%4", "tmux": "/tmp/t/default", "nvim": "/tmp/nvim.7.0"}, "nvim %4"),
         ({"nvim": "/run/user/1000/nvim.4711.0"}, "nvim 4711"),
         ({"nvim": "/tmp/notes.sock"}, "nvim notes"),
@@ -287,15 +288,15 @@ def test_a_row_names_its_agent_where_there_are_several_kinds() -> None:
 def test_markup_in_text_stays_text() -> None:
     (line,) = terminal.table([published(detail="[blink]x[/blink]")], NOW, 80)
     assert "[blink]x[/blink]" in line.plain
-    assert {str(span.style) for span in line.spans} <= {"bold red", "dim"}
+    assert {str(span.style) for span in line.spans} <= {"bold red", "bold", "dim"}
 
 
 @pytest.mark.pure
 def test_color_only_shows_urgency() -> None:
-    """Icons alone are colored; the rest is plain or dim."""
+    """Icons alone are colored; the repository is bold, and the rest plain or dim."""
     for p in everybody():
         line = terminal.table([p], NOW, 200)[0]
-        colored = [s for s in line.spans if str(s.style) != "dim"]
+        colored = [s for s in line.spans if str(s.style) not in ("dim", "bold")]
         assert [line.plain[s.start : s.end].rstrip() for s in colored] in ([words.icon(p)], [])
 
 
@@ -482,11 +483,11 @@ def test_hidden_sessions_are_counted_not_shown(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.pure
-def test_styles_of_parts_add_to_that_of_the_line() -> None:
-    """And end with their part; a color replaces another one."""
+def test_a_style_ends_with_its_part() -> None:
     line = StyledText("a", "yellow dim").append("b", "bold red").append("c")
-    yellow = "\x1b[2;33m"
-    assert line.drawn() == f"{yellow}a\x1b[0m\x1b[1;2;31mb\x1b[0m{yellow}c\x1b[0m"
+    assert line.drawn() == "\x1b[2;33ma\x1b[0m\x1b[1;31mb\x1b[0mc"
+    line.truncate(1)
+    assert line.drawn() == "\x1b[2;33ma\x1b[0m"
     assert StyledText("a").append("b").drawn() == "ab"
 
 

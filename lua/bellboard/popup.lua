@@ -134,12 +134,13 @@ M.refuse = function(why, name, printed)
   end
 end
 
---- Commands that print what happened, newest last.
-local logs = { explain = true, history = true, replay = true }
+--- Commands that print what happened, and whether the newest, at the end, is read first.
+local logs = { explain = false, history = true, replay = true }
 
 --- Run a command of the shell program, and show its output in a message or in a window.
 ---@param words string[]
 M.command = function(words)
+  local columns = logs[words[1]] ~= nil and vim.o.columns - 1 or nil
   program.run(words, function(printed, why, partly)
     local text = (printed or partly or ''):gsub('%s+$', '')
     local lines = vim.split(text, '\n', { trimempty = true })
@@ -150,7 +151,7 @@ M.command = function(words)
     else
       message.info(cells.safe(vim.trim(lines[1] or words[1] .. ': done')))
     end
-  end)
+  end, columns)
 end
 
 return M

@@ -69,7 +69,8 @@ end
 --- printed before.
 ---@param words string[]
 ---@param after fun(printed: string|nil, reason: string, partly: string|nil)
-M.run = function(words, after)
+---@param columns? integer of its lines; default: no line is cut or wrapped
+M.run = function(words, after, columns)
   local command = vim.list_extend(M.command(), words)
   local function ended(done)
     if done.code == 0 and done.signal == 0 then
@@ -78,7 +79,8 @@ M.run = function(words, after)
       after(nil, reason(done), done.stdout)
     end
   end
-  local ok, problem = pcall(vim.system, command, { text = true }, vim.schedule_wrap(ended))
+  local options = { text = true, env = columns and { COLUMNS = columns } }
+  local ok, problem = pcall(vim.system, command, options, vim.schedule_wrap(ended))
   if not ok then
     local why = tostring(problem):gsub('^[^:]*:%d+: ', '') -- without the place in Neovim's source
     after(nil, ('cannot start "%s" (%s)'):format(command[1], why))

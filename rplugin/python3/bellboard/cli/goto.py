@@ -19,6 +19,7 @@ from .home import (
     listed,
     opened,
     paints,
+    with_pane_names,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def chosen(shared: SharedBoard, called: str, makes_sense: Callable[[Published], 
         raise
     shown = [p for p in listed(shared) if not p["hidden"]]
     shown = [p for p in shown if makes_sense(p)] or shown
-    found = choose(shown, icons(shared), called)
+    found = choose(with_pane_names(shown), icons(shared), called)
     if found is None:
         raise SystemExit(1)
     return found
@@ -88,7 +89,7 @@ def pick_session(args: Args) -> int:
         )
     with opened() as shared:
         shown, worn = [p for p in listed(shared) if not p["hidden"]], icons(shared)
-    chosen = choose(shown, worn)
+    chosen = choose(with_pane_names(shown), worn)
     if chosen is None:
         return 1
     if args.print:

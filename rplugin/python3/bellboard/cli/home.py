@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -292,6 +292,17 @@ def listed(shared: SharedBoard, age: float = 0.0) -> list[Published]:
 
     addresses = Addresses(None, GLANCE)
     return [addresses.shown(p) for p in shown(shared, age)]
+
+
+def with_pane_names(some: Sequence[Published]) -> list[Published]:
+    """Return sessions with what people call their panes, where that is known."""
+    some = list(some)
+    if not any(p.get("pane") for p in some):
+        return some
+    from ..system.tmux import names_of
+
+    names = names_of({p["session_id"]: p for p in some})
+    return [{**p, "pane_name": names.get(p["session_id"], "")} for p in some]
 
 
 def print_json(value: object) -> None:

@@ -16,7 +16,7 @@ from .arguments import Args
 from .edits import SNOOZE, elsewhere
 from .goto import flashing
 from .goto import jump_to as go_there
-from .home import OFTEN, Problem, has_terminal, listed, opened, paints
+from .home import OFTEN, Problem, has_terminal, listed, opened, paints, with_pane_names
 from .runner import Runner, asking, decoded, waiting
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ class Flow:
                 continue
             left = f"{len(asking) - n} left · " if len(asking) - n > 1 else ""
             request, heading = decoded(reply["request"]), left + words.project(session)
-            self._prompt = ShownRequest(request, heading, asker(session, request), now)
+            who = asker(with_pane_names([session])[0], request)
+            self._prompt = ShownRequest(request, heading, who, now)
             self._session, self._asks = session, _asks(session)
             self._looked = now
             return

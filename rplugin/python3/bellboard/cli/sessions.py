@@ -18,6 +18,7 @@ from .home import (
     print_json,
     shown,
     verify,
+    with_pane_names,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def list_sessions(args: Args) -> None:
         return
     from ..screen import terminal
 
-    start = ""
+    sessions, start = with_pane_names(sessions), ""
     if not sessions:
         from ..screen.first_run import first_run
 

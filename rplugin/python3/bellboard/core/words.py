@@ -52,7 +52,7 @@ def tilde(path: str, user_home: str) -> str:
 NAMING: Final = (
     *("project", "title", "name", "last_prompt", "repository", "machine", "branch", "worktree"),
     *("label", "agent", "pull_request", "model", "mode", "context"),
-    *("nvim", "tmux", "pane", "tty", "pid", "job"),
+    *("nvim", "tmux", "pane", "pane_name", "tty", "pid", "job"),
     *("terminal_program", "ssh", "terminal", "far_pid"),
 )
 
@@ -257,11 +257,13 @@ def model(p: Published) -> str:
 
 
 def place(p: Published) -> str:
-    """Return where it runs, in a word or two: `tmux %4`, `tmux work/%4`, `nvim %4`, `nvim 4711`.
+    """Return where it runs, in a word or two: `work:2.1`, `tmux %4`, `nvim %4`, `nvim 4711`.
 
     On another machine, return only the kind of terminal.
     """
     nvim, pane = p.get("nvim"), plain(p.get("pane"))
+    if pane and p.get("pane_name"):
+        return server(p) + plain(p["pane_name"])
     if pane:
         return f"{'' if nvim else 'tmux '}{server(p)}{pane}"
     if nvim:

@@ -111,22 +111,22 @@ class Errands:
 
     async def _pane(self, given: Given) -> Reply:
         """Go back to the pane that a jump from another Neovim began in."""
+        from ..system.tmux import has_pane
         from . import jump
 
         place = {key: text_of(object_of(given), key) for key in ("tmux", "pane")}
-        if not jump.has_pane(place):
+        if not has_pane(place):
             raise Declined("it is not known where the jump began")
         asker = jump.asker_of(given, self._requests.environ)
         return await reach(partial(jump.to_pane, place, asker))
 
     async def _names(self, given: Given) -> Reply:
         """Return what people call the panes of sessions."""
-        from . import jump
+        from ..system.tmux import names_of
 
         found = (self._requests.session(str(sid)) for sid in list_of(given.get("sessions")))
         places = {s.session_id: {"tmux": s.tmux, "pane": s.pane} for s in found if s is not None}
-        known = {sid: place for sid, place in places.items() if jump.has_pane(place)}
-        return {"names": await reach(partial(jump.names_of, known))}
+        return {"names": await reach(partial(names_of, places))}
 
     async def _preview(self, given: Given) -> Reply:
         from .preview import preview

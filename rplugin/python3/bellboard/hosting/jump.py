@@ -16,7 +16,7 @@ from ..core.untrusted import object_of, text_of
 from ..system import gate, kitty, neovim, ssh
 from ..system.failures import Declined, described
 from ..system.files import real
-from ..system.tmux import UNSEEN, Tmux, socket_in
+from ..system.tmux import UNSEEN, Tmux, has_pane, socket_in
 
 #: Run in a Neovim, which may have another version of this plugin.
 ARRIVE: Final = "return require('bellboard')._arrive(...)"
@@ -70,11 +70,6 @@ def show(p: Published, asker: Asker) -> Reply:
             raise lost(p, str(why)) from None
         return {}
     raise lost(p, "its terminal cannot be reached from here")
-
-
-def has_pane(p: Mapping[str, Any]) -> bool:
-    """Return whether a session names its pane; one around its Neovim is not its own."""
-    return bool(p.get("pane")) and p.get("tmux", "").startswith("/")
 
 
 def to_pane(p: Mapping[str, Any], asker: Asker) -> Reply:
@@ -216,12 +211,3 @@ def terminal_type(environ: Mapping[str, str]) -> str:
     except (curses.error, ValueError):
         return NO_TERMINAL
     return named
-
-
-def names_of(places: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return what people call the pane of each session, such as `work:2.1`. May block."""
-    found: dict[tuple[str, str], str] = {}
-    for socket in {place["tmux"] for place in places.values()}:
-        found.update({(socket, pane.id): pane.name for pane in Tmux(socket).panes() or ()})
-    known = {sid: found.get((place["tmux"], place["pane"])) for sid, place in places.items()}
-    return {sid: name for sid, name in known.items() if name}

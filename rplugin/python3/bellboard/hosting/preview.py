@@ -15,9 +15,9 @@ from ..core.request import MOST_ROWS, WIDEST, Reply
 from ..core.untrusted import list_of
 from ..system import neovim
 from ..system.failures import Declined
-from ..system.tmux import Tmux
+from ..system.tmux import Tmux, has_pane
 from .answering import NOWHERE
-from .jump import has_pane, terminal_of
+from .jump import terminal_of
 
 #: Run in a Neovim, which may have another version of this plugin.
 SHOWN: Final = "return require('bellboard')._shown(...)"

@@ -62,8 +62,12 @@ def show_reason(s: Session | None, in_float: str = "") -> None:
         found = ["not listed: each event says why"]
     else:
         found = [reason(s, _clock(s.since)) if is_listed(s) else "", in_float]
-    if lines := [StyledText(f" {plain(line)}") for line in found if line]:
-        write(console(), [*lines, StyledText("")])
+    out = console()
+    rows = [
+        row for text in found for row in wrap(plain(text), out.width - 1, break_on_hyphens=False)
+    ]
+    if rows:
+        write(out, [*(StyledText(f" {row}") for row in rows), StyledText("")])
 
 
 def show_story(log: Iterable[Logged]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from ..core import words
@@ -14,7 +16,10 @@ from ..core.published import Published, by_urgency
 from ..core.records import Transition
 from ..core.text import cut, width
 from ..core.words import plain
+from ..system.failures import Declined
+from ..system.reach import reach
 from ..system.threads import call_in
+from ..system.tmux import names_of
 from .full import FullScreen
 from .history import changes
 from .line import COLORS
@@ -23,6 +28,7 @@ from .terminal import ENDLESS, console, outages, table, write
 
 HINT: Final = "q quit"
 MORE: Final = "j k scroll"
+AGAIN: Final = 10.0  # seconds until the names of panes are asked for again
 MOST_NOTES: Final = 2  # of what is wrong: the sessions need the room
 #: How many lines a key scrolls; of pages where it is a fraction.
 STEPS: Final[dict[str, float]] = {
@@ -41,6 +47,8 @@ class Live:
     def __init__(self, first_run: str, icons: Mapping[str, str]) -> None:
         self._icons = icons
         self._sessions: dict[str, Published] = {}
+        self._names: dict[str, str] = {}  # of panes, by session
+        self._asked = 0.0  # when they were asked for
         self._notes: list[str] = []
         self._drawn: object = None
         self._timer: asyncio.TimerHandle | None = None
@@ -68,6 +76,15 @@ class Live:
         if "health" in message:  # absent while it is unchanged
             self._notes = [f"{k}: {v}" for k, v in message["health"].get("notes", {}).items()]
         self._draw()
+        if self._loop is not None and time.monotonic() > self._asked + AGAIN:
+            self._asked = time.monotonic()
+            self._naming = self._loop.create_task(self._learn_names())
+
+    async def _learn_names(self) -> None:
+        """Show what people call the panes of sessions."""
+        with contextlib.suppress(Declined):
+            self._names = await reach(partial(names_of, dict(self._sessions)))
+            self._draw()
 
     def _renew(self) -> None:
         """Draw everything again; called in the main thread."""
@@ -112,7 +129,14 @@ class Live:
 
     def _picture(self, now: float, columns: int, height: int) -> list[StyledText]:
         """Return the header, the sessions that fit, and the health notes."""
-        ordered = sorted((p for p in self._sessions.values() if not p["hidden"]), key=by_urgency)
+        ordered = sorted(
+            (
+                {**p, "pane_name": self._names.get(sid, "")}
+                for sid, p in self._sessions.items()
+                if not p["hidden"]
+            ),
+            key=by_urgency,
+        )
         body = table(ordered, now, columns, self._icons)
         body += outages((p for p in self._sessions.values() if p.get("folded")), now, columns)
         if not self._sessions:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ..core.text import head, width
@@ -28,11 +26,12 @@ class Span(NamedTuple):
 
 
 class StyledText:
-    """A line; a style is words of the tables above, and parts add theirs to the line's."""
+    """A line of parts; the style of each is words of the tables above."""
 
     def __init__(self, plain: str = "", style: str = "") -> None:
-        self.plain, self.style = plain, style
+        self.plain = ""
         self.spans: list[Span] = []
+        self.append(plain, style)
 
     def append(self, text: str, style: str = "") -> StyledText:
         """Append a part, and return the line."""
@@ -53,18 +52,15 @@ class StyledText:
 
     def drawn(self) -> str:
         """Return the line with the escape sequences of its styles."""
-        return "".join(self._pieces())
-
-    def _pieces(self) -> Iterator[str]:
-        edges = {0, len(self.plain), *(edge for span in self.spans for edge in span[:2])}
-        for start, end in pairwise(sorted(edges)):
-            styles = [span.style for span in self.spans if span.start <= start < span.end]
-            codes = _codes(" ".join([self.style, *styles]).split())
-            piece = self.plain[start:end]
-            yield f"\x1b[{codes}m{piece}\x1b[0m" if codes and piece else piece
+        pieces, at = [], 0
+        for start, end, style in self.spans:
+            if piece := self.plain[start:end]:
+                pieces += [self.plain[at:start], f"\x1b[{_codes(style.split())}m{piece}\x1b[0m"]
+                at = end
+        return "".join([*pieces, self.plain[at:]])
 
 
 def _codes(style: list[str]) -> str:
-    """Return the codes of all attributes, and of the last color."""
+    """Return the codes of all attributes, and of the color."""
     attributes = [code for name, code in ATTRIBUTES.items() if name in style]
-    return ";".join([*attributes, *[COLORS[name] for name in style if name in COLORS][-1:]])
+    return ";".join([*attributes, *[COLORS[name] for name in style if name in COLORS]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import selectors
@@ -170,6 +169,8 @@ class Outlet:
     def __init__(self, descriptor: int, drained: Callable[[], None]) -> None:
         self.error: OSError | None = None  # set once nothing more can be written
         self._descriptor, self._drained = descriptor, drained
+        import asyncio  # it takes as long to load as everything else here
+
         self._loop = asyncio.get_running_loop()
         self._state = threading.Condition()
         self._piece = b""
@@ -216,6 +217,8 @@ class Inlet:
         self, descriptor: int, longest: int, most: int, came: Callable[[bytes], None]
     ) -> None:
         self._descriptor, self._came, self._lines = descriptor, came, Lines(longest)
+        import asyncio  # it takes as long to load as everything else here
+
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(most)
         Thread(target=self._run, name="bellboard inlet").start()

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from ..core.text import line, whole
 from ..core.untrusted import decimal
@@ -355,3 +355,17 @@ def _clients(output: str) -> Iterator[Client]:
 
 def _plain(row: str) -> str:
     return "".join(c if c.isprintable() else " " for c in row).rstrip()
+
+
+def has_pane(p: Mapping[str, Any]) -> bool:
+    """Return whether a session names its pane; one around its Neovim is not its own."""
+    return bool(p.get("pane")) and p.get("tmux", "").startswith("/")
+
+
+def names_of(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return what people call the panes of these places, such as `work:2.1`. May block."""
+    panes = {key: (p["tmux"], p["pane"]) for key, p in places.items() if has_pane(p)}
+    found: dict[tuple[str, str], str] = {}
+    for socket in {socket for socket, _ in panes.values()}:
+        found.update({(socket, pane.id): pane.name for pane in Tmux(socket).panes() or ()})
+    return {key: found[pane] for key, pane in panes.items() if pane in found}
