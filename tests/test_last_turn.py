@@ -150,7 +150,7 @@ It *is* now:
 1 file
   a.py  +2 -1
 
-changed since it began, by its commands or by somebody else
+changed since, by its commands or by somebody else
   sed.txt
 """
 

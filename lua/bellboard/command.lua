@@ -161,11 +161,15 @@ M.subcommands = {
   },
   {
     'triage',
-    '',
-    desc = 'Answer one session after the other: |bellboard-triage|.',
-    run = function()
-      require('bellboard.answer.triage').run()
+    '[all]',
+    desc = 'Answer one session after the other; with `all`, then read what is done: |bellboard-triage|.',
+    run = function(words)
+      if words[1] and words[1] ~= 'all' then
+        return message.error(('no "triage %s"; all, or nothing'):format(words[1]))
+      end
+      require('bellboard.answer.triage').run(nil, words[1] == 'all')
     end,
+    complete = first({ 'all' }),
   },
   {
     'answers',

@@ -43,10 +43,11 @@ local INERT = {
 ---@field spot? bellboard.Spot
 ---@field syntax? string
 
----@class bellboard.Spot what a row is: a question or one of its options, or a field of a form
+---@class bellboard.Spot what a row is: a question or one of its options, a field, a file
 ---@field question? integer
 ---@field option? integer
 ---@field field? integer
+---@field file? integer
 
 ---@class bellboard.Key
 ---@field [1] string as in a mapping
@@ -372,13 +373,16 @@ function Dialog:spot()
   return row and row.spot
 end
 
---- Put the cursor on the first row of a question, an option or a field, and show all its rows.
+--- Put the cursor on the first row of a question, option, field or file, and show all its rows.
 ---@param spot bellboard.Spot
 function Dialog:seek(spot)
   local first, last
   for nth, row in ipairs(self.content.rows) do
     local its = row.spot
-    local is_its = its and its.question == spot.question and its.field == spot.field
+    local is_its = its
+      and its.question == spot.question
+      and its.field == spot.field
+      and its.file == spot.file
     if is_its and (not spot.option or its.option == spot.option) then
       first, last = first or nth, nth
     end

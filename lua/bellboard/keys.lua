@@ -12,8 +12,8 @@ local M = {}
 ---@type bellboard.ViewKey[]
 M.board = {
   { '<CR>', 'go', 'go to the session; fold a heading', picker = '<CR>' },
-  { 'a', 'answer', 'show what it asks, to answer it', picker = '<M-a>' },
-  { 'K', 'preview', 'preview' },
+  { 'a', 'answer', 'show what it asks, or its reply', picker = '<M-a>' },
+  { 'K', 'preview', 'preview; its reply, once it is done' },
   { 'P', 'preview_window', 'preview beside the board' },
   { '<Tab>', 'fold', 'unfold or fold a session or section' },
   { 'zR', 'unfold_all', 'unfold all' },

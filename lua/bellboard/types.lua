@@ -128,7 +128,7 @@
 ---@field id string
 ---@field session_id string
 ---@field digest string of exactly this
----@field kind 'permission'|'question'|'plan'|'form'|'choice'
+---@field kind 'permission'|'question'|'plan'|'form'|'choice'|'turn'
 ---@field title? string
 ---@field asked_at? number
 ---@field thread? string id of the subagent that asks
@@ -143,6 +143,22 @@
 ---@field ways? { name: string, words: string }[] in which it can be answered, the best first
 ---@field way? string
 ---@field takes? string which texts that way takes, if not all
+---@field turn? bellboard.Turn nothing is asked: it rests
+
+--- The last turn of a session that rests.
+---@class bellboard.Turn
+---@field prompt string
+---@field text string its last message, in Markdown
+---@field since number when it ended
+---@field about? string its branch, duration and tokens, in words
+---@field files? bellboard.TurnFile[] the files that it changed; those that are unclaimed come last
+---@field note? string
+
+---@class bellboard.TurnFile
+---@field path string as it is shown
+---@field whole string
+---@field words string what happened to it
+---@field unclaimed? boolean no tool of the turn names it
 
 --- A text that is asked about; hidden characters are marks.
 ---@class bellboard.Part

@@ -1,4 +1,5 @@
--- A change of a file as a diff of two buffers, in a tab page of its own: Neovim's own diff mode.
+-- A change of a file in a tab page of its own: as a diff of two buffers, in Neovim's own diff mode,
+-- or as the text of a diff.
 local canvas = require('bellboard.canvas')
 local window = require('bellboard.window')
 
@@ -55,17 +56,25 @@ end
 ---@param text string
 ---@param path string
 ---@param what string
+---@param filetype? string
 ---@return integer buf
-local function buffer(text, path, what)
+local function buffer(text, path, what, filetype)
   local lines = vim.split(text, '\n', { plain = true })
   if #lines > 1 and lines[#lines] == '' then
     lines[#lines] = nil
   end
   local buf = canvas.buffer(lines)
   canvas.name(buf, ('bellboard://%s/%s'):format(what, path))
-  local ok, filetype = pcall(vim.filetype.match, { filename = path, buf = buf })
-  vim.bo[buf].filetype = ok and filetype or ''
+  local ok, found = pcall(vim.filetype.match, { filename = path, buf = buf })
+  vim.bo[buf].filetype = filetype or ok and found or ''
   return buf
+end
+
+--- Show the text of a diff.
+---@param text string
+---@param path string of the file
+M.show = function(text, path)
+  window.tab(buffer(text, path, 'diff', 'diff'))
 end
 
 --- Show a change.

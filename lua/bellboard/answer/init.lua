@@ -12,13 +12,15 @@ local M = {}
 --- Show what a session asks.
 ---@param session bellboard.Session
 local function show(session)
-  requests.get(session, nil, function(request, why)
+  requests.shown(session, function(request, why)
     if not request and not requests.still_asks(session) then
       local now = sessions.get(session.session_id)
       if now and now.status == 'blocked' then
         return show(now)
       end
       return message.info(session.words.project .. ': that request is gone')
+    elseif not request and requests.rests(session) then
+      return message.info(('%s: %s'):format(session.words.project, why))
     end
     local shown ---@type bellboard.Shown
     shown = {
@@ -56,14 +58,14 @@ local function first()
   return list[1]
 end
 
---- Show what a session asks, to answer it.
+--- Show what a session asks, to answer it; of one that rests, its last reply.
 ---@param id? string default: the most urgent one
 M.to = function(id)
   local session = not id and first() or id and sessions.get(id) or nil
   if not session or not id and session.status ~= 'blocked' then
     message.info(id and 'that session has ended' or host.instead('no session is asking anything'))
-  elseif session.status ~= 'blocked' then
-    message.info(session.words.project .. ': not asking anything')
+  elseif session.status == 'working' then
+    message.info(session.words.project .. ': not asking anything; it is still working')
   elseif sessions.stale() then
     message.info('cannot answer: ' .. host.outdated())
   else

@@ -9,6 +9,7 @@ local input = require('bellboard.answer.input')
 local jump = require('bellboard.jump')
 local mark = require('bellboard.session_edit')
 local requests = require('bellboard.answer.request')
+local host = require('bellboard.process.talk')
 local rows = require('bellboard.answer.rows')
 local sessions = require('bellboard.sessions')
 
@@ -25,7 +26,7 @@ local api = vim.api
 ---@field failed? fun(): bellboard.Session|nil the session whose last answer failed
 ---@field sending? fun() an answer is on its way
 ---@field sent? fun(reply: bellboard.Reply) gets the outcome of an answer
----@field over fun(how: 'closed'|'gone'|'snoozed'|'again', why?: string) nothing is left to answer
+---@field over fun(how: 'closed'|'gone'|'snoozed'|'seen'|'again', why?: string) nothing is left
 
 ---@class bellboard.Open: bellboard.Shown
 ---@field draft bellboard.Draft
@@ -165,6 +166,9 @@ local function gone(why)
         gone(why)
       end
     end)
+  elseif this.request.turn and M.is_here() then
+    this.state = 'over'
+    return M.say(why) -- who reads it goes on reading
   elseif this.skip or not M.is_here() then
     return this.over('gone', why)
   end
@@ -219,6 +223,8 @@ local function check()
     return
   elseif not sessions.get(this.session.session_id) then
     return gone('The session has ended.')
+  elseif this.request.turn then
+    return not requests.still_asks(this.session) and gone('It has gone on since then.') or nil
   elseif requests.still_asks(this.session) and this.request.id == (this.session.request or '') then
     return
   end
@@ -513,8 +519,29 @@ local function settle(question, spot)
   answer('yes')
 end
 
---- Send what was chosen, choose the option or set the field under the cursor; elsewhere show the
---- next page.
+--- Show how a file differs that the last turn names: the one under the cursor, or the only one.
+---@param this bellboard.Open
+local function compare(this)
+  local files, seen = this.request.turn.files or {}, assert(view)
+  local spot = seen:spot() or {}
+  local file = files[spot.file] or #files == 1 and files[1]
+  if not file then
+    seen:seek({ file = 1 })
+    return M.say(#files > 0 and 'Put the cursor on a file, then press the key again.' or nil)
+  end
+  local about = { session_id = this.session.session_id, path = file.whole }
+  host.ask('diff', about, function(reply)
+    if this ~= open or not M.is_here() then
+      return
+    elseif reply.diff then
+      return diff.show(reply.diff, file.path)
+    end
+    M.say(('No diff of %s: %s.'):format(cells.safe(file.path), reply.why))
+  end)
+end
+
+--- Send what was chosen, choose the option or set the field under the cursor, compare the file;
+--- elsewhere show the next page.
 ---@param this bellboard.Open
 ---@param once? string the choice whose number was pressed before
 local function pick(this, once)
@@ -534,6 +561,8 @@ local function pick(this, once)
     option(spot.option)
   elseif spot.field then
     type_in()
+  elseif spot.file then
+    compare(this)
   else
     seen:page()
   end
@@ -553,7 +582,7 @@ end
 
 --- Keys that wait do something that cannot be taken back, or leave the view.
 ---@type table<string, true>
-local WAITS = { snooze = true, go = true, failed = true }
+local WAITS = { snooze = true, seen = true, go = true, failed = true }
 
 ---@type table<string, fun(this: bellboard.Open, once?: string)> the name of a key → what it does
 local acts = {
@@ -563,6 +592,9 @@ local acts = {
     assert(view):page()
   end,
   diff = function(this)
+    if this.request.turn then
+      return compare(this)
+    end
     local part = rows.diffs(this.request)[1]
     if part then
       diff.open(part, not this.session.machine, function()
@@ -578,6 +610,12 @@ local acts = {
   snooze = function(this)
     mark.snooze(this.session.session_id)
     this.over('snoozed')
+  end,
+  seen = function(this)
+    if this.request.turn then
+      host.tell({ ['goto'] = { session_id = this.session.session_id } })
+      this.over('seen')
+    end
   end,
   go = function(this)
     go(this, this.session)

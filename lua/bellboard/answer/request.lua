@@ -1,5 +1,5 @@
 -- Requests of sessions: fetched in full, and answered. The background process checks both and
--- chooses the way.
+-- chooses the way. The last turn of a session that rests is a request without choices.
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local remembered = require('bellboard.remembered')
@@ -60,11 +60,42 @@ M.is_only_there = function(request)
   return request.way == 'go' and #(request.choices or {}) > 0
 end
 
+--- Whether a session has ended its turn and asks nothing.
+---@param session bellboard.Session
+---@return boolean
+M.rests = function(session)
+  return session.status ~= 'blocked' and session.status ~= 'working'
+end
+
+--- The last turn of a session as a request without choices.
+---@param session bellboard.Session
+---@param turn bellboard.Turn
+---@return bellboard.Request
+local function of_turn(session, turn)
+  return {
+    id = '',
+    session_id = session.session_id,
+    digest = '',
+    kind = 'turn',
+    title = session.words.word,
+    asked_at = turn.since,
+    parts = {},
+    choices = {},
+    complete = true,
+    turn = turn,
+  }
+end
+
 --- The request of a session, as far as it is known, if it cannot be fetched in full.
 ---@param session bellboard.Session
 ---@param why string
 ---@return bellboard.Request
 M.incomplete = function(session, why)
+  if M.rests(session) then
+    local text = session.last_message or ''
+    local since = session.since
+    return of_turn(session, { text = text, prompt = '', since = since, note = why })
+  end
   return {
     id = session.request or '',
     session_id = session.session_id,
@@ -77,6 +108,18 @@ M.incomplete = function(session, why)
     complete = false,
     why = why,
   }
+end
+
+--- Get what a session shows: of one that rests, its last turn; else what it asks.
+---@param session bellboard.Session
+---@param done fun(request: bellboard.Request|nil, why: string|nil)
+M.shown = function(session, done)
+  if not M.rests(session) then
+    return M.get(session, nil, done)
+  end
+  host.ask('turn', { session_id = session.session_id }, function(reply)
+    done(reply.turn and of_turn(session, reply.turn) or nil, reply.why)
+  end)
 end
 
 --- Get the request of a session, in full.
@@ -96,11 +139,14 @@ M.get = function(session, which, done)
   end)
 end
 
---- Whether a session still has the same request.
+--- Whether a session still has the same request, or still rests.
 ---@param session bellboard.Session as it was
 ---@return boolean
 M.still_asks = function(session)
   local now = sessions.get(session.session_id)
+  if now and M.rests(session) then
+    return M.rests(now) and now.since == session.since
+  end
   return now ~= nil
     and now.status == 'blocked'
     and now.request == session.request

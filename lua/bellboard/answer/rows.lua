@@ -1,5 +1,5 @@
--- The rows of a request: who asks, what is asked, the user's draft, and the choices. A row of the
--- text is a row of the screen.
+-- The rows of a request: who asks, what is asked, the user's draft, and the choices; or those of a
+-- last turn. A row of the text is a row of the screen.
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local place = require('bellboard.place')
@@ -81,6 +81,8 @@ local CONTEXT = 3
 local CHANGED_TAB = '⇥   '
 
 local DIFFERENT = { ['+'] = 'DiffAdd', ['-'] = 'DiffDelete' }
+--- The heading of files that no tool of a turn names.
+local UNCLAIMED = 'Changed since, by its commands or by somebody else:'
 local SYNTAX = { command = 'sh', plan = 'markdown', json = 'json' }
 
 --- A row in one color.
@@ -356,6 +358,96 @@ local function asker(session, request)
   return table.concat(who, ' · ')
 end
 
+--- Rows of a prompt that stand above the reply to it.
+local PROMPT = 4
+--- How lines of Markdown begin whose other rows begin below their text.
+local HANGING = { '^%s*[-*+] +%[[ xX]%] +', '^%s*[-*+] +', '^%s*%d+[.)] +', '^%s*> +', '^%s+' }
+--- What happened to the lines of a file.
+local SIGNS = { ['+'] = 'Added', ['-'] = 'Removed' }
+
+--- A text in Markdown, as it is written.
+---@param text string
+---@param width integer
+---@param rows bellboard.Row[]
+local function markdown_of(text, width, rows)
+  local syntax, is_code = 'markdown', false
+  for _, line in ipairs(vim.split(vim.trim(text), '\n', { plain = true })) do
+    line = cells.safe_line(line:gsub('\t', TAB)):gsub('%s+$', '')
+    is_code = line:find('^%s*```') ~= nil ~= is_code
+    local head = ''
+    for _, pattern in ipairs(is_code and {} or HANGING) do
+      head = head ~= '' and head or line:match(pattern) or ''
+    end
+    local indent = cells.width(head) < width / 2 and cells.width(head) or 0
+    for nth, row in ipairs(M.line(line, width - indent)) do
+      local blank = nth > 1 and (' '):rep(indent) or ''
+      row = nth > 1 and not is_code and row:gsub('^ ', '') or row
+      rows[#rows + 1] = { text = blank .. row, syntax = #rows <= COLORED and syntax or nil }
+    end
+  end
+end
+
+--- The files of a last turn, each with what happened to it.
+---@param files bellboard.TurnFile[]
+---@param width integer
+---@param rows bellboard.Row[]
+local function files_of(files, width, rows)
+  local widest = 0
+  for _, file in ipairs(files) do
+    widest = math.max(widest, cells.width(cells.safe(file.path)))
+  end
+  widest = math.min(widest, math.max(width - #INDENT - 16, 8))
+  for nth, file in ipairs(files) do
+    if not file.unclaimed and nth == 1 then
+      rows[#rows + 1] = plain('')
+    elseif file.unclaimed and not (files[nth - 1] or {}).unclaimed then
+      rows[#rows + 1] = plain('')
+      add_text(rows, UNCLAIMED, width, 'BellboardDim')
+    end
+    local path, words = cells.safe(file.path), cells.safe(file.words)
+    local tail = vim.fn.strcharpart(path, math.max(vim.fn.strcharlen(path) - widest + 1, 0))
+    path = cells.width(path) > widest and '…' .. tail or path
+    local chunks = { { INDENT .. cells.fit(path, widest), nil } }
+    for word in cells.cut(words, width - widest - #INDENT - 2):gmatch('%S+') do
+      chunks[#chunks + 1] = { #chunks == 1 and '  ' or ' ' }
+      chunks[#chunks + 1] = { word, SIGNS[word:match('^([+-])%d')] or 'BellboardDim' }
+    end
+    rows[#rows + 1] = { text = cells.joined(chunks), chunks = chunks, spot = { file = nth } }
+  end
+end
+
+--- The last turn of a session: what it was about, the prompt, the reply, the files.
+---@param session bellboard.Session
+---@param turn bellboard.Turn
+---@param width integer
+---@param rows bellboard.Row[]
+local function turn_of(session, turn, width, rows)
+  local prompt, title = wrapped(turn.prompt or '', width - 2), session.words.title
+  local who = { session.machine and 'on ' .. session.machine or '', title, turn.about or '' }
+  who[2] = vim.startswith(cells.safe(turn.prompt), cells.safe(title)) and '' or title
+  who = vim.tbl_map(
+    cells.safe,
+    vim.tbl_filter(function(word)
+      return word ~= ''
+    end, who)
+  )
+  add_text(rows, #who > 0 and table.concat(who, ' · ') or nil, width, 'BellboardDim')
+  for nth, row in ipairs(vim.list_slice(prompt, 1, turn.prompt ~= '' and PROMPT or 0)) do
+    local is_cut = nth == PROMPT and #prompt > PROMPT
+    local text = is_cut and ('… %d more lines'):format(#prompt - PROMPT + 1) or row.text
+    rows[#rows + 1] = plain('> ' .. text, 'BellboardRepository')
+  end
+  if vim.trim(turn.text) ~= '' then
+    rows[#rows + 1] = plain('')
+    markdown_of(turn.text, width, rows)
+  end
+  files_of(turn.files or {}, width, rows)
+  if (turn.note or '') ~= '' then
+    rows[#rows + 1] = plain('')
+    add_text(rows, turn.note:gsub('^%l', string.upper) .. '.', width, 'BellboardStatus')
+  end
+end
+
 --- Rows that say what cannot be chosen here; another machine may send any number.
 local MORE = 3
 --- Keys of choices, in the order in which they count.
@@ -446,8 +538,8 @@ end
 --- The keys that the frame names, and their ranks: the highest give way first on a narrow screen.
 -- stylua: ignore
 local RANKS = {
-  close = 0, go = 1, page = 1, fill = 2, update = 2, failed = 2, diff = 3, skip = 4, yes = 5,
-  no = 6, always = 7, reply = 8, snooze = 9, stop = 10, edit = 11,
+  close = 0, go = 1, page = 1, fill = 2, update = 2, failed = 2, diff = 3, skip = 4, seen = 5,
+  yes = 5, no = 6, always = 7, reply = 8, snooze = 9, stop = 10, edit = 11,
 }
 local SHORT = { yes = 'yes', always = 'always', no = 'no', reply = 'reply', stop = 'stop' }
 
@@ -489,13 +581,15 @@ M.hints = function(open, is_ready)
     end
     name_key('fill', may and M.fills(request))
   end
-  name_key('diff', not is_done and #M.diffs(request) > 0 and 'diff')
+  local has_diff = #M.diffs(request) > 0 or #(request.turn and request.turn.files or {}) > 0
+  name_key('diff', not is_done and has_diff and 'diff')
   name_key(
     'update',
     open.state == 'over' and sessions.get(open.session.session_id) and 'what it asks now'
   )
   name_key('go', may and not is_done and 'terminal', true)
   name_key('failed', failed and 'to ' .. cells.safe(failed.words.project), true)
+  name_key('seen', request.turn and not is_done and 'seen', true)
   name_key('snooze', may and not is_done and 'snooze', true)
   name_key('skip', open.skip and not is_done and 'next')
   name_key('close', open.skip and not is_done and 'quit' or 'close')
@@ -511,6 +605,11 @@ end
 M.of = function(open, width, is_ready, title)
   local session, request, draft, rows = open.session, open.request, open.draft, {}
   add_text(rows, title, width, 'BellboardHeading')
+  if request.turn then
+    turn_of(session, request.turn, width, rows)
+    add_text(rows, open.status, width, 'BellboardStatus')
+    return rows
+  end
   add_text(rows, asker(session, request), width, 'BellboardDim')
   for _, part in ipairs(request.parts or {}) do
     rows[#rows + 1] = plain('')

@@ -1,4 +1,5 @@
--- Triage: one blocked session after the other, the most urgent first, each with its whole request.
+-- Triage: one blocked session after the other, the most urgent first, each with its whole request;
+-- then, if they are wanted, those that have ended a turn, each with its whole reply.
 local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
@@ -13,8 +14,12 @@ local M = {}
 local FOLLOWS = 2000
 local AGAIN = 200 -- milliseconds until the session is asked again
 
+--- What the summary counts, in this order.
+local COUNTED = { 'answered', 'answered elsewhere', 'seen', 'snoozed', 'skipped', 'left' }
+
 ---@class bellboard.Triage
 ---@field only table<string, true>|nil the sessions that were chosen; nil: all
+---@field wants_replies boolean also of sessions that have ended a turn
 ---@field passed table<string, true> requests that are dealt with
 ---@field counts table<string, integer> how many were answered, skipped, snoozed, …
 ---@field wrong string[] answers that did not do what they should
@@ -33,7 +38,8 @@ local run
 ---@param session bellboard.Session
 ---@return string
 local function key_of(session)
-  return ('%s %s %s'):format(session.session_id, session.request or '', session.asked_at or '')
+  local since = session.status == 'blocked' and session.asked_at or session.since
+  return ('%s %s %s'):format(session.session_id, session.request or '', since or '')
 end
 
 --- Whether a triage is about a session: a chosen one, or without a choice any that is not muted.
@@ -43,11 +49,19 @@ local function concerns(session)
   return run.only and run.only[session.session_id] or not run.only and not mark.is_muted(session)
 end
 
+--- Whether a session has something to show: its request, or a reply that is wanted.
+---@param session bellboard.Session
+---@return boolean
+local function is_due(session)
+  local has_ended = session.status == 'completed' or session.status == 'error'
+  return session.status == 'blocked' or run.wants_replies and has_ended
+end
+
 --- The sessions that are left, most urgent first.
 ---@return bellboard.Session[]
 local function waiting()
   return vim.tbl_filter(function(session)
-    return session.status == 'blocked' and concerns(session) and not run.passed[key_of(session)]
+    return is_due(session) and concerns(session) and not run.passed[key_of(session)]
   end, sessions.list())
 end
 
@@ -69,7 +83,7 @@ end
 ---@return string
 local function summary(of)
   local parts = {}
-  for _, what in ipairs({ 'answered', 'answered elsewhere', 'snoozed', 'skipped', 'left' }) do
+  for _, what in ipairs(COUNTED) do
     parts[#parts + 1] = of.counts[what] and ('%d %s'):format(of.counts[what], what) or nil
   end
   vim.list_extend(parts, of.wrong)
@@ -215,8 +229,10 @@ local function show(session, request)
         local left = #waiting()
         run.counts.left = left > 0 and left or nil
         close()
-      elseif how == 'snoozed' then
-        pass('snoozed')
+      elseif how == 'snoozed' or how == 'seen' then
+        pass(how)
+      elseif shown.request.turn then
+        pass()
       else
         run.note = ('%s: %s'):format(session.words.project, why)
         local more = is_another(shown.session, shown.request)
@@ -240,7 +256,7 @@ step = function()
   if not session then
     return finish()
   end
-  requests.get(session, nil, function(request, why)
+  requests.shown(session, function(request, why)
     moment.when('open', function()
       if of ~= run or run.state == 'over' then
         return
@@ -284,11 +300,12 @@ end
 
 --- Answer one session after the other.
 ---@param only? bellboard.Session[] default: all that are blocked, not snoozed and not parked
-M.run = function(only)
+---@param wants_replies? boolean after them, show those that have ended a turn
+M.run = function(only, wants_replies)
   if run and run.state ~= 'over' then
     close()
   end
-  run = { passed = {}, counts = {}, wrong = {}, pending = 0 }
+  run = { passed = {}, counts = {}, wrong = {}, pending = 0, wants_replies = wants_replies == true }
   for _, session in ipairs(only or {}) do
     run.only = run.only or {}
     run.only[session.session_id] = true

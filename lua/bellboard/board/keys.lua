@@ -126,11 +126,11 @@ actions.go = {
   end,
 }
 
---- Show the request of a session, or triage several.
+--- Show the request of a session, or triage several; of those that rest, the reply.
 actions.answer = {
   all = function(list)
     if #list > 1 then
-      require('bellboard.answer.triage').run(list)
+      require('bellboard.answer.triage').run(list, true)
     else
       require('bellboard.answer').to(list[1].session_id)
     end
@@ -139,6 +139,9 @@ actions.answer = {
 
 actions.preview = {
   one = function(session)
+    if require('bellboard.answer.request').rests(session) then
+      return require('bellboard.answer').to(session.session_id)
+    end
     local shown = require('bellboard.preview')
     shown.lines(session, function(lines, colors)
       moment.when('open', function()

@@ -19,7 +19,7 @@ local BOARD_KEYS = keys.defaults(keys.board)
 local ANSWER_KEYS = {
   A = 'yes', P = 'always', D = 'no', R = 'reply', S = 'stop', C = 'edit',
   i = 'fill', ['<CR>'] = 'pick', ['<Space>'] = 'page', gd = 'diff',
-  go = 'go', s = 'snooze', ['<Tab>'] = 'skip', u = 'update', gl = 'failed',
+  go = 'go', s = 'snooze', d = 'seen', ['<Tab>'] = 'skip', u = 'update', gl = 'failed',
   q = 'close', ['<Esc>'] = 'close',
 }
 local AT_ONCE = { notify = 0, desktop = 0, sound = 0 }

@@ -23,6 +23,8 @@ local M = {}
 ---@field spans? integer[][] row, first and last byte, look
 ---@field looks? table[] attributes of highlight groups
 ---@field outcome? string what followed
+---@field turn? bellboard.Turn the last turn of a session that rests
+---@field diff? string
 
 ---@type number|nil when the user was last at this Neovim; 0: it has no screen
 local focused
@@ -140,7 +142,7 @@ M.tell = function(evidence)
 end
 
 --- Send a request, which may be refused. Does not block.
----@param what 'stop'|'request'|'answer'|'goto'|'pane'|'names'|'preview'
+---@param what 'stop'|'request'|'answer'|'goto'|'pane'|'names'|'preview'|'turn'|'diff'
 ---@param request table
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, request, done)

@@ -73,7 +73,7 @@ class LastTurn(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 #: The heading of files that no tool of the turn names.
-UNCLAIMED: Final = "changed since it began, by its commands or by somebody else"
+UNCLAIMED: Final = "changed since, by its commands or by somebody else"
 
 
 def file_words(file: ChangedFile) -> str:
