@@ -1,4 +1,4 @@
-"""How many examples Hypothesis tries: `BELLBOARD_EXAMPLES=1` as in CI, `=50` for a long run."""
+"""The number of Hypothesis's examples: `BELLBOARD_EXAMPLES=1` as in CI, `=50` for a long run."""
 
 from __future__ import annotations
 

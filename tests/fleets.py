@@ -48,7 +48,7 @@ def there(tmp_path: Path) -> Iterator[nats.Server]:
 
 
 class Threaded(Service):
-    """One whose event loop runs in a thread of its own: tests use it from theirs."""
+    """A service whose event loop runs in a thread of its own, for tests in theirs."""
 
     def start(self) -> None:
         """Start the thread; the service belongs to its loop."""
@@ -90,7 +90,7 @@ class Threaded(Service):
 
 
 class Peer:
-    """One machine in a fleet.  `rows` is what a board would show of the others."""
+    """A machine in a fleet.  `rows` is what a board would show of the others."""
 
     def __init__(self, url: str, machine: str, by: str = "", **settings: Any) -> None:
         self.machine = machine

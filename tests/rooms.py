@@ -24,7 +24,7 @@ LOADED = 2.5  # seconds until a host has loaded what it loads after its start
 
 
 class Way(NamedTuple):
-    """What an event entered."""
+    """The files and functions through which an event went."""
 
     files: list[str]
     functions: list[str]  # each with its file, line and number of calls

@@ -1,4 +1,4 @@
-"""How soon a CLI ends, and shows a dialog, with a hook that waits and without it."""
+"""Delays by a hook that waits: the end of a CLI, and its dialog, with the hook and without."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Meeting:
 
 
 class Way(Protocol):
-    """One of those who answer: what it does, and what it is told."""
+    """Somebody who answers: the action, and the outcome that is reported back."""
 
     def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Where answers are proven: a home, a model, tmux, and CLIs with the hooks of this checkout."""
+"""The place of proofs of answers: a home, a model, tmux, and CLIs with our hooks."""
 
 from __future__ import annotations
 

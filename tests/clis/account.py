@@ -1,4 +1,4 @@
-"""What the screens said, compared with what was shown."""
+"""The words of screens, compared with the shown status."""
 
 from __future__ import annotations
 

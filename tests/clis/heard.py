@@ -1,4 +1,4 @@
-"""What terminals of a Neovim hear and show: reports of programs (OSC 7501), and screens.
+"""Terminals of a Neovim as heard and seen: own reports (OSC 7501), and screens.
 
 Lua notes both with their time in a file, which is read in any thread.
 """

@@ -1,4 +1,4 @@
-"""What a CLI reports of itself (OSC 7501), with nothing else, compared with its screen.
+"""The own reports of a CLI (OSC 7501), with nothing else, compared with its screen.
 
 It was recorded in terminals of Neovim: `make truth AGENT=codex,pi ARGS="--editor 0.12 --keep …"`.
 """

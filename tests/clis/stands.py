@@ -1,4 +1,4 @@
-"""What differs between the CLIs: how to start one, the keys that it takes, what its screen says."""
+"""Differences between the CLIs: how each starts, its keys, and the words of its screen."""
 
 # ruff: noqa: RUF001  their prompts are odd characters
 

@@ -1,4 +1,4 @@
-"""What arrives through the spool from the hooks and plugins of other agents."""
+"""Events of other agents' hooks and plugins, as they arrive through the spool."""
 
 from __future__ import annotations
 

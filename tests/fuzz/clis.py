@@ -1,4 +1,4 @@
-"""What the other CLIs show beside their hooks: logs, locks, lists, titles and a server."""
+"""Evidence of other CLIs beside their hooks: logs, locks, lists, titles and a server."""
 
 from __future__ import annotations
 

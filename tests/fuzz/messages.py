@@ -1,4 +1,4 @@
-"""What arrives through the spool: hook payloads, headers, lines of evidence."""
+"""Files that arrive through the spool: hook payloads, headers, lines of evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs write to terminals of a real Neovim: reports of themselves (OSC 7501), and junk.
+"""Text of programs in terminals of a real Neovim: own reports (OSC 7501), and junk.
 
 Whatever came before, the next valid report is shown as it should be: the row, the statusline and
 the board have it, with nothing that a terminal acts on.  Another terminal's report is not late.

@@ -1,4 +1,4 @@
-"""What the user wrote: a host's options, the agent's settings, our hook line."""
+"""Text of the user: a host's options, the agent's settings, our hook line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process inherits: limits, which may change while it runs, and PYTHON… variables."""
+"""Inherited by a process: limits, which may change while it runs, and PYTHON… variables."""
 
 from __future__ import annotations
 

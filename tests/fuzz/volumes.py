@@ -112,7 +112,7 @@ VOLUMES: dict[str, Callable[[Target], None]] = {
 
 
 def volume(_: Random, what: str) -> Case:
-    """One kind of them."""
+    """A case with very many items of one kind."""
     return Case(f"very many {what}", VOLUMES[what], dug_out if what == "depths" else nothing)
 
 

@@ -1,4 +1,4 @@
-"""What a host reads besides the spool: session files, transcripts, git's files."""
+"""Files that a host reads besides the spool: session files, transcripts, git's files."""
 
 from __future__ import annotations
 

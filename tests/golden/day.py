@@ -172,7 +172,7 @@ def _moved(scene: Scene, number: int, begin: int) -> list[Line]:
 
 
 class _Moved:
-    """What is renamed in one scene: the same everywhere in it, and like nothing in another."""
+    """Names that are changed in one scene: the same everywhere in it, unlike all in another."""
 
     def __init__(self, scene: Scene, number: int, later: int) -> None:
         self._number, self._later = number, later

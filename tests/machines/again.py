@@ -1,4 +1,4 @@
-"""How soon a machine is followed again, by what had ended."""
+"""The time until a machine is followed again, by what had ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What breaks: links, networks, machines and hosts.  Nothing is lost or announced twice."""
+"""Failures of links, networks, machines and hosts.  Nothing is lost or announced twice."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def again(dev: Station, laptop: Laptop, host: RecordedHost, sid: str, is_told: b
 
 
 def cut() -> None:
-    """Nothing gets through for a minute, in which a question is answered and another is asked."""
+    """No packet gets through for a minute, in which a question is answered and another is asked."""
     with followed() as (dev, laptop, host, sid):
         assert isinstance(dev.machine, Machine)
         asks(dev)

@@ -1,4 +1,4 @@
-"""What a hostile machine may send: hostile.py KIND, in place of the command that reaches one."""
+"""Feeds of a hostile machine: hostile.py KIND, in place of the command that reaches a machine."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def longline() -> None:
 
 
 def version() -> None:
-    """Another protocol."""
+    """A hello of another protocol."""
     say(hello(feed=2), state(row("good")))
     stay()
 
@@ -146,7 +146,7 @@ def future() -> None:
 
 
 def silent() -> None:
-    """Nothing at all."""
+    """No output at all."""
     time.sleep(3600)
 
 

@@ -1,4 +1,4 @@
-"""Where machines are tried: a laptop with hosts, and machines with a CLI each."""
+"""The place of trials with machines: a laptop with hosts, and machines with a CLI each."""
 
 from __future__ import annotations
 

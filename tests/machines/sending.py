@@ -1,4 +1,4 @@
-"""What a hostile machine sends affects nobody else, costs little, and is reported in health."""
+"""A hostile machine's feed affects nobody else, costs little, and is reported in health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon a question on three machines is shown here, and an answer from here is there."""
+"""Delays of a question on three machines until it is shown here, and of an answer there."""
 
 from __future__ import annotations
 

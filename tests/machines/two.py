@@ -1,4 +1,4 @@
-"""Who notifies: one laptop at which a person sits, or else the machine itself."""
+"""The notifier: one laptop at which a person sits, or else the machine itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def laptops_share() -> None:
 
 
 def silent_while_followed() -> None:
-    """Its own hosts are silent while a laptop follows, and notify again when none does."""
+    """The machine's hosts are silent while a laptop follows, and notify again when none does."""
     with stations("dev") as (dev,), laptops() as (laptop,), ringing(dev):
         dev.machine.bellboard("answers", "on")
         cli = dev.start()

@@ -1,4 +1,4 @@
-"""Where the processes of a machine run: next to ours, or in namespaces of their own.
+"""The place of a machine's processes: next to ours, or in namespaces of their own.
 
 Everything that is started is ended by its process id, even if the test itself is killed.
 """

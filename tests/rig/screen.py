@@ -1,4 +1,4 @@
-"""What Neovim shows: a client of its UI protocol that keeps the grid, as a terminal does.
+"""The screen of Neovim: a client of its UI protocol that keeps the grid, as a terminal does.
 
 Not `screenstring()`: this screen can be read while the editor waits in a prompt, it includes
 floats, messages and the command line, and each cell knows the highlight groups it came from.

@@ -1,4 +1,4 @@
-"""What `nsc` makes, by hand: an operator, accounts, and users who log in with a JWT."""
+"""The work of `nsc`, by hand: an operator, accounts, and users who log in with a JWT."""
 
 from __future__ import annotations
 

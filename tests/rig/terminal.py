@@ -68,7 +68,7 @@ class Terminal:
         return not psutil.pid_exists(self.pid)
 
     def text(self) -> str:
-        """What the terminal shows."""
+        """The text on the terminal."""
         return "\n".join(self.editor.lua(SHOWN, self._buffer, self._lines))
 
     def type(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What a program says itself, compared with other ways to know its status, for the page."""
+"""A program's own reports, compared with other sources of its status, for the page."""
 
 from __future__ import annotations
 

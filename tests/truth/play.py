@@ -31,7 +31,7 @@ UNKNOWN: Final = 10.0  # seconds to wait for a status that may never be known
 
 @dataclass(frozen=True)
 class Hall:
-    """What scenes share: a home with a host, and the fake API."""
+    """Shared by scenes: a home with a host, and the fake API."""
 
     home: Home
     api: Api

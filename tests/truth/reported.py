@@ -46,7 +46,7 @@ UNEXPLAINED: Final = "unexplained"
 
 @dataclass(frozen=True)
 class Moment:
-    """What is known of a process from some time on."""
+    """The known state of a process from some time on."""
 
     reported: str = ""  # what its records say of it
     kind: str = ""  # of what it reports to ask

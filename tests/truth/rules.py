@@ -1,4 +1,4 @@
-"""Which rules decided what is shown, and what the program reported of itself at that moment."""
+"""The rules that decided a shown status, and the program's own report at that moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOON: Final = 1.0  # seconds in which a program may report what a rule has decid
 
 @dataclass
 class Decided:
-    """How often a rule changed what is shown, by what the program reported."""
+    """The changes of a status by a rule, by the report of the program."""
 
     already: int = 0  # it had reported that
     soon: int = 0  # it reported that within a second

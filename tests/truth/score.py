@@ -1,4 +1,4 @@
-"""How often each way to know the status is right, in scenes whose programs report it themselves."""
+"""How often each source of a status is right, in scenes with own reports of programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What many people do: rewind, suspend, move a pane, queue commands, run `claude -p` beside."""
+"""Habits of many people: rewind, suspend, move a pane, queue commands, run `claude -p` beside."""
 
 from __future__ import annotations
 

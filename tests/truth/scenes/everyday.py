@@ -1,4 +1,4 @@
-"""What people do with dialogs, menus, shells and queues (no fault was known)."""
+"""Everyday use of dialogs, menus, shells and queues (no fault was known)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What many people have: hooks that rewrite, wake and delay, servers, agents, monitors."""
+"""Settings of many people: hooks that rewrite, wake and delay, servers, agents, monitors."""
 
 from __future__ import annotations
 

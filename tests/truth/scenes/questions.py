@@ -1,4 +1,4 @@
-"""What the agent asks: permissions, questions, plans, forms."""
+"""Questions of the agent: permissions, questions, plans, forms."""
 
 from __future__ import annotations
 

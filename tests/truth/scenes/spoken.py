@@ -1,4 +1,4 @@
-"""What a CLI reports of itself (OSC 7501), where that is hard; played in a Neovim terminal.
+"""The own reports of a CLI (OSC 7501), where they are hard; played in a Neovim terminal.
 
 `make truth ARGS="--heard DIR"` records them: hooks, session file, transcript, report and screen
 side by side.
@@ -78,7 +78,7 @@ def shell_killed(stage: Stage) -> None:
 
 
 def shell_stopped(stage: Stage) -> None:
-    """It is stopped in the list of tasks, which wakes nobody."""
+    """The shell is stopped in the list of tasks, which wakes nobody."""
     stage.start()
     stage.prompt("bgshellstays")
     stage.stops()

@@ -1,4 +1,4 @@
-"""What people do that nobody had thought of: two things at once, and keys that come too soon."""
+"""Actions that nobody had thought of: two things at once, and keys that come too soon."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def resumed_beside_a_shell(stage: Stage) -> None:
 
 
 def hidden_and_wiped(stage: Stage) -> None:
-    """Its window is closed while it asks; then its buffer is wiped."""
+    """The window is closed while the session asks; then the buffer is wiped."""
     asked(stage, "perm")
     if stage.editor:
         stage.editor.lua(
