@@ -73,7 +73,7 @@ def shows(editor: Editor, text: str) -> None:
 
 
 def asks(editor: Editor) -> dict[str, Any]:
-    """Wait until the editor knows the question, its terminal, and what the hook reported."""
+    """Wait until the editor knows the question, its terminal, and the hook's report."""
 
     def look() -> Any:
         found = editor.lua(SESSION) or {}
@@ -101,7 +101,7 @@ def in_terminal(editor: Editor, launch: Launch, watch: Watch) -> None:
 
 
 def is_answered(editor: Editor) -> None:
-    """Wait until the editor knows that it is answered; show our messages if it does not."""
+    """Wait until the editor knows that the question is answered; else show our messages."""
 
     def look() -> bool:
         assert editor.lua(SESSION)["status"] != "blocked", editor.lua("return _G.noted")

@@ -539,7 +539,7 @@ def test_a_key_is_typed_only_while_the_question_stands_and_is_claimed(
 
 
 def test_the_keys_of_an_answer_end_with_the_question(desk: Desk) -> None:
-    """The rest would go into whatever its terminal shows next."""
+    """Further keys would go to the next screen of the terminal."""
     terminal = desk.terminal = Typewriter(desk, SCREEN)
     refused(desk, desk.answer("deny", message="Not now"), "it was answered meanwhile")
     assert terminal.keys == "Down"

@@ -42,7 +42,7 @@ def in_pane(home: Home, sid: str, pane: Pane) -> None:
 
 
 def attach(terminal: Server, sid: str, **env: str) -> Pane:
-    """Run the command in a terminal, and keep what it exits with on the screen."""
+    """Run the command in a terminal, and keep its exit code on the screen."""
     command = f'"{sys.executable}" -m bellboard goto {sid} --attach; echo "exit code $?"; sleep 600'
     return terminal.open(["sh", "-c", command], env=PYTHON | env, session="terminal", columns=90)
 
@@ -113,7 +113,7 @@ def test_a_jump_that_nobody_sees_says_how_to_attach(home: Home, tmux: Server) ->
 
 
 def test_a_background_session_is_in_the_terminal_that_shows_it(home: Home, tmux: Server) -> None:
-    """From `claude attach` until that ends, whatever becomes of the pane."""
+    """It is there from `claude attach` to its end, even if the pane is gone."""
     (home.project / "attach").write_text("sleep 60\n")
     job = subprocess.Popen(["sleep", "60"])
     attach = f"exec -a claude bash attach {SID[:8]}"

@@ -253,7 +253,7 @@ def typing(tmux: Server, pane: Pane) -> str:
 
 
 def test_keys_that_tmux_gives_to_others_too_are_not_typed(tmux: Server, cat: Pane) -> None:
-    """With synchronize-panes, they would answer whatever the other panes ask."""
+    """With synchronize-panes, keys would also answer the questions of other panes."""
     split = ("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", cat.id, "cat")
     other = Pane(tmux, tmux.run(*split).strip())
     tmux.run("set-option", "-w", "-t", cat.id, "synchronize-panes", "on")

@@ -148,7 +148,7 @@ def test_an_older_neovim_is_refused_in_one_line(home: Home, plugin: Path) -> Non
 def test_a_build_reads_nothing_of_the_users_own_python(
     home: Home, plugin: Path, builds: Builder
 ) -> None:
-    """Neither PYTHONPATH, which hides what is missing, nor `user = true` of pip."""
+    """PYTHONPATH would hide missing packages; pip may be set to `user = true`."""
     python(home.bin / "python3")
     assert "installed" not in builds(home, plugin)
     assert FIRST in log(home) and PIP.search(log(home))
@@ -158,7 +158,7 @@ def test_a_build_reads_nothing_of_the_users_own_python(
 def test_an_environment_is_made_again_only_if_its_python_is_unfit(
     home: Home, plugin: Path, builds: Builder
 ) -> None:
-    """Too old, it is replaced by the first that is not; else what is in there stays."""
+    """One too old is replaced by the first that is not; otherwise its content stays."""
     python(home.bin / "python3", old=True)
     python(home.bin / "python3.14")
     python(plugin / ".venv/bin/python", old=True)

@@ -227,7 +227,7 @@ def test_explain_says_whether_the_float_lists_a_session(shell: Shell) -> None:
 
 
 def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> None:
-    """Who answered what, from where, and the outcome; nothing is allowed automatically."""
+    """The history has who answered from where, and the outcome; no rule is added by itself."""
     fill(shell)
     rule = {"toolName": "Bash", "ruleContent": "make test"}
     ask = {
@@ -500,7 +500,7 @@ def test_a_tilde_before_no_user_is_part_of_a_name(shell: Shell) -> None:
 
 
 def test_what_would_change_a_newer_database_is_refused(shell: Shell) -> None:
-    """In one line that says what to do."""
+    """One line says what to do."""
     shell.bellboard("list")
     with sqlite3.connect(shell.home.bellboard / "board.db") as db:
         db.execute("PRAGMA user_version = 99")
@@ -538,7 +538,7 @@ FOR_ANSWERS = {"hashlib", "bellboard.cli.answer"}
 
 
 def loaded(shell: Shell, *commands: str) -> set[str]:
-    """Return what a process has imported once it has run these commands."""
+    """Return the imports of a process after these commands."""
     code = (
         "import sys; from bellboard.cli import main\n"
         "for command in sys.argv[1:]: main(command.split())\n"
@@ -559,7 +559,7 @@ def test_commands_load_nothing_heavy(shell: Shell) -> None:
 
 
 def test_only_the_agents_of_sessions_are_loaded(shell: Shell) -> None:
-    """Each has a dialect of its own, and a session speaks one of them."""
+    """Each agent has a dialect of its own, and a session speaks one of them."""
     fill(shell)
     names = (name.split(".") for name in loaded(shell, "list"))
     agents = {name[2] for name in names if len(name) == 4 and name[3] in ("agent", "dialect")}

@@ -58,7 +58,7 @@ def test_what_came_for_a_session_that_is_not_listed_is_explained(shell: Shell) -
 
 
 def test_each_id_of_an_ambiguous_name_is_as_short_as_it_can_be(shell: Shell) -> None:
-    """No other session has that start or that name, so it is accepted."""
+    """No other session has that start or that name, so the command accepts it."""
     ids = ["7bf3aa00-1", "7bf3aa00-2", "f4a69c01-3", "f4b7-4"]
     for sid in ids:
         prompt = f"add rate limits to the gateway of {sid}"

@@ -217,7 +217,7 @@ class Fake:
         return json.loads(self.process.stdout.readline())
 
     def says(self, message: Any) -> None:
-        """Make it say something to whoever is connected."""
+        """Make the server send a message to all clients."""
         assert self.process.stdin is not None
         print(json.dumps(message), file=self.process.stdin, flush=True)
 
@@ -255,7 +255,7 @@ def refused(asked: OpenRequest, reply: bytes = b'{"decision":"accept"}') -> str:
     ],
 )
 def test_a_command_is_answered(home: Home, choice: str, decision: str) -> None:
-    """Each choice is the decision that does what its words say."""
+    """Each choice sends the decision that its words name."""
     with fake(home) as codex:
         CODEX.find(codex.asked)
         CODEX.answer(codex.asked, said(choice))
@@ -321,7 +321,7 @@ def test_a_change_of_files_grants_no_folder(home: Home) -> None:
 
 
 def test_a_request_sent_twice_counts_once(home: Home) -> None:
-    """A client that subscribes while it is asked gets it again."""
+    """A client that subscribes while a request is open gets it again."""
     with fake(home, asks=[ASKS, ASKS]) as codex:
         CODEX.answer(codex.asked, said("allow"))
 

@@ -1,4 +1,4 @@
-"""In which terminal a thread of Codex's shared server is shown, and what follows from its end."""
+"""The terminal of a thread of Codex's shared server, and the effects of its end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ time.sleep(600)
 
 
 class Terminal:
-    """A TUI of the server, in tmux by what its environment says."""
+    """A TUI of the server, in tmux by its environment."""
 
     def __init__(self, codex: Fake, pane: str, program: str = "codex", *words: str) -> None:
         self.master, slave = pty.openpty()
@@ -166,7 +166,7 @@ def test_threads_of_several_terminals_end_with_the_last_of_these(home: Home) -> 
 
 
 def test_a_terminal_that_ended_while_no_host_ran_ends_its_thread(home: Home) -> None:
-    """The next host finds that it is gone."""
+    """The next host finds the terminal gone."""
 
     async def test(desk: Desk) -> None:
         with fake(home) as codex:

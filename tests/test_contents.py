@@ -42,7 +42,7 @@ OTHERS = [
 
 @pytest.fixture(params=OTHERS, ids=lambda names: names[0])
 def others(home: Home, request: pytest.FixtureRequest) -> Path:
-    """Return what should be the state folder, with these files."""
+    """Return a folder in the place of the state folder, with these files."""
     for name in request.param:
         path = home.bellboard / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def test_commands_change_nothing_in_a_folder_with_other_files(home: Home, others
 
 
 def only(*names: str) -> Callable[[Path], None]:
-    """Return what removes all but these from a state folder."""
+    """Return a function that removes all but these from a state folder."""
 
     def remove(home: Path) -> None:
         for path in home.iterdir():

@@ -40,7 +40,7 @@ def stamp() -> str:
 
 
 def opens(home: Home, pid: int, works: bool = False) -> None:
-    """Write what it writes while a session is open."""
+    """Write the files of Copilot while a session is open."""
     (folder_of(home) / f"inuse.{pid}.lock").write_text(str(pid))
     listed = {SID: {"schemaVersion": 1, "working": works, "refreshedAt": stamp()}}
     (home.root / ".copilot" / "open-sessions-state.json").write_text(json.dumps(listed))
@@ -111,7 +111,7 @@ def test_only_the_list_says_that_it_was_stopped_between_two_tries(home: Home, sl
 
 
 def test_its_log_may_say_a_moment_after_the_list_that_it_gave_up(home: Home, sleeper: int) -> None:
-    """Then it was never interrupted."""
+    """The session was never interrupted then."""
     folder_of(home)
 
     async def test(desk: Desk) -> None:

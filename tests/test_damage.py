@@ -443,7 +443,7 @@ def test_every_event_can_be_written(make: Make, clock: Clock) -> None:
 
 
 def test_a_small_event_is_not_copied() -> None:
-    """And a large one keeps what it is about."""
+    """A large event keeps its subject."""
     small = from_line({"t": 1.8e9, "goto": {"session_id": "s"}})
     assert bounded(small) is small
     large = from_line({"t": 1.8e9, "process": {"pid": 7, "alive": True, "started": "x" * 9000}})

@@ -327,7 +327,7 @@ def folded(clock: Clock, count: int, sid: str = "s") -> Sequence[tuple[str, Fold
 
 
 def test_the_database_and_its_wal_stay_bounded(make: Make, clock: Clock) -> None:
-    """After ten times the retained amount, the file is no larger than what is retained."""
+    """After ten times the retained amount, the file is no larger than the retained rows."""
     store = make().store
     store.pruning.keep_events, store.pruning.keep_transitions = 1000, 1000
     sizes = []
@@ -346,7 +346,7 @@ def test_the_database_and_its_wal_stay_bounded(make: Make, clock: Clock) -> None
 def test_what_happens_on_other_machines_displaces_no_history_of_this_one(
     make: Make, clock: Clock, table: str
 ) -> None:
-    """Such as who answered what: a quarter is theirs, and the rest stays."""
+    """A quarter of the history is theirs, such as their answers, and the rest stays."""
     store = make().store
     store.pruning.keep_events, store.pruning.keep_transitions = 1000, 1000
     for sid in ["s"] * 12 + ["dev/claude/s"] * 30:

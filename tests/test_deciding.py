@@ -43,7 +43,7 @@ def result(
 
 
 def ended(message: str = "") -> dict[str, Any]:
-    """The entry that follows what the user stopped, or a hook."""
+    """The entry that follows an interrupt of the user, or of a hook."""
     said = {"content": [{"type": "text", "text": "[Request interrupted by user for tool use]"}]}
     more = {"interruptedMessageId": message} if message else {}
     return {"type": "user", "message": said, "timestamp": SAID, **more}
@@ -117,7 +117,7 @@ def test_keys_that_we_typed_look_like_those_of_the_user(
 @pytest.mark.parametrize("hook", [True, False])
 @pytest.mark.parametrize(("rests", "counted"), [(True, "terminal"), (False, "stopped")])
 def test_who_says_no_ends_the_turn_without_any_work(rests: bool, counted: str, hook: bool) -> None:
-    """While a tool that was allowed runs until it is interrupted."""
+    """An allowed tool runs until it is interrupted."""
     sent = SentAnswer(ALLOW, SINCE, hook, Went(SINCE + 1, rests))
     assert first_in([NO], ASKED, "t1", SINCE, sent) == counted
 

@@ -245,7 +245,7 @@ def test_the_demo_of_the_command_leaves_nothing_and_touches_nothing(
 
 
 def running(folder: Path) -> list[int]:
-    """Return the processes whose home it is."""
+    """Return the processes that use this home."""
     found = []
     for each in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -276,7 +276,7 @@ def test_an_interrupt_that_qwen_does_not_report_is_marked_as_inferred() -> None:
 
 
 def test_a_failure_of_qwen_is_one_also_while_its_title_spins() -> None:
-    """In whatever order it says that it failed, and that it is at rest."""
+    """Qwen may report the failure and the rest in any order."""
     failed = hook("qwen", "StopFailure", 3, session_id="s", error="rate_limit")
     rests = hook("qwen", "Notification", 3, session_id="s", notification_type="idle_prompt")
     prompt = hook("qwen", "UserPromptSubmit", 1, session_id="s", prompt="do it")
@@ -327,7 +327,7 @@ ORDERS = list(permutations(["hook a", "hook b", "log a", "log b"]))
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
 def test_of_two_questions_of_copilot_one_stays_open(order: tuple[str, ...]) -> None:
-    """In whatever order its hooks and its log say that they are asked."""
+    """Hooks and log may report the questions in any order."""
     asks = {"notification_type": "permission_prompt", "message": "Run command"}
     lines = [hook("copilot", "userPromptSubmitted", 0, sessionId="s", prompt="do it")]
     for n, what in enumerate(order, 1):
@@ -414,7 +414,7 @@ def halved(value: Any) -> Any:
 
 @pytest.mark.parametrize("dialect", all_agents(), ids=KEYS)
 def test_half_a_character_loses_no_event(dialect: Agent) -> None:
-    """Neither in a text nor in what a tool is given."""
+    """It may be in a text or in the input of a tool."""
     for name, payload in PAYLOADS:
         event = decoded(dialect, payload, name)
         half = decoded(dialect, json.dumps(halved(json.loads(payload))).encode(), name)

@@ -190,7 +190,7 @@ BASH_INPUTS: dict[str, tuple[str, dict[str, str]]] = {
 
 @pytest.mark.parametrize("name", BASH_INPUTS)
 def test_a_command_is_compared_in_full(name: str) -> None:
-    """However it is wrapped; including the description, if nothing separates the two."""
+    """Wraps do not matter; the description is included if nothing separates the two."""
     screen, given = BASH_INPUTS[name]
     dialog = dialog_of(screen.splitlines())
     assert dialog is not None
@@ -238,7 +238,7 @@ def test_a_file_is_compared_by_path(path: str, folders: tuple[str, ...], is_so: 
 
 @pytest.mark.parametrize("screen", [FETCH, FETCH_BEFORE], ids=["2.1.330", "2.1.119"])
 def test_a_url_is_compared_in_full(screen: str) -> None:
-    """To its end, whatever follows below it."""
+    """Text below the URL is not part of it."""
     dialog = dialog_of(screen.splitlines())
     assert dialog is not None
     assert dialog.is_about("https://example.com/some/path?q=1")

@@ -101,7 +101,7 @@ def test_missing_focus_events_in_tmux_are_reported(
 
 @pytest.mark.files
 def test_all_is_well(home: Home, start: Callable[..., RecordedHost]) -> None:
-    """With hooks installed and a host running, it says what there is."""
+    """With hooks installed and a host running, doctor lists the facts."""
     assert 0 == bellboard(home, "hooks", "install", "--yes", "--cli", "2.1.328").returncode
     host = start(options={"grace": 7})
     put(Spool(home.bellboard), "UserPromptSubmit")
@@ -136,7 +136,7 @@ def test_doctor_does_not_report_an_odd_plugin_file(
 
 @pytest.mark.files
 def test_problems_with_the_state_are_reported(home: Home) -> None:
-    """Each with what to do: a damaged, newer or unreadable database."""
+    """A damaged, newer or unreadable database comes with advice."""
     spool = made(home.bellboard)
     assert "info" == level(home, "no background process is running")
     home.bellboard.chmod(0o755)
@@ -398,7 +398,7 @@ def test_watches_in_use_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.live
 def test_running_versions_are_listed_with_their_abilities(claude: Agents, home: Home) -> None:
-    """The newest in full, older ones by what they lack."""
+    """The newest is listed in full, older ones by the abilities that they lack."""
     claude(version="2.1.76"), claude()  # its settings suit both
     files = home.claude / "sessions"
     eventually(lambda: len([*files.glob("*.json")]) == 2, "the file of the older one")

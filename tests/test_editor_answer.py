@@ -54,7 +54,7 @@ def counts(editor: Editor) -> None:
 
 
 def pressed(editor: Editor) -> None:
-    """Wait until all keys so far have done what they do."""
+    """Wait until all keys so far have had their effect."""
     editor.press(":let g:pressed = get(g:, 'pressed') + 1<CR>")
     eventually(lambda: editor.lua("return vim.g.pressed"), "a command")
     editor.lua("vim.g.pressed = nil")
@@ -275,7 +275,7 @@ def test_nothing_is_drawn_again_that_has_not_changed(nvim: Editors) -> None:
 
 
 def test_of_many_options_only_those_with_a_key_have_a_number(nvim: Editors) -> None:
-    """Otherwise `12` would choose the first option, and then the second one of what comes next."""
+    """Otherwise `12` would choose the first option, and then the second of the next question."""
     editor = nvim(config=CALM, columns=60, lines=50)
     host, asking = Host(editor), asks("web", kind="question")
     shown = questions(asking)
@@ -297,7 +297,7 @@ def test_of_many_options_only_those_with_a_key_have_a_number(nvim: Editors) -> N
 def test_nothing_is_allowed_unread_or_by_accident(
     nvim: Editors, screen: Screens, version: str
 ) -> None:
-    """Not below the screen, not while the user is typing, not once it is answered elsewhere."""
+    """Keys do nothing for rows below the screen, while the user types, or after another answer."""
     editor = nvim(version, CALM, columns=60, lines=24)
     host = Host(editor)
     editor.lua(SAID)

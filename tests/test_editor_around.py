@@ -86,7 +86,7 @@ def test_a_key_for_a_prompt_grants_nothing(
 
 
 def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(nvim: Editors) -> None:
-    """The background process ended while it was on its way."""
+    """The background process ended while the answer was on its way."""
     editor = nvim(config=CALM, columns=70, lines=30)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
@@ -101,7 +101,7 @@ def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(nvim: Editors)
 
 @pytest.mark.parametrize("lines", [12, 9, 6])
 def test_a_view_scrolls_on_a_small_screen(nvim: Editors, lines: int) -> None:
-    """The choices are its last rows, so whoever can see them has read what is asked."""
+    """The choices are the last rows, so a user who sees them has seen the rest."""
     editor = nvim(config=CALM, columns=70, lines=lines)
     reads(editor)
     rows = editor.shows(" more: <Space> ╯").lines
@@ -226,7 +226,7 @@ def test_a_mouse_that_moves_presses_no_key(nvim: Editors, version: str) -> None:
 def test_an_answer_elsewhere_leaves_the_user_in_another_tab_page(
     nvim: Editors, version: str
 ) -> None:
-    """With the diff of what was asked, which is theirs."""
+    """That page has the diff of the request, which is the user's."""
     editor = nvim(version, CALM, columns=70, lines=30)
     host, api = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(api, "/srv/limits.py", "5", "10"))

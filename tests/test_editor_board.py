@@ -303,7 +303,7 @@ def test_counts_stand_once_on_the_screen_and_always_in_the_same_order(
 
 
 def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> None:
-    """By default what needs you is on top; the header shows any other choice."""
+    """By default, sessions that need you are on top; the header shows any other choice."""
     editor = nvim(version, UNPINNED, columns=100, lines=24)
     Host(editor).push(*six(), groups=["acme/web", "acme/api"])
     editor.command("execute 'ClaudeSessions board' | only")
@@ -481,7 +481,7 @@ end })
 
 
 def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
-    """g? lists what is mapped: the defaults as changed by the user."""
+    """g? lists the mapped keys: the defaults as changed by the user."""
     editor = nvim(config=QUIET, lua=OWN_KEYS, columns=80, lines=40)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")
@@ -563,7 +563,7 @@ end
 
 
 def memory(editor: Editor) -> tuple[float, float]:
-    """Return what Lua uses, and the whole process, in kB."""
+    """Return the memory of Lua, and of the whole process, in kB."""
     lua = editor.lua("collectgarbage() collectgarbage() return collectgarbage('count')")
     return lua, psutil.Process(editor.pid).memory_info().rss / 1024
 

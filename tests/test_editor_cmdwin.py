@@ -17,14 +17,14 @@ WINDOWS = "return #vim.api.nvim_list_wins()"
 
 
 def enters(editor: Editor, keys: str) -> None:
-    """Open the command-line window, and let what is scheduled then happen."""
+    """Open the command-line window, and let scheduled functions run."""
     editor.press(keys)
     eventually(lambda: editor.nvim.eval("getcmdwintype()") == ":", "the window")
     editor.lua("vim.wait(50)")
 
 
 def leaves(editor: Editor) -> None:
-    """Close it, and let what waited for that happen."""
+    """Close the command-line window, and let functions run that waited for that."""
     editor.press("<Esc>:quit<CR>")
     eventually(lambda: editor.nvim.eval("getcmdwintype()") == "", "its end")
     editor.lua("vim.wait(50)")

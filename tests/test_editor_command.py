@@ -30,7 +30,7 @@ vim.notify = function(text) table.insert(said, text) end
 
 
 def noted(editor: Editor) -> list[Any]:
-    """Return what was recorded since the last call."""
+    """Return the records since the last call."""
     found: list[Any] = editor.lua("local told = _G.told _G.told = {} return told")
     return found
 
@@ -74,7 +74,7 @@ def test_what_a_command_printed_is_shown_though_it_failed(nvim: Editors, tmux: S
 
 
 def test_a_label_is_reported_once_it_is_written(nvim: Editors) -> None:
-    """Of all sessions that it was meant for; "-" removes that of a named one."""
+    """The report names all its sessions; "-" removes the label of a named one."""
     editor = nvim(config=QUIET, ui=False)
     host, two = Host(editor), [blocked("api"), blocked("web")]
     host.push(*two, float=["api", "web"])
@@ -238,7 +238,7 @@ def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
 
 
 def test_snooze_completes_no_name_that_it_would_read_as_minutes(nvim: Editors) -> None:
-    """After the minutes, whatever number these are, it completes any."""
+    """After the minutes, any name is completed."""
     editor = nvim(config=QUIET, ui=False)
     Host(editor).push(
         *(session("working", f"s{n}", name=name) for n, name in enumerate(["30", "30a"]))

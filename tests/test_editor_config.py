@@ -154,7 +154,7 @@ def test_options_that_were_put_right_are_not_complained_about(nvim: Editors, ver
 
 
 def test_a_function_of_vim_script_does_not_get_through(nvim: Editors) -> None:
-    """Neovim hands it over as null, which says nothing to whoever wrote it."""
+    """Neovim hands it over as null, which helps its author little."""
     editor = nvim(config=SOUND)
     editor.command("let g:bellboard = {'on': {'error': {t -> 0}}}")
     editor.lua("require('bellboard.config').read()")

@@ -1,4 +1,4 @@
-"""In Neovim, what a user does to a session of another machine; mostly with given replies."""
+"""Actions in Neovim on a session of another machine; mostly with given replies."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
 
 
 def test_one_line_covers_nothing_near_the_cursor(nvim: Editors, version: str) -> None:
-    """Nor what was just typed there."""
+    """Text that was just typed stays visible, too."""
     editor = nvim(version, {**UNCOUNTED, "float": {"seconds": 0.2}}, columns=80, lines=20)
     host = Host(editor, ALONE)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.split(('x\\n'):rep(17), '\\n'))")

@@ -1,4 +1,4 @@
-"""How a request is written out, and what is typed into it, also if that is refused."""
+"""The rows of a request, and texts that are typed into it, also if they are refused."""
 
 from __future__ import annotations
 

@@ -500,7 +500,7 @@ def test_the_maps_take_a_count(nvim: Editors) -> None:
 
 
 def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
-    """Or whatever else the filter of the board matches; completion offers the agents."""
+    """Any filter of the board works; completion offers the agents."""
     editor = nvim(config=QUIET, ui=False)
     terminals = [editor.lua(TERMINAL) for _ in range(3)]
     agents = ("claude", "codex", "codex")

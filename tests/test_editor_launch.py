@@ -121,7 +121,7 @@ def test_install_shows_the_change_and_makes_it(
 def test_your_own_version_of_the_cli_wins(
     nvim: Editors, home: Home, claude: Path, form: str
 ) -> None:
-    """Whichever way it is written: the hooks are for that version, not for the CLI on PATH."""
+    """The hooks are for the version in the command, however it is written."""
     editor = nvim(config=OPTIONS)
     editor.command(f"ClaudeSessions install --dry-run {form}")
     editor.shows("[Process exited 0]")

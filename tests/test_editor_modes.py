@@ -275,7 +275,7 @@ def test_an_expression_mapping_is_not_disturbed(nvim: Editors, version: str) -> 
 
 
 def test_what_fails_after_a_lock_keeps_nothing_else_back(nvim: Editors) -> None:
-    """The error is shown, and what waits behind it is done."""
+    """The error is shown, and later actions run."""
     editor = nvim(config=QUIET, ui=False)
     editor.lua(
         "local when = require('bellboard.moment').when"

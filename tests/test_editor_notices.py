@@ -201,7 +201,7 @@ def test_arguments_are_completed(nvim: Editors) -> None:
 
 
 def test_a_label_can_pin_its_session(nvim: Editors) -> None:
-    """Before others of its status, after what is more urgent."""
+    """The session comes before others of its status, after more urgent ones."""
     editor = nvim(config=QUIET, ui=False)
     pinned = session("working", "pinned", ago=5, label="HEAVY")
     Host(editor).push(session("working", ago=500), pinned, blocked("api"))

@@ -136,7 +136,7 @@ def test_two_programs_are_two_rows(nvim: Editors, version: str) -> None:
 
 
 def test_text_of_a_program_cannot_draw(nvim: Editors, version: str) -> None:
-    """Nor can what it calls itself."""
+    """Its name for itself cannot, either."""
     editor = hosted(nvim(version, {}, lua=STATUSLINE))
     program = Program(editor)
     program.say(status("state=blocked:app=%{system}:" + msg("%#Error#a\u202eb%{1+1}\u200b")))

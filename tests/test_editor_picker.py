@@ -41,7 +41,7 @@ SHOWN = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')
 
 
 def asked(editor: Editor) -> dict[str, Any]:
-    """Return what `:ClaudeSessions` passes to vim.ui.select."""
+    """Return the arguments of `:ClaudeSessions` for vim.ui.select."""
     editor.lua(SELECT)
     editor.command("ClaudeSessions")
     found: dict[str, Any] = editor.lua("return asked")
@@ -106,7 +106,7 @@ def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
 def test_programs_of_one_folder_are_told_apart(
     nvim: Editors, agents: list[str], names: list[str], title: str
 ) -> None:
-    """By what they are, else by their process; a long text does not cut that."""
+    """Their names differ, or else their processes, which a long text does not cut."""
     editor = nvim(config=CALM, columns=140)
     told = zip((6079, 6137), agents, ("compiling", "linking " * 30 * (not title)), strict=True)
     rows = [

@@ -75,7 +75,7 @@ def recipe(name: str) -> tuple[str, str]:
 
 
 def follow(editor: Editor, name: str) -> Host:
-    """Do what the manual says, and return a host."""
+    """Follow the manual, and return a host."""
     host = Host(editor)
     editor.command("set statusline= laststatus=2")
     language, code = recipe(name)
@@ -143,7 +143,7 @@ def test_the_winbar_of_a_terminal_says_what_its_session_asks(nvim: Editors, vers
 
 
 def test_every_recipe_is_run_here() -> None:
-    """A new recipe needs no new test, only a stand-in or peer for what it uses."""
+    """A new recipe needs no new test, only a stand-in or peer for its plugins."""
     assert {"by-hand", "lualine", "heirline", "mini", "tabline", "winbar"} <= set(NAMES)
 
 

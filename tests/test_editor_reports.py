@@ -93,7 +93,7 @@ class Program:
             told.write(b"".join(texts))
 
     def asks(self, end: bytes = BEL) -> bytes:
-        """Ask as agents do, and what the terminal is; return what came before that."""
+        """Ask as agents do, and what the terminal is; return all input before the last reply."""
         before = len(self.typed.read_bytes())
         self.say(QUERY + end + NAME_ASKED)
         typed = eventually(lambda: NAME.fullmatch(self.typed.read_bytes()[before:]), "a name")
@@ -194,7 +194,7 @@ def test_of_a_burst_the_last_of_each_record_is_sent(nvim: Editors, version: str)
 
 
 def test_what_the_whole_program_says_waits_for_no_part(nvim: Editors, version: str) -> None:
-    """Unless one before it was cleared: that would count for what came later."""
+    """It waits only if an earlier report ends a record: it would count for later ones."""
     editor = silent(nvim, version)
     program = Program(editor)
     asks = "7501;state=blocked:app=make"
@@ -237,7 +237,7 @@ def test_a_report_that_is_too_long_is_counted(nvim: Editors, version: str) -> No
 def test_what_was_said_before_the_background_process_runs_is_sent_then(
     nvim: Editors, version: str
 ) -> None:
-    """And to the next one, what still holds; a prompt ends what a program was at."""
+    """The next process gets reports that are still true; a prompt ends a program's work."""
     editor = nvim(
         version,
         {
@@ -267,7 +267,7 @@ def test_what_was_said_before_the_background_process_runs_is_sent_then(
 
 
 def test_the_end_of_a_terminal_is_said(nvim: Editors, version: str) -> None:
-    """Not that it is no longer listed."""
+    """An unlisted terminal has not ended."""
     editor = silent(nvim, version)
     program, quiet = Program(editor), Program(editor, "quiet")
     assert quiet.asks() != b""

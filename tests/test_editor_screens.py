@@ -102,7 +102,7 @@ def test_the_board_says_what_is_quiet_and_since_when(
 def test_the_board_tells_sessions_of_one_clone_apart(
     nvim: Editors, screen: Screens, version: str, columns: int
 ) -> None:
-    """By what they work on; one long branch takes no room from the others."""
+    """Their work differs; one long branch takes no room from the others."""
     editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=16)
     Host(editor).push(*clone())
     editor.command("execute 'ClaudeSessions board' | only")

@@ -95,7 +95,7 @@ def test_counts_can_be_read_in_every_colorscheme_of_neovim(nvim: Editors, versio
 
 
 def test_its_colors_return_after_they_were_cleared(nvim: Editors, version: str) -> None:
-    """A theme that is loaded by a function may clear them, and cause no event."""
+    """A theme that is loaded by a function may clear colors without an event."""
     editor = nvim(version, QUIET, columns=60)
     Host(editor).push(blocked())
     link = "return vim.api.nvim_get_hl(0, { name = 'BellboardBlocked' }).link"
@@ -117,7 +117,7 @@ def contrast(one: int, other: int) -> float:
 
 
 def test_it_returns_to_the_group_around_it(nvim: Editors) -> None:
-    """To that of the bar, or to the group that it is given."""
+    """The group is that of the bar, or a given one."""
     editor = nvim(config=QUIET, columns=100, lines=12)
     Host(editor).push(blocked())
     text = "return require('bellboard').statusline(...)"
@@ -238,7 +238,7 @@ def test_a_terminal_says_what_its_session_does(nvim: Editors, version: str) -> N
 
 
 def test_icons_are_configurable(nvim: Editors) -> None:
-    """Named sets, or a table with ASCII for what it leaves out."""
+    """There are named sets, or a table, with ASCII for missing icons."""
     editor = nvim(config={**QUIET, "icons": {"blocked": "B", "working": "W"}}, ui=False)
     Host(editor).push(*house())
     assert editor.lua(PLAIN) == "B1 ?1 2m  x1 +1 W1 &1"

@@ -209,7 +209,7 @@ def test_closing_a_window_goes_back_to_the_one_before(
 
 
 def test_the_picker_opens_once(nvim: Editors, version: str) -> None:
-    """Where it is open, it is entered; it would stay open with no way to close it."""
+    """An open picker is entered; it would stay open with no way to close it."""
     editor = opened(nvim, version)
     windows = "return #vim.api.nvim_list_wins()"
     before = editor.lua(windows)
@@ -293,7 +293,7 @@ def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: 
 
 @pytest.mark.parametrize("theirs", ["rightleft", "foldmethod=indent foldlevel=0 shiftwidth=2"])
 def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, theirs: str) -> None:
-    """Neither mirrored nor folded, whatever the user's files are shown with."""
+    """Lines are neither mirrored nor folded, whatever the user's options."""
     editor = nvim(version, {**QUIET, "answer": {"key_delay": 0}}, columns=80, lines=40)
     editor.command(f"set {theirs}")
     api = asks("api")

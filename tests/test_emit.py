@@ -299,7 +299,7 @@ def test_what_a_login_shell_defines_changes_nothing(
 
 @pytest.mark.parametrize("args", [[], [""], ["../../x"], ["a b"], ["$(x)", "y", "z"], ["-n"]])
 def test_odd_arguments_still_make_an_event(shell: list[str], spool: Spool, args: list[str]) -> None:
-    """The payload still says what it is."""
+    """The payload still names the event."""
     run(shell, *args, env=environment(spool.home))
     assert [(item.payload, item.event) for item in events(spool)] == [(PAYLOAD, "unknown")]
     assert len(files(spool.home)) == 1

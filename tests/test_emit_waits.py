@@ -110,7 +110,7 @@ def test_it_waits_as_long_as_its_question(spool: Spool, ask: Ask) -> None:
 
 @pytest.mark.usefixtures("shell")
 def test_it_leaves_silently(spool: Spool, ask: Ask) -> None:
-    """Dismissed, also by an older host, or left by the last one, whatever its pipe said."""
+    """The hook was dismissed, also by an older host, or its last host has left."""
     for dismissed in (spool.pipes.dismiss, partial(dismissed_before, spool)):
         spool.pipes.offer()
         hook = ask()
@@ -277,7 +277,7 @@ def test_it_does_not_wait_without_a_promise(spool: Spool, ask: Ask, tmp_path: Pa
 def test_it_waits_in_no_folder_that_others_can_change(
     spool: Spool, ask: Ask, tmp_path: Path, whose: str
 ) -> None:
-    """Although the pipe in it is ours."""
+    """The pipe in that folder is ours nevertheless."""
     spool.pipes.offer()
     answers = spool.home / "answers"
     if whose == "a link":

@@ -258,7 +258,7 @@ def state(session: str, word: str) -> dict[str, Any]:
 
 
 def prompt(session: str, *parts: dict[str, Any]) -> list[Any]:
-    """Return a prompt, and that it is worked on."""
+    """Return a prompt, and the start of work on it."""
     given = parts or ({"type": "text", "text": "go on"},)
     return [[MESSAGE, {"sessionID": session}, {"parts": given}], state(session, "busy")]
 

@@ -40,7 +40,7 @@ def test_a_table_names_the_machine_before_the_session(
 @pytest.mark.pure
 @pytest.mark.parametrize("columns", [40, 60, 90, 200])
 def test_hostile_names_stay_in_their_line(columns: int) -> None:
-    """Of a machine, of what it says, and of why it is down."""
+    """The names are of machines, of sessions, and in reasons."""
     odd = "\x1b[31m文\u202e\n" * 99
     sessions = [
         dated(far("dev", "working", odd, terminal=odd, down=5, link_why=odd, far_pid=7), NOW),

@@ -210,7 +210,7 @@ def test_an_event_that_cannot_be_read_is_noted_in_health(
 def test_junk_that_cannot_be_moved_away_is_moved_later(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what comes under its name afterwards counts."""
+    """A later event of the same name counts."""
     shared = make()
     shared.spool.write(line := {"t": clock(), "view": {"session_id": "s"}}, "key")
     (file,) = shared.spool.new.iterdir()
@@ -295,7 +295,7 @@ def test_a_suspended_process_that_holds_the_lock_stops_nobody(
 def test_a_damaged_database_is_replaced_by_the_last_user(
     home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """All close it, one sets it aside and writes what it knows: hooks report nothing twice."""
+    """All close it, one sets it aside and writes the known sessions: hooks report nothing twice."""
     hosts = [start("one"), start("two")]
     spool = Spool(home.bellboard)
     put(spool, "PermissionRequest", "before", tool_name="Bash", tool_input={"command": "make"})

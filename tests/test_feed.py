@@ -153,7 +153,7 @@ def test_what_one_of_many_machines_says_is_read_as_it_was_written() -> None:
 
 
 def test_what_is_asked_is_read_exactly() -> None:
-    """An answer must be what was typed."""
+    """An answer must be the typed text."""
     fields = {"session_id": "s1", "message": "two\nlines \t“x”", "answers": {"Which?": ["a b"]}}
     asked = feed.asked(feed.asking(3, "answer", fields))
     assert asked == feed.Ask(3, "answer", fields)
@@ -301,7 +301,7 @@ def test_an_invalid_cursor_is_dropped(cursor: object) -> None:
 
 
 def test_a_reply_shows_hidden_characters_as_marks() -> None:
-    """An answer is bound to what was shown."""
+    """An answer is bound to the shown text."""
     asked = {"te\u200bxt": "rm\x1b[2J\n\ta"}
     read = feed.read(written(type="reply", id=1, ok=True, request=asked))
     assert isinstance(read, Reply)

@@ -100,7 +100,7 @@ def test_others_see_a_session_change_and_end(join: Join) -> None:
 
 
 def test_a_late_member_sees_what_is_there(join: Join) -> None:
-    """All of it, and what a host left that died is gone."""
+    """Nothing is missing, and rows that a dead host left are gone."""
     first = join("dev", by="dev")
     first.show(a_row("old"), a_row("kept"))
     laptop = join("laptop")
@@ -260,7 +260,7 @@ def revisions(there: nats.Server) -> dict[str, int]:
 
 
 def test_what_the_server_has_already_is_not_sent_again(there: nats.Server, join: Join) -> None:
-    """After an outage only what changed is written: a thousand machines come back at once."""
+    """After an outage only changes are written: a thousand machines come back at once."""
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s1"), a_row("s2"))
     sees(laptop, "dev", {"s1": "working", "s2": "working"})

@@ -128,7 +128,7 @@ class Attacker:
         await self.wire._client.flush(10)
 
     async def _respond(self, message: Any) -> None:
-        """Use whatever right to respond there might be."""
+        """Use any right to respond."""
         if self.wire is not None and message.reply:
             with contextlib.suppress(Exception):
                 await self.wire.publish(message.reply, ANSWER)
@@ -206,7 +206,7 @@ class Ear:
 
 
 def is_in(subject: str, filters: list[str]) -> bool:
-    """Return whether one of them matches it."""
+    """Return whether a filter matches a subject."""
     tokens = subject.split(".")
 
     def one(filter_: str) -> bool:
@@ -349,7 +349,7 @@ def test_no_header_blinds_the_others(team: Team) -> None:
 
 
 class Slow(Peer):
-    """A machine that takes long to carry out what the attacker asks."""
+    """A machine that takes long to carry out the attacker's request."""
 
     async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         if member == "eve":
@@ -473,6 +473,6 @@ def test_no_subject_blinds_the_others_or_speaks_for_them(
 
 
 def is_asked(subject: str) -> str:
-    """Return what may be asked of dev under a subject."""
+    """Return the request to dev under a subject."""
     tokens = subject.split(".")
     return tokens[4] if tokens[2] == "ask" and tokens[3] in ("*", "dev") else ""

@@ -204,7 +204,7 @@ def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None
 def test_who_follows_over_a_link_and_who_does_in_the_fleet_do_not_both_ring(
     machine: Callable[[str], Machine],
 ) -> None:
-    """The fleet grants a notification, whichever way it is asked for."""
+    """The fleet grants a notification once, over a link or not."""
     dev, laptop = machine("dev"), machine("laptop")
     dev.host()
     here, link = laptop.host(), Reader(dev.home)
@@ -314,7 +314,7 @@ def test_who_leaves_sees_nothing_of_the_others(machine: Callable[[str], Machine]
 
 
 def test_a_host_in_no_fleet_loads_nothing_of_it(home: Home) -> None:
-    """Neither nats nor what speaks to it."""
+    """Neither nats nor the modules that use it are loaded."""
     code = (
         "import sys; from pathlib import Path; from bellboard.hosting.host import Host\n"
         "Host(Path(sys.argv[1]), print)\n"

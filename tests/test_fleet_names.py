@@ -40,7 +40,7 @@ def test_hostile_names_stay_apart() -> None:
 
 @pytest.mark.parametrize("name", ["a.b", "dev-1", "Box_2"])
 def test_a_key_comes_back_from_its_subject(name: str) -> None:
-    """The subject alone says whose row it is: the server checks who writes there."""
+    """The subject alone names the machine of a row: the server checks the writer."""
     for key in (Key(name), Key(name, "claude", "s.1 *"), Key(name, "codex", "beat")):
         assert key == S.key(S.row(key))
     assert Key(name, "claude", "s") == S.key(S.seen(S.moved(Key(name, "claude", "s"))))

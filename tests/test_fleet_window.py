@@ -72,7 +72,7 @@ class Reader:
         self.followed.row(key, self.item(data), 0.0)
 
     def take(self) -> int:
-        """Take what is said; return how many rows that told of."""
+        """Take messages; return the number of rows in them."""
         count = 0
         for machine, said in self.followed.take(0.0):
             if isinstance(said, FeedState):
@@ -117,7 +117,7 @@ def test_whoever_needs_somebody_is_shown_and_the_rest_as_far_as_there_is_room(
 
 @given(st.lists(st.sampled_from("abc"), max_size=40))
 def test_no_machine_hides_the_questions_of_another(machines: list[str]) -> None:
-    """Each shows all of them, or about as many as any other."""
+    """Each machine shows all its questions, or about as many as any other."""
     window, asking = Window(MOST), Counter(machines)
     for n, machine in enumerate(["evil"] * 2 * MOST + machines):
         window.put(Key(machine, "claude", f"s{n}"), a_row(f"s{n}", "blocked"))
@@ -241,7 +241,7 @@ def test_a_machine_that_cannot_be_asked_is_shown_and_delays_no_other(tmp_path: P
 
 @pytest.mark.files
 def test_a_machine_that_is_forgotten_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Otherwise what was told of it would be told again; of one that is unknown nothing is said."""
+    """Otherwise old changes would be told again; of an unknown machine nothing is told."""
     spool = made(tmp_path)
     members = Members(spool, {"dev": "abc.5"}, lambda: None)
 
@@ -289,7 +289,7 @@ def test_of_a_state_in_many_lines_only_what_is_new_is_announced(tmp_path: Path, 
 def test_the_program_may_start_again_before_its_machines_are_shown_as_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Health says at once that it is down, and the rows a while later."""
+    """Health has the outage at once, and the rows a while later."""
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     members = Members(made(tmp_path), {}, lambda: None)

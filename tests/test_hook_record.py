@@ -97,7 +97,7 @@ def test_what_a_newer_version_records_is_kept(work: Installer) -> None:
 def test_hooks_are_guarded_while_the_record_cannot_be_read(
     home: Home, work: Installer, start: Callable[..., RecordedHost]
 ) -> None:
-    """The host says that it cannot, and remembers what it read before."""
+    """The host reports that, and remembers the last record."""
     path, record = work.user_file(), hook_record.record(work.home)
     host = start("one", server="x")
     settings, kept = path.read_text(), record.read_text()

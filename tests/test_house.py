@@ -138,7 +138,7 @@ def is_agent(path: Path) -> bool:
 
 
 def purely(path: Path) -> Iterator[str]:
-    """Return what a file imports besides types, and besides the doors of an agent."""
+    """Return the imports of a file besides types, and besides the doors of an agent."""
     nodes = [ast.parse(path.read_text())]
     while nodes:
         node = nodes.pop()
@@ -153,7 +153,7 @@ def purely(path: Path) -> Iterator[str]:
 
 @cache
 def graph() -> dict[str, set[str]]:
-    """Return what each module imports; made on first use, as every worker collects this file."""
+    """Return the imports of each module; made on first use, as every worker collects this file."""
     return {
         name: {target for each in imported(path) if (target := own(each))} - {name}
         for name, path in MODULES.items()
@@ -161,7 +161,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def outside_of(names: Iterable[str]) -> set[str]:
-    """Return those of these imports that may do I/O."""
+    """Return the imports among these that may do I/O."""
     names = {n.split(".")[0] for n in names if not PURE_PARTS.match(n)}
     return names - NO_IO - {"bellboard"}
 
@@ -412,7 +412,7 @@ def lua_name_of(path: Path) -> str:
 
 @cache
 def lua_graph() -> dict[str, set[str]]:
-    """Return what each Lua module requires, also within functions."""
+    """Return the modules that each Lua module requires, also within functions."""
     return {
         lua_name_of(path): {
             name or "init"
@@ -577,7 +577,7 @@ ASKS_THE_SYSTEM: Final = re.compile(r"sys\.platform|import psutil|os_uname")
 
 
 def test_each_branch_on_the_platform_is_listed() -> None:
-    """A reader on another system finds what differs there in doc/architecture.md."""
+    """A reader on another system finds the differences in doc/architecture.md."""
     page = (ROOT / "doc/architecture.md").read_text()
     table = page[page.index("## What depends on the platform") : page.index("## What follows")]
     listed = set(re.findall(r"^\| `(\S+)` \|", table, re.MULTILINE))
@@ -702,7 +702,7 @@ def test_the_configuration_of_the_readme_loads(nvim: Editors, version: str) -> N
 
 
 def test_the_figures_of_the_readme_are_those_of_the_truth_page() -> None:
-    """The number of scenes is that of the newest version there, and no change took longer."""
+    """The newest version there has that number of scenes, and no change took longer."""
     page = (ROOT / "doc/truth.md").read_text()
     found = re.findall(r"^\* [\d.]+: (\d+) scenes, .* the slowest after ([\d.]+) s", page, re.M)
     claim = re.search(r"\[(\d+) scenes\]\(doc/truth.md\).*? within ([\d.]+) s", README, re.S)
@@ -767,7 +767,7 @@ LITERAL = re.compile(r"'((?:[^'\\]|\\.)*)'")
 
 
 def test_every_message_fits_on_one_line() -> None:
-    """Otherwise its middle is cut out, which may be what matters."""
+    """Otherwise its middle, perhaps the important part, is cut out."""
     found = []
     for path in tracked(".lua"):
         text = path.read_text()

@@ -563,7 +563,7 @@ def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
 
 
 def test_doctor_says_what_the_agents_here_report_and_whether_their_hooks_run(home: Home) -> None:
-    """Each fact with how it is known; hooks that do not run are a problem."""
+    """Each ability has its source; hooks that do not run are a problem."""
     said = run(home, "doctor")
     assert "Codex" not in said
     (home.root / ".codex").mkdir()

@@ -108,7 +108,7 @@ def stage(home: Home) -> Iterator[Stage]:
 
 
 def world(server: Server) -> dict[str, str]:
-    """Return what a jump can change: each client's session, session's window and window's pane."""
+    """Return the state that a jump can change: clients, sessions, windows and panes."""
     forms = {
         "list-clients": "client #{client_name}|#{client_session} #{pane_id}",
         "list-windows -a": "session #{session_name} #{window_id}|#{window_active}",
@@ -123,7 +123,7 @@ def world(server: Server) -> dict[str, str]:
 
 
 def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
-    """Return what has changed."""
+    """Return the changes."""
     return {key for key in before | after if before.get(key) != after.get(key)}
 
 

@@ -133,7 +133,7 @@ def test_neovim_asks_its_host_to_show_a_window(serve: Serve, home: Home) -> None
 
 @pytest.mark.pure
 def test_a_socket_that_is_only_inherited_is_not_published() -> None:
-    """tmux and Neovim run in a window of kitty themselves, and so does what they run."""
+    """tmux and Neovim run in a window of kitty themselves, and so do their children."""
     hook = {"session_id": "s", "hook_event_name": "UserPromptSubmit"}
 
     def published(**inherited: str) -> object:

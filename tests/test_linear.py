@@ -77,7 +77,7 @@ def test_comments_are_removed_in_linear_time(unit: str) -> None:
 
 @pytest.mark.parametrize("ours", ["x", "y"])
 def test_many_hooks_of_ours_are_removed_in_linear_time(ours: str) -> None:
-    """A file may hold anything, such as those of every version."""
+    """A file may hold anything, such as hooks of every version."""
     form = SharedFile({"Stop": {"command": "x"}}, lambda command: command == ours)
     unit = '{"hooks":[{"command":"x"},{"command":"y"}]},{"hooks":[{"command":"x"}]},'
 

@@ -72,7 +72,7 @@ class Desk:
                 return
 
     async def fold(self, **line: Any) -> None:
-        """Fold evidence from outside, such as a hook event, and what is found because of it."""
+        """Fold evidence from outside, such as a hook event, and the findings that it causes."""
         self._waiting.append(Evidence({"t": time.time(), **line}, ""))
         await self.settle()
 
@@ -92,7 +92,7 @@ class Desk:
             self.step()
 
     async def until(self, predicate: Callable[[], Any], what: str = "") -> float:
-        """Wait until it is true, as `eventually` does; return how long that took."""
+        """Wait until a predicate is true, as `eventually` does; return how long that took."""
         begin = time.monotonic()
         while True:
             with contextlib.suppress(LookupError):  # it may look up what is not there yet
@@ -111,7 +111,7 @@ class Desk:
         return next(iter(self.statuses().values()), "")
 
     def followed(self) -> dict[str, str]:
-        """Return the log of each session that is followed, if it is known where that is."""
+        """Return the log of each followed session, if its path is known."""
         logs = (need for want, need in self.observer.needs.items() if want.kind.endswith(" log"))
         paths = ((need.want.of[0], p) for need in logs for p in need.watched)
         return {sid: path for sid, path in paths if path.endswith(".jsonl")}
@@ -122,7 +122,7 @@ class Desk:
         return sum(want.kind == FOLDER and bool(need.watched) for want, need in needs)
 
     def notes(self) -> dict[str, str]:
-        """Return what is wrong."""
+        """Return the problems."""
         return {**self.observer.notes, **self.reach.notes}
 
     def kinds(self) -> list[str]:

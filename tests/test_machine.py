@@ -131,7 +131,7 @@ ROUTED = {"restart", "view", "process gone", "pane gone", *OF_LINKS}
 
 
 def missing(table: dict[str, dict[str, str]]) -> list[str]:
-    """Return what is missing in the table."""
+    """Return the missing cells of the table."""
     kinds = (
         kinds_of_hooks()
         | kinds_of_events()

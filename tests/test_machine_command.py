@@ -286,7 +286,7 @@ def test_what_carries_no_feed_is_refused_with_what_does(command: str, remedy: st
     ],
 )
 def test_a_container_gets_what_its_program_needs(given: str, feeds: str, opens: str) -> None:
-    """Standard input for each, and a terminal only for what draws: a feed in one would fail."""
+    """Each gets standard input, and drawing programs a terminal: a feed in one would fail."""
     assert command_of(given.split(), ["feed"])[:-3] == feeds.split()
     assert command_of(given.split(), ["goto"], terminal=True)[:-3] == opens.split()
 

@@ -68,7 +68,7 @@ def folder(path: Path) -> None:
 
 
 def broken_records(pid: int) -> dict[str, bytes | Callable[[Path], Any]]:
-    """Return what may replace a session file: bytes, or a function that makes it."""
+    """Return replacements of a session file: bytes, or a function that makes it."""
     good = record(pid, "idle", 9)
     return {
         "half-written": good[: len(good) // 2],

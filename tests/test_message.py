@@ -75,7 +75,7 @@ vim.api.nvim_create_autocmd('User', { pattern = 'BellboardTransition', callback 
 
 
 def outage(count: int) -> dict[str, Any]:
-    """Return what a push has besides its sessions when all of them fail."""
+    """Return the other fields of a push when all its sessions fail."""
     told = {"t": 1.0, "from": "working", "to": "error", "live": True}
     failed = {"status": "error", "title": "has an error", "text": "529 overloaded, try again later"}
     return {

@@ -34,7 +34,7 @@ ALL = frozenset(CHANNELS)
 
 
 class House:
-    """Sessions, the notices of one host, and what was sent."""
+    """Sessions, the notices of one host, and the sent notifications."""
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.now = START
@@ -515,7 +515,7 @@ def test_nothing_is_due_before_the_host_wakes(
 
 
 def test_while_followed_only_the_editor_and_sessions_of_other_machines_notify() -> None:
-    """Afterwards, what still waits is announced."""
+    """Afterwards, waiting notices are announced."""
     house = House(Policy(min_interval=0.0))
     house.notices.is_followed = True
     house.be("blocked")

@@ -185,7 +185,7 @@ def found(asked: OpenRequest) -> None:
 
 
 def test_the_plugin_takes_an_answer_to_what_is_asked(started: Any) -> None:
-    """While it is asked, by its own process, once; and nothing listens before or long after."""
+    """It takes one while asked, by its own process, once; the socket is open only then."""
     opencode = started()
     asked = opencode.about(PERMISSION)
     assert refused(asked) == server.NOBODY

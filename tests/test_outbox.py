@@ -176,7 +176,7 @@ def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
 
 
 def test_what_a_user_did_is_kept_before_findings(tmp_path: Path) -> None:
-    """Hosts report what they see again; a user does not."""
+    """Hosts find the same state again; a user does not act again."""
     spool = made(tmp_path / "home")
     outbox = Outbox(spool)
     (spool.home / "spool" / "tmp").rename(spool.home / "away")

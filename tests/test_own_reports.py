@@ -81,7 +81,7 @@ class Shell:
 
 
 class Heard:
-    """Reports of one terminal, and what was found."""
+    """Reports of one terminal, and findings about them."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -178,7 +178,7 @@ def test_who_is_in_front_is_asked_after_a_report_has_come(
 
 
 def test_last_words_are_of_the_program_that_has_just_ended(heard: Heard) -> None:
-    """A moment later, what comes is of the shell again."""
+    """A moment later, reports are of the shell again."""
     job = heard.shell.start("sleep 1000")
     heard.take(WORKING)
     os.kill(job, signal.SIGKILL)

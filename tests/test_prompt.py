@@ -302,7 +302,7 @@ def test_a_change_of_many_lines_is_shown_at_once() -> None:
 
 
 def given(*answers: str, field: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return what the arguments of a command line give."""
+    """Return the values of the arguments of a command line."""
     return details(Namespace(answer=answers, field=field, input=None), msgspec.to_builtins(REQUEST))
 
 
@@ -330,7 +330,7 @@ def test_a_command_line_gives_options_or_a_text() -> None:
     ],
 )
 def test_a_value_of_a_form_is_what_was_typed(field: str, value: object, why: str) -> None:
-    """Or it is refused: never another one."""
+    """An invalid value is refused: the value is never another one."""
     content = given(field=(field, "name=Ada"))["content"]
     assert content == {field.partition("=")[0]: value, "name": "Ada"}
     assert check(REQUEST, Answer("fill", content=content)) == why

@@ -42,7 +42,7 @@ def state(board: Board) -> dict[str, Any]:
 
 
 def reloaded(board: Board) -> Board:
-    """Return the board of another host, loaded from what this one stored."""
+    """Return the board of another host, loaded from the store of this one."""
     for sid in [*board.sessions, LEDGER]:
         board.dirty.add(sid)
     other = Board(board.options)

@@ -65,7 +65,7 @@ class Beside:
         self.rounds.run(key or path, run)
 
     async def until(self, predicate: Callable[[], object]) -> None:
-        """Wait until it is true."""
+        """Wait until a predicate is true."""
         deadline = time.monotonic() + PATIENCE
         while not predicate():
             assert time.monotonic() < deadline, (self.done, self.reach.notes)
@@ -73,7 +73,7 @@ class Beside:
 
 
 def workers(before: set[Thread]) -> int:
-    """Return how many threads that were not there before do what may hang."""
+    """Return the number of new threads that do work that may hang."""
     return sum(thread.name == "bellboard reach" for thread in RUNNING - before)
 
 

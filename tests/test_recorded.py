@@ -35,7 +35,7 @@ def said(kind: str, **payload: Any) -> Line:
 
 
 def rpc(thread: str, state: str | None, *flags: str) -> Line:
-    """Return what a server of Codex tells its clients of a thread."""
+    """Return a message of a server of Codex about a thread."""
     status = {"type": state, "activeFlags": [*flags]}
     return {
         "rpc": {"method": "thread/status/changed", "params": {"threadId": thread, "status": status}}
@@ -43,7 +43,7 @@ def rpc(thread: str, state: str | None, *flags: str) -> Line:
 
 
 def opencode(kind: str, session: str, **properties: Any) -> Line:
-    """Return what a plugin in OpenCode that only writes down what it gets writes of an event."""
+    """Return the line of a plugin in OpenCode that only records an event."""
     payload = {"type": kind, "properties": {"sessionID": session, **properties}}
     origin = {"agent": "opencode", "ps": [], "env": {}}
     return {"event": kind, "hook": payload, "pid": TERMINAL, "ppid": 1, "origin": origin}
@@ -78,7 +78,7 @@ def test_a_title_before_any_hook_belongs_to_the_session_that_follows() -> None:
 
 
 def test_a_title_says_that_a_question_is_shown_and_answered() -> None:
-    """No hook says that it was granted; a hook that waits hides the dialog."""
+    """No hook says that a permission was granted; a hook that waits hides the dialog."""
     start = (process(True), hook("UserPromptSubmit"), {"title": SPINS}, *ASKED)
     assert {"s1": "working"} == statuses(*start, {"tick": {}})
     assert {"s1": "blocked"} == statuses(*start, {"title": ASKS})
@@ -87,7 +87,7 @@ def test_a_title_says_that_a_question_is_shown_and_answered() -> None:
 
 
 def test_a_server_says_that_a_question_is_shown_and_answered() -> None:
-    """Also where no title does, of the thread that it names, and not of what is none."""
+    """It does without titles, for the thread that it names; other messages mean nothing."""
     start = (
         *(hook("UserPromptSubmit", "s1", 80), hook("UserPromptSubmit", "s2", 80)),
         *(hook("UserPromptSubmit", "s3"), {"rpc": {"method": "initialized"}}),
@@ -153,7 +153,7 @@ def test_a_server_runs_several_sessions_and_its_place_is_not_theirs() -> None:
 
 
 def test_a_run_without_a_terminal_of_its_own_is_the_tool_of_another_program() -> None:
-    """The log of `codex exec` says what it is."""
+    """The log of `codex exec` shows its kind."""
     meta = {"file": LOG, "line": {"type": "session_meta", "payload": {"source": "exec"}}}
     prompt = hook("UserPromptSubmit")
     assert {"s1": "working"} == statuses(prompt)

@@ -58,7 +58,7 @@ Told = tuple[list[Line], list[Line]]
 
 
 def lived(lines: Iterable[Line], home: Path) -> tuple[list[Logged], Told]:
-    """Return the log that a host keeps of this evidence, and what it publishes."""
+    """Return the log of a host with this evidence, and its published sessions."""
     spool = Spool(home)
     spool.prepare()
     store = Store(home)
@@ -75,7 +75,7 @@ def lived(lines: Iterable[Line], home: Path) -> tuple[list[Logged], Told]:
 
 
 def essence(told: Told) -> Told:
-    """Return what must not differ."""
+    """Return the parts that must not differ."""
     changes, final = told
     return (
         [{k: c[k] for k in ("t", "session_id", "from", "to", "rule")} for c in changes],

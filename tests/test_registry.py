@@ -302,7 +302,7 @@ def test_an_old_cli_gives_no_start_time(
 def test_another_users_process_or_file_is_skipped_and_reported(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """A shared folder must not make us show or end what is not ours."""
+    """A shared folder must not make us show or end sessions of others."""
     stranger = process(user=65534)
     path = write(home, stranger)
     mine = write(home, process(), sessionId="two")

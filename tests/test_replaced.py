@@ -196,7 +196,7 @@ def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
 
 
 def test_transitions_in_a_new_database_go_on_after_the_old_ones(make: Make, clock: Clock) -> None:
-    """A number says once per machine what was announced; what another host wrote is announced."""
+    """A number names a change once per machine; changes by another host are announced."""
     one, two = make(), make()
     for event in ("UserPromptSubmit", "Stop"):
         emit(one, clock, event)
@@ -224,7 +224,7 @@ def test_transitions_in_a_new_database_go_on_after_the_old_ones(make: Make, cloc
 def test_a_host_whose_arrival_is_tried_again_reads_no_transition_twice(
     make: Make, clock: Clock
 ) -> None:
-    """The lock is taken again after what was lost is restored, and may be held by then."""
+    """The lock is taken again after the restoration, and may be held by then."""
     lost = make()
     work(lost, clock)
     lost.store.changes()
@@ -355,7 +355,7 @@ def test_hosts_that_notice_it_one_by_one_spoil_nothing(
 
 
 def verdict(home: Path) -> str:
-    """Return what SQLite says of the database: without its log it may be damaged, and replaced."""
+    """Return SQLite's verdict on the database: without its log it may be damaged, and replaced."""
     with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
         try:
             return str(db.execute("PRAGMA integrity_check").fetchone()[0])
@@ -434,7 +434,7 @@ def suspended(home: Home) -> Iterator[subprocess.Popen[str]]:
 def test_an_exclusive_lock_is_not_waited_for(
     home: Home, start: Callable[..., RecordedHost], suspended: subprocess.Popen[str]
 ) -> None:
-    """A host that starts then says so, and folds once it is gone."""
+    """A host that starts then reports the lock, and folds once it is gone."""
     name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
     host = start(stuck=0.3, measured=True)
     host.says("locked by another process: `bellboard doctor` names it")

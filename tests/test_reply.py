@@ -475,7 +475,7 @@ def test_a_form() -> None:
     ],
 )
 def test_a_form_of_an_unknown_kind_can_be_declined(raw: bytes) -> None:
-    """All of it is shown."""
+    """The form is shown in full."""
     assert ids(asked(raw)) == ["decline"]
     assert [part.kind for part in asked(raw).parts] == ["text", "json"]
 
@@ -562,7 +562,7 @@ def test_an_answer_that_does_not_fit_is_refused_with_a_reason(
 
 
 def test_a_command_with_hidden_characters_is_not_edited() -> None:
-    """The marks that show them would become a part of it."""
+    """Their marks would become a part of the command."""
     assert ids(asked(payload("Bash", {"command": "ls\u200b"}))) == ["allow", "deny", "stop"]
 
 

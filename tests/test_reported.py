@@ -41,7 +41,7 @@ def scores(other: str) -> dict[str, Comparison]:
 
 
 def test_every_recorded_report_is_valid() -> None:
-    """Of the CLI as of whatever else wrote one."""
+    """Reports of the CLI and of other writers are."""
     bodies = [x["osc7501"] for path in RECORDED for x in lines_of(path) if "osc7501" in x]
     assert len(bodies) > 350
     for said in bodies:
@@ -77,7 +77,7 @@ def test_a_report_is_later_than_the_file_only_for_moments() -> None:
 
 
 def test_the_report_agrees_with_the_session_file() -> None:
-    """Apart from what it cannot tell, and from who is later."""
+    """Differences are limits of the report, or short delays."""
     found = scores(FILE).values()
     seconds = sum(x.seconds for x in found)
     assert seconds > 600
@@ -104,7 +104,7 @@ def test_what_a_report_cannot_tell_is_in_these_scenes(cause: str) -> None:
 
 
 def forged(name: str) -> tuple[list[reported.Difference], list[Stretch], list[Line]]:
-    """Return what was forged in a scene, what the file said meanwhile, and what was shown."""
+    """Return the forgeries of a scene, the file's status meanwhile, and the shown status."""
     recorded = next(lines_of(path) for path in RECORDED if path.stem.startswith(f"{name}-"))
     found = [x for x in compared(recorded).differences if x.cause == reported.FORGED]
     assert max(x.seconds for x in found) > 3

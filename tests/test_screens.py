@@ -82,7 +82,7 @@ def test_output_of_the_agent_is_not_read(name: str) -> None:
 
 @pytest.mark.parametrize("screen", [[], [""], ["❯"], ["─" * 40], ["❯ 1. Yes"], ["\x00" * 9] * 99])
 def test_other_screens_say_nothing(screen: list[str]) -> None:
-    """Empty and partial ones, and those of other programs."""
+    """Such screens are empty, partial, or of other programs."""
     assert read_screen(screen) is None
 
 
@@ -100,7 +100,7 @@ def board_of(*lines: dict[str, object]) -> Board:
 
 
 def saw(t: float, says: str, **what: str) -> dict[str, object]:
-    """Return what its screen shows, as a trace line."""
+    """Return the content of a screen as a trace line."""
     return {"t": T + t, "screen": {"session_id": "s", "pid": 7, "says": says, **what}}
 
 

@@ -209,7 +209,7 @@ KNOWN = (
     st.sampled_from(["{}", "say {} to it", "x={}", '"{}"', "'{}',", "({})", "https://h/{}?x"]),
 )
 def test_a_token_is_recognized_by_its_prefix(prefix: str, rest: str, place: str) -> None:
-    """Wherever it is."""
+    """Its place does not matter."""
     gone(rest, place.format(prefix + rest))
 
 

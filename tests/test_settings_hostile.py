@@ -14,7 +14,7 @@ LONG = f'{{"hooks": {{"Stop": [{{"matcher": {"9" * 5000}, "hooks": [{{"command":
 
 
 def said(home: Home, command: str, text: str) -> tuple[int, str]:
-    """Return what a command exits with and prints where these are a project's settings."""
+    """Return a command's exit code and output with these settings of a project."""
     path = home.project / ".claude/settings.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
@@ -25,7 +25,7 @@ def said(home: Home, command: str, text: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", ["hooks check --project", "uninstall --yes", "doctor"])
 def test_nothing_in_them_reaches_the_terminal(home: Home, command: str) -> None:
-    """The place of an error is quoted without what a terminal acts on."""
+    """The place of an error is quoted without control characters."""
     code, told = said(home, command, f'{{"hooks": {{{KEY}: [], {KEY}: []}}}}')
     assert code == 1
     assert "duplicate key" in told

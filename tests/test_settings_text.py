@@ -374,7 +374,7 @@ def in_no_string(text: str, at: int) -> bool:
 @SOME
 @given(noted())
 def test_comments_stay_where_they_are_allowed(text: str) -> None:
-    """All of them, in order, and the settings; removing gives the same bytes."""
+    """All comments stay in order, with the settings; removing our hooks gives the same bytes."""
     new, before = put_in(text, wanted(), ours, {}, comments=True)
     assert notes(new) == notes(text)
     assert {e.event for e in ours_in(new, ours, comments=True) if e.whole} == {*wanted()}

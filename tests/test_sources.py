@@ -46,7 +46,7 @@ def file(says: str, asks: str = "", at: float = T, source: str = "file") -> Stat
 
 
 def report(state: str, kind: str = "", msg: str = "", at: float = T, **parts: str) -> OwnReport:
-    """Return what a program and its parts report of themselves."""
+    """Return the own reports of a program and its parts."""
     records = {"": Record(state, at, kind, msg=msg)} if state else {}
     records |= {part: Record(said, at + 1) for part, said in parts.items()}
     return OwnReport(records, at, at)

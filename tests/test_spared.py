@@ -1,4 +1,4 @@
-"""Rules that would have spared questions, from what was asked and never denied."""
+"""Rules that would have spared questions, made from requests that were never denied."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def take(spool: Spool) -> list[Item]:
 
 
 def test_everything_is_private(spool: Spool) -> None:
-    """Created with mode 0700, and corrected if it was different."""
+    """Folders have mode 0700, and other modes are corrected."""
     (spool.home / "spool").chmod(0o755)
     spool.home.chmod(0o777)
     spool.prepare()
@@ -562,7 +562,7 @@ def read_only(spool: Spool) -> Iterator[Spool]:
 
 
 def test_what_another_host_could_read_is_not_stuck(spool: Spool) -> None:
-    """Nor is it missing among what waits."""
+    """Such an event is not missing among those that wait, either."""
     for name in ("one", "two"):
         put(spool, name)
     spool.ignore("one")

@@ -247,7 +247,7 @@ def test_a_suspended_holder_of_the_hooks_lock_stops_nobody(home: Home, start: St
 
 
 def test_settings_of_60_mb_are_refused(home: Home, start: Start) -> None:
-    """By the command line, and by a host that looks for its hooks in them."""
+    """The command line and a host that looks for its hooks refuse them."""
     install = ["-m", "bellboard", "hooks", "install", "--yes"]
     settings = home.claude / "settings.json"
     assert 0 == warm.run(install, env=home.env).returncode

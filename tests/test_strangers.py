@@ -65,7 +65,7 @@ def owned(path: Path, by: int) -> None:
 
 
 def listing(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Return everything below a path, with what a change would alter, but not reading."""
+    """Return everything below a path, with attributes that a change, but no reading, alters."""
     found = {}
     for below in sorted([path, *path.rglob("*")]):
         status = below.lstat()

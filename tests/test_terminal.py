@@ -34,7 +34,7 @@ def published(**more: Any) -> Published:
 
 
 def everybody() -> list[Published]:
-    """Return the sessions of the editor's screens, with what only the command line shows."""
+    """Return the sessions of the editor's screens, with those that only the command line shows."""
     more: dict[int, Published] = {
         2: {"nvim": "/run/user/1000/nvim.4242.0"},
         3: {"pid": 991, "label": "HEAVY"},
@@ -86,7 +86,7 @@ class Noting(Published):
     ids=["nowhere", "tmux", "Neovim", "another machine"],
 )
 def test_names_are_kept_only_while_all_that_they_are_made_of_is_the_same(more: Published) -> None:
-    """`worded` reads no field for them that it does not compare."""
+    """`worded` reads no other field for names than it compares."""
     before = words.worded(Noting(published(**more)))
     now = Noting(published(**more, label="HEAVY", branch="next"))
     assert words.worded(now, before)["words"] == words.worded(now)["words"]
@@ -125,7 +125,7 @@ def test_the_table_says_what_is_quiet_and_since_when(
 def test_the_table_tells_sessions_of_one_clone_apart(
     columns: int, request: pytest.FixtureRequest
 ) -> None:
-    """By what they work on; one long branch takes no room from the others."""
+    """Their work differs; one long branch takes no room from the others."""
     assert_shows(
         request, f"cli-clone-{columns}.txt", lines_of([dated(p, NOW) for p in clone()], columns)
     )
@@ -213,7 +213,7 @@ def test_what_it_does_is_said_once(status: str) -> None:
 
 @pytest.mark.pure
 def test_piped_tables_are_not_cut() -> None:
-    """grep must find what it looks for."""
+    """grep must find its text."""
     detail = " ".join(["word"] * 300)
     assert detail in lines_of([published(detail=detail)], terminal.ENDLESS)[0]
 

@@ -58,7 +58,7 @@ class Panes:
         self._need: Need | None = None
 
     def check(self, now: float, asked: Collection[str]) -> list[Evidence]:
-        """Return what is found when everything is checked."""
+        """Return the evidence of a complete check."""
         self._now = now
         self._found.clear()
         self._loop.run_until_complete(asyncio.wait_for(self._check(asked), PATIENCE))
@@ -92,7 +92,7 @@ class Panes:
 
 @pytest.fixture
 def panes() -> Iterator[Callable[..., Panes]]:
-    """Return what makes one, and close it afterwards."""
+    """Return a function that makes panes, and close them afterwards."""
     made: list[Panes] = []
 
     def make(*given: str) -> Panes:

@@ -104,7 +104,7 @@ class Transcripts:
 
 
 def added(transcripts: Transcripts, now: float) -> list[Evidence]:
-    """Return what was added to all that are followed."""
+    """Return the evidence of new lines in all followed transcripts."""
     return [found for tail in transcripts.tails.values() for found in tail.check(now)]
 
 

@@ -502,7 +502,7 @@ assert {*MANY} < TROUBLES.keys()
 
 @pytest.mark.parametrize("name", TROUBLES)
 def test_every_command_answers(place: Place, name: str) -> None:
-    """With what it can show, else with one line: never a traceback, never silence."""
+    """A command shows its output or one line: never a traceback, never silence."""
     TROUBLES[name](place)
     commands = COMMANDS if name in MANY else SOME if place.streams else FEW
     for command, told in place.run(commands).items():

@@ -191,7 +191,7 @@ def test_a_hook_is_sent_away_at_once(
 def test_a_host_that_cannot_fold_keeps_no_hook_waiting(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody would see what it asks; that may pass within a second."""
+    """Nobody would see the question; the state may change within a second."""
     place.spool.prepare()
     place.turn("on")
     store, waiting = Store(place.spool.home), HookPipes(place.spool)
@@ -301,7 +301,7 @@ HARMLESS, TRUE, ALLOW = "ls", "rm -rf build", b'{"allow":1}'
 
 
 class Forger:
-    """Writes events like that of a hook, with another command, and facts of its own."""
+    """Writes events like a hook's, with another command, and facts of its own."""
 
     def __init__(self, spool: Spool, item: Item, other: int) -> None:
         self.spool, self.item = spool, item

@@ -46,7 +46,7 @@ class Seen:
         self._woken.set()
 
     async def settle(self) -> None:
-        """Wait until reports stop, so that those of a restart are not counted."""
+        """Wait until reports stop, so that reports of a restart are not counted."""
         quiet = {"inotify": 0.05, "watchfiles": 0.4, "polling": 0.05}[self.watch.how]
         while True:
             self._woken.clear()

@@ -51,7 +51,7 @@ def test_hooks_that_do_not_matter_are_left_out() -> None:
 
 
 def test_removed_actions_keep_their_time() -> None:
-    """A pause may be what it takes to fail."""
+    """A failure may need a pause."""
 
     def fails(walk: Walk) -> bool:
         return {"0", "11"} <= {a.text for a in walk.actions}

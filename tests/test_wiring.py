@@ -250,7 +250,7 @@ NAMED = ["% % split-window", "^b C-b send-prefix", r"; \; last-pane", "{ { swap-
 
 @pytest.mark.parametrize("named", NAMED)
 def test_a_key_is_the_one_that_tmux_takes_it_for(tmux: Server, room: Room, named: str) -> None:
-    """However it is typed, and however tmux quotes it: kept if it is bound, ours only if free."""
+    """Any spelling or quoting counts: a bound key stays, a free one is ours."""
     typed, key, *bound = named.split()
     tmux.open(["sh"], session="one")
     for theirs in bound:
@@ -293,7 +293,7 @@ def test_what_is_printed_is_what_is_set(tmux: Server, room: Room) -> None:
 
 
 def test_which_server_is_meant_must_be_clear(room: Room, tmux: Server, home: Home) -> None:
-    """Outside tmux it is the only one; a dead socket is named."""
+    """Outside tmux, the only server is meant; a dead socket is named."""
     tmux.open(["sh"], session="one")
     said = room.bellboard("tmux", "--apply", code=1, TMUX="", TMUX_TMPDIR=str(home.tmp))
     assert "--socket PATH" in said
@@ -487,7 +487,7 @@ def three(tmux: Server, room: Room) -> dict[str, Pane]:
 def test_goto_shows_a_session_to_whoever_asks(
     tmux: Server, room: Room, three: dict[str, Pane]
 ) -> None:
-    """On the client whose pane it is typed in; hosts learn that it was seen."""
+    """The client whose pane has the command shows it; hosts learn that it was seen."""
     a, b = room.attach("home"), room.attach("asks")
     room.bellboard("goto", "done", TMUX_PANE=three["home"].id)
     assert room.shown() == {a.tty: three["done"].id, b.tty: three["asks"].id}
@@ -593,7 +593,7 @@ def test_the_picker_in_a_terminal_follows_its_size(
 def test_a_session_in_a_neovim_is_shown_by_that_neovim(
     tmux: Server, room: Room, nvim: Callable[..., Any]
 ) -> None:
-    """And its pane, if it is in one."""
+    """The pane of that Neovim is shown as well, if it is in one."""
     editor = nvim(config={"auto_start": False}, ui=False)
     pane = tmux.open(["sh"], session="one")
     shows = """require('bellboard')._arrive = function(_, _, id)
