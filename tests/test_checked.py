@@ -235,9 +235,10 @@ def test_what_is_suggested_reaches_the_hook_only_as_it_was_suggested(desk: Desk)
     desk.terminal = terminal = Typewriter(desk, more)
     shown = desk.request()["request"]
     assert "always" not in [choice["id"] for choice in shown["choices"]]
-    there = "Its terminal offers more: “Yes, and don\u2019t ask again for: make *”"
+    words = "Yes, and don\u2019t ask again for: make *"
+    (offer,) = [choice for choice in shown["choices"] if choice["words"] == words]
+    assert offer["note"] == "chosen in its terminal"
     assert [*shown["more"]] == [
-        there,
         "Not all can be typed: go there. With answers on, a waiting hook takes all.",
     ]
     why = "its dialog does not say exactly that: go there. With answers on, a waiting hook takes it"
@@ -246,8 +247,28 @@ def test_what_is_suggested_reaches_the_hook_only_as_it_was_suggested(desk: Desk)
     hook = desk.waits()
     shown = desk.request()["request"]
     (note,) = [choice["note"] for choice in shown["choices"] if choice["id"] == "always"]
-    assert (shown["way"], *shown["more"]) == ("hook", there)
+    assert shown["way"] == "hook"
+    assert offer in shown["choices"]
     assert note == "written to .claude/settings.local.json"
     assert desk.answer("always")["way"] == "hook"
     (line,) = hook.said
     assert json.loads(line)["hookSpecificOutput"]["decision"]["updatedPermissions"] == [MAKE]
+
+
+def test_what_only_its_terminal_offers_is_chosen_there_although_a_hook_waits(desk: Desk) -> None:
+    desk.asks()
+    more = SCREEN.replace("  2. No", "  2. Yes, and switch to auto mode\n   3. No")
+    desk.terminal = terminal = Typewriter(desk, more)
+    desk.waits()
+    (offer,) = [c for c in desk.request()["request"]["choices"] if c["id"].startswith("offer-")]
+    assert desk.answer(offer["id"])["way"] == "keys"
+    assert terminal.keys == "2"
+
+
+def test_what_its_terminal_no_longer_offers_is_refused(desk: Desk) -> None:
+    desk.asks()
+    desk.terminal = terminal = Typewriter(desk, SCREEN)
+    refused(
+        desk, desk.answer("offer-01234567"), "its dialog does not offer that; go there to answer"
+    )
+    assert terminal.keys == ""

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.agents.agent import About, Press
-from bellboard.agents.claude.dialog import NO_AND, UNPROVEN, offers, press
+from bellboard.agents.claude.dialog import NO_AND, NOT_OFFERED, UNPROVEN, offers, press
 from bellboard.agents.claude.hooks import hook
 from bellboard.agents.claude.request import request
 from bellboard.core.events import Origin
-from bellboard.core.request import Answer, Choice, Option, Question, Request, check
+from bellboard.core.request import Answer, Choice, Field, Option, Part, Question, Request, check
 from bellboard.core.session import Block, Session
 from bellboard.hosting.asked import Asked
 from bellboard.hosting.keyboard import typed
@@ -170,16 +170,22 @@ def test_what_is_suggested_is_a_key_only_if_the_screen_says_exactly_that(
     assert press(rows.splitlines(), asked, Answer("always"), given.about).why == UNPROVEN
 
 
-def test_what_only_the_terminal_offers_is_named() -> None:
-    """Without what is one of the choices; hidden characters are marks, and a long one is cut."""
+def test_what_only_the_terminal_offers_can_be_chosen_there() -> None:
+    """Without what is one of the choices; hidden characters are marks; only exactly that text."""
     given = walk(FOLDER / "2.1.330" / "deny.txt")
-    (first, auto) = offers(given.steps[0][0], given.request)
-    assert first.startswith("Yes, and always allow access to")
-    assert auto.startswith("Yes, and switch to auto mode")
-    rows = "\n".join(given.steps[0][0])
-    odd = rows.replace("2. Yes, and always", "2. Yes, and\u202e always" + "y" * 99)
-    assert offers(odd.splitlines(), given.request)[0].startswith("Yes, and<U+202E> always")
-    assert all(len(each) <= 72 for each in offers(odd.splitlines(), given.request))
+    screen = given.steps[0][0]
+    (first, auto) = offers(screen, given.request)
+    assert first.words.startswith("Yes, and always allow access to")
+    assert auto.words.startswith("Yes, and switch to auto mode")
+    for key, choice in (("2", first), ("3", auto)):
+        assert (
+            said(press(screen, given.request, Answer(choice.id), given.about))
+            == f"press {key} (last)"
+        )
+    rows = "\n".join(screen)
+    odd = rows.replace("2. Yes, and always", "2. Yes, and\u202e always" + "y" * 99).splitlines()
+    assert offers(odd, given.request)[0].words.startswith("Yes, and<U+202E> always")
+    assert press(odd, given.request, Answer(first.id), given.about).why == NOT_OFFERED
     edits = walk(FOLDER / "2.1.330" / "edits.txt")
     assert offers(edits.steps[0][0], edits.request) == ()
     folder = "always allow access to /home/me/project from this project"
@@ -295,3 +301,48 @@ def test_what_is_offered_to_be_typed_can_be_typed(path: Path) -> None:
         assert check(given.request, complete(given.request, choice)) == ""
         key = press(screen, given.request, complete(given.request, choice), given.about)
         assert not key.why, choice.id
+
+
+ORDER = Request(
+    *("id", "s", "claude", "form", "0" * 16),
+    tool="rig",
+    parts=(Part("text", text="What is to be sent?"),),
+    fields=(
+        Field("name", "Name", required=True),
+        Field("count", "How many", type="integer"),
+        Field("size", options=(Option("s", "small"), Option("l", "large"))),
+        Field("gift", "As a gift", type="boolean"),
+        Field("note"),
+    ),
+    choices=(Choice("fill", "Send the form", "content"),),
+)
+HEAD = ["─" * 40, "  MCP server “rig” requests your input", "  What is to be sent?"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "key"),
+    [
+        (
+            "❯ * Name: Type something…|* How many: not set|* size: not set|* As a gift: not set",
+            "Ada",
+        ),
+        ("✔ Name: Ada|❯ * How many: Type something…|* size: not set|* As a gift: not set", "2"),
+        ("✔ Name: Ada|❯ ✔ How many: 3|* size: not set|* As a gift: not set", ""),
+        ("✔ Name: Ada|✔ How many: 2|❯ * size: ▸ not set|* As a gift: not set", "Right"),
+        ("✔ Name: Ada|✔ How many: 2|❯ * size: ▾|❯ ◯ small|◯ large|* As a gift: not set", "Down"),
+        ("✔ Name: Ada|✔ How many: 2|❯ * size: ▾|◯ small|❯ ◯ large|* As a gift: not set", "Space"),
+        ("✔ Name: Ada|✔ How many: 2|❯ ✔ size: ▸ large|* As a gift: not set", "Down"),
+        ("✔ Name: Ada|✔ How many: 2|❯ ✔ size: ▸ small|* As a gift: not set", ""),
+        ("✔ Name: Ada|✔ How many: 2|✔ size: large|❯ * As a gift: ☐", "Space"),
+        ("✔ Name: Ada|✔ How many: 2|✔ size: large|❯ ✔ As a gift: ☒", "Space"),
+        ("✔ Name: Ada|✔ How many: 2|✔ size: large|❯ ✔ As a gift: ☐", "Down"),
+    ],
+)
+def test_a_field_of_a_form_is_set_key_by_key(rows: str, key: str) -> None:
+    """The box of a field that is not set looks as that of a no; what somebody chose is left."""
+    wanted = {"name": "Ada", "count": 2, "size": "l", "gift": False}
+    below = ["    note: not set", "    Accept    Decline", "", "  Esc to cancel"]
+    screen = [*HEAD, *(f"  {row}" for row in rows.split("|")), *below]
+    pressed = press(screen, ORDER, Answer("fill", content=wanted), About(""))
+    assert (pressed.key or pressed.text) == key
+    assert bool(pressed.why) == (key == "")

@@ -223,5 +223,13 @@ CASES: Final = (
         args=FORM,
         since=ONCE,
     ),
+    Case(
+        "form: several fields",
+        "order",
+        Answer("fill", content={"name": "Ada", "count": 2, "size": "large", "gift": True}),
+        '"count": 2',
+        args=FORM,
+        since=ONCE,
+    ),
     Case("form: decline", "elicit", Answer("decline"), "decline", args=FORM, since=ONCE),
 )

@@ -119,7 +119,7 @@ def prepare(
 
 
 def elicitation(home: Home) -> tuple[str, ...]:
-    """Return arguments that add the MCP server of scenarios `elicit` and `mcpslow`."""
+    """Return arguments that add the MCP server of scenarios `elicit`, `order` and `mcpslow`."""
     server = {"command": str(home.bin / "python3"), "args": [str(ELICIT)]}
     path = home.root / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"rig": server}}))
@@ -128,7 +128,7 @@ def elicitation(home: Home) -> tuple[str, ...]:
         str(path),
         "--strict-mcp-config",
         "--allowedTools",
-        "mcp__rig__ask,mcp__rig__wait",
+        "mcp__rig__ask,mcp__rig__order,mcp__rig__wait",
     )
 
 

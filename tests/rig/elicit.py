@@ -1,4 +1,4 @@
-"""An MCP server on stdio: `ask` asks the user for a name (elicitation), `wait` takes its time."""
+"""An MCP server on stdio: `ask` and `order` show a form (elicitation), `wait` takes its time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,24 @@ SCHEMA = {
     "properties": {"name": {"type": "string", "description": "Any name"}},
     "required": ["name"],
 }
+ORDER = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Name"},
+        "count": {"type": "integer", "title": "How many", "minimum": 1},
+        "size": {"type": "string", "enum": ["small", "large"]},
+        "gift": {"type": "boolean", "title": "As a gift"},
+        "note": {"type": "string", "description": "May be left out"},
+    },
+    "required": ["name", "count", "size", "gift"],
+}
+FORMS = {"ask": ("What name?", SCHEMA), "order": ("What is to be sent?", ORDER)}
 TOOL = {
     "name": "ask",
     "description": "Asks the user for a name.",
     "inputSchema": {"type": "object", "properties": {}},
 }
+MANY = {**TOOL, "name": "order", "description": "Asks the user for an order."}
 WAIT = {
     "name": "wait",
     "description": "Takes some seconds.",
@@ -41,14 +54,15 @@ def main() -> None:
                 result = {"protocolVersion": version, "capabilities": {"tools": {}}}
                 send(id=message["id"], result={**result, "serverInfo": server})
             case "tools/list":
-                send(id=message["id"], result={"tools": [TOOL, WAIT]})
+                send(id=message["id"], result={"tools": [TOOL, MANY, WAIT]})
             case "tools/call" if message["params"]["name"] == "wait":
                 said = {"content": [{"type": "text", "text": "waited"}]}
                 answer = {"id": message["id"], "result": said}
                 threading.Timer(message["params"]["arguments"]["seconds"], send, (), answer).start()
             case "tools/call":
                 waiting = message["id"]
-                asked = {"message": "What name?", "requestedSchema": SCHEMA}
+                text, schema = FORMS[message["params"]["name"]]
+                asked = {"message": text, "requestedSchema": schema}
                 send(id="elicit", method="elicitation/create", params=asked)
             case None if message.get("id") == "elicit":
                 said = json.dumps(message.get("result", message.get("error")))

@@ -203,6 +203,7 @@ SCENARIOS: dict[str, Scenario] = {
     "plan": (call("ExitPlanMode"), say("Plan done.")),
     "planperm": (call("ExitPlanMode"), Turn((shell("touch made.txt"),)), say("Planned and made.")),
     "elicit": (call("mcp__rig__ask"), say("Elicited.")),
+    "order": (call("mcp__rig__order"), say("Ordered.")),
     "mcpslow": (
         call("mcp__rig__wait", seconds=12),
         say("It goes on in the background."),

@@ -18,7 +18,7 @@ from ..core.events import Event, Origin
 from ..core.evidence import Evidence, TraceLine
 from ..core.last_turn import TurnLog
 from ..core.program_status import Report
-from ..core.request import Answer, Request, SentAnswer, Went
+from ..core.request import Answer, Choice, Request, SentAnswer, Went
 from ..core.session import Session
 from ..core.untrusted import Facts
 from .installing.hookline import Hooked
@@ -128,7 +128,7 @@ class OnDisk(NamedTuple):
 class Press(NamedTuple):
     """A key for a dialog, a text to type into it, or the reason why there is neither."""
 
-    key: str = ""  # a digit, or Down, Right, Tab, Enter
+    key: str = ""  # a digit, or Down, Right, Tab, Enter, Space, Escape
     text: str = ""
     rows: tuple[str, ...] = ()  # rows that the terminal must still show
     last: bool = False  # this key gives the answer
@@ -296,7 +296,7 @@ class Agent(Hooked):
         """Return the next key for the dialog on a screen, which must show exactly this request."""
         return Press(why="its dialogs are not known; go there to answer")
 
-    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
+    def offers(self, screen: Sequence[str], request: Request) -> tuple[Choice, ...]:
         """Return the answers of the dialog on a screen that its request lacks, in words."""
         return ()
 

@@ -22,7 +22,7 @@ WORDS = (
     *("allow", "always", "folder", "edits", "both", "replace", "deny", "stop", "edit", "choose"),
     *("approve", "approve-edits", "keep", "fill", "decline"),
 )
-NUMBERED = re.compile(r"(?:always|folder|edits|replace)-[1-9]")  # a numbered choice
+NUMBERED = re.compile(r"(?:always|folder|edits|replace)-[1-9]|offer-[0-9a-f]{8}")
 
 
 def is_choice(word: str) -> bool:

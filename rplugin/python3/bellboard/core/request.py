@@ -165,6 +165,15 @@ def meant(choices: Sequence[Choice], name: str) -> Choice | None:
     return None
 
 
+#: How the id of a choice begins that only the terminal offers.
+OFFER: Final = "offer-"
+
+
+def offered(text: str, words: str) -> Choice:
+    """Return the choice of an option that only the terminal offers; its id stands for its text."""
+    return Choice(f"{OFFER}{digest_of(squeezed(text))[:8]}", words, note="chosen in its terminal")
+
+
 #: What a choice may need: fields of an answer.
 NEEDS: Final = ("message", "answers", "content", "input")
 
@@ -200,6 +209,8 @@ def check(request: Request, answer: Answer) -> str:
     if not request.complete:
         return request.why
     choice = next((c for c in request.choices if c.id == answer.choice), None)
+    if choice is None and answer.choice.startswith(OFFER):
+        choice = Choice(answer.choice, "")  # the terminal must still offer it, as is checked there
     if choice is None:
         offered = ", ".join(c.id for c in request.choices)
         return f"“{plain_id(answer.choice)}” is not one of its choices: {offered}"

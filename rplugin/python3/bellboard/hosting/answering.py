@@ -22,6 +22,7 @@ from ..agents.agent import Press
 from ..agents.registry import agent_of
 from ..core.evidence import TraceLine
 from ..core.request import (
+    OFFER,
     OURS,
     STOPPED,
     TERMINAL,
@@ -351,7 +352,9 @@ def _facts(request: Request, given: Given) -> dict[str, Any]:
 
 def _reply(asked: Asked, answer: Answer) -> bytes:
     """Return an answer as its agent takes it from a program; empty if it takes none."""
-    return agent_of(asked.session.agent).reply(asked.payload, answer) if asked.payload else b""
+    if not asked.payload or answer.choice.startswith(OFFER):
+        return b""
+    return agent_of(asked.session.agent).reply(asked.payload, answer)
 
 
 def _for_hook(asked: Asked, answer: Answer) -> tuple[str, str, bytes, bytes] | None:

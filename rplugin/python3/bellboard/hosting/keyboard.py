@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..agents.agent import Press
 from ..agents.registry import agent_of
-from ..core.request import Answer, Choice, Request
+from ..core.request import OFFER, Answer, Choice, Request
 from ..core.session import Run, owns_pane
 from ..system.failures import Declined
 from ..system.processes import is_in_front
@@ -90,7 +90,14 @@ GONE: Final = "its Neovim no longer has its terminal"
 READ: Final = "local ok, rows = pcall(require('bellboard')._rows, ...) return ok and rows or false"
 TYPE: Final = "local ok, typed = pcall(require('bellboard')._type, ...) return ok and typed"
 #: Names of keys → what a terminal sends for them.
-SENT: Final = {"Down": "\x1b[B", "Right": "\x1b[C", "Tab": "\t", "Enter": "\r", "Escape": "\x1b"}
+SENT: Final = {
+    "Down": "\x1b[B",
+    "Right": "\x1b[C",
+    "Tab": "\t",
+    "Enter": "\r",
+    "Escape": "\x1b",
+    "Space": " ",
+}
 #: Around a text that is pasted, so that no line of it is submitted.
 PASTE: Final = "\x1b[200~{}\x1b[201~"
 
@@ -246,17 +253,18 @@ def _sample(request: Request, choice: Choice) -> Answer:
     return Answer(choice.id, "x" if choice.needs == "message" else "", first)
 
 
-def typeable(asked: Asked, choices: Sequence[Choice], offers: Sequence[str]) -> Asked:
+def typeable(asked: Asked, choices: Sequence[Choice], offers: Sequence[Choice]) -> Asked:
     """Return a request with only the choices that keys can give, and what else there is."""
     request, ids = asked.request, {choice.id for choice in choices}
     lost = [choice for choice in request.choices if choice.note and choice.id not in ids]
-    there = f"Its terminal offers more: {', '.join(f'“{each}”' for each in offers)}"
-    more = [*request.more, *([there] if offers else []), *([UNTYPED] if lost else [])]
-    return asked._replace(request=replace(request, choices=tuple(choices), more=tuple(more)))
+    more = [*request.more, *([UNTYPED] if lost else [])]
+    return asked._replace(request=replace(request, choices=(*choices, *offers), more=tuple(more)))
 
 
 def as_well(asked: Asked, shown: Asked) -> Asked:
     """Return a request with the further choices of its terminal."""
-    is_same = shown.request.digest == asked.request.digest
-    more = tuple(words for words in shown.request.more if words != UNTYPED)
-    return asked._replace(request=replace(asked.request, more=more)) if is_same else asked
+    if shown.request.digest != asked.request.digest:
+        return asked
+    offers = (choice for choice in shown.request.choices if choice.id.startswith(OFFER))
+    choices = (*asked.request.choices, *offers)
+    return asked._replace(request=replace(asked.request, choices=choices))

@@ -27,9 +27,8 @@ from .programs import run
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
 DEAF: Final = 20.0  # seconds to leave a server alone that did not respond
 
-KEYS: Final = frozenset(
-    {"Down", "Right", "Tab", "Enter", "Escape"}
-)  # that may be pressed in a pane
+#: Keys that may be pressed in a pane.
+KEYS: Final = frozenset({"Down", "Right", "Tab", "Enter", "Escape", "Space"})
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _PANES: Final = (
     "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty} #{pane_in_mode} "

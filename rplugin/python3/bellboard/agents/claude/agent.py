@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ...core.events import AGENT
 from ...core.last_turn import TurnLog
 from ...core.program_status import Report
-from ...core.request import Answer, Request, SentAnswer, Went
+from ...core.request import Answer, Choice, Request, SentAnswer, Went
 from ...core.session import Session
 from ..agent import Abilities, Ability, About, Agent, OpenRequest, Press, Prompt, Seen
 from ..installing.hookline import HooksFile, below_home
@@ -104,7 +104,7 @@ class ClaudeCode(Agent):
 
         return press(screen, request, answer, about)
 
-    def offers(self, screen: Sequence[str], request: Request) -> tuple[str, ...]:
+    def offers(self, screen: Sequence[str], request: Request) -> tuple[Choice, ...]:
         from .dialog import offers
 
         return offers(screen, request)

@@ -6,7 +6,17 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ...core.request import Answer, Question, Request, shown_digest, squeezed
+from ...core.request import (
+    OFFER,
+    Answer,
+    Choice,
+    Field,
+    Question,
+    Request,
+    offered,
+    shown_digest,
+    squeezed,
+)
 from ...core.text import cut, marked
 from ..agent import About, Press
 from .rules import SESSION, WHOSE, WORDS
@@ -187,7 +197,7 @@ def _below(folder: str, path: str) -> str:
 # Which key to press next in a dialog of several parts: questions, and the fields of a form.
 
 
-DOWN, RIGHT, ENTER = "Down", "Right", "Enter"
+DOWN, RIGHT, ENTER, SPACE = "Down", "Right", "Enter", "Space"
 
 ELSEWHERE: Final = "; go there to answer"
 NOT_SHOWN: Final = "its terminal does not show the question" + ELSEWHERE
@@ -208,8 +218,12 @@ _RULE: Final = re.compile(r"\s*─{20,}")
 _TABS: Final = re.compile(r"\s*(?:[←→]\s+)?[☐☒✔]\s.*")
 _SERVER: Final = re.compile(r"\s*MCP server .(.*). requests your input")
 _FIELD: Final = re.compile(
-    r"\s*(?:(?P<arrow>❯)\s*)?(?:[*✔]\s*)?(?P<name>[^\s:*✔❯][^:]*): (?P<value>.+)"
+    r"\s*(?:(?P<arrow>❯)\s*)?(?:(?P<mark>[*✔])\s*)?(?P<name>[^\s:*✔❯][^:]*): (?P<value>.+)"
 )
+_LISTED: Final = re.compile(r"\s*(?:(?P<arrow>❯)\s*)?[◯◉●] (?P<label>.+)")  # of an open field
+CLOSED: Final = "▸ "  # before the value of a field that can be opened
+OPENED: Final = "▾"
+BOX: Final = {False: "☐", True: "☒"}
 _BUTTONS: Final = re.compile(r"(?:\s*(?P<accept>❯))?\s+Accept\s+(?:(?P<decline>❯)\s*)?Decline")
 
 
@@ -323,6 +337,9 @@ def _says(said: str, wanted: list[str] | str) -> bool:
 # ---------------------------------------------------------------- forms
 
 
+FIELDS: Final = frozenset({"string", "number", "integer", "boolean"})  # that keys can fill in
+
+
 def fill_form(rows: Sequence[str], request: Request, answer: Answer) -> Press:
     """Fill in the chosen field, or move on to the next one or a button."""
     top = max((n for n, row in enumerate(rows) if _SERVER.fullmatch(row)), default=-1)
@@ -340,21 +357,58 @@ def fill_form(rows: Sequence[str], request: Request, answer: Answer) -> Press:
         if buttons["decline"]:
             return Press(ENTER, rows=(*shown,), last=True)
         return Press(RIGHT if buttons["accept"] else DOWN, rows=(*shown,))
-    if answer.choice != "fill" or any(f.type != "string" or f.options for f in request.fields):
+    if answer.choice != "fill" or any(f.type not in FIELDS for f in request.fields):
         return Press(why=NOT_TYPED)
     named = [m["name"] for _, m in found]
     known = [(f.name, f.title) for f in request.fields]
     if len(named) != len(known) or any(n not in k for n, k in zip(named, known, strict=True)):
         return Press(why=DIFFERENT)
-    wanted = [str(answer.content.get(f.name, "")) for f in request.fields]
-    values = ["" if m["value"] in EMPTY else m["value"] for _, m in found]
+    wanted = [_shown_as(f, answer.content.get(f.name)) for f in request.fields]
+    values = [_value(m) for _, m in found]
     here = next((n for n, (_, m) in enumerate(found) if m["arrow"]), -1)
-    if here >= 0 and not values[here] and wanted[here]:
-        return Press(text=wanted[here], rows=(*shown,))
-    if here >= 0 and values[here] == wanted[here]:
-        return Press(DOWN, rows=(*shown,))
-    is_done = bool(buttons["accept"]) and values == wanted
-    return Press(ENTER, rows=(*shown,), last=True) if is_done else Press(why=BEGUN)
+    if here < 0:
+        is_done = bool(buttons["accept"]) and values == wanted
+        return Press(ENTER, rows=(*shown,), last=True) if is_done else Press(why=BEGUN)
+    below = rows[found[here][0] + 1 : found[here + 1][0] if here + 1 < len(found) else end]
+    press = _set_field(request.fields[here], values[here], wanted[here], below)
+    return press if press.why else press._replace(rows=(*shown,))
+
+
+def _shown_as(field: Field, value: object) -> str:
+    """Return what a field shows once it has a value; "" if it is left out."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return BOX[value]
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    named = (o.description or o.label for o in field.options if o.label == value)
+    return next(named, str(value))
+
+
+def _value(m: re.Match[str]) -> str:
+    """Return what a field has on the screen; an empty box is only a value with its mark."""
+    value = m["value"].removeprefix(CLOSED)
+    is_unset = value in EMPTY or (value == BOX[False] and m["mark"] != "✔")
+    return "" if is_unset else value
+
+
+def _set_field(field: Field, value: str, wanted: str, below: Sequence[str]) -> Press:
+    """Return the next key for the chosen field, or why it is left alone."""
+    if value == wanted:
+        return Press(DOWN)
+    if field.type == "boolean" and wanted and value in ("", *BOX.values()):
+        return Press(SPACE)
+    if value == OPENED:
+        listed = [m for row in below if (m := _LISTED.fullmatch(row))]
+        at = next((n for n, m in enumerate(listed) if m["arrow"]), len(listed))
+        left = [m["label"].strip() for m in listed[at:]]
+        if wanted not in left:
+            return Press(why=BEGUN)
+        return Press(SPACE if left[0] == wanted else DOWN)
+    if value or not wanted:
+        return Press(why=BEGUN)
+    return Press(RIGHT) if field.options else Press(text=wanted)
 
 
 # Which key to press next, so that the dialog on a screen gets an answer.
@@ -364,7 +418,7 @@ def fill_form(rows: Sequence[str], request: Request, answer: Answer) -> Press:
 # somebody else has begun is either completed as it was meant or left alone.
 
 
-LONGEST_SHOWN: Final = 72  # cells of an answer that only the terminal has
+LONGEST_SHOWN: Final = 300  # cells of an answer that only the terminal has
 LONGEST_TYPED: Final = 200  # characters to type: the CLI folds a longer paste
 TAKES: Final = f"one line, at most {LONGEST_TYPED} printable characters"
 TAB: Final = "Tab"
@@ -436,7 +490,7 @@ def _take(options: Sequence[DialogOption], texts: Collection[str], rows: tuple[s
     return Press(ENTER, rows=rows, last=True) if found[0].chosen else Press(DOWN, rows=rows)
 
 
-def offers(screen: Sequence[str], request: Request) -> tuple[str, ...]:
+def offers(screen: Sequence[str], request: Request) -> tuple[Choice, ...]:
     """Return the answers on a screen that are not among a permission's choices, in short."""
     dialog = dialog_of(bottom_of(screen)) if request.kind == "permission" else None
     ours = {squeezed(choice.words).rstrip("`") for choice in request.choices}
@@ -445,7 +499,8 @@ def offers(screen: Sequence[str], request: Request) -> tuple[str, ...]:
         about = _ABOUT.search(squeezed(option.whole))
         is_ours = about is not None and any(words.endswith(about[1]) for words in ours)
         if not (is_ours or squeezed(option.whole) in ALL_EDITS or _YES_OR_NO.match(option.whole)):
-            found.append(cut(" ".join(marked(option.whole).split()), LONGEST_SHOWN))
+            words = cut(" ".join(marked(option.whole).split()), LONGEST_SHOWN)
+            found.append(offered(option.whole, words))
     return tuple(found)
 
 
@@ -459,6 +514,9 @@ def _permission(rows: Sequence[str], request: Request, answer: Answer, about: Ab
         return Press(why=DIFFERENT)
     if answer.choice == "allow":
         return _take(dialog.options, {"Yes"}, dialog.whole)
+    if answer.choice.startswith(OFFER):
+        found = [o.whole for o in dialog.options if offered(o.whole, "").id == answer.choice]
+        return _take(dialog.options, found, dialog.whole)
     if any(c.id == answer.choice and c.words == EDITS for c in request.choices):
         found = [option.whole for option in dialog.options if squeezed(option.whole) in ALL_EDITS]
         return _take(dialog.options, found, dialog.whole)
