@@ -8,13 +8,14 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
-from machines import again, boxes, breaks, jumps, sending, speed, team, two
+from machines import again, boxes, breaks, jumps, sending, speed, talk, team, two
 
 SCENES: Final[dict[str, Callable[[], None]]] = {
     scene.__name__: scene
     for scene in (
         *(
             speed.speed,
+            talk.talk,
             jumps.jump,
             boxes.container,
             boxes.container_jump,
