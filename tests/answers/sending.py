@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -150,6 +151,13 @@ def asks(made: Place) -> Iterator[tuple[str, str]]:
     cli.shows("Do you want")
     yield "refused: a dialog", refuses(made, cli, sid, "more", "asks something|dialog")
     cli.press("Escape")
+    cli.becomes("idle")
+    own = shlex.join([*PROGRAM, "send", sid, "to myself", "--submit"])
+    made.api.scenarios["own"] = (Turn((shell(own),)), say("Done."))
+    cli.submit("play:own please")
+    cli.answer("Enter")
+    result = made.next("own").results[-1]
+    yield "refused: its own session", "" if "was started by" in result else result
     cli.becomes("idle")
     reply = sent(made, sid, "/model", "--submit")
     yield "a command", _is(reply, outcome="taken")
