@@ -9,6 +9,7 @@ With --check nothing is written; the exit status says whether all of it is up to
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -60,6 +61,13 @@ def rules() -> list[str]:
 def table(first: str, second: str, rows: list[tuple[str, str]]) -> list[str]:
     """Return a table in Markdown."""
     return [f"| {first} | {second} |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
+
+
+def paragraph(text: str) -> list[str]:
+    """Return lines of an entry of the help; Neovim shows `code` as such only on one line."""
+    whole = re.sub("`[^`]+`", lambda code: code[0].replace(" ", "\0"), text)
+    wrapped = textwrap.wrap(whole, WIDTH - 8, break_on_hyphens=False)
+    return [f"        {line}".replace("\0", " ") for line in wrapped]
 
 
 def decided(cells: dict[str, str]) -> str:
@@ -166,8 +174,7 @@ def option_entries(listed: list[dict[str, Any]]) -> list[str]:
         if keys := option.get("keys"):
             named = sorted((name, key) for key, name in keys.items())
             text += f" By default: {', '.join(f'{name} `{key}`' for name, key in named)}."
-        wrapped = textwrap.wrap(text, WIDTH - 8, break_on_hyphens=False)
-        lines += [f"        {line}" for line in wrapped]
+        lines += paragraph(text)
     return [*lines, ""]
 
 
@@ -202,8 +209,7 @@ def commands(listed: list[dict[str, Any]]) -> list[str]:
         tag = f"*:ClaudeSessions-{each['name']}*"
         fits = len(head) + len(tag) < WIDTH
         lines += [f"{head}{tag:>{WIDTH - len(head)}}"] if fits else [f"{tag:>{WIDTH}}", head]
-        wrapped = textwrap.wrap(each["text"], WIDTH - 8, break_on_hyphens=False)
-        lines += [f"        {line}" for line in wrapped]
+        lines += paragraph(each["text"])
     return [*lines, ""]
 
 

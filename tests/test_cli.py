@@ -123,7 +123,7 @@ def test_without_sessions_list_says_how_to_start_and_status_prints_nothing(shell
     (shell.home.bin / "claude").chmod(0o755)
     said = shell.bellboard("list").stdout.splitlines()
     assert said == [first, "", start.removesuffix(" --agent NAME"), *rest]
-    assert "hooks:   bellboard hooks install" in said[-1]
+    assert "hooks:   bellboard hooks install" in said[-3] and ":Bellboard demo" in said[-1]
 
 
 def test_without_a_host_waiting_events_are_folded(shell: Shell) -> None:

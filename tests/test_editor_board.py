@@ -519,7 +519,7 @@ def test_the_prompt_for_a_name_offers_your_own(nvim: Editors) -> None:
 
 
 def test_a_prompt_names_the_session_and_does_not_stay(nvim: Editors, version: str) -> None:
-    """The prompt shows the title apart from the project."""
+    """The prompt shows the title apart from the project. To leave a menu is to cancel it."""
     editor = nvim(version, QUIET, columns=80, lines=24)
     Host(editor).push(session("working", "a", project="text", title="please play", pid=4711))
     editor.command("ClaudeSessions board")
@@ -535,6 +535,10 @@ def test_a_prompt_names_the_session_and_does_not_stay(nvim: Editors, version: st
         editor.press(key)
         editor.shows(prompt)
         editor.press("<CR>")
+    editor.press("s")
+    editor.shows("Snooze text")
+    editor.press("<C-w>p")
+    editor.hides("Snooze text")
 
 
 @pytest.mark.parametrize("command", ["only | bdelete", "silent! %bdelete", "silent! %bwipeout!"])

@@ -168,6 +168,8 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     asks(editor, "could not be installed")
     shown = " ".join(editor.screen.text.replace("│", " ").replace("~", "").split())
     assert "uv failed: no network" in shown and "Python 3.10 or newer is missing" in shown
+    assert "bellboard: not installed; :ClaudeSessions build tries again" in shown
+    assert f"{plugin}/.build.log" in shown.replace(" ", "")
     editor.press("l")
     editor.shows("error: no network")
     assert not editor.lua(RUNS)

@@ -624,12 +624,14 @@ def test_every_command_event_and_function_is_in_the_manual(nvim: Editors) -> Non
 
 
 def test_every_tag_and_link_of_the_manual_is_good(nvim: Editors) -> None:
-    """No duplicate tags, and every |link| into this manual has its *tag*."""
+    """No duplicate tags, and every |link| into this manual has its *tag*. No `code` is broken
+    over two lines: Neovim would show its backticks.
+    """
     listed = re.findall(r"(?<!\S)\*(\S+)\*(?!\S)", MANUAL)
     assert len(listed) == len(TAGS)
     links = set(re.findall(r"\|((?:bellboard|g:bellboard|:Claude|Bellboard)[^|\s]*)\|", MANUAL))
     assert links - TAGS == set()
-    assert [line for line in MANUAL.splitlines() if len(line) > 79] == []
+    assert [line for line in MANUAL.splitlines() if len(line) > 79 or line.count("`") % 2] == []
     assert len(MANUAL.splitlines()) <= MOST_HELP
 
 

@@ -80,6 +80,7 @@ local INERT = {
 ---@field changed? fun() called when it is to be drawn again
 ---@field settled? fun() called when its keys begin to count
 ---@field closed? fun() called when its window was closed by somebody else
+---@field left? fun() called when another window was entered
 
 ---@class bellboard.Dialog: bellboard.Dialog.Options
 ---@field win integer
@@ -574,11 +575,14 @@ function Dialog:follow()
     end),
     '*'
   )
-  if self.passes then
+  local left = self.passes and self.close or self.left
+  if left then
     on(
       'WinLeave',
       vim.schedule_wrap(function()
-        self:close()
+        if not self:is_here() and not self.timer:is_closing() then
+          left(self)
+        end
       end)
     )
   end
@@ -641,6 +645,10 @@ local function wrapped(lines, width)
         rows[#rows + 1], row = { text = row }, ''
       end
       row = row == '' and word or row .. ' ' .. word
+      while cells.width(row) > width do -- a path
+        local part = vim.fn.printf(('%%.%dS'):format(width), row)
+        rows[#rows + 1], row = { text = part }, row:sub(#part + 1)
+      end
     end
     rows[#rows + 1] = { text = row }
   end
@@ -729,11 +737,13 @@ M.select = function(items, options, done)
   for _, lhs in ipairs({ 'q', '<Esc>' }) do
     keys[#keys + 1] = { lhs, act = chooses(0) }
   end
+  local cancel = chooses(0)
   self = M.open({
     keys = keys,
     is_over = true,
     most = widest + BESIDE,
-    closed = chooses(0),
+    closed = cancel,
+    left = cancel,
   }, { title = options.prompt, rows = rows, hints = { { '<CR>', 'choose' }, { 'q', 'cancel' } } })
 end
 

@@ -43,7 +43,9 @@ local function editor()
   if command and command.definition ~= 'Agent sessions' then
     health.warn(':ClaudeSessions belongs to another plugin', 'use :Bellboard')
   end
-  health.info('float: ' .. require('bellboard.float').status())
+  if host.status().running then
+    health.info('float: ' .. require('bellboard.float').status())
+  end
 end
 
 local function coprocess()

@@ -87,6 +87,7 @@ M.build = function(by_itself)
       end
       return
     end
+    message.warn('not installed; :ClaudeSessions build tries again')
     local function again()
       M.build(not asked)
     end

@@ -180,6 +180,7 @@ local function first_run()
     new = command .. ' new' .. (is_there and '' or ' --agent NAME'),
     health = command .. ' health',
     install = command .. ' install',
+    demo = command .. ' demo',
   })
 end
 

@@ -9,7 +9,11 @@ from typing import Final
 
 from ..agents.registry import KEYS, agent_of
 
-COMMANDS: Final = {"health": "bellboard doctor", "install": "bellboard hooks install"}
+COMMANDS: Final = {
+    "health": "bellboard doctor",
+    "install": "bellboard hooks install",
+    "demo": ":Bellboard demo",
+}
 NEW: Final = ":Bellboard new"
 
 
