@@ -21,11 +21,11 @@ REPLY: Final = "require('bellboard.process.talk')._reply(...)"
 COMPLAIN: Final = "require('bellboard.process.talk')._complain(...)"
 MOST_UNREAD: Final = 1 << 20  # bytes to keep for Neovim, which may be suspended for days
 
-#: Copies of what Neovim writes to and reads: files may get these numbers once pynvim closed them.
+#: Copies of the ends of Neovim's pipes: files may get their numbers once pynvim closed them.
 held: tuple[int, ...] = ()
-_plugins: list[Bellboard] = []  # the one of this process, once it is loaded
+_plugins: list[Bellboard] = []  # of this process, once loaded
 
-#: Evidence that the editor sends by itself; the user need not know of a delay.
+#: Evidence that the editor sends by itself, of whose delay the user need not know.
 AUTOMATIC: Final = frozenset({"view", "goto"})
 #: Keys allowed besides the kind of evidence, in any order.
 BESIDE: Final = frozenset({"viewer"})
@@ -52,7 +52,7 @@ def exported(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 class Bellboard:
     """The methods that Lua calls.  The host answers with one asynchronous call.
 
-    It never makes a blocking request: inside a task there is no greenlet to switch to.
+    The host never makes a blocking request: inside a task there is no greenlet to switch to.
     """
 
     def __init__(self, nvim: Any) -> None:
@@ -102,7 +102,7 @@ class Bellboard:
 
     @exported("snapshot")
     def snapshot(self) -> None:
-        """Push everything, because Lua missed a message."""
+        """Push all sessions, because Lua missed a message."""
         if self.host is not None:
             self.host.push_all()
 
@@ -170,7 +170,7 @@ class Bellboard:
         task.add_done_callback(self.errands.discard)
 
     def _far(self, about: object) -> Any:
-        """Return the session that evidence is about, if it runs on another machine."""
+        """Return the session of evidence, if it runs on another machine."""
         from .core.session import is_far
 
         sid = about.get("session_id") if isinstance(about, Mapping) else None
@@ -184,7 +184,7 @@ class Bellboard:
             from .hosting.other_machine import OtherMachines
 
             await OtherMachines(self.host.spool.home).mark(s, line)
-        except Exception as e:  # declined, or an update has replaced a file
+        except Exception as e:  # evidence is declined, or an update has replaced a file
             from .system.failures import described  # which the host has loaded
 
             if what not in AUTOMATIC:
@@ -238,9 +238,9 @@ def end() -> None:
 
 
 def left() -> None:
-    """Report what has ended with the Neovim, if that has exited.
+    """Report the ends of terminals, if Neovim has exited.
 
-    Its ends are closed one after the other, and whichever comes first ends this process.
+    Neovim closes its pipes one after the other, and the first one ends this process.
     """
     from .system.ending import is_hung_up
 
@@ -253,7 +253,7 @@ def _die(error: BaseException) -> NoReturn:
     """Exit with the error on standard error, where Lua reads it before it restarts the host."""
     try:
         _complain(error)
-    finally:  # whatever cannot be loaded to word it
+    finally:  # even if the words for it cannot be loaded
         sys.stderr.flush()
         os._exit(1)
 

@@ -1,4 +1,4 @@
-"""Check Claude Code: that it is installed and runs our hooks, and what its versions report."""
+"""Check Claude Code: its installation, our hooks in it, and the abilities of its versions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[Fact]:
 
 
 def abilities_seen(environ: Mapping[str, str]) -> Iterator[Fact]:
-    """List what each version in use reports; for older versions only the differences."""
+    """List the abilities of each version in use; for older versions only the differences."""
     newest: dict[str, object] = {}
     for version in _seen(environ):
         name = f"{dotted(version)}: " if newest else ""
@@ -80,7 +80,7 @@ def abilities_seen(environ: Mapping[str, str]) -> Iterator[Fact]:
 
 
 def hooks(environ: Mapping[str, str]) -> Iterator[Fact]:
-    """Check what else keeps its hooks from running as they should."""
+    """Check for other reasons why hooks do not run as they should."""
     yield from _managed()
     yield from _plugin(config_of(environ))
 
@@ -93,7 +93,7 @@ def _seen(environ: Mapping[str, str]) -> list[Version]:
 
 
 def _object_in(path: Path, ours: bool = True) -> dict[str, object]:
-    """Return what a JSON file holds; nothing if it cannot be read."""
+    """Return the object in a JSON file; empty if it cannot be read."""
     try:
         return decoded(read(path, LARGEST, ours)[0]) or {}
     except OSError:

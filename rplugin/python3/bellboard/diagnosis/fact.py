@@ -20,7 +20,7 @@ from ..system.failures import described, is_ours
 
 
 class Fact(NamedTuple):
-    """A finding in words; `advice` says what to do about it."""
+    """A finding in words, with advice what to do about it."""
 
     level: Literal["ok", "info", "warn", "error"]
     text: str
@@ -47,7 +47,7 @@ def error(text: str, advice: str) -> Fact:
 
 
 def program(environ: Mapping[str, str]) -> str:
-    """Return how to run `bellboard` in this user's shell: advice must work as it stands."""
+    """Return the command for `bellboard` in this user's shell, so that advice works as it is."""
     if shutil.which("bellboard", path=environ.get("PATH", "")):
         return "bellboard"
     own = Path(sys.executable).with_name("bellboard")
@@ -56,10 +56,9 @@ def program(environ: Mapping[str, str]) -> str:
     return shlex.join(files.program())
 
 
-# Run each check in its own process, all in parallel, so that one that hangs affects no other.
+# Run each check in its own process, all in parallel, so that a check that hangs affects no other.
 #
-# A process that waits for a dead mount cannot even be killed. It is left behind, and nothing
-# waits for it.
+# A process that waits for a dead mount cannot even be killed. It is left behind.
 
 
 PATIENCE: Final = 6.0  # seconds for all checks; on a busy machine they take one
@@ -99,7 +98,7 @@ def run_apart(checks: Mapping[str, Check]) -> list[Fact]:
 
 
 def _cut_short(answer: bytearray, why: Fact) -> None:
-    """Replace a line that a check has not finished by the reason."""
+    """Replace the unfinished last line of a check by the reason."""
     del answer[answer.rfind(b"\n") + 1 :]
     answer += _encoded(why)
 

@@ -43,10 +43,10 @@ NEEDED: Final = {
     "psutil": (5, 9),
 }
 BEHIND: Final = 1000  # pending events; with more, a running host hangs or is too slow
-LONG: Final = 10.0  # seconds that an event waits; a host that hears of nothing looks every 30 s
-RESCANNED: Final = 45.0  # the same where it must look
-TOLD: Final = 120.0  # seconds that are told as such
-#: The notes of a host that say why events wait.
+LONG: Final = 10.0  # seconds that an event waits; a host without news looks every 30 s
+RESCANNED: Final = 45.0  # the same for a host without watches
+TOLD: Final = 120.0  # longest wait that is shown in seconds
+#: A host's notes about waiting events.
 DELAYS: Final = frozenset({"database", "damage", "home", "update", "spool", "stuck"})
 UNFINISHED: Final = 60.0  # seconds in spool/tmp; a hook takes milliseconds
 MOST_NAMED: Final = 3  # files to name
@@ -110,7 +110,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def state(home: Path) -> Iterator[Fact]:
-    """Check the state folder, the spool, and which hosts are running."""
+    """Check the state folder, the spool, and the running hosts."""
     if mount := silent(home):
         advice = "unmount it, or set BELLBOARD_HOME to a folder on a local disk"
         yield error(f"{home}: the mount {mount.place} ({mount.kind}) does not respond", advice)
@@ -194,13 +194,13 @@ def _spool(spool: Spool, hosts: list[int]) -> Iterator[Fact]:
 
 
 def _late(spool: Spool, hosts: list[int], pending: int) -> Fact | None:
-    """Say what waits for longer, or is more, than a host that runs leaves waiting."""
+    """Report events that wait for longer, or are more, than a running host leaves waiting."""
     since = spool.waits_since()
     if since is None or not hosts:
         return None
     now, stopped = time.time(), [pid for pid in hosts if is_suspended(pid)]
     patience = LONG if stopped == hosts else RESCANNED
-    # one that has just started may not have read what waited for it
+    # a host that has just started may not have read waiting events
     is_late = now - since > patience and any(ran_at(pid, now - patience) for pid in hosts)
     if not is_late and pending <= BEHIND:
         return None
@@ -268,7 +268,7 @@ def database(home: Path) -> Iterator[Fact]:
 
 
 def sources(home: Path) -> Iterator[Fact]:
-    """Name what shows the status of each session, and why none says so itself."""
+    """Name the source of each session's status, and why no session reports itself."""
     listed = [p for p in _listed(home) if not (p["hidden"] or p.get("machine"))]
     for p in listed[:MOST_SOURCES]:
         yield info(f"{words.project(p)} ({words.plain(p['agent'])}): {_source(p)}")
@@ -277,7 +277,7 @@ def sources(home: Path) -> Iterator[Fact]:
 
 
 def _listed(home: Path) -> list[Published]:
-    """Return the sessions; none if they cannot be read, as the facts about the database say."""
+    """Return the sessions; none if they cannot be read, which the facts about the database say."""
     if not (state_folder.is_ours(home) and (home / "board.db").is_file()):
         return []
     board = Board()
@@ -296,7 +296,7 @@ def _listed(home: Path) -> list[Published]:
 
 
 def _source(p: Published) -> str:
-    """Return what shows a status, and where a program is not asked to say so itself."""
+    """Return the source of a status, and where a program is not asked for own reports."""
     source = p.get("source") or "nothing yet"
     if report := p.get("own_report"):
         also = "" if source == "says so itself" else "; it says so itself as well"
@@ -310,7 +310,7 @@ def _source(p: Published) -> str:
 
 
 def _otherwise(report: Mapping[str, Any]) -> str:
-    """Return how often and for how long a session file said something else than a report."""
+    """Return how often and for how long a session file differed from an own report."""
     if not report.get("differed"):
         return ""
     times = words.amount(report["differed"], "time")
@@ -337,7 +337,7 @@ def _inside(store: Store, path: Path) -> Iterator[Fact]:
 
 
 def _lock(home: Path) -> Iterator[Fact]:
-    """Report who keeps others from writing or opening it: a host does so for milliseconds."""
+    """Report a process that blocks the database: a host does so for milliseconds."""
     if not (pid := holder_of(home)):
         return
     is_host = pid in Spool(home).hosts.alive()

@@ -1,4 +1,4 @@
-"""Check the surroundings: the hooks of each CLI and what they report, tmux, system limits."""
+"""Check the surroundings: the hooks of each CLI and their reports, tmux, system limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCARCE: Final = 0.9  # share of a system limit in use
 
 
 def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
-    """List what the other CLIs on this machine report."""
+    """List the abilities of the other CLIs on this machine."""
     for cli in all_agents()[1:]:
         if cli.hooks is not None and cli.is_used(environ):
             yield from newer(cli, cli.version(environ))
@@ -31,7 +31,7 @@ def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
 
 
 def newer(cli: Agent, version: Version | None) -> Iterator[Fact]:
-    """Say so if a version is newer than any that our tests run."""
+    """Report a version that is newer than any that our tests run."""
     if version is not None and cli.tested and version > cli.tested:
         yield info(
             f"{cli.name} {dotted(version)} is newer than {dotted(cli.tested)}, the newest that was "
@@ -44,7 +44,7 @@ def newer(cli: Agent, version: Version | None) -> Iterator[Fact]:
 
 
 def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact]:
-    """Check that the hooks of each CLI are installed, and that it runs them."""
+    """Check that the hooks of each CLI are installed, and that the CLI runs them."""
     some = False
     for cli in installable():
         installer = cli.installer(home, environ)

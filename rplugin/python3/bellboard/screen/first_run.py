@@ -1,4 +1,4 @@
-"""What a screen shows while no session is known: `first_run.txt`, which Neovim shows as well."""
+"""The screen while no session is known: `first_run.txt`, which Neovim shows as well."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def first_run(environ: Mapping[str, str]) -> str:
 
 
 def filled(named: Mapping[str, str]) -> str:
-    """Return the text with these words in it, without the lines that have an empty one."""
+    """Return the text with these words filled in, without lines in which a word is empty."""
     lines = Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines(keepends=True)
     empty = [f"{{{name}}}" for name, word in named.items() if not word]
     return "".join(s.format(**named) for s in lines if not any(name in s for name in empty))

@@ -21,7 +21,7 @@ from typing import Any, Final
 from .styled import StyledText
 from .terminal import console
 
-#: Escape sequences of keys, and the control characters that mean the same.
+#: Escape sequences of keys, and control characters with the same meaning.
 KEYS: Final = {
     "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[Z": "up",
     "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down", "\t": "tab",
@@ -32,9 +32,9 @@ KEYS: Final = {
     "\x1b": "leave", "\x03": "leave", "\x04": "leave", "\x07": "leave",
     "\x7f": "rub", "\x08": "rub", "\x15": "clear", "\x17": "clear", "\x0b": "up",
 }  # fmt: skip
-PASTED: Final = "\x1b[200~"  # begins a text that was pasted; no key in it has a meaning
+PASTED: Final = "\x1b[200~"  # start of a pasted text, in which keys have no meaning
 _ENDS: Final = "\x1b[201~"
-_BEGUN: Final = re.compile(r"\x1b\[[0-?]*[ -/]*\Z")  # a key whose rest is still to come
+_BEGUN: Final = re.compile(r"\x1b\[[0-?]*[ -/]*\Z")  # start of a key, whose rest comes later
 _KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
 _ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h"
 _LEAVE: Final = b"\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -55,8 +55,8 @@ class FullScreen:
         self._console = console()
         self._lock = threading.RLock()  # signals come while the same thread paints
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._rest = ""  # of the input: an unfinished paste or key
-        self.keys = sys.stdin.fileno() if sys.stdin.isatty() else -1  # to read; -1: there are none
+        self._rest = ""  # unfinished paste or key at the end of the input
+        self.keys = sys.stdin.fileno() if sys.stdin.isatty() else -1  # descriptor; -1: none
         self._before: list[Any] = []
         self._is_open = False
         self._handlers: dict[int, Handler] = {}
@@ -77,7 +77,7 @@ class FullScreen:
             signal.signal(number, handler)
 
     def size(self) -> tuple[int, int]:
-        """Return its columns and lines; the environment may have outdated ones."""
+        """Return the terminal's columns and lines; the environment may have outdated ones."""
         try:
             columns, lines = os.get_terminal_size(sys.stdout.fileno())
         except OSError:
@@ -88,7 +88,7 @@ class FullScreen:
         """Replace the picture, while the terminal is ours."""
         height = self.size()[1]
         drawn = map(self._console.drawn, lines[:height])
-        # Each row is cleared before it is written: afterwards, that would take its last cell.
+        # Each row is cleared before it is written: clearing afterwards would take its last cell.
         rows = [f"\x1b[K{row}" for row in drawn]
         rest = "\r\n\x1b[J" if len(rows) < height else ""
         with self._lock:
@@ -166,7 +166,7 @@ def _named(text: str) -> list[str]:
 def _set_quiet(keys: int) -> None:
     """Read each key at once, without echo; Ctrl-C, Ctrl-Z and the like still send their signals."""
     mode = termios.tcgetattr(keys)
-    mode[0] &= ~termios.IXON  # Ctrl-S would stop the picture, and with it the program
+    mode[0] &= ~termios.IXON  # Ctrl-S would stop the output, and so the program
     mode[3] &= ~(termios.ECHO | termios.ICANON)
     mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
     termios.tcsetattr(keys, termios.TCSADRAIN, mode)

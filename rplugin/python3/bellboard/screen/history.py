@@ -56,7 +56,7 @@ def as_change(row: Logged) -> Transition:
 def show_reason(s: Session | None, in_float: str = "") -> None:
     """Print why a session has its status, in one sentence, and whether it is in the float.
 
-    None: only the log knows it.
+    Without a record (None), only the log knows the session.
     """
     if s is None:
         found = ["not listed: each event says why"]

@@ -29,7 +29,7 @@ COLORS: Final = {
     "background": "bright_blue",  # plain blue is too dark on black
     "idle": "dim",
 }
-TRUNKS: Final = ("main", "master")  # branches that say nothing of the only session there
+TRUNKS: Final = ("main", "master")  # branches that do not name a session
 GAP: Final = 2  # cells between columns
 AGE: Final = 3  # minimum width of the ages, so that columns do not move
 PLACE: Final = 20  # maximum width of the places, or a fifth of the screen
@@ -37,8 +37,8 @@ PROJECT: Final = 8  # cells of a project's name that its branch does not take
 MUCH: Final = 8  # blank cells that are enough to move a column for
 KEPT: Final = 24  # cells of its activity that a title does not take
 ALL: Final = 10_000  # cells: whole
-#: Texts that would be cut, the columns that give them cells, and the cells that those keep.  A name
-#: gives none: titles begin below each other.
+#: Texts that would be cut, the columns that give them cells, and the cells that columns keep.  Names
+#: give no cells: titles begin below each other.
 SHARES: Final = (
     *(("title", "doing", ALL), ("title", "doing", KEPT)),
     *(("who", "title", ALL), ("who", "doing", ALL), ("who", "doing", KEPT)),
@@ -126,7 +126,7 @@ class Layout:
         return line
 
     def _rest(self) -> int:
-        """Return how many cells are left, or too many if that is negative."""
+        """Return the cells that are left; negative if cells are missing."""
         place = self._place + GAP if self._place else 0
         names = sum(self.room[c] + GAP for c in ("who", "title") if self.room[c])
         return self._columns - (
@@ -173,7 +173,7 @@ class Layout:
         return "" if self._has_no_titles else title
 
     def _who(self, nth: int, room: int = ALL) -> tuple[str, str]:
-        """Return the repository of a session, as far as it fits, and the name there."""
+        """Return the repository of a session, as far as it fits, and the name in it."""
         p, name = self._shown[nth], self._names[nth]
         beside = width(name) + 1 if name else 0
         where = words.on_machine(p, words.repository(p))
@@ -280,7 +280,7 @@ def _sum(notes: Sequence[str]) -> int:
 
 
 def _most(widths: Sequence[int]) -> int:
-    """Return a width that is enough for three of four, and for those that are little wider."""
+    """Return a width that is enough for three of four, and for little wider ones."""
     usual = sorted(widths)[len(widths) * 3 // 4] if widths else 0
     return max((cells for cells in widths if cells <= usual + MUCH), default=0)
 

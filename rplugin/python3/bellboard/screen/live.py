@@ -29,8 +29,8 @@ from .terminal import ENDLESS, console, outages, table, write
 HINT: Final = "q quit"
 MORE: Final = "j k scroll"
 AGAIN: Final = 10.0  # seconds until the names of panes are asked for again
-MOST_NOTES: Final = 2  # of what is wrong: the sessions need the room
-#: How many lines a key scrolls; of pages where it is a fraction.
+MOST_NOTES: Final = 2  # health notes: the sessions need the room
+#: Key → lines to scroll; a fraction: pages.
 STEPS: Final[dict[str, float]] = {
     **dict.fromkeys(("j", "down", "take"), 1),
     **dict.fromkeys(("k", "up"), -1),
@@ -176,7 +176,7 @@ class Live:
 
 
 class Stream:
-    """The live view if the output is not a terminal: one line for each status change."""
+    """The live view without a terminal: one line for each status change."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

@@ -20,7 +20,7 @@ ESCAPE: Final = 0.05  # seconds to wait for the rest of a key that starts with E
 
 
 class Operated(Protocol):
-    """What is shown and takes the keys."""
+    """A screen that is shown and takes keys."""
 
     @property
     def over(self) -> bool: ...
@@ -33,7 +33,7 @@ class Operated(Protocol):
 
 
 def operate(shown: Operated, every: float | None = None) -> None:
-    """Show it and apply keys until it is over; refresh it every `every` seconds."""
+    """Show a screen and apply keys until it is over; refresh it every `every` seconds."""
     resized, wake = os.pipe()
     os.set_blocking(wake, False)
 

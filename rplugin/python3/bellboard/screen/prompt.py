@@ -1,7 +1,7 @@
 """Let the user answer a request in a terminal.
 
-A prompt holds the state of a screen and applies keys, the same as in the editor's view: one
-chooses, and then the prompt asks for what the choice needs, one thing after the other.  Digits
+A prompt holds the state of a screen and applies keys, the same as in the editor's view: the user
+chooses, and then the prompt asks for the fields of the choice, one after the other.  Digits
 choose the options of a question, as in the dialogs of the agents; else they are the keys of choices
 that have no letter, and are pressed twice.
 """
@@ -18,15 +18,15 @@ from .full import pasted
 from .request import MORE, lines_of, title_of, value_of, wrapped
 from .styled import StyledText
 
-SOON: Final = 0.4  # seconds after it appears in which keys were not meant for it
+SOON: Final = 0.4  # seconds after a request appears in which keys were not meant for it
 LETTERS: Final = "123456789abcdefghjklmnoprstuvwxyz"  # keys of options; i types, q leaves
-DIGITS: Final = 9  # of these
-REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # sendable before the end was read
+DIGITS: Final = 9  # digits among these
+REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # sent even if the end was not read
 UNREAD: Final = "Read it to the end first: Space or G."
 MOVES: Final = {"up": -1, "down": 1, "page up": -10, "page down": 10, "first": -9999, "last": 9999}
 NAMES: Final = {"k": "up", "j": "down", "G": "last"}  # keys of the editor that move
 DOES: Final = {"leave": "leave", "q": "leave", "s": "snooze", "tab": "skip"}
-#: The keys of choices, by what they mean, with the words of the last row.
+#: Meaning of a choice → its key, and its words in the last row.
 CHOOSE: Final = {
     "yes": ("A", "yes"),
     "always": ("P", "always"),
@@ -37,25 +37,25 @@ CHOOSE: Final = {
 }
 #: Words of the last row that give way on a narrow screen, the first one first.
 GIVES_WAY: Final = ("change", "stop", "snooze", "reply", "always", "no", "yes", "next", "terminal")
-SHORT: Final = 24  # cells of a choice that may have another one beside it
+SHORT: Final = 24  # most cells of a choice that shares its row
 
 
 class Step(NamedTuple):
-    """Something that a choice needs: one of some options, several of them, or a text."""
+    """A field that a choice needs: an option, several options, or a text."""
 
     title: str
     field: str  # the field of the answer to fill
-    key: str = ""  # the key in that field, if it has several
+    key: str = ""  # the key in the field, if there are several
     options: tuple[str, ...] = ()
     many: bool = False
     type: str = "string"
     text: str = ""  # initial text
     optional: bool = False
-    typed: bool = False  # instead of its options, it takes a text
+    typed: bool = False  # whether it takes a text instead of options
 
 
 class Offer(NamedTuple):
-    """Something to choose: "No, and say why" is two of them, as only one asks for a message."""
+    """An offer to choose: "No, and say why" makes two, as only one asks for a message."""
 
     id: str
     words: str
@@ -65,7 +65,7 @@ class Offer(NamedTuple):
 
 
 class ShownRequest:
-    """A request on a screen, and what the user does with it."""
+    """A request on a screen, and the user's work on it."""
 
     def __init__(self, request: Request, heading: str, asker: str, now: float) -> None:
         self.request = request
@@ -85,18 +85,18 @@ class ShownRequest:
         self._why = ""
         self._given: dict[str, Any] = {}
         self._steps: list[Step] = []
-        self._kept: dict[tuple[str, str], str] = {}  # texts that were typed, by what they are for
+        self._kept: dict[tuple[str, str], str] = {}  # typed texts, by field and key
         self._twice = -1  # the choice whose key was pressed once
         self._clear()
 
     @property
     def over(self) -> bool:
-        """Return whether there is nothing more to ask."""
+        """Return whether no question is left."""
         return self.taken is not None or bool(self.does)
 
     @property
     def unsent(self) -> str:
-        """Return what has been typed so far."""
+        """Return the typed text so far."""
         is_new = self._typing and bool(self._steps) and self._typed != self._steps[0].text
         return self._typed if is_new else ""
 
@@ -161,7 +161,7 @@ class ShownRequest:
     def _choices(self, columns: int) -> list[StyledText]:
         """Return the choices, each in a row of its own, the short ones without a note abreast."""
         lines: list[StyledText] = []
-        last: StyledText | None = None  # which has room for another choice
+        last: StyledText | None = None  # a row with room for another choice
         for n, offer in enumerate(self._offers):
             style = "bold" if n == self._twice else ""
             used = max(text.width(last.plain) + 4, 13) if last else 0
@@ -179,7 +179,7 @@ class ShownRequest:
         return [*lines, self._hints(columns)]
 
     def _hints(self, columns: int) -> StyledText:
-        """Return the keys that do something, as many as there is room for."""
+        """Return the keys with an effect, as many as there is room for."""
         named = dict(CHOOSE.values())
         hints = {x.key: named[x.key] for x in self._offers if x.key in named}
         if self._answers and self.request.questions[0].typed:
@@ -207,7 +207,7 @@ class ShownRequest:
         return [*lines, StyledText(text.cut(f" {hint}", columns), "dim")]
 
     def _input(self, columns: int, height: int) -> list[StyledText]:
-        """Return the last rows of what has been typed, each line in rows of its own."""
+        """Return the last rows of the typed text, each line in rows of its own."""
         if not self._typing:
             return []
         end = self._typed[-columns * height :]  # a long paste has more than there is room for
@@ -247,7 +247,7 @@ class ShownRequest:
         return len(asked) == 1 and not asked[0].many and self._steps[0].field == "answers"
 
     def _choose(self, offer: Offer) -> bool:
-        """Choose, and ask for what it needs; return whether the request was read before."""
+        """Choose, and ask for the choice's fields; return whether the request was read before."""
         if not (self._is_read or offer.id in REFUSES):
             self._why = UNREAD
             return False
@@ -275,7 +275,7 @@ class ShownRequest:
         self._typing = bool(self._steps) and not self._steps[0].options
 
     def _keep(self) -> None:
-        """Keep what has been typed, for when it is asked for again."""
+        """Keep the typed text for the next time that its field is asked for."""
         if self._steps and self._typing:
             self._kept[self._steps[0].field, self._steps[0].key] = self._typed
 
@@ -324,7 +324,7 @@ class ShownRequest:
         self._next()
 
     def _next(self) -> None:
-        """Ask for what is still needed, or finish."""
+        """Ask for the next missing field, or finish."""
         self._clear()
         if self._steps:
             return
@@ -348,7 +348,7 @@ def _hung(head: str, text: str, columns: int, style: str) -> list[StyledText]:
 
 
 def _nth(key: str, keys: str = LETTERS) -> int:
-    """Return which option a key stands for, or -1."""
+    """Return the number of the option for a key, or -1."""
     return keys.find(key) if len(key) == 1 else -1
 
 
@@ -362,7 +362,7 @@ def _around(blocks: list[list[StyledText]], at: int, room: int) -> list[StyledTe
 
 
 def _offers(request: Request) -> Iterator[Offer]:
-    """Return what there is to choose, with its keys."""
+    """Return the offers of a request, with their keys."""
     letters: dict[str, str] = {}
     for name in MEANS:
         if (choice := meant(request.choices, name)) and choice.id not in letters:
@@ -378,7 +378,7 @@ def _offers(request: Request) -> Iterator[Offer]:
 
 
 def _steps(request: Request, needs: str) -> list[Step]:
-    """Return what to ask for."""
+    """Return the steps for the fields of a choice."""
     if needs == "message":
         return [Step("Message", "message")]
     if needs == "input":

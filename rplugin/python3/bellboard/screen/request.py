@@ -18,7 +18,7 @@ from .styled import StyledText
 
 INDENT: Final = "  "
 CHANGED: Final = {"+": "green", "-": "red", "@": "cyan"}
-#: What a choice needs → the option for it in a shell.
+#: Field that a choice needs → its option in a shell.
 NEEDED: Final = {
     "message": "  --message TEXT",
     "message?": "  [--message TEXT]",
@@ -31,7 +31,7 @@ BOOLEANS: Final = {
     **dict.fromkeys(("n", "no", "false", "0"), False),
 }
 WIDE: Final = "\u1100"  # from here on, some terminals draw a character in two cells
-MORE: Final = 3  # texts that say what cannot be chosen; another machine may send any number
+MORE: Final = 3  # texts about unavailable choices; another machine may send any number
 LONG: Final = 10_000  # lines of a change; to compare more may take minutes
 
 
@@ -40,7 +40,7 @@ def title_of(request: Request) -> str:
 
 
 def asker(p: Published, request: Request) -> str:
-    """Return who asks: machine, repository, branch, title and place, as in the editor."""
+    """Return the asker: machine, repository, branch, title and place, as in the editor."""
     w = words.worded(p)["words"]
     kind = plain(request.thread_type)
     subagent = f"subagent {kind}" if kind else "a subagent" if request.thread else ""
@@ -58,9 +58,9 @@ def asker(p: Published, request: Request) -> str:
 def lines_of(
     request: Request, columns: int, keys: str = "", titled: bool = True
 ) -> list[StyledText]:
-    """Return all that a request asks, without its choices.
+    """Return the lines of a request, without its choices.
 
-    `keys`: those of the first options of its first question; `titled`: with its title.
+    `keys` are for the options of the first question; `titled` includes the title.
     """
     lines = [*wrapped(title_of(request), columns, style="bold")] if titled else []
     for part in request.parts:

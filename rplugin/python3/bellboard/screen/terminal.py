@@ -36,13 +36,13 @@ ENDLESS: Final = 10_000  # width if the output is not a terminal: grep needs who
 
 
 class Console(NamedTuple):
-    """Where lines are printed."""
+    """The destination of printed lines."""
 
     width: int
     colors: bool
 
     def drawn(self, line: StyledText) -> str:
-        """Return a line as it is printed here: in color if there is any."""
+        """Return a line as it is printed here, in color if the console has colors."""
         return line.drawn() if self.colors else line.plain
 
 
@@ -57,7 +57,7 @@ def console() -> Console:
 
 
 def _columns() -> int:
-    """Return the width of the terminal, or what it usually is."""
+    """Return the width of the terminal, or the usual one."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or USUAL
     except OSError:
@@ -124,7 +124,7 @@ def table(
 
 
 def outages(listed: Iterable[Published], now: float, columns: int) -> list[StyledText]:
-    """Return a line for each unreachable machine, with the reason; it counts what has no row."""
+    """Return a line for each unreachable machine: the reason, and its sessions without a row."""
     down: dict[str, list[Published]] = {}
     for p in listed:
         if p.get("machine") and p.get("link_since"):
