@@ -280,7 +280,7 @@ class Notifier:
         self._share(store)
         self._read_others(store)
         now = time.time()
-        time.tzset()  # for the whole process: a traveller's zone may have changed since its start
+        time.tzset()  # for the whole process: a traveler's zone may have changed since its start
         self.notices.zone = time.localtime(now).tm_gmtoff
         later = self._grants.ask_again(board.sessions)
         if not self._send_granted(store, board):

@@ -37,8 +37,8 @@ PROJECT: Final = 8  # cells of a project's name that its branch does not take
 MUCH: Final = 8  # blank cells that are enough to move a column for
 KEPT: Final = 24  # cells of its activity that a title does not take
 ALL: Final = 10_000  # cells: whole
-#: Texts that would be cut, the columns that give them cells, and the cells that columns keep.  Names
-#: give no cells: titles begin below each other.
+#: Texts that would be cut, the columns that give them cells, and the cells that columns keep.
+#: Names give no cells: titles begin below each other.
 SHARES: Final = (
     *(("title", "doing", ALL), ("title", "doing", KEPT)),
     *(("who", "title", ALL), ("who", "doing", ALL), ("who", "doing", KEPT)),
