@@ -236,7 +236,10 @@ def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
     for answer, done in (("n", False), ("", False), ("y", True)):
         pane.type(f"clear; python3 -m bellboard hooks install; echo status $?{answer}")
         pane.press("Enter")
-        pane.shows(r"Write this to .*\? \[y/N\]")
+        shown = pane.shows(r"Write this to .*\? \[y/N\]")
+        assert shown.startswith("--- ") and re.search(r"── \d+ more: Space ─", shown)
+        pane.press("Space")
+        pane.shows(r"\A(?!---)(.*\n)+Write this to .*\? \[y/N\]")
         pane.type(answer)
         pane.press("Enter" if answer else "C-d")
         said = pane.shows(rf"(?m)^status {0 if done else 1}{answer}$")

@@ -14,7 +14,9 @@ from .home import (
     Problem,
     absolute,
     around,
+    has_terminal,
     here,
+    paints,
     print_json,
     reason,
     refusals,
@@ -264,13 +266,9 @@ def do(installer: Installer, change: FileChange, yes: bool, dry_run: bool = Fals
     from ..core.text import plain
 
     if not change.is_none:
-        # Hide control characters: a project's settings may come from anyone.
-        shown = (c if c.isprintable() or c in "\n\t" else "\ufffd" for c in change.diff())
-        print("".join(shown), end="")
+        _show(change, "" if yes or dry_run else f"Write this to {short(change.path)}?")
     if dry_run:
         return False
-    if not change.is_none:
-        confirm(f"Write this to {short(change.path)}?", yes)
     with problems(change.path):
         # Even without a change, `apply` restores the script and the record.
         backup = installer.apply(change)
@@ -278,6 +276,31 @@ def do(installer: Installer, change: FileChange, yes: bool, dry_run: bool = Fals
         done = "removed" if change.new is None else "written"
         print(plain(f"{done}: {change.path}" + (f"; backup: {backup.name}" if backup else "")))
     return True
+
+
+def _show(change: FileChange, question: str) -> None:
+    """Print a change and ask; one that is longer than the terminal is shown from its start."""
+    from ..screen.request import CHANGED
+    from ..screen.styled import StyledText
+    from ..screen.terminal import console, write
+
+    # Hide control characters: a project's settings may come from anyone.
+    text = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in change.diff())
+    first = text.splitlines()[:2]  # the names of the file
+    parts = [
+        (row, "bold" if row in first else CHANGED.get(row[:1], "")) for row in text.splitlines()
+    ]
+    if question and has_terminal() and paints() and len(parts) > os.get_terminal_size().lines - 1:
+        from ..screen.picker import operate
+        from ..screen.prompt import LongQuestion
+
+        operate(asked := LongQuestion(parts, question))
+        if not asked.is_yes:
+            raise Problem("nothing was changed")
+        return
+    write(console(), [StyledText(*part) for part in parts])
+    if question:
+        confirm(question, yes=False)
 
 
 @contextlib.contextmanager

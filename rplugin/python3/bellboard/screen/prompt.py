@@ -8,7 +8,7 @@ that have no letter, and are pressed twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..core import text, words
@@ -334,6 +334,41 @@ class ShownRequest:
             self._begin()
         else:
             self.taken = self._given
+
+
+class LongQuestion:
+    """A text, from its start, and below it a question; y and Enter means yes, all else no."""
+
+    def __init__(self, parts: Sequence[tuple[str, str]], question: str) -> None:
+        self.over = self.is_yes = False
+        self._parts, self._question = parts, question  # each part has a style
+        self._columns, self._body = 0, [StyledText()]
+        self._top, self._room = 0, 1
+        self._typed = ""
+
+    def press(self, key: str, now: float) -> None:
+        """Apply a key; those that move are the same as for a request."""
+        if key in ("take", "leave", "q"):
+            self.over, self.is_yes = True, key == "take" and self._typed in ("y", "Y")
+        elif (moves := NAMES.get(key, key)) in MOVES or key == " ":
+            self._top += MOVES.get(moves, self._room)
+        else:
+            self._typed = key if len(key) == 1 else ""
+
+    def lines(self, now: float, columns: int, height: int) -> list[StyledText]:
+        """Return as much of the text as there is room for, and the question."""
+        if columns != self._columns:
+            self._columns = columns
+            self._body = [
+                row for part, style in self._parts for row in wrapped(part, columns, style=style)
+            ]
+        self._room = max(1, height - 2)
+        self._top = max(0, min(self._top, len(self._body) - self._room))
+        more = len(self._body) - self._room - self._top
+        rule = f"── {more} more: Space " if more > 0 else ""
+        asked = StyledText(text.cut(f"{self._question} [y/N] {self._typed}█", columns), "bold")
+        seen = self._body[self._top : self._top + self._room]
+        return [*seen, StyledText(rule.ljust(columns, "─")[:columns], "dim"), asked][:height]
 
 
 def _letter(n: int, keys: str = LETTERS) -> str:
