@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from bellboard.agents import tailing
-from bellboard.agents.claude.agent import ClaudeCode
+from bellboard.agents.claude.transcript import is_noise
 from bellboard.agents.tailing import newest_first
 from bellboard.core.session import Block, Session
 from desk import errands
-from rig.fixtures import Agents
+from rig.fixtures import Agents, Editors
 from rig.home import Home
 from shell import Shell
+from test_editor_live import STATUSLINE, hosted
 from test_transcript import assistant, at, says, user, write
 
 pytestmark = pytest.mark.files
@@ -71,8 +72,16 @@ def files_of(turn: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.live
-def test_a_turn_of_the_real_cli(home: Home, repository: Path, claude: Agents) -> None:
-    """Edit, Write, outside the repository, `sed -i`, a rename, `rm`, and the user in between."""
+@pytest.mark.editor
+def test_a_turn_of_the_real_cli(
+    home: Home, repository: Path, claude: Agents, nvim: Editors
+) -> None:
+    """Edit, Write, outside the repository, `sed -i`, a rename, `rm`, and the user in between.
+
+    A Neovim beside it shows the same.
+    """
+    given = {"config": {"answer": {"key_delay": 0}}, "lua": STATUSLINE, "lines": 40}
+    editor = hosted(nvim(**given))
     agent = claude(settings={"permissions": {"allow": ["Bash", "Edit", "Write", "Edit(//**)"]}})
     agent.submit("play:changes please")
     agent.happens("Stop")
@@ -111,6 +120,15 @@ def test_a_turn_of_the_real_cli(home: Home, repository: Path, claude: Agents) ->
         f"--- a{aside}\n+++ b{aside}\n@@ -0,0 +1,1 @@\n+x\n"
     )
     assert "does not name that file" in diff_of(home, s, repository / "sub/x.txt")
+
+    editor.shows("+1")
+    editor.command("ClaudeSessions answer project")
+    editor.shows("I changed **all** of them:")
+    editor.shows("renamed from moved.txt")
+    editor.press("gd")
+    editor.shows("Put the cursor on a file")
+    editor.press("gd")
+    editor.shows("+by the user")
 
 
 def test_a_shell_prints_it(shell: Shell, repository: Path) -> None:
@@ -301,6 +319,57 @@ def test_a_session_at_work_has_no_last_turn(home: Home, tmp_path: Path, status: 
     assert reply == {"ok": False, "why": "it has said nothing yet"}
 
 
+def coded(kind: str, second: float, *, of: str = "event_msg", **more: Any) -> dict[str, Any]:
+    """Return a line of Codex's log, as 0.171 writes it."""
+    return {"timestamp": at(second), "type": of, "payload": {"type": kind, **more}}
+
+
+def item(kind: str, second: float, **more: Any) -> dict[str, Any]:
+    return coded("item_completed", second, item={"type": kind, **more})
+
+
+def spoke(kind: str, text: str, second: float) -> dict[str, Any]:
+    return item(kind, second, content=[{"type": "Text", "text": text}])
+
+
+def test_codex_keeps_a_turn_in_its_log(home: Home, tmp_path: Path) -> None:
+    """Its patches with their lines, also of a file that it moved; a patch that failed is none."""
+    path, root = tmp_path / "rollout.jsonl", str(home.project)
+    (home.project / "n.txt").write_text("2\n")
+    (home.project / "new.txt").write_text("hello\n")
+    add = {f"{root}/new.txt": {"type": "add", "content": "hello\n"}}
+    diff = {"type": "update", "unified_diff": "@@ -1 +1 @@\n-1\n+2\n"}
+    moved = {f"{root}/m.txt": {**diff, "move_path": f"{root}/n.txt"}}
+    gone = {f"{root}/d.txt": {"type": "delete", "content": "1\n"}}
+    used = {"input_tokens": 9000, "cached_input_tokens": 8900, "output_tokens": 20}
+    patch = {"of": "response_item", "name": "exec", "input": "text(await tools.apply_patch(…));"}
+    write(
+        path, coded("task_started", 1), spoke("UserMessage", "before", 1), coded("task_complete", 2)
+    )
+    write(path, coded("task_started", 10), spoke("UserMessage", "go", 11))
+    write(path, spoke("AgentMessage", "I begin.", 12), coded("custom_tool_call", 12, **patch))
+    for n, change in enumerate((add, moved, gone)):
+        write(
+            path, item("FileChange", 13, changes=change, status="failed" if n > 1 else "completed")
+        )
+        write(path, coded("token_count", 13, info={"last_token_usage": used}))
+    write(path, spoke("AgentMessage", "Done.", 14))
+    write(path, coded("task_complete", 15, last_agent_message="# Done"))
+    turn = turn_of(home, resting(home, path, agent="codex"))
+    assert ("go", "# Done", 5.0) == tuple(turn[key] for key in FACTS)
+    why = "not in a git repository"
+    assert files_of(turn) == [
+        ("new.txt", "created", 1, 0, None, None, why),
+        ("n.txt", "renamed", 1, 1, "m.txt", None, why),
+    ]
+    assert (turn["tokens"], turn.get("note")) == (360, None)
+    run = {**patch, "input": "text(await tools.exec_command({cmd: 'make'}));"}
+    write(path, coded("custom_tool_call", 16, **run))
+    assert (
+        "its commands may have changed" in turn_of(home, resting(home, path, agent="codex"))["note"]
+    )
+
+
 def test_of_other_clis_the_words_of_their_hooks_are_known(home: Home) -> None:
     """And it says that this is not all."""
     edited = {"/work/old": 1.0, str(home.project / "new"): 5.0}
@@ -320,13 +389,13 @@ def test_a_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(tailing, "LINE", 1000)
     for chunk in (1, 7, 100, 999, 10_000):
         monkeypatch.setattr(tailing, "CHUNK", chunk)
-        assert entries[::-1] == [*newest_first(ClaudeCode(), str(path))]
+        assert entries[::-1] == [*newest_first(str(path), is_noise)]
     monkeypatch.setattr(tailing, "CHUNK", 100)
-    assert 0 < len([*newest_first(ClaudeCode(), str(path), 500)]) < 10
+    assert 0 < len([*newest_first(str(path), is_noise, 500)]) < 10
     monkeypatch.undo()
     with path.open("ab") as file:
         file.truncate(100 << 20)  # of zeros
     began = time.monotonic()
-    assert [] == [*newest_first(ClaudeCode(), str(path))]
+    assert [] == [*newest_first(str(path), is_noise)]
     assert time.monotonic() - began < 2
-    assert [] == [*newest_first(ClaudeCode(), "/nowhere")]
+    assert [] == [*newest_first("/nowhere", is_noise)]

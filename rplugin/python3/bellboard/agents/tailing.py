@@ -205,7 +205,7 @@ def gist(events: Sequence[Event], since: float) -> Iterator[int]:
 BACK: Final = 32 << 20  # bytes from the end of a log in which its last turn is looked for
 
 
-def newest_first(agent: Agent, path: str, most: int = BACK) -> Iterator[Facts]:
+def newest_first(path: str, is_noise: Callable[[bytes], bool], most: int = BACK) -> Iterator[Facts]:
     """Yield the last entries of a log from its end; none if it cannot be read.
 
     Read no further than needed: nothing beyond `most`, and no line that is longer than `LINE`.
@@ -222,7 +222,7 @@ def newest_first(agent: Agent, path: str, most: int = BACK) -> Iterator[Facts]:
                 is_long = (is_long and not lines) or len(head) > LINE
                 rest = b"" if is_long else head
                 for raw in (*reversed(lines), *(() if at else (rest,))):
-                    if raw and len(raw) <= LINE and not agent.is_noise(raw):
+                    if raw and len(raw) <= LINE and not is_noise(raw):
                         entry = decoded(raw)
                         if entry is not None:
                             yield entry

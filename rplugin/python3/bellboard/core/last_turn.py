@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 LONGEST_REPLY: Final = 200_000  # characters of a prompt or message; a line of a feed has 1 MB
 MOST_FILES: Final = 200  # that are named
@@ -19,12 +20,27 @@ class Touched(Struct, gc=False):
 
     path: str
     created: bool = False
+    was: str = ""  # before its tools renamed it
     known: bool = False  # the log has all patches
     hunks: tuple[str, ...] = ()  # lines of a unified diff
 
     def count(self, sign: str) -> int | None:
         """Return how many lines begin with `+` or `-`; None if that is not known."""
         return sum(row.startswith(sign) for row in self.hunks) if self.known else None
+
+
+def created_file(path: str, text: str) -> Touched:
+    """Return a file that was created with this text."""
+    rows = text.splitlines()
+    hunk = (f"@@ -0,0 +1,{len(rows)} @@", *(f"+{row}" for row in rows))
+    return Touched(path, created=True, known=True, hunks=hunk)
+
+
+def merged(edits: Sequence[Touched]) -> Touched:
+    """Return several edits of a file, oldest first, as one."""
+    hunks = tuple(row for each in edits for row in each.hunks)
+    is_known = all(each.known for each in edits)
+    return replace(edits[0], path=edits[-1].path, known=is_known, hunks=hunks)
 
 
 class TurnLog(Struct, gc=False):

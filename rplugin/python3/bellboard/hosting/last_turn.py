@@ -100,7 +100,7 @@ class _Turn:
         files, notes = [self._own(each) for each in log.touched], [log.note]
         if log.runs:
             try:
-                files += self._unclaimed({each.path for each in log.touched})
+                files += self._unclaimed({x for each in log.touched for x in (each.path, each.was)})
             except Declined as why:
                 notes.append(f"its commands may have changed other files: {why}")
         if len(files) > MOST_FILES:
@@ -126,12 +126,14 @@ class _Turn:
     def _own(self, each: Touched) -> ChangedFile:
         is_there = changed_at(each.path) > 0
         tree = tree_of(posixpath.dirname(each.path))
+        how = "created" if each.created else "renamed" if each.was else "changed"
         return ChangedFile(
             path=self._name(each.path),
             whole=each.path,
-            how=("created" if each.created else "changed") if is_there else "deleted",
+            how=how if is_there else "deleted",
             added=each.count("+"),
             removed=each.count("-"),
+            was=self._name(each.was) if each.was else "",
             why="" if tree is not None else NO_REPOSITORY,
         )
 
@@ -169,13 +171,14 @@ class _Turn:
                 raise Declined(NO_REPOSITORY)
             return ITS_EDITS.format(NO_REPOSITORY, path, path, "\n".join(own.hunks))
         root = str(tree.root)
-        found = None
+        was = posixpath.relpath(own.was, root) if own is not None and own.was else ""
         if own is None:
             found = next((x for r, x in self._differences() if f"{r}/{x.path}" == path), None)
             if found is None:
                 raise Declined("its last turn does not name that file")
+            was = found.was
         base, git = self._compared(tree)
-        made = git.diff(base, posixpath.relpath(path, root), found.was if found else "")
+        made = git.diff(base, posixpath.relpath(path, root), was)
         if not made:
             raise Declined(f"it is as in {base.words}")
         return f"# the working tree against {base.words}: whoever changed it\n{made}"

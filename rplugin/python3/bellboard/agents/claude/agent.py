@@ -172,7 +172,7 @@ class ClaudeCode(Agent):
         from .transcript import last_turn
 
         path = s.transcript or path_of(s.config_dir or config_of(environ), s.session_id, s.cwd)
-        return last_turn(newest_first(self, path)) if path else None
+        return last_turn(newest_first(path, is_noise)) if path else None
 
     def winner(self, s: Session, asked: OpenRequest, since: float, sent: SentAnswer) -> str | None:
         from .reply import first_in

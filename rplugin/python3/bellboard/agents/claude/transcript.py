@@ -18,7 +18,7 @@ from zlib import crc32
 import msgspec
 
 from ...core.events import Event
-from ...core.last_turn import Touched, TurnLog
+from ...core.last_turn import Touched, TurnLog, created_file, merged
 from ...core.text import cut, line, plain, tool_detail, whole
 from ...core.untrusted import LARGEST, Facts, list_of, number_of, object_of, text_of, time_of
 
@@ -187,7 +187,7 @@ def last_turn(newest_first: Iterable[Facts]) -> TurnLog:
             break
     log.text = "\n\n".join(filter(None, words)).strip()
     log.tokens = sum(tokens.values())
-    log.touched = [_merged(edits[::-1]) for edits in reversed(touched.values())]
+    log.touched = [merged(edits[::-1]) for edits in reversed(touched.values())]
     return log
 
 
@@ -211,8 +211,7 @@ def _edit(block: Facts, entry: Facts) -> Touched | None:
         return None
     path = posixpath.normpath(posixpath.join(text_of(entry, "cwd") or "/", path))
     if done.get("type") == "create":
-        rows = text_of(done, "content").splitlines()
-        return Touched(path, True, True, (f"@@ -0,0 +1,{len(rows)} @@", *(f"+{r}" for r in rows)))
+        return created_file(path, text_of(done, "content"))
     patch = done.get("structuredPatch")
     if not isinstance(patch, list):
         return Touched(path)
@@ -224,11 +223,6 @@ def _hunk(hunk: object) -> Iterator[str]:
     at = (number_of(given.get(k)) for k in ("oldStart", "oldLines", "newStart", "newLines"))
     yield "@@ -{:.0f},{:.0f} +{:.0f},{:.0f} @@".format(*(n or 0 for n in at))
     yield from (whole(row) for row in list_of(given.get("lines")) if isinstance(row, str))
-
-
-def _merged(edits: list[Touched]) -> Touched:
-    first, hunks = edits[0], tuple(row for e in edits for row in e.hunks)
-    return Touched(first.path, first.created, all(e.known for e in edits), hunks)
 
 
 def _used(usage: object) -> int:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ...core.events import Event, Origin
+from ...core.last_turn import TurnLog
+from ...core.session import Session
 from ...core.untrusted import Facts, text_of
 from ..agent import Abilities, Ability, Agent, OpenRequest, Seen
 from ..installing.hookline import SHOWN_IN_PART, GlobalHooks, HooksFile, below_home
-from .dialect import KEY, KINDS, SERVER, WORDS, entry, heard, is_noise
+from .dialect import KEY, KINDS, SERVER, WORDS, entry, heard, is_noise, is_unread, last_turn
 from .request import on_disk, reply, request
 
 if TYPE_CHECKING:
@@ -111,6 +113,13 @@ class Codex(Agent):
         from .witness import observing
 
         return observing(self, environ, brief)
+
+    def last_turn(self, s: Session, environ: Mapping[str, str]) -> TurnLog | None:
+        from ..tailing import newest_first
+        from .threads import home_in, thread_log
+
+        path = s.transcript or thread_log(home_in(environ), s.session_id)
+        return last_turn(newest_first(path, is_unread)) if path else None
 
     def find(self, waiting: OpenRequest) -> None:
         from . import server

@@ -6,14 +6,18 @@ kept.  This file does no I/O, knows no clock, and tolerates any input.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 from zlib import crc32
 
 from ...core.events import Event
-from ...core.text import line
+from ...core.last_turn import Touched, TurnLog, created_file, merged
+from ...core.text import line, whole
 from ...core.untrusted import (
+    LARGEST,
     Facts,
     list_of,
+    number_of,
     object_of,
     text_of,
     time_of,
@@ -129,6 +133,75 @@ def entry(session_id: str, entry: Facts, t: float, now: float) -> Event:
         facts["headless"] = given.get("source") == HEADLESS
     at = time_of(entry.get("timestamp")) or t
     return Event(kind, f"transcript {name[:60]}", at, now, session_id, **facts)
+
+
+# ---------------------------------------------------------------- its last turn
+
+CALLS: Final = b"_call"  # in the type of a line with the call of a tool
+COMMAND: Final = "exec_command"
+
+
+def is_unread(raw: bytes) -> bool:
+    """Return whether a line says nothing about what was said and done."""
+    head = raw[:HEAD]
+    return b'"event_msg"' not in head and CALLS not in head
+
+
+def last_turn(newest_first: Iterable[Facts]) -> TurnLog:
+    """Return what was said and done in the last turn of a log."""
+    log, edits, tokens = TurnLog(), list[Touched](), 0.0
+    for line_ in newest_first:
+        given = object_of(line_.get("payload"))
+        kind, at = text_of(given, "type"), time_of(line_.get("timestamp")) or 0.0
+        item = object_of(given.get("item"))
+        item_type = text_of(item, "type")
+        if kind == "task_started":
+            log.began = at
+            break
+        if line_.get("type") != "event_msg":
+            call = text_of(given, "input") or text_of(given, "arguments")
+            log.runs |= COMMAND in call or PATCH not in (call + text_of(given, "name"))
+        elif kind in TURNS:
+            log.ended, log.text = at, text_of(given, "last_agent_message")
+            log.text = log.text or text_of(object_of(given.get("error")), "message")
+        elif kind == "token_count":
+            tokens += _used(object_of(object_of(given.get("info")).get("last_token_usage")))
+        elif item_type == "AgentMessage":
+            log.text = log.text or _words(item)
+        elif item_type == "UserMessage":
+            log.prompt = f"{_words(item)}\n\n{log.prompt}".strip()
+        elif item_type == "FileChange" and item.get("status") == "completed":
+            edits += map(_edit, object_of(item.get("changes")).items())
+    log.took = max(0.0, log.ended - log.began)
+    log.tokens = int(tokens) if 0 < tokens < LARGEST else 0
+    paths = dict.fromkeys(each.path for each in reversed(edits))
+    log.touched = [merged([e for e in edits[::-1] if e.path == path]) for path in paths]
+    return log
+
+
+def _words(item: Facts) -> str:
+    blocks = (object_of(block) for block in list_of(item.get("content")))
+    return "\n\n".join(filter(None, (text_of(block, "text") for block in blocks))).strip()
+
+
+def _edit(change: tuple[str, object]) -> Touched:
+    path, given = whole(change[0]), object_of(change[1])
+    if given.get("type") == "add":
+        return created_file(path, text_of(given, "content"))
+    if given.get("type") == "delete":
+        rows = text_of(given, "content").splitlines()
+        hunk = (f"@@ -1,{len(rows)} +0,0 @@", *(f"-{row}" for row in rows))
+        return Touched(path, known=True, hunks=hunk)
+    moved, hunks = text_of(given, "move_path"), text_of(given, "unified_diff").splitlines()
+    return Touched(moved or path, was=path if moved else "", known=True, hunks=tuple(hunks))
+
+
+def _used(usage: Facts) -> float:
+    """Return the tokens that were read anew and written."""
+    read, cached, wrote = (
+        number_of(usage.get(f"{name}_tokens")) or 0 for name in ("input", "cached_input", "output")
+    )
+    return max(0.0, read - cached) + wrote
 
 
 # ---------------------------------------------------------------- what its server says
