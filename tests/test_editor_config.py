@@ -200,7 +200,7 @@ def test_what_cannot_be_sent_is_reported_as_such(nvim: Editors) -> None:
     tell = "return require('bellboard').tell({ label = { session_id = 'a', label = %s } })"
     assert editor.lua(tell % "'b'") is True
     assert editor.lua(tell % "print") is False
-    assert "label failed: a value in it cannot be sent" in editor.messages()
+    assert "label failed: it holds a function, which cannot be sent" in editor.messages()
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_what_cannot_be_sent_is_reported_as_such(nvim: Editors) -> None:
         ("mode('loud')", "normal", 'no mode "loud"; there are quiet, normal and all'),
         ("mode(false)", "normal", 'no mode "false"'),
         ("tell({ nonsense = 1 })", False, 'there is no "nonsense"'),
-        ("tell({})", False, "name one thing"),
-        ("tell('label')", False, "name one thing"),
+        ("tell({})", False, "give one kind"),
+        ("tell('label')", False, "give one kind"),
         ("snooze('api', 'long')", None, "api: not snoozed; give 0 to"),
         ("snooze('nobody', 5)", None, 'no session "nobody"'),
         ("run('nonsense')", None, 'no subcommand "nonsense"'),

@@ -114,7 +114,7 @@ M.subcommands = {
   {
     'next',
     '[{filter}]',
-    desc = 'Go to the next session that is blocked, failed or done, most urgent first, then longest waiting; those that it has led to come last. Takes a count, and a |bellboard-filter|, such as `agent:codex`.',
+    desc = 'Go to the next session that is blocked, failed or done, most urgent first, then longest waiting; those that you have visited come last. Takes a count, and a |bellboard-filter|, such as `agent:codex`.',
     run = function(words, count)
       jump.step(count, nil, table.concat(words, ' '))
     end,
@@ -374,7 +374,7 @@ M.subcommands = {
   {
     'replay',
     '{file}',
-    desc = 'Show what such a record comes to: |bellboard-shell|.',
+    desc = 'Replay such a record, and show its sessions: |bellboard-shell|.',
     run = in_shell('replay'),
   },
   {

@@ -89,7 +89,7 @@ M.tell = function(evidence)
   if found == 1 and other == nil then
     return host.tell(evidence)
   end
-  local what = other ~= nil and ('there is no "%s"'):format(tostring(other)) or 'name one thing'
+  local what = other ~= nil and ('there is no "%s"'):format(tostring(other)) or 'give one kind'
   message.warn(('tell: %s; see :help bellboard.tell()'):format(what))
   return false
 end

@@ -135,7 +135,7 @@ M.tell = function(evidence)
   local sent = M.notify('evidence', evidence)
   if not sent and not (evidence.view ~= nil or evidence['goto']) then
     local why = pcall(vim.mpack.encode, evidence) and 'the background process is not running'
-      or 'a value in it cannot be sent'
+      or 'it holds a function, which cannot be sent'
     message.warn(('%s failed: %s'):format(next(evidence), why))
   end
   return sent
