@@ -10,12 +10,13 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from bellboard.agents.agent import OpenRequest, Unanswered, Unclear
+from bellboard.agents.agent import OpenRequest, Unanswered, Unclear, Unreachable
 from bellboard.agents.codex import server
 from bellboard.agents.codex.agent import Codex
 from bellboard.agents.codex.request import runs_command, wanted_of
@@ -98,6 +99,8 @@ def read():
     size = second & 127
     if size == 126:
         (size,) = struct.unpack(">H", need(2))
+    elif size == 127:
+        (size,) = struct.unpack(">Q", need(8))
     mask, data = need(4), None
     data = bytes(x ^ mask[i % 4] for i, x in enumerate(need(size)))
     return read() if first == 0x8A else json.loads(data)  # the answer to a ping
@@ -138,7 +141,10 @@ def play():
         elif method == "thread/loaded/list":
             write({"id": said["id"], "result": {"data": plan["loaded"], "nextCursor": None}})
         elif method == "thread/read" and said["params"]["threadId"] in plan["loaded"]:
-            write({"id": said["id"], "result": {"thread": {"status": plan.get("status")}}})
+            status = plan.get("status")
+            status = status.pop(0) if isinstance(status, list) else status
+            thread = {"id": said["params"]["threadId"], "status": status}
+            write({"id": said["id"], "result": {"thread": thread}})
         elif method == "thread/read":
             write({"id": said["id"], "error": {"code": -32600, "message": "not loaded"}})
         elif method == "thread/resume":
@@ -150,6 +156,9 @@ def play():
                     connection.sendall(b" " * 65536)
             result = {"thread": {"id": "t", "status": status}}
             write({"id": said["id"], "result": result}, *plan["asks"])
+        elif method in plan.get("results", ()):
+            print(json.dumps(said), flush=True)
+            write({"id": said["id"], "result": plan["results"][method]})
         elif "result" in said and "method" not in said:
             print(json.dumps(said), flush=True)
             asked = next(x for x in plan["asks"] if x.get("id") == said["id"])
@@ -422,6 +431,99 @@ def test_an_answer_from_anywhere_takes_the_server(home: Home) -> None:
         desk.s = desk.session_of(agent="codex", blocks={":": block})
         digest = shown["digest"]
         eventually(lambda: "something else" in desk.answer(digest=digest)["why"])  # a claim is old
+
+
+BUSY, IDLE = {"type": "active", "activeFlags": []}, {"type": "idle"}
+QUEUED = {"thread/queue/add": {"queuedSubmission": {"id": "q1"}}}
+TURNS = {"thread/turns/list": {"data": [{"id": TURN, "status": "inProgress"}]}}
+TEXT = 'two\nlines \t "quoted" \\n 你 🙂' + "x" * 50_000
+
+
+def session(home: Home, codex: Fake) -> Any:
+    return replace(Desk(home, codex.process.pid).session_of(agent="codex"), session_id=THREAD)
+
+
+@pytest.mark.parametrize(
+    ("status", "method"),
+    [
+        (IDLE, "turn/start"),
+        ({"type": "systemError"}, "turn/start"),
+        (BUSY, "thread/queue/add"),
+    ],
+)
+def test_a_prompt_begins_a_turn_or_waits_in_the_threads_queue(
+    home: Home, status: Any, method: str
+) -> None:
+    """Of that thread, whole and once; to steer a turn would cut off what the model is saying."""
+    with fake(home, status=status, results={"turn/start": {}, **QUEUED}) as codex:
+        CODEX.say(session(home, codex), codex.process.pid, TEXT)
+        said = codex.heard()
+        assert said["method"] == method
+        assert said["params"].pop("clientUserMessageId").startswith("bellboard-")
+        assert said["params"] == {"threadId": THREAD, "input": [{"type": "text", "text": TEXT}]}
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_no_prompt_waits_in_the_queue_of_a_thread_that_rests(home: Home, deleted: bool) -> None:
+    """After an interrupt it would run some day: it is taken out, or has been started."""
+    results = {**QUEUED, "thread/queue/delete": {"deleted": deleted}}
+    with fake(home, status=[BUSY, IDLE], results=results) as codex:
+        s = session(home, codex)
+        with pytest.raises(Unanswered) if deleted else contextlib.nullcontext():
+            CODEX.say(s, codex.process.pid, "on")
+        assert codex.heard()["method"] == "thread/queue/add"
+        gone = {"threadId": THREAD, "queuedSubmissionId": "q1"}
+        assert codex.heard()["params"] == gone
+
+
+@pytest.mark.parametrize("name", ["bellboard-1", "another"])
+def test_a_turn_of_a_thread_is_interrupted(home: Home, name: str) -> None:
+    """The one that runs, by its id; of its queue, what we have put there is taken out."""
+    queue = {"thread/queue/list": {"data": [{"id": "q1", "clientUserMessageId": name}]}}
+    results = {**TURNS, **queue, "turn/interrupt": {}, "thread/queue/delete": {"deleted": True}}
+    with fake(home, status=BUSY, results=results) as codex:
+        said = CODEX.interrupt(session(home, codex), codex.process.pid)
+        is_ours = name != "another"
+        assert said == (server.TAKEN_OUT if is_ours else "")
+        heard = [codex.heard() for _ in range(4 if is_ours else 3)]
+        named = ["thread/turns/list", "turn/interrupt", "thread/queue/list"]
+        assert [x["method"] for x in heard] == [*named, *(["thread/queue/delete"] * is_ours)]
+        assert heard[1]["params"] == {"threadId": THREAD, "turnId": TURN}
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        ({"loaded": ["another"]}, server.UNLOADED),
+        ({"status": {"type": "active", "activeFlags": ["waitingOnApproval"]}}, "it asks something"),
+        ({"status": {"type": "of a next version"}}, "does not say whether it works"),
+        ({"status": BUSY, "refuse": ["thread/queue/add", "turn/interrupt"]}, "it refused t"),
+        ({"status": IDLE, "refuse": ["turn/start"]}, "it "),
+        ({"mute": True}, "it does not respond in time"),
+    ],
+)
+def test_a_thread_that_takes_no_prompt_is_given_none(
+    home: Home, plan: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is its turn interrupted."""
+    monkeypatch.setattr(server, "PATIENCE", 0.3 if "mute" in plan else 20.0)
+    with fake(home, results=TURNS, **plan) as codex:
+        s, pid = session(home, codex), codex.process.pid
+        for order in (partial(CODEX.say, s, pid, "on"), partial(CODEX.interrupt, s, pid)):
+            with pytest.raises(Unanswered, match=why) as caught:
+                order()
+            assert not isinstance(caught.value, (Unclear, Unreachable))
+
+
+def test_a_prompt_that_may_have_been_taken_is_not_refused(home: Home) -> None:
+    """What the session does next shows it; without a server, its terminal is tried."""
+    with fake(home, status=IDLE, close_at="turn/start") as codex:
+        s = session(home, codex)
+        with pytest.raises(Unclear):
+            CODEX.say(s, codex.process.pid, "on")
+        codex.path.unlink()
+        with pytest.raises(Unreachable, match="without its shared server"):
+            CODEX.say(s, codex.process.pid, "on")
 
 
 @pytest.mark.pure

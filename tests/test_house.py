@@ -73,7 +73,8 @@ PURE = (
 DOORS: Final = frozenset(
     (
         *("observing", "installer", "reporting", "version", "session_of", "went_on", "asking"),
-        *("conversation", "last_turn", "winner", "find", "answer", "_obstacles", "_remarks"),
+        *("conversation", "last_turn", "winner", "find", "answer", "say", "interrupt"),
+        *("_obstacles", "_remarks"),
     )
 )
 #: What an agent says of its hooks; a path there is only named.

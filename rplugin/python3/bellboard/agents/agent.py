@@ -199,6 +199,8 @@ class Agent(Hooked):
     named: ClassVar[Mapping[str, str]] = {}  # NAMED, if hooks have a name there
     has_titles: ClassVar[bool] = False  # whether terminal titles show its state
     queues: ClassVar[bool] = False  # whether it takes a prompt while it works, to submit it later
+    submits: ClassVar[str] = "Enter"  # the key that submits a prompt, or queues it then
+    escapes: ClassVar[int] = 1  # presses of Esc that interrupt a turn
     rules: ClassVar[str] = ""  # the file in which a project lists allowed commands
 
     # ------------------------------------------------------------ reports
@@ -376,6 +378,13 @@ class Agent(Hooked):
         have been taken.
         """
         raise Unreachable("it has no server that takes prompts")
+
+    def interrupt(self, s: Session, pid: int) -> str:
+        """Interrupt the turn of a session by the server or plugin of the CLI.  May hang.
+
+        Return what else that did, in words.  Raise as `say` does.
+        """
+        raise Unreachable("it has no server that interrupts")
 
     def find(self, waiting: OpenRequest) -> None:
         """Find a request in the CLI's own server or plugin, to answer it there.

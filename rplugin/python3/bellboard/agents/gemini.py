@@ -9,7 +9,8 @@ the kinds that end a turn are read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +20,8 @@ from ..core.request import Request
 from ..core.session import Session
 from ..core.text import line, marked
 from ..core.untrusted import Facts, object_of, storable, text_of, time_of
-from .agent import NAMED, NOTES, Abilities, Ability, Agent, Seen, timeouts_of
+from .agent import NAMED, NOTES, Abilities, Ability, Agent, Prompt, Seen, timeouts_of
+from .inputs import after_mark
 from .installing.hookline import Environ, GlobalHooks, HooksFile
 from .parts import Input, part, readable, unanswerable
 from .words import FIELDS, Reader, Words, from_key, kind_in, typed_prompt
@@ -96,6 +98,7 @@ CANCELLED: Final = "Request cancelled."
 STOPPED: Final = ("Agent execution blocked:", "Agent execution stopped:")
 HEAD: Final = 200  # bytes that include the type of an entry
 TELLING: Final = (b'"type":"error"', b'"type":"info"', b'"type":"warning"')
+MARK: Final = re.compile(" [>*] ")  # before its input; the second allows everything
 HOOKS: Final = Ability("hooks")
 LOG: Final = Ability("log")
 #: Measured on 0.61.0.
@@ -153,6 +156,7 @@ class Gemini(Agent):
     abilities = ABILITIES
     words = WORDS
     has_titles = True
+    queues = True
     timeouts = timeouts_of(WORDS, PATIENCE, "Notification", spared=NOTES)
     named = NAMED
     hooks = HooksFile(folder=_folder, name="settings.json", comments=True, obstacles=_obstacles)
@@ -191,6 +195,9 @@ class Gemini(Agent):
 
     def titled(self, text: str) -> Seen | None:
         return SIGNS.get(text[:1])
+
+    def prompt(self, screen: Sequence[str]) -> Prompt | None:
+        return after_mark(screen, MARK, "Type your message or @path/to/file", below=3)
 
     def request(
         self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from .agent import Abilities, Ability, Agent
+from .agent import Abilities, Ability, Agent, Prompt
+from .inputs import between_rules
 from .installing.hookline import HooksFile, below_home
 from .words import Words, kind_in
 
@@ -78,6 +79,7 @@ class Pi(Agent):
     tested = (1, 6, 0)
     abilities = ABILITIES
     resuming = ("--session",)
+    queues = True
     hooks = HooksFile(
         folder=below_home(".pi/agent", "PI_CODING_AGENT_DIR"),
         name="extensions/bellboard.js",
@@ -85,6 +87,9 @@ class Pi(Agent):
         mark=MARK,
         note="running sessions load the extension with /reload",
     )
+
+    def prompt(self, screen: Sequence[str]) -> Prompt | None:
+        return between_rules(screen, "", "")
 
     def reporting(self, line: Callable[[str], str]) -> str:
         from ..system.files import plugin

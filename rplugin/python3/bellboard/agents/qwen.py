@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,8 @@ from ..core.events import Event, Origin, Task
 from ..core.request import Request
 from ..core.text import line, marked
 from ..core.untrusted import Facts, object_of, storable, text_of, time_of
-from .agent import NAMED, NOTES, Abilities, Ability, Agent, Seen, timeouts_of
+from .agent import NAMED, NOTES, Abilities, Ability, Agent, Prompt, Seen, timeouts_of
+from .inputs import between_rules
 from .installing.hookline import Environ, GlobalHooks, HooksFile, below_home
 from .parts import Input, part, readable, unanswerable
 from .words import FIELDS, STARTS, Reader, Words, from_key, kind_in, typed_prompt
@@ -168,6 +169,7 @@ class Qwen(Agent):
     abilities = ABILITIES
     words = WORDS
     has_titles = True
+    queues = True
     timeouts = timeouts_of(WORDS, PATIENCE, "Notification", spared=NOTES)
     named = NAMED
     resuming = ("--resume",)
@@ -195,6 +197,9 @@ class Qwen(Agent):
 
     def at_rest(self, text: str) -> str:
         return _SIGN.sub("", text, count=1).strip()
+
+    def prompt(self, screen: Sequence[str]) -> Prompt | None:
+        return between_rules(screen, "> ", "Type your message or @path/to/file")
 
     def request(
         self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False

@@ -37,10 +37,12 @@ LEAVES: Final = 2.0  # seconds for a text to leave its input after Enter
 FOLLOWS: Final = 3.0  # seconds for a turn to begin, or to end
 SHOWN: Final = 60  # cells of what somebody has typed, in a message
 THERE: Final = "; go there"
+BETWEEN: Final = 0.3  # seconds between two presses of Esc; at once they would be another key
 LOCK: Final = "send.lock"  # in the state folder: one paste at a time
 BUSY: Final = frozenset({"working", "background"})
 KNOWN_BY: Final = 12  # letters at the start of a text, by which it is known again in an input
-PASTED: Final = "[Pasted"  # what CLIs show instead of a long text
+#: How what CLIs show instead of a long text begins, without blanks; not what names a file instead.
+PASTED: Final = ("[Pasted", "[Paste#", "[paste#")
 
 #: Characters that nobody sees, of which CLIs warn; joiners of letters and emoji are none of them.
 _INVISIBLE: Final = re.compile(
@@ -69,7 +71,9 @@ class Sending:
         if status_of(s) in BUSY and not agent.queues:
             raise Declined("it works, and takes no prompt meanwhile; send it when it rests")
         begun = time.time()
-        if not (submit and await self._by_server(agent, s, process.pid, text)):
+        is_for_server = submit and not text.startswith("/")  # where that would be no command
+        say = partial(agent.say, s, process.pid, text)
+        if not is_for_server or await _by_server(say) is None:
             await self._paste(s, process.pid, text, submit)
         if not submit:
             return {"outcome": "kept", "text": "it stands in its prompt, not submitted"}
@@ -80,16 +84,16 @@ class Sending:
         return await self._followed(s, begun, _prompted)
 
     async def interrupt(self, given: Given) -> Reply:
-        """Interrupt the turn of a session, as Esc does in its terminal."""
+        """Interrupt the turn of a session, by the server of its CLI or as Esc does there."""
         s, process = await self._proven(given)
         if status_of(s) != "working":
             raise Declined("it does not work, so there is nothing to interrupt")
-        terminal, agent, begun = _terminal(s, process.pid), agent_of(s.agent), time.time()
-        with closing(await self._alone()):
-            prompt = _prompt_in(agent, await reach(terminal.rows))
-            if not await reach(partial(terminal.type, Press("Escape", rows=prompt.rows))):
-                raise Declined(f"its terminal changed meanwhile{THERE}")
-        return await self._followed(s, begun, _stopped)
+        begun = time.time()
+        more = await _by_server(partial(agent_of(s.agent).interrupt, s, process.pid))
+        if more is None:
+            await self._escape(s, process.pid)
+        reply = await self._followed(s, begun, _stopped)
+        return {**reply, "text": f"{reply['text']}; {more}"} if more else reply
 
     # ------------------------------------------------------------ to whom
 
@@ -112,18 +116,6 @@ class Sending:
             raise Declined(f"process {pid} is suspended: kill -CONT {pid}")
         return s, process
 
-    async def _by_server(self, agent: Agent, s: Session, pid: int, text: str) -> bool:
-        """Submit a prompt by the server of the CLI; return False if it has none."""
-        try:
-            await reach(partial(agent.say, s, pid, text))
-        except Unreachable:
-            return False
-        except (Unclear, Hangs):
-            return True  # what follows shows it
-        except Unanswered as why:
-            raise Declined(str(why)) from None
-        return True
-
     # ------------------------------------------------------------ into its terminal
 
     async def _paste(self, s: Session, pid: int, text: str, submit: bool) -> None:
@@ -136,9 +128,21 @@ class Sending:
             prompt = await self._holding(agent, terminal, text)
             if not submit:
                 return
-            if not await reach(partial(terminal.type, Press("Enter", rows=prompt.rows))):
+            key = "Enter" if text.startswith("/") else agent.submits
+            if not await reach(partial(terminal.type, Press(key, rows=prompt.rows))):
                 raise Declined(f"its prompt changed meanwhile, so it was not submitted{THERE}")
             await self._gone(agent, terminal)
+
+    async def _escape(self, s: Session, pid: int) -> None:
+        """Press Esc in a terminal, as often as its CLI wants that, while its input is empty."""
+        terminal, agent = _terminal(s, pid), agent_of(s.agent)
+        with closing(await self._alone()):
+            for n in range(agent.escapes):
+                if n:
+                    await sleep(BETWEEN)
+                prompt = _prompt_in(agent, await reach(terminal.rows))
+                if not await reach(partial(terminal.type, Press("Escape", rows=prompt.rows))):
+                    raise Declined(f"its terminal changed meanwhile{THERE}")
 
     async def _alone(self) -> Lock:
         """Take the lock of all that is typed into prompts from here."""
@@ -184,6 +188,18 @@ class Sending:
             await sleep(GLANCE)
         nothing = f"nothing followed within {FOLLOWS:.0f} s; go there to look"
         return {"outcome": "nothing", "text": nothing}
+
+
+async def _by_server(order: Callable[[], str | None]) -> str | None:
+    """Give an order to the server of a CLI; return what it says, or None if there is no server."""
+    try:
+        return await reach(order) or ""
+    except Unreachable:
+        return None
+    except (Unclear, Hangs):
+        return ""  # what follows shows it
+    except Unanswered as why:
+        raise Declined(str(why)) from None
 
 
 def _text_of(given: Given) -> str:

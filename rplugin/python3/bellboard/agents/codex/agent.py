@@ -12,7 +12,8 @@ from ...core.events import Event, Origin
 from ...core.last_turn import TurnLog
 from ...core.session import Session
 from ...core.untrusted import Facts, text_of
-from ..agent import Abilities, Ability, Agent, OpenRequest, Seen
+from ..agent import Abilities, Ability, Agent, OpenRequest, Prompt, Seen
+from ..inputs import after_mark
 from ..installing.hookline import SHOWN_IN_PART, GlobalHooks, HooksFile, below_home
 from .dialect import KEY, KINDS, SERVER, WORDS, entry, heard, is_noise, is_unread, last_turn
 from .request import on_disk, reply, request
@@ -65,6 +66,10 @@ def _remarks(looked: GlobalHooks) -> Iterator[str]:
 _SPINS: Final = re.compile("(?:^| )[\u2801-\u28ff](?: |$)")
 _ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
 
+#: What its input begins with, and holds while it is empty; below are a status line and a hint.
+_MARK: Final = re.compile("› ")  # noqa: RUF001
+HINT: Final = "Ask Codex to do anything"
+
 
 class Codex(Agent):
     """See `Agent`."""
@@ -87,6 +92,8 @@ class Codex(Agent):
     )
     words = WORDS
     has_titles = True
+    queues = True
+    submits = "Tab"  # Enter would cut off the reply that is being written
 
     entry = staticmethod(entry)
     is_noise = staticmethod(is_noise)
@@ -107,6 +114,9 @@ class Codex(Agent):
     def serves(self, argv: Sequence[str]) -> bool:
         return SERVER in argv[1:]
 
+    def prompt(self, screen: Sequence[str]) -> Prompt | None:
+        return after_mark(screen, _MARK, HINT, below=2)
+
     # ------------------------------------------------------------ doors
 
     def observing(self, environ: Mapping[str, str], brief: bool) -> Observing:
@@ -120,6 +130,16 @@ class Codex(Agent):
 
         path = s.transcript or thread_log(home_in(environ), s.session_id)
         return last_turn(newest_first(path, is_unread)) if path else None
+
+    def say(self, s: Session, pid: int, text: str) -> None:
+        from . import server
+
+        server.say(pid, s.session_id, text)
+
+    def interrupt(self, s: Session, pid: int) -> str:
+        from . import server
+
+        return server.interrupt(pid, s.session_id)
 
     def find(self, waiting: OpenRequest) -> None:
         from . import server

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
+from uuid import uuid4
 
 import msgspec
 
@@ -21,7 +22,7 @@ from ...core.version import VERSION
 from ...system import gate, processes
 from ...system.threads import Thread, call_in
 from ...system.wire import Broken, WebSocket, Wire
-from ..agent import Heard, OpenRequest, Unanswered, Unreachable, sent
+from ..agent import Heard, OpenRequest, Unanswered, Unclear, Unreachable, sent
 from .dialect import heard, thread_state
 from .request import contradicts, is_resolved, waits, wanted_of
 from .threads import home_in
@@ -84,6 +85,15 @@ class Talk:
         why = line(text_of(object_of(error), "message"), 120)
         raise CallRefused(f"it refused {method}: {why or 'no reason given'}")
 
+    def order(self, method: str, params: Facts) -> Facts:
+        """Return the result of a call that does something; raise `Unclear` if none comes."""
+        try:
+            return self.call(method, params)
+        except CallRefused:
+            raise
+        except Broken as reason:
+            raise Unclear(f"Codex's server: {reason}") from None
+
     def send(self, message: Facts) -> None:
         self._socket.send(msgspec.json.encode(message))
 
@@ -123,6 +133,7 @@ SETTLE: Final = 0.1  # seconds in which the server sends pending requests; it ta
 VERDICT: Final = 0.3  # seconds in which a refused tool or turn ends; it takes 5 ms
 LIMIT: Final = 8 << 20  # bytes of a conversation; a thread without its turns has 10 kB
 ELSEWHERE: Final = "it was answered elsewhere first"
+UNLOADED: Final = "Codex's server no longer has this thread"
 
 
 def find(asked: OpenRequest) -> None:
@@ -144,7 +155,7 @@ def _found(talk: Talk, asked: OpenRequest) -> Facts:
     if wanted is None:
         raise Unanswered("its request is not known exactly")
     if wanted.thread not in _loaded(talk):
-        raise Unanswered("Codex's server no longer has this thread")
+        raise Unanswered(UNLOADED)
     resumed = talk.call("thread/resume", {"threadId": wanted.thread, "excludeTurns": True})
     if not waits(resumed):
         raise Unanswered("it has already been answered")
@@ -186,6 +197,77 @@ def _loaded(talk: Talk) -> list[object]:
         found += list_of(data)
         if not cursor:
             return found
+
+
+# Give a thread a prompt, or interrupt its turn.
+#
+# A prompt to a thread at rest begins a turn, with the model and the mode that its terminal has
+# chosen. A thread that works has a queue in the server, which its terminal does not show. A turn
+# that is interrupted leaves the queue as it is until another turn has ended: by then, nobody would
+# expect what waits there, so ours is taken out.
+
+OURS: Final = "bellboard-"  # begins the names of our prompts
+TAKEN_OUT: Final = "a prompt was taken out of its queue: send it again"
+
+
+def say(pid: int, thread: str, text: str) -> None:
+    """Submit a prompt to a thread, or put it into its queue while it works."""
+    name = f"{OURS}{uuid4()}"
+    given = [{"type": "text", "text": text}]
+    prompt: Facts = {"threadId": thread, "clientUserMessageId": name, "input": given}
+    with conversation(pid, PATIENCE, LIMIT) as talk:
+        if not _works(talk, thread):
+            talk.order("turn/start", prompt)
+            return
+        queued = object_of(talk.order("thread/queue/add", prompt).get("queuedSubmission"))
+        if _works(talk, thread):
+            return
+        # Its turn has ended meanwhile: the queue goes on by itself, but not after an interrupt.
+        if _taken_out(talk, thread, text_of(queued, "id")):
+            raise Unanswered("its turn ended at the same moment; send it again")
+
+
+def interrupt(pid: int, thread: str) -> str:
+    """Interrupt the turn of a thread; return what became of its queue, in words."""
+    with conversation(pid, PATIENCE, LIMIT) as talk:
+        asked: Facts = {"threadId": thread, "limit": 1, "itemsView": "notLoaded"}
+        turns = talk.call("thread/turns/list", asked) if _works(talk, thread) else {}
+        last = object_of(next(iter(list_of(turns.get("data"))), None))
+        if last.get("status") != "inProgress":
+            raise Unanswered("it no longer works")
+        talk.order("turn/interrupt", {"threadId": thread, "turnId": text_of(last, "id")})
+        queue = _tried(talk, "thread/queue/list", {"threadId": thread})
+        queued = [object_of(each) for each in list_of(queue.get("data"))]
+        ours = [x for x in queued if text_of(x, "clientUserMessageId").startswith(OURS)]
+        gone = [x for x in ours if _taken_out(talk, thread, text_of(x, "id"))]
+        return TAKEN_OUT if gone else ""
+
+
+def _taken_out(talk: Talk, thread: str, queued: str) -> bool:
+    """Take a prompt out of the queue of a thread; return False if it has been started."""
+    which = {"threadId": thread, "queuedSubmissionId": queued}
+    return _tried(talk, "thread/queue/delete", which).get("deleted") is True
+
+
+def _tried(talk: Talk, method: str, params: Facts) -> Facts:
+    """Return the result of a call, or nothing if the server refused it."""
+    try:
+        return talk.call(method, params)
+    except CallRefused:
+        return {}
+
+
+def _works(talk: Talk, thread: str) -> bool:
+    """Return whether a thread works; raise `Unanswered` if it asks something, or is not loaded."""
+    if thread not in _loaded(talk):
+        raise Unanswered(UNLOADED)
+    read = object_of(talk.call("thread/read", {"threadId": thread}).get("thread"))
+    seen = thread_state(read.get("status")) if read.get("id") == thread else None
+    if seen is None:
+        raise Unanswered("Codex's server does not say whether it works")
+    if seen.says == "waiting":
+        raise Unanswered("it asks something: answer that first")
+    return seen.says == "busy"
 
 
 # Listen to a shared server of Codex for the states of its threads, over one connection.

@@ -12,7 +12,7 @@ say; each question has the id of its tool.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -21,7 +21,8 @@ from ...core.events import Event, Origin
 from ...core.request import Request
 from ...core.text import line, marked
 from ...core.untrusted import Facts, number_of, object_of, text_of, time_of
-from ..agent import NOTES, Abilities, Ability, Agent
+from ..agent import NOTES, Abilities, Ability, Agent, Prompt
+from ..inputs import between_rules
 from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
 from ..parts import part, readable, unanswerable
 from ..words import Reader, Words, from_key, kind_in, of_input
@@ -185,6 +186,8 @@ class Copilot(Agent):
     words = WORDS
     abilities = ABILITIES
     resuming = ("--resume",)
+    queues = True
+    escapes = 2
     without_hooks = SHOWN_IN_PART
     hooks = HooksFile(
         folder=below_home(".copilot", "COPILOT_HOME"), name="hooks/bellboard.json", own=True
@@ -217,6 +220,9 @@ class Copilot(Agent):
             # A hook for another CLI, in a repository's settings, which Copilot runs as well.
             return Event("note", name[:60], t, clock)
         return super().event(payload, t, clock, origin, truncated, name)
+
+    def prompt(self, screen: Sequence[str]) -> Prompt | None:
+        return between_rules(screen, "❯ ", "")
 
     def account(self, record: Facts, about: Event) -> Event:
         """Return that a session is open, or at rest; its log has the rest."""

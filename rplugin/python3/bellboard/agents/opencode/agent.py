@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from ..agent import Abilities, Ability, Agent, OpenRequest
+from ..agent import Abilities, Ability, Agent, OpenRequest, Prompt
+from ..inputs import beside_bar
 from ..installing.hookline import HooksFile, below_home
 from ..words import Words
 from .dialect import KEY, KINDS, event, on_disk, reply, request
@@ -33,6 +35,9 @@ HEAD = f"""{MARK}: reports what a session does, and takes answers to what it ask
 // While something is asked, it listens on a socket in the state folder, which only its owner can
 // enter; whoever connects can give an answer to exactly that."""
 
+HINT: Final = re.compile(r'Ask anything… ".*"', re.DOTALL)  # in an empty input
+AGENT: Final = re.compile(r"\S.* · \S.*")  # and its model, below an input; or `Shell`
+
 _config: Final = below_home(".config", "XDG_CONFIG_HOME")
 
 
@@ -47,6 +52,8 @@ class OpenCode(Agent):
     resuming = ("-s",)
     keeps = key  # for sockets
     keeps_transcripts = False
+    queues = True
+    escapes = 2
     hooks = HooksFile(
         folder=lambda environ: _config(environ) / "opencode",
         name="plugins/bellboard.js",
@@ -60,6 +67,9 @@ class OpenCode(Agent):
     event = staticmethod(event)
     request = staticmethod(request)
     reply = staticmethod(reply)
+
+    def prompt(self, screen: Sequence[str]) -> Prompt | None:
+        return beside_bar(screen, AGENT, HINT)
 
     # ------------------------------------------------------------ doors
 
