@@ -98,7 +98,7 @@ def test_a_question_without_a_name_is_known_by_its_owner_and_time(
 def test_where_all_is_slow_it_is_awaited_whose_answer_counted(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the user stopped while it ran is not reported as done because its entry is late."""
+    """A tool that the user stopped is not reported as done because its entry is late."""
     monkeypatch.setattr(answering, "GLANCE", 0.2)
     desk.waits()
     desk.s = replace(desk.s, transcript=desk.writes(BASH))
@@ -129,7 +129,7 @@ def test_however_slow_all_that_follows_is_awaited_for_some_seconds(
 
 
 def test_a_process_that_began_after_the_question_did_not_ask_it(desk: Desk) -> None:
-    """Without a known start, its id may since be that of another process."""
+    """Without a known start, the id may belong to another process by now."""
 
     def unknown(since: float) -> None:
         desk.becomes(since=since)
@@ -147,7 +147,7 @@ def test_a_process_that_began_after_the_question_did_not_ask_it(desk: Desk) -> N
 
 
 def test_a_key_is_not_typed_again_while_its_rows_are_still_shown() -> None:
-    """A slow CLI shows them for a while: the second key would answer what comes next."""
+    """A slow CLI shows the rows for a while: a second key would answer the next question."""
 
     class Slow:
         looks, keys = 0, ""
@@ -185,7 +185,7 @@ def test_a_pane_gets_a_key_only_under_the_rows_that_it_follows_from(tmux: Server
 
 @pytest.mark.tmux
 def test_a_pane_that_is_not_its_terminal_is_refused(tmux: Server) -> None:
-    """Its id is that of another one now, or its program has ended."""
+    """The id belongs to another pane by now, or the program in the pane has ended."""
     tmux.open(["cat"], session="stays")
     pane = tmux.open(["cat"], session="cat")
     tmux.run("set-option", "-t", "cat", "-w", "remain-on-exit", "on")
@@ -215,7 +215,7 @@ class On:
 
 @pytest.mark.parametrize(("thread", "stays"), [("", True), ("a1", False)])
 def test_the_hook_of_a_subagent_is_sent_away(desk: Desk, thread: str, stays: bool) -> None:
-    """Also one of an older installation, which waits: its dialog may be held back meanwhile."""
+    """The hook of an older installation waits, too, and could hold back its dialog."""
     desk.waits()
     desk.s = desk.session_of(blocks={":": replace(desk.s.blocks[":"], agent=thread)})
     waiting = HookPipes(desk.spool)
@@ -229,7 +229,7 @@ MAKE |= {"behavior": "allow", "destination": "localSettings"}
 
 
 def test_what_is_suggested_reaches_the_hook_only_as_it_was_suggested(desk: Desk) -> None:
-    """By keys it is not offered, with a reason; either way it says what its terminal offers."""
+    """Keys do not offer it, and say why; both ways name the answers of the terminal."""
     desk.asks(permission_suggestions=[MAKE])
     more = SCREEN.replace("  2. No", "  2. Yes, and don\u2019t ask again for: make *\n   3. No")
     desk.terminal = terminal = Typewriter(desk, more)

@@ -243,7 +243,7 @@ def test_what_was_refused_or_failed_changed_nothing(home: Home, tmp_path: Path) 
 
 
 def test_a_notebook_and_a_relative_path(home: Home, tmp_path: Path) -> None:
-    """What the log has no patch of has no count."""
+    """A change without a patch in the log has no count."""
     path = tmp_path / "log"
     (home.project / "n.ipynb").write_text("{}")
     note = {"notebook_path": str(home.project / "sub/../n.ipynb")}
@@ -259,7 +259,7 @@ def test_a_notebook_and_a_relative_path(home: Home, tmp_path: Path) -> None:
 
 
 def test_a_commit_in_the_turn_is_not_the_end_of_its_diff(home: Home, repository: Path) -> None:
-    """It is compared with what was HEAD before; what was committed then is compared with HEAD."""
+    """The diff starts at the HEAD before the turn, and includes commits since."""
     path, now = home.root / "log", {"timestamp": stamp()}
     edits = {"file_path": str(repository / "a.py"), "old_string": "1", "new_string": "2"}
     write(path, {**user("go"), **now})
@@ -274,7 +274,7 @@ def test_a_commit_in_the_turn_is_not_the_end_of_its_diff(home: Home, repository:
 
 
 def test_nothing_of_a_repository_is_run(home: Home, repository: Path) -> None:
-    """Its filters, hooks, monitors, diffs and transports are its own."""
+    """Filters, hooks, monitors, diffs and transports are programs of a repository."""
     path, ran, now = home.root / "log", home.root / "ran", {"timestamp": stamp()}
     write(path, {**user("go"), **now}, {**uses("a", "Bash", 2), **now})
     write(path, {**assistant(says("Done."), second=4), **now})
@@ -308,7 +308,7 @@ def test_nothing_of_a_repository_is_run(home: Home, repository: Path) -> None:
 
 @pytest.mark.parametrize("status", ["working", "blocked"])
 def test_a_session_at_work_has_no_last_turn(home: Home, tmp_path: Path, status: str) -> None:
-    """It says when."""
+    """The reason names what has to happen first."""
     path = tmp_path / "log"
     write(path, user("go"))
     blocks = {":": Block("permission", 1.0, shown=True)} if status == "blocked" else {}

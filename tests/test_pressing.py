@@ -27,7 +27,7 @@ CAPTURES = Path(__file__).parent / "captures"
 
 
 class Walk(NamedTuple):
-    """Screens, each with the key that followed, and what was asked."""
+    """Screens, each with the key that followed, and the request."""
 
     steps: list[tuple[list[str], str]]
     request: Request
@@ -171,7 +171,7 @@ def test_what_is_suggested_is_a_key_only_if_the_screen_says_exactly_that(
 
 
 def test_what_only_the_terminal_offers_can_be_chosen_there() -> None:
-    """Without what is one of the choices; hidden characters are marks; only exactly that text."""
+    """Choices of the request are left out; hidden characters are marks; the text must match."""
     given = walk(FOLDER / "2.1.330" / "deny.txt")
     screen = given.steps[0][0]
     (first, auto) = offers(screen, given.request)
@@ -275,7 +275,7 @@ def test_a_dialog_with_two_noes_gets_no_key(answer: Answer) -> None:
 
 
 def complete(asked: Request, choice: Choice) -> Answer:
-    """Return an answer with that choice and what it needs."""
+    """Return an answer with this choice and its fields."""
     given = Answer(choice.id)
     if choice.needs == "message":
         return replace(given, message="why")
