@@ -63,14 +63,16 @@ local command, complete =
   late('bellboard.command', 'command'), late('bellboard.command', 'complete')
 for _, name in ipairs({ 'Bellboard', 'ClaudeSessions' }) do
   if vim.fn.exists(':' .. name) ~= 2 then -- another plugin may have defined it first
-    local opts = { nargs = '*', count = 1, desc = 'Agent sessions', complete = complete }
+    local opts = { nargs = '*', count = 1, addr = 'lines', complete = complete }
+    opts.desc = 'Agent sessions'
     vim.api.nvim_create_user_command(name, command, opts)
   end
 end
 
 -- Subcommands that need no argument, from lua/bellboard/command.lua: a test compares them.
-local names = 'pick board next prev back answer triage answers dismiss snooze park label mode '
-  .. 'notices new resume history rules install uninstall build path tmux demo record health process'
+local names = 'pick board next prev back answer triage send interrupt stop answers dismiss '
+  .. 'snooze park label mode notices new resume history rules install uninstall build path '
+  .. 'tmux demo record health process'
 for name in names:gmatch('%a+') do
   vim.keymap.set({ 'n', 'x', 'i', 't' }, ('<Plug>(bellboard-%s)'):format(name), function()
     local counts = vim.api.nvim_get_mode().mode:find('^[nvV\22]')

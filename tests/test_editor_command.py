@@ -211,7 +211,7 @@ def test_a_command_that_is_wrong_says_what_it_takes(nvim: Editors) -> None:
         "boards": 'no subcommand "boards"; try :ClaudeSessions <Tab>',
         "explain": "bellboard: explain: needs SESSION",
         "board x y": 'board takes no argument: "x y"',
-        "stop api": 'no subcommand "stop"; :ClaudeSessions process stop is the background process',
+        "start": 'no subcommand "start"; :ClaudeSessions process start is the background process',
         "process x": 'no "process x"; start, stop, restart or status',
     }.items():
         editor.command(f"Bellboard {wrong}")

@@ -511,6 +511,7 @@ def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
     for command, place in {"next agent:codex": 1, "2next agent:codex": 2, "next p0": 0}.items():
         count, verb = ("2", command[1:]) if command[0] == "2" else ("", command)
         editor.lua("require('bellboard').back()")
+        editor.lua("pcall(vim.api.nvim_buf_set_lines, 0, 0, -1, false, { 'one', 'two' })")
         editor.command(f"{count}ClaudeSessions {verb}")
         eventually(lambda place=place: editor.lua(BUFFER) == terminals[place][0], command)
     editor.command("ClaudeSessions next agent:amp")

@@ -400,7 +400,7 @@ EVALUATED = re.compile('"[^"]*"')
 #: What is not named here serves several of them.
 LUA_FLOORS: Final = (
     *({"sessions"}, {"process"}, {"report"}, {"line"}),
-    {"answer", "board", "float", "jump", "notify", "picker", "statusline"},
+    {"answer", "board", "float", "jump", "notify", "picker", "send", "statusline"},
     *({"start"}, {"command"}, {"init"}),
 )
 

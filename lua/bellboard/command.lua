@@ -21,7 +21,7 @@ local M = {}
 ---@field [1] string its name
 ---@field [2] string its arguments, as in the help; '': it takes none
 ---@field desc string what it does, for the help
----@field run fun(words: string[], count: integer)
+---@field run fun(words: string[], count: integer, rows?: [integer, integer])
 ---@field complete? fun(before: string[]): string[] what may follow these words
 ---@field is_apart? boolean it does not start the background process
 ---@field is_windowless? boolean it opens no window, so that the command-line window stays open
@@ -91,6 +91,13 @@ local process = {
   end,
 }
 
+--- An action of the board, on one session.
+---@param name string
+---@param id string
+local function on_board(name, id)
+  require('bellboard.board.keys').run(name, { sessions.get(id) })
+end
+
 --- All subcommands, in the order of the help, whose list of them doc/tables.py makes from here. So
 --- name, arguments and `desc` are literal.
 ---@type bellboard.Subcommand[]
@@ -114,7 +121,7 @@ M.subcommands = {
   {
     'next',
     '[{filter}]',
-    desc = 'Go to the next session that is blocked, failed or done, most urgent first, then longest waiting; those that you have visited come last. Takes a count, and a |bellboard-filter|, such as `agent:codex`.',
+    desc = 'Go to the next session that is blocked, failed or done, most urgent first, then longest waiting; those that you have visited come last. Takes a count, up to the lines of the buffer, and a |bellboard-filter|, such as `agent:codex`.',
     run = function(words, count)
       jump.step(count, nil, table.concat(words, ' '))
     end,
@@ -170,6 +177,41 @@ M.subcommands = {
       require('bellboard.answer.triage').run(nil, words[1] == 'all')
     end,
     complete = first({ 'all' }),
+  },
+  {
+    'send',
+    '[{session}]',
+    desc = 'Write to a session: |bellboard-send|. By default to the one in this window or under the cursor of the board, else you choose one that rests. A range or a selection goes with it.',
+    run = function(words, _, rows)
+      local send = require('bellboard.send')
+      local here = require('bellboard.send.context').here(rows)
+      names.pick(table.concat(words, ' '), names.REST, function(id)
+        send.open(id, { here = here })
+      end)
+    end,
+    complete = session_after(),
+  },
+  {
+    'interrupt',
+    '[{session}]',
+    desc = 'Interrupt what a session does, after asking.',
+    run = function(words)
+      names.pick(table.concat(words, ' '), names.WORK, function(id)
+        on_board('interrupt', id)
+      end)
+    end,
+    complete = session_after(),
+  },
+  {
+    'stop',
+    '[{session}]',
+    desc = "Stop a session's process, after asking.",
+    run = function(words)
+      names.pick(table.concat(words, ' '), nil, function(id)
+        on_board('stop', id)
+      end)
+    end,
+    complete = session_after(),
   },
   {
     'answers',
@@ -417,7 +459,7 @@ end
 ---@return string|nil
 local function refusal(name, words)
   local subcommand = by_name[name]
-  if process[name] then
+  if process[name] and not subcommand then
     local text = 'no subcommand "%s"; :ClaudeSessions process %s is the background process'
     return text:format(name, name)
   elseif not subcommand then
@@ -431,7 +473,8 @@ end
 ---@param name string
 ---@param count? integer
 ---@param words? string[]
-M.run = function(name, count, words)
+---@param rows? [integer, integer] of a range
+M.run = function(name, count, words, rows)
   words = words or {}
   local why, subcommand = refusal(name, words), by_name[name]
   if why then
@@ -440,7 +483,7 @@ M.run = function(name, count, words)
     coprocess.start()
   end
   local function run()
-    subcommand.run(words, count or 1)
+    subcommand.run(words, count or 1, rows)
   end
   if subcommand.is_windowless then
     run()
@@ -452,7 +495,8 @@ end
 ---@param args vim.api.keyset.create_user_command.command_args
 M.command = function(args)
   local words = args.fargs
-  M.run(table.remove(words, 1) or 'pick', args.count, words)
+  local rows = args.range > 0 and { args.line1, args.line2 } or nil
+  M.run(table.remove(words, 1) or 'pick', args.count, words, rows)
 end
 
 --- The words after our command in a command line, which may begin with modifiers or other commands.

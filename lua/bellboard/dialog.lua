@@ -5,6 +5,7 @@ local age = require('bellboard.age')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
+local frame = require('bellboard.frame')
 local highlight = require('bellboard.highlight')
 local moment = require('bellboard.moment')
 local window = require('bellboard.window')
@@ -53,12 +54,6 @@ local INERT = {
 ---@field [1] string as in a mapping
 ---@field act fun()
 ---@field waits? boolean it counts only after a pause
-
----@class bellboard.Hint a key that the frame names
----@field [1] string
----@field [2] string what it does, in words
----@field is_dim? boolean it does not count now
----@field rank? integer those with the highest give way first
 
 ---@class bellboard.Dialog.Content
 ---@field title string
@@ -132,19 +127,6 @@ end
 
 -- The frame -------------------------------------------------------------------------------------
 
---- Chunks on the left and on the right of a line, with its edge between them.
----@param left bellboard.Chunk[]
----@param right bellboard.Chunk[]
----@param width integer
----@param edge string
----@return bellboard.Chunk[]
-local function spread(left, right, width, edge)
-  local fill = edge:rep(width - cells.sum(left) - cells.sum(right))
-  local chunks = vim.list_extend({}, left)
-  chunks[#chunks + 1] = { fill, 'BellboardFloatBorder' }
-  return vim.list_extend(chunks, right)
-end
-
 --- Its title, with its age in the corner.
 ---@param width integer
 ---@param edge string
@@ -154,7 +136,7 @@ function Dialog:head(width, edge)
   local ago = content.since and (' %s '):format(age.of(content.since)) or ''
   local prefix = ' ' .. (content.prefix or '')
   local room = math.max(width - cells.width(prefix .. ago) - 1, 1)
-  return spread({
+  return frame.spread({
     { prefix, 'BellboardDim' },
     { cells.cut(content.title, room), 'BellboardFloatTitle' },
     { ' ', 'BellboardDim' },
@@ -173,46 +155,23 @@ function Dialog:foot(width, edge)
   local room = width - cells.sum(right)
   if is_below and content.status then
     local text = (' %s '):format(cells.cut(content.status, room - 2))
-    return spread({ { text, 'BellboardStatus' } }, right, width, edge)
+    return frame.spread({ { text, 'BellboardStatus' } }, right, width, edge)
   end
-  local hints, used = { unpack(content.hints) }, 1
-  for _, hint in ipairs(hints) do
-    used = used + cells.width(hint[1] .. hint[2]) + 4
-  end
-  while used - 2 > room and #hints > 0 do
-    local last = 1
-    for nth, hint in ipairs(hints) do
-      last = (hint.rank or 0) >= (hints[last].rank or 0) and nth or last
-    end
-    local gone = table.remove(hints, last)
-    used = used - cells.width(gone[1] .. gone[2]) - 4
-  end
-  local left = {}
-  for nth, hint in ipairs(hints) do
-    left[#left + 1] = { nth == 1 and ' ' or ' · ', 'BellboardDim' }
-    left[#left + 1] = { hint[1], hint.is_dim and 'BellboardDim' or 'BellboardKey' }
-    left[#left + 1] = { ' ' .. hint[2], 'BellboardDim' }
-  end
-  left[#left + 1] = #hints > 0 and { ' ', 'BellboardDim' } or nil
+  local left = frame.keys(content.hints, room)
   local note = content.note and (' %s '):format(content.note) or ''
   if not is_below and note ~= '' and cells.sum(left) + cells.width(note) < width then
     right = { { note, 'BellboardDim' } }
   end
-  return spread(left, right, math.max(width, cells.sum(left) + cells.sum(right)), edge)
+  return frame.spread(left, right, math.max(width, cells.sum(left) + cells.sum(right)), edge)
 end
 
 --- Draw the title and the keys: in the border, or in the bar of a split.
 function Dialog:frame()
   local width = api.nvim_win_get_width(self.win)
   if self:floats() then
-    local border = api.nvim_win_get_config(self.win).border or {}
-    local function edge(nth)
-      local char = type(border[nth]) == 'table' and border[nth][1] or border[nth] or ''
-      return char == '' and ' ' or char
-    end
     return api.nvim_win_set_config(self.win, {
-      title = self:head(width, edge(2)),
-      footer = self:foot(width, edge(6)),
+      title = self:head(width, frame.edge(self.win, 'top')),
+      footer = self:foot(width, frame.edge(self.win, 'bottom')),
     })
   end
   local function bar(chunks)
@@ -618,8 +577,6 @@ M.open = function(options, content)
   window.bare(self.win, { foldcolumn = '1', scrolloff = 0, winfixheight = true })
   if self:floats() then
     highlight.frame(self.win)
-    local also = ',FoldColumn:BellboardFloat,CursorLineFold:BellboardFloat'
-    vim.wo[self.win].winhighlight = vim.wo[self.win].winhighlight .. also
   end
   self:map()
   self:follow()

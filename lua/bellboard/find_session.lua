@@ -1,5 +1,6 @@
 -- Finds the sessions of a command by their names.
 local cells = require('bellboard.text')
+local filter = require('bellboard.filter')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local sessions = require('bellboard.sessions')
@@ -108,24 +109,71 @@ M.one = function(called, makes_sense, on_several)
   return sessions.get(found[1])
 end
 
+--- Act on what was chosen once the picker has closed.
+---@param act fun(id: string)
+---@return fun(session: bellboard.Session|nil)
+local function later(act)
+  return function(session)
+    if session then
+      vim.schedule(function()
+        act(session.session_id)
+      end)
+    end
+  end
+end
+
 --- Act on the session of a name for which the action makes sense; of several, on the one that the
 --- user picks, with the name typed into the picker.
 ---@param called string
 ---@param makes_sense fun(session: bellboard.Session): boolean
 ---@param act fun(id: string)
 M.choose = function(called, makes_sense, act)
-  local function run(session)
-    if session then
-      vim.schedule(function() -- once the picker has closed
-        act(session.session_id)
-      end)
-    end
-  end
   local session = M.one(called, makes_sense, function()
-    require('bellboard.picker').open({ query = called, run = run })
+    require('bellboard.picker').open({ query = called, run = later(act) })
   end)
   if session then
     act(session.session_id)
+  end
+end
+
+--- Filters of the board: the sessions that take the next prompt at once, those that can be
+--- interrupted.
+M.REST, M.WORK = '!status:working !status:blocked', 'status:working'
+
+--- Whether a session matches a filter.
+---@param wanted string
+---@return fun(session: bellboard.Session): boolean
+M.that = function(wanted)
+  local terms = filter.parse(wanted)
+  return function(session)
+    return filter.matches(session, terms)
+  end
+end
+
+--- The session that the user is at: in this window, or under the cursor of the board.
+---@return bellboard.Session|nil
+local function here()
+  local board = require('bellboard.board.view')
+  local is_board = vim.api.nvim_get_current_buf() == board.buffer()
+  return is_board and board.under_cursor() or terminals.current()
+end
+
+--- Act on the session of that name, else on the one here, else on the only one of which it makes
+--- sense, or on the choice of the user.
+---@param called string empty: not said
+---@param wanted string|nil a filter: of which it makes sense
+---@param act fun(id: string)
+M.pick = function(called, wanted, act)
+  local fits = M.that(wanted or '')
+  if called ~= '' then
+    return M.choose(called, fits, act)
+  end
+  local one = here()
+  local fitting = one and { one } or vim.tbl_filter(fits, sessions.list())
+  if #fitting == 1 then
+    act(fitting[1].session_id)
+  else
+    require('bellboard.picker').open({ filter = wanted, run = later(act) })
   end
 end
 
@@ -151,8 +199,8 @@ M.some = function(called, done)
     local one = M.one(called)
     return { one }
   end
-  local here = terminals.current()
-  local meant = here and { here } or sessions.calling()
+  local one = here()
+  local meant = one and { one } or sessions.calling()
   if #meant == 0 and done then
     meant = vim.tbl_filter(done, sessions.list())
   end

@@ -182,6 +182,7 @@ end
 ---@param win integer
 M.frame = function(win)
   vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:BellboardFloatBorder'
+    .. ',FoldColumn:BellboardFloat,CursorLineFold:BellboardFloat'
   for _, name in ipairs({ 'foldenable', 'rightleft' }) do -- a float inherits the user's
     api.nvim_set_option_value(name, false, { scope = 'local', win = win })
   end

@@ -178,6 +178,27 @@ M.answer = function(called, choice, done)
   end
 end
 
+--- Put a text into the prompt of a session; without one, or with `edit`, let the user write it.
+---@param called? string default: the user chooses
+---@param text? string
+---@param opts? { submit?: boolean, edit?: boolean, on_done?: fun(reply: bellboard.Reply) }
+M.send = function(called, text, opts)
+  local names, send = require('bellboard.find_session'), require('bellboard.send')
+  opts = opts or {}
+  if not text or opts.edit then
+    local here = require('bellboard.send.context').here()
+    return names.pick(called or '', names.REST, function(id)
+      send.open(id, { text = text, here = here })
+    end)
+  end
+  local session, why = names.one(called or '', names.that(names.REST))
+  if session then
+    send.send(session, text, opts.submit == true, opts.on_done)
+  elseif opts.on_done then
+    opts.on_done({ ok = false, why = why })
+  end
+end
+
 --- Get the request of a session, in full.
 ---@param called string
 ---@param done fun(request: bellboard.Request|nil, why: string|nil)

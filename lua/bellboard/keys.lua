@@ -13,6 +13,7 @@ local M = {}
 M.board = {
   { '<CR>', 'go', 'go to the session; fold a heading', picker = '<CR>' },
   { 'a', 'answer', 'show what it asks, or its reply', picker = '<M-a>' },
+  { 'r', 'send', 'write to it', picker = '<M-r>' },
   { 'K', 'preview', 'preview; its reply, once it is done' },
   { 'P', 'preview_window', 'preview beside the board' },
   { '<Tab>', 'fold', 'unfold or fold a session or section' },
@@ -31,8 +32,9 @@ M.board = {
   { 'p', 'park', 'park (keep it out of the float) or unpark', picker = '<M-p>', stays = true },
   { 's', 'snooze', 'snooze: mute it for a while', picker = '<M-s>' },
   { 'l', 'label', 'label' },
-  { 'r', 'rename', 'rename' },
+  { 'N', 'rename', 'name' },
   { 'c', 'correct', 'correct the status' },
+  { 'I', 'interrupt', 'interrupt it (asks first)' },
   { 'x', 'stop', 'stop its process (asks first)' },
   { 'o', 'resume', 'resume a session that ended here' },
   { 'e', 'explain', 'explain its status' },

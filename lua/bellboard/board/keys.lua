@@ -11,6 +11,7 @@ local moment = require('bellboard.moment')
 local popup = require('bellboard.popup')
 local preview = require('bellboard.board.preview')
 local prompt = require('bellboard.board.prompt')
+local send = require('bellboard.send')
 local sessions = require('bellboard.sessions')
 local view = require('bellboard.board.view')
 local window = require('bellboard.window')
@@ -264,6 +265,45 @@ actions.correct = {
   end,
 }
 
+--- Ask whether to do something to sessions, then have it done, and say what came of it.
+---@param what 'stop'|'interrupt'
+---@param found bellboard.Session[]
+---@param question string
+---@param failed string what to say if it was not
+---@param with? fun(session: bellboard.Session): table what else is sent
+local function after_asking(what, found, question, failed, with)
+  local act = what:gsub('^%l', string.upper) .. (#found == 1 and ' it' or ' them')
+  dialog.select({ 'Cancel', act }, { prompt = question }, function(choice)
+    for _, session in ipairs(choice == act and found or {}) do
+      local request = { session_id = session.session_id }
+      request = vim.tbl_extend('error', request, with and with(session) or {})
+      host.ask(what, request, function(reply)
+        local outcome = reply.text or reply.is_unsure and reply.why or failed .. reply.why
+        message.info(('%s: %s'):format(session.words.project, outcome))
+      end)
+    end
+  end)
+end
+
+actions.send = {
+  one = function(session)
+    send.open(session.session_id)
+  end,
+}
+
+--- Interrupt those that work; the background process checks that no dialog would get the key.
+actions.interrupt = {
+  all = function(list)
+    local found = vim.tbl_filter(function(session)
+      return session.status == 'working'
+    end, list)
+    if #found == 0 then
+      return message.info(name_of(list) .. ': not working, so there is nothing to interrupt')
+    end
+    after_asking('interrupt', found, ('Interrupt %s?'):format(name_of(found)), 'not interrupted: ')
+  end,
+}
+
 --- Stop the processes shown here; the background process checks that they are still the same.
 actions.stop = {
   all = function(list)
@@ -275,16 +315,9 @@ actions.stop = {
       return message.info(name_of(list) .. ': the process is unknown; stop it in its terminal')
     end
     local one = #found == 1 and ('Stop process %d (%s)?'):format(process(found[1]), name_of(found))
-    local stop = one and 'Stop it' or 'Stop them'
-    local opts = { prompt = one or ('Stop %d processes?'):format(#found) }
-    dialog.select({ 'Cancel', stop }, opts, function(choice)
-      for _, session in ipairs(choice == stop and found or {}) do
-        local request = { session_id = session.session_id, pid = process(session) }
-        host.ask('stop', request, function(reply)
-          local outcome = reply.text or 'not stopped: ' .. reply.why
-          message.info(('%s: %s'):format(session.words.project, outcome))
-        end)
-      end
+    local question = one or ('Stop %d processes?'):format(#found)
+    after_asking('stop', found, question, 'not stopped: ', function(session)
+      return { pid = process(session) }
     end)
   end,
 }

@@ -22,6 +22,15 @@ local ANSWER_KEYS = {
   go = 'go', s = 'snooze', d = 'seen', ['<Tab>'] = 'skip', u = 'update', gl = 'failed',
   q = 'close', ['<Esc>'] = 'close',
 }
+local SEND_KEYS = {
+  ['<CR>'] = 'send',
+  ['<C-S>'] = 'send',
+  ['<C-CR>'] = 'send',
+  gp = 'put',
+  ['<C-G>'] = 'context',
+  go = 'go',
+  q = 'close',
+}
 local AT_ONCE = { notify = 0, desktop = 0, sound = 0 }
 local LABELS = {
   ONEOFF = { completed = AT_ONCE },
@@ -183,6 +192,23 @@ M.options = {
     are_keys = true,
   },
   { 'answer.keys.*', nil, 'string|false', among = ANSWER_KEYS },
+
+  {
+    'send.keys',
+    SEND_KEYS,
+    'table<string, string|false>',
+    'What each key of |bellboard-send| does; those with CTRL also in Insert mode.',
+    are_keys = true,
+  },
+  { 'send.keys.*', nil, 'string|false', among = SEND_KEYS },
+  {
+    'send.context',
+    {},
+    'table<string, fun(here: bellboard.Here): string|nil>',
+    'More to add to a text: functions by name, each of which gets `buf`, `row`, `rows`, '
+      .. '`selected` and `session`.',
+  },
+  { 'send.context.*', nil, 'fun(here: bellboard.Here): string|nil' },
 
   { 'jump.insert', true, 'boolean', 'Enter |Terminal-mode| after a jump to a terminal.' },
 

@@ -18,6 +18,7 @@
 ---@field float bellboard.Config.Float
 ---@field board bellboard.Config.Board
 ---@field answer bellboard.Config.Answer
+---@field send bellboard.Config.Send
 ---@field jump bellboard.Config.Jump
 ---@field notices bellboard.Config.Notices
 --- Command that starts Claude Code, such as `{ 'claude', '--model', 'opus' }`.
@@ -86,6 +87,13 @@
 --- What each key of the view of a request does (|bellboard-answer|), or false to leave the key
 --- alone.
 ---@field keys table<string, string|false>
+
+---@class (exact) bellboard.Config.Send
+--- What each key of |bellboard-send| does; those with CTRL also in Insert mode.
+---@field keys table<string, string|false>
+--- More to add to a text: functions by name, each of which gets `buf`, `row`, `rows`, `selected`
+--- and `session`.
+---@field context table<string, fun(here: bellboard.Here): string|nil>
 
 ---@class (exact) bellboard.Config.Jump
 --- Enter |Terminal-mode| after a jump to a terminal.

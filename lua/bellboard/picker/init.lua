@@ -18,6 +18,7 @@ local WIDTH, LEAST = 0.6, 50
 
 ---@class bellboard.PickOptions
 ---@field query? string what is typed already
+---@field filter? string as on the board: only the sessions that match, the latest change first
 ---@field run? fun(session: bellboard.Session|nil) what to do with the choice; default: go there
 
 ---@param session bellboard.Session
@@ -55,7 +56,11 @@ local function on_board(opts)
   end
   local before = vim.deepcopy(view.choice())
   board.open('float')
-  view.choose({ filter = opts.query or '', folded = {}, unfolded = {}, here = vim.NIL })
+  local typed = opts.filter and opts.filter .. ' ' or opts.query or ''
+  view.choose({ filter = typed, folded = {}, unfolded = {}, here = vim.NIL })
+  if opts.filter then
+    view.choose({ group = 'none', sort = 'recent' })
+  end
   view.first()
   local function leave()
     view.choose({
@@ -63,6 +68,8 @@ local function on_board(opts)
       folded = before.folded,
       unfolded = before.unfolded,
       here = before.here or vim.NIL,
+      group = before.group,
+      sort = before.sort,
     })
     board_keys.leave()
   end
@@ -97,7 +104,7 @@ local function on_board(opts)
   for _, action in ipairs(item.keys()) do
     prompt_keys[action.key] = with(action.run, action.stays)
   end
-  if not prompt.filter(opts.query or '', prompt_keys) then -- now: typed keys are for the prompt
+  if not prompt.filter(typed, prompt_keys) then -- now: typed keys are for the prompt
     leave()
   end
 end
@@ -111,11 +118,13 @@ local ADAPTERS = {
 --- Choose a session.
 ---@param opts? bellboard.PickOptions
 M.open = function(opts)
+  opts = vim.tbl_extend('keep', opts or {}, { run = item.go })
   local all = item.sessions()
   if not all then
     return
   end
-  opts = vim.tbl_extend('keep', opts or {}, { run = item.go })
+  opts.filter = opts.filter and #item.listed(opts.filter) > 0 and opts.filter or nil
+  all = item.listed(opts.filter)
   for _, adapter in ipairs(ADAPTERS) do
     local plugin = package.loaded[adapter[1]]
     if type(plugin) == 'table' and plugin[adapter[2]] == vim.ui.select then
@@ -126,6 +135,7 @@ M.open = function(opts)
   if from:find('telescope', 1, true) then -- telescope-ui-select
     require('telescope').extensions.bellboard.bellboard({
       default_text = opts.query,
+      filter = opts.filter,
       run = opts.run,
     })
   elseif from:find('vim/ui%.lua$') then

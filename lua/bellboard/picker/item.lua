@@ -2,6 +2,7 @@
 local age = require('bellboard.age')
 local board = require('bellboard.board')
 local board_keys = require('bellboard.board.keys')
+local groups = require('bellboard.board.groups')
 local jump = require('bellboard.jump')
 local keys = require('bellboard.keys')
 local line = require('bellboard.line')
@@ -55,6 +56,14 @@ M.words = function(session)
     age.quiet(session),
     table.concat(session.markers or {}, ' '),
   }, ' ')
+end
+
+--- The sessions that match a filter, the latest change first; without one all, most urgent first.
+---@param wanted string|nil
+---@return bellboard.Session[]
+M.listed = function(wanted)
+  local choice = { filter = wanted or '', sort = wanted and 'recent' or 'urgency' }
+  return groups.listed(sessions.list(), choice)
 end
 
 --- The sessions to choose from. Also updates the names of their panes for the next time.

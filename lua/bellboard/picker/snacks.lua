@@ -71,7 +71,7 @@ M.open = function(_, opts)
     title = 'Agent sessions',
     pattern = opts.query,
     finder = function()
-      return items_of(sessions.list())
+      return items_of(row.listed(opts.filter))
     end,
     format = format,
     preview = function(ctx)

@@ -53,6 +53,9 @@ end
 --- An action of the user could not be saved. Called by the background process.
 M._complain = message.warn
 
+--- Requests that reach the agent itself.
+local REACHES = { answer = true, send = true, interrupt = true }
+
 -- Fail all requests to the process that ended. Callers may ask again at once.
 coprocess.on_end(function(channel)
   local numbers = vim.tbl_filter(function(number)
@@ -60,10 +63,10 @@ coprocess.on_end(function(channel)
   end, vim.tbl_keys(waiting))
   table.sort(numbers)
   for _, number in ipairs(numbers) do
-    local is_answer = waiting[number].what == 'answer'
+    local is_unsure = REACHES[waiting[number].what] == true
     local why = 'the background process has ended'
-    why = is_answer and why .. '; it may have been sent' or why
-    M._reply(number, { ok = false, why = why, is_unsure = is_answer })
+    why = is_unsure and why .. '; it may have been sent' or why
+    M._reply(number, { ok = false, why = why, is_unsure = is_unsure })
   end
 end)
 
@@ -142,7 +145,8 @@ M.tell = function(evidence)
 end
 
 --- Send a request, which may be refused. Does not block.
----@param what 'stop'|'request'|'answer'|'goto'|'pane'|'names'|'preview'|'turn'|'diff'
+---@param what 'stop'|'request'|'answer'|'send'|'interrupt'|'goto'|'pane'|'names'|'preview'|'turn'
+---  |'diff'
 ---@param request table
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, request, done)

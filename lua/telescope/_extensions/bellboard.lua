@@ -19,9 +19,10 @@ local function width_of(picker)
 end
 
 ---@param entries table<string, table> by session; Telescope follows the one that is selected
+---@param wanted string|nil a filter
 ---@return table
-local function finder(entries)
-  local all, layout, layout_width = sessions.list(), nil, nil
+local function finder(entries, wanted)
+  local all, layout, layout_width = row.listed(wanted), nil, nil
 
   ---@param entry table
   ---@param picker table
@@ -52,12 +53,13 @@ end
 --- Refresh the picker on changes, keeping the selected row.
 ---@param prompt integer
 ---@param entries table<string, table>
-local function follow(prompt, entries)
+---@param wanted string|nil
+local function follow(prompt, entries, wanted)
   sessions.on_change('telescope', function()
     local picker = action_state.get_current_picker(prompt)
     if picker then
       picker.selection_strategy = 'follow'
-      picker:refresh(finder(entries), { reset_prompt = false })
+      picker:refresh(finder(entries, wanted), { reset_prompt = false })
     end
     return not vim.api.nvim_buf_is_valid(prompt)
   end)
@@ -95,7 +97,7 @@ local function open(opts)
   pickers
     .new(opts, {
       prompt_title = 'Agent sessions',
-      finder = finder(entries),
+      finder = finder(entries, opts.filter),
       sorter = config.generic_sorter(opts),
       previewer = previewers.new_buffer_previewer({
         title = 'What it shows',
@@ -112,7 +114,7 @@ local function open(opts)
       },
       attach_mappings = function(prompt, map)
         attach(prompt, map, opts.run or row.go)
-        follow(prompt, entries)
+        follow(prompt, entries, opts.filter)
         return true -- keep Telescope's default keys
       end,
     })
