@@ -31,7 +31,7 @@ SIGNS: Final = ("spool/slot", "board.db", "board.lock", "drain.lock", "hooks.loc
 #: other folder whose name could be that of a plugin.
 STATE: Final = (
     *("spool", "hosts", "answers", "links", "board.db", "board.db-*", "board.db.damaged-*"),
-    *("board.lock", "drain.lock", "look.lock", "emit", "hooks.json", "hooks.lock"),
+    *("board.lock", "drain.lock", "look.lock", "send.lock", "emit", "hooks.json", "hooks.lock"),
     ".bellboard-new.*",
 )
 
