@@ -23,6 +23,13 @@ HOLDS = {
 }
 #: And where that differs: a queued prompt may be put back, a paste is shown in part or in a word.
 OTHERS = {
+    "claude-2.1.332": {
+        "hint": "",
+        "shortcuts": "",
+        "pasted_40": "[Pasted text #1 +39 lines]",
+        "slash": "/",
+        "mention": "@",
+    },
     "codex-0.171.0": {
         "interrupted": "DO: say queued answer",
         "pasted_40": FORTY,
