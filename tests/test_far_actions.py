@@ -90,6 +90,10 @@ def test_it_is_answered_labelled_and_looked_at_over_the_link(far: Far) -> None:
     said = far.bellboard("answer", sid, "allow", "--digest", request["digest"])
     assert said.startswith("dev:project: it went on after ")
     far.pane.shows("tests pass")
+    far.session(session_id=sid, status="completed")
+    turn = json.loads(far.bellboard("show", sid, "--json"))["turn"]
+    assert (turn["session_id"], turn["note"][:17]) == (sid, "only what its hoo")
+    assert turn["text"]
 
 
 def test_a_jump_goes_to_the_terminal_that_shows_the_machine_or_opens_one(
