@@ -13,6 +13,7 @@ import pytest
 from bellboard.agents.agent import Press
 from bellboard.cli.popup import EVERY, Flow
 from bellboard.cli.runner import Runner
+from bellboard.core.published import publish
 from bellboard.hosting import keyboard
 from bellboard.screen.prompt import SOON
 from bellboard.storage.answers import TAKEN
@@ -265,3 +266,42 @@ def test_the_one_that_waits_behind_what_its_terminal_shows_is_asked_next(
             write_session_file(home, "waiting", pid=pid)
         assert "make all" in shown()
         assert "in the terminal first" not in shown()
+
+
+def test_replies_come_after_what_is_asked(
+    home: Home, processes: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If told to, or of the chosen session; each is seen, skipped or left with a key."""
+    here(home, monkeypatch)
+    spool, pids = made(home.bellboard), {name: processes() for name in ("done", "fine")}
+    for name, pid in pids.items():
+        hook(spool, pid, "UserPromptSubmit", name, prompt=f"make it {name}")
+        hook(spool, pid, "Stop", name, last_assistant_message=f"It is {name}\x1b[2J now.")
+    permission(spool, processes())
+    with opened(home.bellboard) as shared:
+        flow, now = Flow(shared, Runner(shared, "a popup"), "", True), time.time()
+
+        def shown() -> str:
+            return "\n".join(line.plain for line in flow.lines(now, 100, 40))
+
+        assert "A  Yes, this once" in shown()
+        now += 10 * SOON
+        flow.press("d", now)  # of a reply
+        flow.press("tab", now)
+        first = shown()
+        assert "srv: completed" in first
+        assert "go terminal · d seen · s snooze · Tab next · q close" in first
+        now += 10 * SOON
+        flow.press("d", now)
+        second = shown()
+        assert {"It is done now." in first, "It is done now." in second} == {True, False}
+        assert "It is fine now." in first + second
+        name = "done" if "done now" in second else "fine"
+        hook(spool, pids[name], "UserPromptSubmit", name, prompt="x")
+        assert "srv: it has gone on" in shown()
+        assert "No more requests." in shown()
+        seen = "done" if "done now" in first else "fine"
+        assert "unseen" not in publish(shared.board.sessions[seen])["markers"]
+        chosen = Flow(shared, Runner(shared, "a popup"), seen)
+        assert f"It is {seen} now." in "\n".join(x.plain for x in chosen.lines(now, 100, 40))
+        assert "A  Yes, this once" not in "\n".join(x.plain for x in chosen.lines(now, 100, 40))

@@ -72,6 +72,9 @@ def add_to(commands: Subcommands) -> None:
         "--popup", action="store_true", help="show requests full screen, such as in a tmux popup"
     )
     made.add_argument(
+        "--all", action="store_true", help="with --popup: then show the replies of what is done"
+    )
+    made.add_argument(
         "--client", metavar="NAME", default="", help="with --popup: the tmux client to jump in"
     )
     made.add_argument("--json", action="store_true", help="print JSON")
@@ -86,6 +89,8 @@ def answer(args: Args) -> int:
         from .popup import answer_full_screen
 
         return answer_full_screen(args)
+    if args.all:
+        raise Problem("--all needs --popup; `bellboard show SESSION` prints one reply")
     try:
         return give(args)
     except Problem as e:

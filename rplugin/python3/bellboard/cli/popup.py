@@ -6,18 +6,29 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ..core import words
+from ..core.published import publish
 from ..core.session import is_far, questions_of
 from ..core.text import plain
 from ..screen.picker import operate
 from ..screen.prompt import SOON, ShownRequest
-from ..screen.request import asker, wrapped
+from ..screen.request import TURN, asker, turn_request, wrapped
 from ..screen.styled import StyledText
 from .arguments import Args
 from .edits import SNOOZE, elsewhere
 from .goto import flashing
 from .goto import jump_to as go_there
-from .home import OFTEN, Problem, has_terminal, listed, opened, paints, with_pane_names
-from .runner import Runner, asking, decoded, waiting
+from .home import (
+    OFTEN,
+    Problem,
+    find_session,
+    has_terminal,
+    listed,
+    opened,
+    paints,
+    with_pane_names,
+)
+from .runner import Runner, asking, asks, decoded, waiting
+from .sessions import rests
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -26,6 +37,7 @@ if TYPE_CHECKING:
 
 EVERY: Final = 1.0  # seconds between checks that a request is still open
 FOLLOWS: Final = 2.0  # seconds for a session's next dialog; it is busy in between
+DONE: Final = frozenset({"completed", "error"})
 RequestKey = tuple[str, str, float]  # where, request, since when
 
 
@@ -37,8 +49,8 @@ def answer_full_screen(args: Args) -> int:
             "leave out --popup"
         )
     with opened() as shared:
-        first = asking(shared, args.session)["session_id"] if args.session else ""
-        flow = Flow(shared, Runner(shared, "a popup"), first)
+        first = _first(shared, args.session) if args.session else ""
+        flow = Flow(shared, Runner(shared, "a popup"), first, args.all)
         operate(flow, EVERY)
     if flow.goes is not None:
         with flashing(args.client):
@@ -46,14 +58,27 @@ def answer_full_screen(args: Args) -> int:
     return 0 if flow.answered or flow.goes else 1
 
 
-class Flow:
-    """The request on the screen, the outcome of the last one, and those still to come."""
+def _first(shared: SharedBoard, called: str) -> str:
+    """Return the session with that name, which asks or rests."""
+    sid = find_session(shared, called, makes_sense=asks)
+    s = shared.board.sessions.get(sid)
+    return sid if s is not None and rests(publish(s)) else asking(shared, called)["session_id"]
 
-    def __init__(self, shared: SharedBoard, runner: Runner, first: str) -> None:
+
+class Flow:
+    """The request on the screen, the outcome of the last one, and those still to come.
+
+    `has_replies`: after them come the replies of sessions that are done.
+    """
+
+    def __init__(
+        self, shared: SharedBoard, runner: Runner, first: str, has_replies: bool = False
+    ) -> None:
         self.over = False
         self.goes: Published | None = None  # the session to jump to
         self.answered = 0
         self._shared_board, self._runner, self._first = shared, runner, first
+        self._has_replies = has_replies
         self._over: set[RequestKey] = set()  # answered or skipped
         self._notes: list[str] = []
         self._done = 0.0  # when the last request left the screen
@@ -73,11 +98,13 @@ class Flow:
         prompt.press(key, now)
         if prompt.taken is not None:
             self._give(prompt)
-        elif prompt.does in ("skip", "snooze") and self._asks:
+        elif prompt.does in ("skip", "snooze", "seen") and self._asks:
             self._over.add(self._asks)
             self._done = now
             if prompt.does == "snooze":
                 self._snooze(now)
+            elif prompt.does == "seen":
+                self._edit(now, "goto", {})
         elif prompt.does:
             self.over = True
             self.goes = self._session if prompt.does == "go" else None
@@ -100,12 +127,13 @@ class Flow:
     def _look(self, now: float) -> None:
         """Bring the board up to date and choose the request to show."""
         self._runner.session("")  # brings the board up to date
-        asking = [
-            p for p in waiting(listed(self._shared_board, OFTEN)) if _asks(p) not in self._over
-        ]
+        sessions = listed(self._shared_board, OFTEN)
+        due = [*waiting(sessions), *filter(self._is_reply, sessions)]
+        asking = [p for p in due if _asks(p) not in self._over]
         asking.sort(key=lambda p: p["session_id"] != self._first)
         same = next((p for p in asking if _asks(p) == self._asks), None)
-        why = "answered elsewhere"
+        shows_reply = self._prompt is not None and self._prompt.request.kind == TURN
+        why = "it has gone on" if shows_reply else "answered elsewhere"
         if same is not None and self._stands(same):
             self._session = same  # the same session, perhaps with another id now
             if not (why := self._why_over(now)):
@@ -123,7 +151,8 @@ class Flow:
         looked = now
         for n, session in enumerate(asking):
             begun = time.monotonic()
-            reply = self._runner.do("request", {"session_id": session["session_id"]})
+            what = "turn" if rests(session) else "request"
+            reply = self._runner.do(what, {"session_id": session["session_id"]})
             now += time.monotonic() - begun  # keys pressed meanwhile were not meant for it
             if not reply["ok"]:
                 if self._goes_on(session, looked):
@@ -133,7 +162,11 @@ class Flow:
                     self._over.add(_asks(session))
                 continue
             left = f"{len(asking) - n} left · " if len(asking) - n > 1 else ""
-            request, heading = decoded(reply["request"]), left + words.project(session)
+            heading = left + words.project(session)
+            if rests(session):
+                request = turn_request(reply["turn"], session)
+            else:
+                request = decoded(reply["request"])
             who = asker(with_pane_names([session])[0], request)
             self._prompt = ShownRequest(request, heading, who, now)
             self._session, self._asks = session, _asks(session)
@@ -141,6 +174,12 @@ class Flow:
             return
         if gone is not None:
             self._done = now
+
+    def _is_reply(self, p: Published) -> bool:
+        """Return whether to show the reply of a session: of the chosen one, or of what is done."""
+        is_muted = "parked" in p["markers"] or p.get("snoozed_until", 0.0) > time.time()
+        is_done = p["status"] in DONE and not is_muted
+        return rests(p) if p["session_id"] == self._first else self._has_replies and is_done
 
     def _stands(self, session: Published) -> bool:
         """Return whether the request on the screen is open, even if its session names another."""
@@ -158,6 +197,7 @@ class Flow:
         """
         if (
             self._prompt is None
+            or self._prompt.request.kind == TURN
             or is_far(self._session["session_id"])
             or now < self._looked + EVERY
         ):
@@ -186,13 +226,16 @@ class Flow:
 
     def _snooze(self, now: float) -> None:
         until = now + 60 * SNOOZE
+        self._edit(now, "snooze", {"until": until})
+        self._note(self._session, f"snoozed until {time.strftime('%H:%M', time.localtime(until))}")
+
+    def _edit(self, now: float, what: str, fields: dict[str, object]) -> None:
         s = self._shared_board.board.sessions[self._session["session_id"]]
         if s.machine:
-            elsewhere(self._shared_board, s, {"snooze": {"until": until}})
+            elsewhere(self._shared_board, s, {what: fields})
         else:
-            about = {"session_id": s.session_id, "until": until}
-            self._shared_board.spool.write({"t": now, "snooze": about})
-        self._note(self._session, f"snoozed until {time.strftime('%H:%M', time.localtime(until))}")
+            about = {"session_id": s.session_id, **fields}
+            self._shared_board.spool.write({"t": now, what: about})
 
     def _leave(self, request: Request) -> None:
         """Do not show a request again, even while the board still lists it.
@@ -211,4 +254,4 @@ def _asks(p: Published) -> RequestKey:
     """Return the key of a session's request, which stays when the session gets another id."""
     name = p.get("request", "")
     where = p.get("machine", "") if name else p["session_id"]
-    return where, name, float(p.get("asked_at", 0.0))
+    return where, name, float(p["since"] if rests(p) else p.get("asked_at", 0.0))

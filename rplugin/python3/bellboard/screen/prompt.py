@@ -15,7 +15,7 @@ from ..core import text, words
 from ..core.request import MEANS, Answer, Field, Question, Request, answer_of, check, meant
 from ..core.text import marked_line
 from .full import pasted
-from .request import MORE, lines_of, title_of, value_of, wrapped
+from .request import MORE, TURN, lines_of, title_of, value_of, wrapped
 from .styled import StyledText
 
 SOON: Final = 0.4  # seconds after a request appears in which keys were not meant for it
@@ -25,7 +25,7 @@ REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # sent even if 
 UNREAD: Final = "Read it to the end first: Space or G."
 MOVES: Final = {"up": -1, "down": 1, "page up": -10, "page down": 10, "first": -9999, "last": 9999}
 NAMES: Final = {"k": "up", "j": "down", "G": "last"}  # keys of the editor that move
-DOES: Final = {"leave": "leave", "q": "leave", "s": "snooze", "tab": "skip"}
+DOES: Final = {"leave": "leave", "q": "leave", "s": "snooze", "tab": "skip", "d": "seen"}
 #: Meaning of a choice → its key, and its words in the last row.
 CHOOSE: Final = {
     "yes": ("A", "yes"),
@@ -112,7 +112,7 @@ class ShownRequest:
             self._fill(key)
         elif begun and key == "o":
             self.does = "go"
-        elif key in DOES:
+        elif key in DOES and (key != "d" or self.request.kind == TURN):
             self.does = DOES[key]
         elif (moves := NAMES.get(key, key)) in MOVES:
             self._top = max(0, self._top + MOVES[moves])
@@ -151,7 +151,8 @@ class ShownRequest:
         self._is_read = self._is_read or more <= 0
         self._room = room
         rule = f"── {more} more: Space " if more > 0 else ""
-        head = StyledText(text.cut(heading, columns - len(ago)), "bold red")
+        style = "bold" if self.request.kind == TURN else "bold red"
+        head = StyledText(text.cut(heading, columns - len(ago)), style)
         head.append(" " * (columns - text.width(head.plain) - len(ago)) + ago, "dim")
         seen = body[self._top : self._top + room]
         return [head, *seen, StyledText(rule.ljust(columns, "─")[:columns], "dim"), *below][:height]
@@ -184,7 +185,8 @@ class ShownRequest:
         hints = {x.key: named[x.key] for x in self._offers if x.key in named}
         if self._answers and self.request.questions[0].typed:
             hints["i"] = "type an answer"
-        hints |= {"go": "terminal", "s": "snooze", "Tab": "next", "q": "close"}
+        seen = {"d": "seen"} if self.request.kind == TURN else {}
+        hints |= {"go": "terminal", **seen, "s": "snooze", "Tab": "next", "q": "close"}
         for gone in ("", *GIVES_WAY):
             hints = {key: word for key, word in hints.items() if word != gone}
             if len(row := " · ".join(f"{key} {word}" for key, word in hints.items())) < columns - 1:

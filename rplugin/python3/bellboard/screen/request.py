@@ -17,6 +17,7 @@ from ..core.text import marked, plain, visible, width
 from .styled import StyledText
 
 INDENT: Final = "  "
+TURN: Final = "turn"  # the kind of a request that asks nothing
 CHANGED: Final = {"+": "green", "-": "red", "@": "cyan"}
 #: Field that a choice needs → its option in a shell.
 NEEDED: Final = {
@@ -162,6 +163,20 @@ def page(request: Request, who: str, columns: int) -> list[StyledText]:
 
 
 # ---------------------------------------------------------------- the last turn of a session
+
+
+def turn_request(turn: Mapping[str, Any], p: Published) -> Request:
+    """Return a last turn as a request without choices."""
+    files = turn.get("files", ())
+    parts = [Part("text", plain(turn.get("about")), turn["text"])]
+    for unclaimed in (False, True):
+        if some := [each for each in files if bool(each.get("unclaimed")) is unclaimed]:
+            rows = (f"{plain(x['path'])}  {plain(x.get('words'))}".rstrip() for x in some)
+            heading = UNCLAIMED if unclaimed else words.amount(len(some), "file")
+            parts.append(Part("text", heading, "\n".join(rows)))
+    sid, agent, since = p["session_id"], p.get("agent", ""), turn["since"]
+    about = {"asked_at": since, "title": p["status"], "parts": tuple(parts)}
+    return Request("", sid, agent, TURN, "", **about, why=turn.get("note", ""))
 
 
 def turn_lines(turn: Mapping[str, Any], who: str, now: float, columns: int) -> list[StyledText]:

@@ -95,6 +95,7 @@ complete -c bellboard -n '_shtab_bellboard_using answer' -l field -x -d 'value o
 complete -c bellboard -n '_shtab_bellboard_using answer' -l command -x -d 'with edit: run this instead'
 complete -c bellboard -n '_shtab_bellboard_using answer' -l digest -x -d 'fail unless the request still has this digest'
 complete -c bellboard -n '_shtab_bellboard_using answer' -l popup -d 'show requests full screen, such as in a tmux popup'
+complete -c bellboard -n '_shtab_bellboard_using answer' -l all -d 'with --popup: then show the replies of what is done'
 complete -c bellboard -n '_shtab_bellboard_using answer' -l client -x -d 'with --popup: the tmux client to jump in'
 complete -c bellboard -n '_shtab_bellboard_using answer' -l json -d 'print JSON'
 complete -c bellboard -n '_shtab_bellboard_using answer; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'default: the one that is waiting longest'

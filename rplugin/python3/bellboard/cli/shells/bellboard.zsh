@@ -93,6 +93,7 @@ _shtab_bellboard_answer_options=(
   "--command[with edit\: run this instead]:TEXT:"
   "--digest[fail unless the request still has this digest]:DIGEST:"
   "--popup[show requests full screen, such as in a tmux popup]"
+  "--all[with --popup\: then show the replies of what is done]"
   "--client[with --popup\: the tmux client to jump in]:NAME:"
   "--json[print JSON]"
   ":default\: the one that is waiting longest:_bellboard_sessions"
