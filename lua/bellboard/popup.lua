@@ -32,6 +32,7 @@ M.open = function(lines, title, at_end)
   end
   width = math.min(width, vim.o.columns - 4)
   local height = math.max(1, math.min(#lines, vim.o.lines - 6))
+  local more = at_end and ' · more above ' or ' · more below '
   local shown = canvas.buffer(lines)
   local win = window.open(shown, true, {
     relative = 'editor',
@@ -42,7 +43,10 @@ M.open = function(lines, title, at_end)
     style = 'minimal',
     border = highlight.border(),
     title = ' ' .. cells.cut(title, width - 2) .. ' ',
-    footer = #lines > height and ' more below ' or nil,
+    footer = {
+      { ' q', 'BellboardKey' },
+      { ' close' .. (#lines > height and more or ' '), 'BellboardDim' },
+    },
     zindex = config.get().float.zindex + 1,
   })
   highlight.frame(win)
