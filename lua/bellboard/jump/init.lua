@@ -116,8 +116,7 @@ end
 local function arrived(session, reply, began)
   local buf = terminals.buffer(reply.tty)
   if not reply.ok then
-    local about = session.machine and session.words.project .. ': ' or ''
-    message.info(about .. reply.why)
+    message.info(('%s: %s'):format(session.words.project, reply.why))
   elseif reply.attach then
     attach(session, reply, began)
   elseif reply.command then

@@ -22,7 +22,7 @@ from ..system.tmux import UNSEEN, Tmux, has_pane, socket_in
 ARRIVE: Final = "return require('bellboard')._arrive(...)"
 NO_TERMINAL: Final = "xterm-256color"  # instead of one that this machine does not know
 #: What is known of where a session runs, if it cannot be reached.
-KNOWN: Final = ("pid", "tty", "cwd", "nvim", "terminal_program", "ssh")
+KNOWN: Final = ("terminal_program", "pid", "tty", "nvim", "cwd", "ssh")
 
 
 class Asker(NamedTuple):
@@ -69,7 +69,7 @@ def show(p: Published, asker: Asker) -> Reply:
         except Declined as why:
             raise lost(p, str(why)) from None
         return {}
-    raise lost(p, "its terminal cannot be reached from here")
+    raise lost(p, "its terminal is out of reach")
 
 
 def to_pane(p: Mapping[str, Any], asker: Asker) -> Reply:
