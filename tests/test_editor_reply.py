@@ -189,6 +189,61 @@ def test_a_hostile_reply_stays_in_its_rows(nvim: Editors) -> None:
     assert editor.messages().strip() == ""
 
 
+#: Takes what is sent.
+TAKES = """
+local talk = require('bellboard.process.talk')
+local before = talk.ask
+talk.ask = function(what, request, done)
+  if what ~= 'send' then
+    return before(what, request, done)
+  end
+  table.insert(asked, { what, request })
+  vim.schedule(function() done({ ok = true, outcome = 'taken', text = 'it took the prompt' }) end)
+end
+"""
+
+
+def wrote(editor: Editor, name: str, text: str) -> None:
+    """Write to a session from its reply."""
+    editor.press("r")
+    editor.shows(f" to {name}")
+    eventually(lambda: editor.lua("return vim.fn.mode()") == "i", "Insert mode")
+    editor.press(f"{text}<C-s>")
+    editor.hides(f" to {name}")
+
+
+def test_what_comes_next_is_written_from_there(nvim: Editors, version: str) -> None:
+    """The view closes once it was sent; until then it stays, also if the session goes on."""
+    editor = nvim(version, CALM, columns=72, lines=40)
+    host = opened(editor)
+    editor.lua(TAKES)
+    editor.shows("r write")
+    editor.press("r")
+    editor.shows(" to dotfiles")
+    eventually(lambda: editor.lua("return vim.fn.mode()") == "i", "Insert mode")
+    editor.press("x<Esc>xq")
+    editor.hides(" to dotfiles")
+    editor.shows("dotfiles: completed")
+    wrote(editor, "dotfiles", "now bash")
+    editor.hides("dotfiles: completed")
+    said(editor, "dotfiles: it took the prompt")
+    sent = [given for what, given in editor.lua("return asked") if what == "send"]
+    assert sent == [{"session_id": "dotfiles", "text": "now bash", "submit": True}]
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+
+    # One after the other.
+    two = [resting("one", ago=90), resting("two", ago=60)]
+    editor.lua("for n in ('one two'):gmatch('%a+') do turns[n] = turns.dotfiles end")
+    host.push(*two)
+    editor.command("ClaudeSessions triage all")
+    editor.shows("one: completed")
+    wrote(editor, "one", "go on")
+    editor.shows("two: completed")
+    wrote(editor, "two", "go on")
+    said(editor, "triage: 2 sent")
+    assert editor.messages().strip() == ""
+
+
 # ---------------------------------------------------------------- triage
 
 

@@ -12,10 +12,13 @@ local requests = require('bellboard.answer.request')
 local host = require('bellboard.process.talk')
 local rows = require('bellboard.answer.rows')
 local sessions = require('bellboard.sessions')
+local writing = require('bellboard.send')
 
 local M = {}
 
 local api = vim.api
+
+---@alias bellboard.Over 'closed'|'gone'|'sent'|'snoozed'|'seen'|'again' how a view was left
 
 ---@class bellboard.Shown a request to show
 ---@field session bellboard.Session
@@ -26,7 +29,7 @@ local api = vim.api
 ---@field failed? fun(): bellboard.Session|nil the session whose last answer failed
 ---@field sending? fun() an answer is on its way
 ---@field sent? fun(reply: bellboard.Reply) gets the outcome of an answer
----@field over fun(how: 'closed'|'gone'|'snoozed'|'seen'|'again', why?: string) nothing is left
+---@field over fun(how: bellboard.Over, why?: string) nothing is left
 
 ---@class bellboard.Open: bellboard.Shown
 ---@field draft bellboard.Draft
@@ -224,7 +227,10 @@ local function check()
   elseif not sessions.get(this.session.session_id) then
     return gone('The session has ended.')
   elseif this.request.turn then
-    return not requests.still_asks(this.session) and gone('It has gone on since then.') or nil
+    if not (requests.still_asks(this.session) or writing.is_open()) then
+      gone('It has gone on since then.')
+    end
+    return
   elseif requests.still_asks(this.session) and this.request.id == (this.session.request or '') then
     return
   end
@@ -582,7 +588,7 @@ end
 
 --- Keys that wait do something that cannot be taken back, or leave the view.
 ---@type table<string, true>
-local WAITS = { snooze = true, seen = true, go = true, failed = true }
+local WAITS = { send = true, snooze = true, seen = true, go = true, failed = true }
 
 ---@type table<string, fun(this: bellboard.Open, once?: string)> the name of a key → what it does
 local acts = {
@@ -610,6 +616,17 @@ local acts = {
   snooze = function(this)
     mark.snooze(this.session.session_id)
     this.over('snoozed')
+  end,
+  send = function(this)
+    if this.request.turn then
+      writing.open(this.session.session_id, {
+        sent = function()
+          if this == open then
+            this.over('sent')
+          end
+        end,
+      })
+    end
   end,
   seen = function(this)
     if this.request.turn then

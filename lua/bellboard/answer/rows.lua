@@ -538,8 +538,8 @@ end
 --- The keys that the frame names, and their ranks: the highest give way first on a narrow screen.
 -- stylua: ignore
 local RANKS = {
-  close = 0, go = 1, page = 1, fill = 2, update = 2, failed = 2, diff = 3, skip = 4, seen = 5,
-  yes = 5, no = 6, always = 7, reply = 8, snooze = 9, stop = 10, edit = 11,
+  close = 0, send = 1, go = 1, page = 1, fill = 2, update = 2, failed = 2, diff = 3, skip = 4,
+  seen = 5, yes = 5, no = 6, always = 7, reply = 8, snooze = 9, stop = 10, edit = 11,
 }
 local SHORT = { yes = 'yes', always = 'always', no = 'no', reply = 'reply', stop = 'stop' }
 
@@ -581,6 +581,7 @@ M.hints = function(open, is_ready)
     end
     name_key('fill', may and M.fills(request))
   end
+  name_key('send', request.turn and not is_done and 'write', true)
   local has_diff = #M.diffs(request) > 0 or #(request.turn and request.turn.files or {}) > 0
   name_key('diff', not is_done and has_diff and 'diff')
   name_key(

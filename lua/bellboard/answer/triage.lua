@@ -15,7 +15,7 @@ local FOLLOWS = 2000
 local AGAIN = 200 -- milliseconds until the session is asked again
 
 --- What the summary counts, in this order.
-local COUNTED = { 'answered', 'answered elsewhere', 'seen', 'snoozed', 'skipped', 'left' }
+local COUNTED = { 'answered', 'answered elsewhere', 'sent', 'seen', 'snoozed', 'skipped', 'left' }
 
 ---@class bellboard.Triage
 ---@field only table<string, true>|nil the sessions that were chosen; nil: all
@@ -229,7 +229,7 @@ local function show(session, request)
         local left = #waiting()
         run.counts.left = left > 0 and left or nil
         close()
-      elseif how == 'snoozed' or how == 'seen' then
+      elseif vim.list_contains({ 'sent', 'snoozed', 'seen' }, how) then
         pass(how)
       elseif shown.request.turn then
         pass()

@@ -19,8 +19,8 @@ local BOARD_KEYS = keys.defaults(keys.board)
 local ANSWER_KEYS = {
   A = 'yes', P = 'always', D = 'no', R = 'reply', S = 'stop', C = 'edit',
   i = 'fill', ['<CR>'] = 'pick', ['<Space>'] = 'page', gd = 'diff',
-  go = 'go', s = 'snooze', d = 'seen', ['<Tab>'] = 'skip', u = 'update', gl = 'failed',
-  q = 'close', ['<Esc>'] = 'close',
+  r = 'send', go = 'go', s = 'snooze', d = 'seen', ['<Tab>'] = 'skip', u = 'update',
+  gl = 'failed', q = 'close', ['<Esc>'] = 'close',
 }
 local SEND_KEYS = {
   ['<CR>'] = 'send',

@@ -35,6 +35,7 @@ local BESIDE = 4
 ---@field status? string a message about it
 ---@field is_cut? boolean there is no room for all of it
 ---@field is_sending? boolean
+---@field sent? fun() called once it was submitted
 
 ---@type bellboard.Letter|nil the one in the window
 local open
@@ -252,6 +253,9 @@ local function deliver(submit)
       text = text .. '; your text is kept'
     end
     message.info(('%s: %s'):format(session.words.project, text))
+    if is_over and submit and this.sent then
+      this.sent()
+    end
   end)
 end
 
@@ -463,6 +467,12 @@ end
 ---@class bellboard.SendOptions
 ---@field text? string to begin with; names of context in it are replaced
 ---@field here? bellboard.Here where the user was; default: where they are
+---@field sent? fun() called once the text was submitted
+
+---@return boolean
+M.is_open = function()
+  return open ~= nil
+end
 
 --- Open the window in which the user writes to a session, with what was not sent the last time.
 ---@param id string
@@ -481,7 +491,7 @@ M.open = function(id, opts)
       this = { session = session, here = here, buf = buffer() }
     end
     here.session = session
-    this.session, this.here = session, here
+    this.session, this.here, this.sent = session, here, opts.sent
     this.status = this.is_sending and this.status or nil
     local is_there = open == this and api.nvim_win_is_valid(this.win)
     if is_there and api.nvim_win_get_tabpage(this.win) == api.nvim_get_current_tabpage() then
