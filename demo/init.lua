@@ -10,6 +10,9 @@ vim.o.swapfile = false
 vim.o.mouse = 'a'
 vim.o.fillchars = 'eob: '
 vim.o.shortmess = vim.o.shortmess .. 'I'
+if vim.env.DEMO_TERMGUICOLORS == 'false' then -- a Neovim without them shows none of a terminal
+  vim.o.termguicolors = false
+end
 vim.g.bellboard = {
   python = vim.env.DEMO_PYTHON,
   board = { size = 0.45 },

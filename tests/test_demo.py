@@ -215,6 +215,14 @@ def home_of(pid: int) -> Path:
     raise AssertionError("no sweeper")
 
 
+ITS_COLORS = """
+local channel = vim.fn.sockconnect('pipe', ..., { rpc = true })
+local played = vim.fn.rpcrequest(channel, 'nvim_get_option_value', 'termguicolors', {})
+vim.fn.chanclose(channel)
+return { vim.o.termguicolors, played }
+"""
+
+
 @pytest.mark.parametrize("end", ["<C-q>", "<C-\\><C-n>:tabclose<CR>", "<C-\\><C-n>:qall!<CR>"])
 def test_the_demo_of_the_command_leaves_nothing_and_touches_nothing(
     nvim: Editors, home: Home, end: str
@@ -226,6 +234,8 @@ def test_the_demo_of_the_command_leaves_nothing_and_touches_nothing(
     editor.shows("2 need you")
     folder = home_of(editor.lua("return vim.fn.jobpid(vim.bo.channel)"))
     assert len(editor.lua("return vim.api.nvim_list_tabpages()")) == 2
+    (address,) = folder.glob("run/nvim.*")
+    assert editor.lua(ITS_COLORS, str(address)) == [False, False]  # else none would be seen
     assert not editor.lua("return require('bellboard.process.talk').status().running")
     editor.command("ClaudeSessions demo")  # goes to it
     assert len(editor.lua("return vim.api.nvim_list_tabpages()")) == 2

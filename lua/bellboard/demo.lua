@@ -27,7 +27,8 @@ M.open = function()
   end
   local command = vim.list_extend({ unpack(program.interpreter().command) }, { '-E' })
   vim.list_extend(command, { program.root() .. '/demo/run.py', '--nvim', vim.v.progpath })
-  launch.terminal(command, nil, function(buf)
+  local env = { DEMO_TERMGUICOLORS = tostring(vim.o.termguicolors) }
+  launch.terminal(command, env, function(buf)
     shown = buf
     local before = api.nvim_buf_get_name(buf)
     api.nvim_buf_set_name(buf, 'bellboard demo')
