@@ -27,6 +27,8 @@ talk.ask = function(what, request, done)
     local turn = turns[request.session_id]
     if what == 'turn' then
       done(turn and { ok = true, turn = turn } or { ok = false, why = 'it has said nothing yet' })
+    elseif what == 'preview' then
+      done({ ok = false, why = 'nothing shows it' })
     elseif request.path:find('aside') then
       done({ ok = false, why = 'not in a git repository' })
     else
@@ -167,11 +169,16 @@ def test_the_board_opens_it(nvim: Editors, key: str) -> None:
     editor = nvim(config=CALM, columns=100, lines=40)
     host = Host(editor)
     editor.lua(PLAYED, {"dotfiles": turn()})
-    host.push(resting("dotfiles"))
+    host.push(resting("dotfiles", last_message="nothing more"))
     editor.command("ClaudeSessions board")
     editor.shows("1 session")
     editor.press("gg]]" + key)
     editor.shows("The prompt is one line now")
+    editor.press("q")
+    editor.lua("turns = {}")
+    editor.press(key)
+    nothing = "it has said nothing yet" if key == "a" else "nothing shows it"
+    editor.shows(nothing)
 
 
 def test_a_hostile_reply_stays_in_its_rows(nvim: Editors) -> None:

@@ -11,7 +11,8 @@ local M = {}
 
 --- Show what a session asks.
 ---@param session bellboard.Session
-local function show(session)
+---@param otherwise? fun() if it rests and has no reply; default: say why
+local function show(session, otherwise)
   requests.shown(session, function(request, why)
     if not request and not requests.still_asks(session) then
       local now = sessions.get(session.session_id)
@@ -20,6 +21,9 @@ local function show(session)
       end
       return message.info(session.words.project .. ': that request is gone')
     elseif not request and requests.rests(session) then
+      if otherwise then
+        return moment.when('open', otherwise)
+      end
       return message.info(('%s: %s'):format(session.words.project, why))
     end
     local shown ---@type bellboard.Shown
@@ -60,7 +64,8 @@ end
 
 --- Show what a session asks, to answer it; of one that rests, its last reply.
 ---@param id? string default: the most urgent one
-M.to = function(id)
+---@param otherwise? fun() if it rests and has no reply; default: say why
+M.to = function(id, otherwise)
   local session = not id and first() or id and sessions.get(id) or nil
   if not session or not id and session.status ~= 'blocked' then
     message.info(id and 'that session has ended' or host.instead('no session is asking anything'))
@@ -69,7 +74,7 @@ M.to = function(id)
   elseif sessions.stale() then
     message.info('cannot answer: ' .. host.outdated())
   else
-    show(session)
+    show(session, otherwise)
   end
 end
 

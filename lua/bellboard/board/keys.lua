@@ -138,18 +138,25 @@ actions.answer = {
   end,
 }
 
+---@param session bellboard.Session
+local function show_terminal(session)
+  local shown = require('bellboard.preview')
+  shown.lines(session, function(lines, colors)
+    moment.when('open', function()
+      if is_here() then -- the user may have gone on
+        shown.paint(popup.open(lines, session.words.project, true), colors)
+      end
+    end)
+  end)
+end
+
 actions.preview = {
   one = function(session)
-    if require('bellboard.answer.request').rests(session) then
-      return require('bellboard.answer').to(session.session_id)
+    if not require('bellboard.answer.request').rests(session) then
+      return show_terminal(session)
     end
-    local shown = require('bellboard.preview')
-    shown.lines(session, function(lines, colors)
-      moment.when('open', function()
-        if is_here() then -- the user may have gone on
-          shown.paint(popup.open(lines, session.words.project, true), colors)
-        end
-      end)
+    require('bellboard.answer').to(session.session_id, function()
+      show_terminal(session)
     end)
   end,
 }
