@@ -2,45 +2,67 @@ import fs from "node:fs"
 import net from "node:net"
 
 const LIMIT = 1 << 12 // bytes of what is said
-const LINGER = 3000 // milliseconds in which late answers are refused as late
 const REPORTED =
   /^(session\.(created|deleted|status|idle|error|compacted)|permission\.(asked|replied)|question\.(asked|replied|rejected))$/
 const ASKS = { "permission.asked": "permission", "question.asked": "question" }
 const ENDS = /^(permission\.replied|question\.(replied|rejected))$/
 
 // One process may serve several folders, each with a plugin of its own; they share a socket.
-const pending = {} // request → what it is, and the client that takes its answer
-let server, leaving
+const pending = {} // request → what it is, in which session, and the client that takes its answer
+const prompted = {} // session → the client of its last prompt, and the agent and model of that
+const clients = new Set()
+let server
 
+const call = async (client, url, body) => {
+  if (!client._client?.post) return { status: 501 }
+  const headers = { "Content-Type": "application/json" }
+  const sent = await client._client.post({ url, body, headers })
+  return { status: sent.response?.status ?? 0 }
+}
 const post = async (id, reply) => {
   const { kind, client } = pending[id] ?? {}
   if (!kind) return { status: 404 }
   if (!reply) return { status: 200 }
-  if (!client._client?.post) return { status: 501 }
   const verb = kind === "question" && !reply.answers ? "reject" : "reply"
-  const sent = await client._client.post({
-    url: `/${kind}/${encodeURIComponent(id)}/${verb}`,
-    body: reply,
-    headers: { "Content-Type": "application/json" },
-  })
-  return { status: sent.response?.status ?? 0 }
+  return call(client, `/${kind}/${encodeURIComponent(id)}/${verb}`, reply)
+}
+// A prompt goes to the agent and model that the last one of its session had.
+const order = async (session, given) => {
+  const { client, ...chosen } = prompted[session] ?? {}
+  if (!client) return { status: 404 }
+  if (Object.values(pending).some((each) => each.session === session)) return { status: 409 }
+  if (!given) return { status: client._client?.post ? 200 : 501 }
+  const path = `/session/${encodeURIComponent(session)}`
+  if (given.abort) return call(client, `${path}/abort`, {})
+  const parts = [{ type: "text", text: given.prompt }]
+  return call(client, `${path}/prompt_async`, { ...chosen, parts })
 }
 // Anything of ours that sees the socket may connect to it, even where it is mounted read-only, as in a
-// sandbox. So an answer is in a file that a host wrote, and is for exactly what was asked.
-const written = (id, serial) => {
+// sandbox. So an answer is in a file that a host wrote, and is for exactly what was asked; a prompt, and
+// an order to abort, for the session that it names.
+const written = (serial, isFor) => {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants
   const path = `${socket()}.${BigInt(serial)}.reply`
   const file = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   try {
     const found = fs.fstatSync(file)
     if (!found.isFile() || found.uid !== process.getuid()) throw new Error("not ours")
-    const { request, asked, reply } = JSON.parse(fs.readFileSync(file, "utf8"))
-    if (request !== id || JSON.stringify(asked.properties) !== pending[id]?.asked)
-      throw new Error("for another request")
-    return reply
+    const said = JSON.parse(fs.readFileSync(file, "utf8"))
+    if (!isFor(said)) throw new Error("for another request")
+    return said
   } finally {
     fs.closeSync(file)
   }
+}
+const respond = ({ request, reply, written: serial }) => {
+  if (reply) return { status: 501 } // told by an older host, or by anybody
+  const isFor = (said) =>
+    said.request === request && JSON.stringify(said.asked.properties) === pending[request]?.asked
+  return post(request, serial && pending[request] && written(serial, isFor).reply)
+}
+const obey = async ({ session, written: serial }) => {
+  const given = serial && written(serial, (said) => said.session === session)
+  return { ...(await order(session, given)), orders: true }
 }
 const serve = (connection) => {
   let text = ""
@@ -55,18 +77,19 @@ const serve = (connection) => {
     let said = { status: 400 }
     try {
       const told = JSON.parse(text.slice(0, text.indexOf("\n")))
-      const id = String(told.request)
-      const reply = told.written && pending[id] && written(id, told.written)
-      // A reply that was told is of an older host, or of anybody.
-      said = told.reply ? { status: 501 } : { ...(await post(id, reply)), written: true }
+      said = { ...(await (told.session ? obey(told) : respond(told))), written: true }
     } catch (_) {}
     connection.end(JSON.stringify(said) + "\n")
   })
 }
 const socket = () => `${state}/opencode/${process.pid}`
 const isOurs = (found) => found.isDirectory() && found.uid === process.getuid()
+const attend = () => {
+  try {
+    listen()
+  } catch (_) {} // then there is only no answer, and no prompt, from afar
+}
 const listen = () => {
-  clearTimeout(leaving)
   if (server || !state.startsWith("/") || !isOurs(fs.statSync(state))) return // or a link to it
   if (!isOurs(fs.lstatSync(`${state}/spool`))) return // not one that we use
   const folder = `${state}/opencode`
@@ -81,18 +104,17 @@ const listen = () => {
   server.listen(path)
   server.unref()
 }
-const close = () => {
-  if (Object.keys(pending).length) return
+const leave = (client) => {
+  for (const known of [pending, prompted])
+    for (const id of Object.keys(known)) if (known[id].client === client) delete known[id]
+  clients.delete(client)
+  if (clients.size) return
   server?.close() // removes the socket
   server = undefined
 }
-const forget = (ids, linger) => {
-  for (const id of ids) delete pending[id]
-  clearTimeout(leaving)
-  leaving = linger ? setTimeout(close, linger).unref() : close()
-}
 
 export const Bellboard = async ({ client, directory }) => {
+  clients.add(client)
   const parents = {} // session of a subagent → the session that its terminal shows
   const entered = {} // session → a message that it has not begun to work on
   const answered = {} // session → whether the model has answered its prompt to the end
@@ -113,6 +135,7 @@ export const Bellboard = async ({ client, directory }) => {
     // What asks is reported whole: what was cut cannot be answered from afar.
     const told = report("opencode", process.pid, type, said, ASKS[type] ? null : cut)
     return told.then((isWritten) => {
+      if (isWritten && clients.has(client)) return attend() // its folder is there, and responds
       if (!isWritten && latest[session] === status) delete latest[session] // it is repeated
     })
   }
@@ -134,8 +157,11 @@ export const Bellboard = async ({ client, directory }) => {
     const id = properties.requestID ?? properties.id
     const parent = type === "session.created" && properties.info?.parentID
     if (parent) parents[properties.sessionID ?? properties.info.id] = parents[parent] ?? parent
-    if (ASKS[type]) pending[id] = { kind: ASKS[type], client, asked: JSON.stringify(properties) }
-    else if (ENDS.test(type)) forget([id], LINGER)
+    const session = parents[properties.sessionID] ?? properties.sessionID
+    if (ASKS[type])
+      pending[id] = { kind: ASKS[type], session, client, asked: JSON.stringify(properties) }
+    else if (ENDS.test(type)) delete pending[id]
+    else if (type === "session.deleted") delete prompted[properties.info?.id ?? session]
     const said = (type === "message.updated" && properties.info) || {}
     if (said.role === "assistant" && said.time?.completed)
       // One that was stopped between two tries has neither an error nor a reason to finish.
@@ -147,7 +173,7 @@ export const Bellboard = async ({ client, directory }) => {
     if (isOver && !parents[properties.sessionID])
       say(type, { ...properties, answered: answered[properties.sessionID] })
     else if (REPORTED.test(type)) say(type, properties)
-    if (ASKS[type]) listen() // last: without it, there is only no answer from afar
+    if (ASKS[type]) attend()
   }
   const guarded = (work) => async (input, output) => {
     try {
@@ -158,6 +184,8 @@ export const Bellboard = async ({ client, directory }) => {
   return {
     event: guarded(({ event }) => heard(event)),
     "chat.message": guarded((input, output) => {
+      const { agent, model, variant } = output?.message ?? {}
+      prompted[input.sessionID] = { client, agent, model, variant }
       const typed = (output?.parts ?? []).filter((part) => !part.synthetic) // not files it names
       entered[input.sessionID] = typed.map((part) => part.text ?? "").join(" ")
     }),
@@ -173,7 +201,7 @@ export const Bellboard = async ({ client, directory }) => {
       end(input, input.tool === "task" ? output?.metadata : undefined),
     ),
     dispose: guarded(() => {
-      forget(Object.keys(pending).filter((id) => pending[id].client === client))
+      leave(client)
       // All turns end, and nothing else says so: the process may go on, as after /connect.
       for (const sessionID of Object.keys(latest).reverse()) // subagents before who started them
         if (latest[sessionID] !== "idle") {

@@ -456,7 +456,7 @@ def test_a_prompt_begins_a_turn_or_waits_in_the_threads_queue(
 ) -> None:
     """Of that thread, whole and once; to steer a turn would cut off what the model is saying."""
     with fake(home, status=status, results={"turn/start": {}, **QUEUED}) as codex:
-        CODEX.say(session(home, codex), codex.process.pid, TEXT)
+        CODEX.say(session(home, codex), codex.process.pid, TEXT, home.bellboard)
         said = codex.heard()
         assert said["method"] == method
         assert said["params"].pop("clientUserMessageId").startswith("bellboard-")
@@ -470,7 +470,7 @@ def test_no_prompt_waits_in_the_queue_of_a_thread_that_rests(home: Home, deleted
     with fake(home, status=[BUSY, IDLE], results=results) as codex:
         s = session(home, codex)
         with pytest.raises(Unanswered) if deleted else contextlib.nullcontext():
-            CODEX.say(s, codex.process.pid, "on")
+            CODEX.say(s, codex.process.pid, "on", home.bellboard)
         assert codex.heard()["method"] == "thread/queue/add"
         gone = {"threadId": THREAD, "queuedSubmissionId": "q1"}
         assert codex.heard()["params"] == gone
@@ -482,7 +482,7 @@ def test_a_turn_of_a_thread_is_interrupted(home: Home, name: str) -> None:
     queue = {"thread/queue/list": {"data": [{"id": "q1", "clientUserMessageId": name}]}}
     results = {**TURNS, **queue, "turn/interrupt": {}, "thread/queue/delete": {"deleted": True}}
     with fake(home, status=BUSY, results=results) as codex:
-        said = CODEX.interrupt(session(home, codex), codex.process.pid)
+        said = CODEX.interrupt(session(home, codex), codex.process.pid, home.bellboard)
         is_ours = name != "another"
         assert said == (server.TAKEN_OUT if is_ours else "")
         heard = [codex.heard() for _ in range(4 if is_ours else 3)]
@@ -509,7 +509,10 @@ def test_a_thread_that_takes_no_prompt_is_given_none(
     monkeypatch.setattr(server, "PATIENCE", 0.3 if "mute" in plan else 20.0)
     with fake(home, results=TURNS, **plan) as codex:
         s, pid = session(home, codex), codex.process.pid
-        for order in (partial(CODEX.say, s, pid, "on"), partial(CODEX.interrupt, s, pid)):
+        for order in (
+            partial(CODEX.say, s, pid, "on", home.bellboard),
+            partial(CODEX.interrupt, s, pid, home.bellboard),
+        ):
             with pytest.raises(Unanswered, match=why) as caught:
                 order()
             assert not isinstance(caught.value, (Unclear, Unreachable))
@@ -520,10 +523,10 @@ def test_a_prompt_that_may_have_been_taken_is_not_refused(home: Home) -> None:
     with fake(home, status=IDLE, close_at="turn/start") as codex:
         s = session(home, codex)
         with pytest.raises(Unclear):
-            CODEX.say(s, codex.process.pid, "on")
+            CODEX.say(s, codex.process.pid, "on", home.bellboard)
         codex.path.unlink()
         with pytest.raises(Unreachable, match="without its shared server"):
-            CODEX.say(s, codex.process.pid, "on")
+            CODEX.say(s, codex.process.pid, "on", home.bellboard)
 
 
 @pytest.mark.pure

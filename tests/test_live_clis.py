@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from clis.report import missed
 from clis.stage import STANDS, How, Stage
 from clis.stands import CODEX, COPILOT, OPENCODE, QWEN, SPEAKING, Stand
 from live_answers import say
-from rig import codex
+from rig import codex, opencode
 from rig import home as homes
 from rig.fixtures import VERSIONS
 from rig.home import Home
@@ -100,6 +102,61 @@ def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other() -> None:
     first = ["working", "blocked", "working", "completed"]
     assert [x for x in tos(published) if x != "idle"][:4] == first
     assert took[1] - took[0] > 3.0, "the tool ran for 4 s after the grant"
+
+
+#: What a prompt may hold: tabs, Unicode, quotes, backslashes, 50 KB; of CRLF, a line break is left.
+TOLD = (
+    "DO: say Heard\r\n\ttab 'single' \"double\" \\\\n é 你 🙂\r\n" + "0123456789\n" * 4600 + "end"
+)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.live
+@pytest.mark.smoke
+@pytest.mark.parametrize("cli", [codex, opencode], ids=["codex", "opencode"])
+def test_a_prompt_reaches_the_model_by_the_server_of_its_cli(cli: ModuleType) -> None:
+    """Whole and once, while its terminal holds another; then one is queued, and it is stopped."""
+    cli.executable()
+    home = homes.build()
+    tmux, published = Server(home), Published(home)
+    try:
+        with cli.running(home, tmux) as (running, model):
+            pane = running if cli is opencode else running.pane
+            say(pane, "DO: say First")
+            eventually(lambda: tos(published)[-1:] == ["completed"], "its first turn")
+            (session,) = (row["session_id"] for row in published.rows())
+            pane.type("half typed")
+            before = len(model.requests)
+            assert "taken" == sent(home, "send", session, "-", "--submit", text=TOLD)
+            eventually(lambda: len(tos(published)) > 4 and tos(published)[-1] == "completed")
+            heard = [said for body in model.requests[before:] for said in prompts(body)]
+            assert 1 == heard.count(TOLD.replace("\r\n", "\n"))
+            assert "taken" == sent(home, "send", session, "--submit", "DO: slow 30")
+            pane.shows("word1")
+            eventually(lambda: tos(published)[-1] == "working", "it works")
+            assert "queued" == sent(home, "send", session, "DO: say Queued", "--submit")
+            assert "taken" == sent(home, "interrupt", session)
+            eventually(lambda: tos(published)[-1] != "working", "it is stopped")
+            pane.shows("(?s)[Ii]nterrupted.*half typed")
+    finally:
+        tmux.close()
+        published.close()
+        homes.remove(home)
+
+
+def sent(home: Home, *command: str, text: str = "") -> str:
+    """Return the outcome of a command that sends something to a session."""
+    argv = [sys.executable, "-m", "bellboard", *command, "--json"]
+    done = subprocess.run(argv, env=home.env, input=text.encode(), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    return str(json.loads(done.stdout)["outcome"])
+
+
+def prompts(body: dict[str, Any]) -> list[str]:
+    """Return what users said in a request to a model, the last of it only once."""
+    said = [x for x in body.get("input") or body.get("messages") or () if x.get("role") == "user"]
+    texts = [x["content"] for x in said[-1:]]
+    return [t if isinstance(t, str) else "".join(x.get("text", "") for x in t) for t in texts]
 
 
 def places(home: Home) -> list[str]:

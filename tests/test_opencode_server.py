@@ -20,6 +20,7 @@ from bellboard.agents.opencode.agent import OpenCode
 from bellboard.agents.parts import CUT
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
+from bellboard.core.session import Session
 from bellboard.storage.spool import Spool
 from desk import NAME, Desk
 from rig import node
@@ -54,6 +55,16 @@ QUESTION = {
         ],
     },
 }
+CHOSEN = {"agent": "plan", "model": {"providerID": "fake", "modelID": "m"}}
+PROMPTED = {
+    "hook": "chat.message",
+    "given": [{"sessionID": SESSION}, {"message": CHOSEN, "parts": [{"text": "Begin"}]}],
+}
+BUSY = {
+    "type": "session.status",
+    "properties": {"sessionID": SESSION, "status": {"type": "busy"}},
+}
+TEXT = 'two\nlines \t "quoted" \\n 你 🙂' + "x" * 50_000
 
 #: Runs the plugin with a client that prints what it is asked to post, and events from its input.
 PLAY = """
@@ -74,6 +85,19 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
 }
 await plugin.dispose()
 process.exit(0)
+"""
+#: Replies as a plugin that knows requests only.
+OLDER = """
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(f"{sys.argv[1]}/{os.getpid()}")
+listener.listen()
+print("up", flush=True)
+while True:
+    connection, _ = listener.accept()
+    connection.recv(4096)
+    connection.sendall(b'{"status":404,"written":true}\\n')
+    connection.close()
 """
 #: Serves the pending permission over HTTP, and prints what is posted; each takes its time.
 HTTP = """
@@ -185,7 +209,7 @@ def found(asked: OpenRequest) -> None:
 
 
 def test_the_plugin_takes_an_answer_to_what_is_asked(started: Any) -> None:
-    """It takes one while asked, by its own process, once; the socket is open only then."""
+    """The process that asks takes one, once; before its first report, nothing listens."""
     opencode = started()
     asked = opencode.about(PERMISSION)
     assert refused(asked) == server.NOBODY
@@ -211,11 +235,17 @@ with socket.socket(socket.AF_UNIX) as plugin:
 
 
 @pytest.mark.parametrize(
-    "said", ['"reply":{"reply":"once"}', '"written":"1"', '"written":"../../x"', '"other":1']
+    "said",
+    [
+        *('"reply":{"reply":"once"}', '"written":"1"', '"written":"../../x"', '"other":1'),
+        *('"session":"ses_1","prompt":"x"', '"session":"ses_1","abort":true'),
+        '"session":"ses_1","written":"1"',
+    ],
 )
 def test_nothing_in_a_sandbox_answers_for_its_opencode(started: Any, home: Home, said: str) -> None:
     """With the home mounted read-only, where a socket takes connections all the same."""
     opencode = started()
+    opencode.hears(PROMPTED)
     opencode.hears(PERMISSION)
     asked = opencode.about(PERMISSION)
     found(asked)
@@ -223,7 +253,7 @@ def test_nothing_in_a_sandbox_answers_for_its_opencode(started: Any, home: Home,
     told = [sys.executable, "-c", TELLS, place, f'{{"request":"per_1",{said}}}']
     command = [*sandboxed("bwrap", home.bellboard), *told]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout in ("501\n", "400\n", "200\n"), done.stderr
+    assert done.stdout in ("501\n", "400\n", "200\n", "409\n"), done.stderr
     OPENCODE.answer(asked, b'{"reply":"reject"}')
     assert opencode.told()["body"] == {"reply": "reject"}  # the first that it was told
 
@@ -482,6 +512,90 @@ def test_what_asks_is_reported_where_the_plugin_cannot_listen(started: Any, home
     started().hears(PERMISSION)
     spool = Spool(home.bellboard)
     eventually(lambda: len(spool.scan()) == 1)
+
+
+def session(opencode: Program) -> Session:
+    desk = Desk(opencode.home, opencode.process.pid)
+    return replace(desk.session_of(agent="opencode"), session_id=SESSION)
+
+
+def say(opencode: Program, text: str = "on") -> None:
+    OPENCODE.say(session(opencode), opencode.process.pid, text, opencode.home.bellboard)
+
+
+def interrupt(opencode: Program) -> None:
+    OPENCODE.interrupt(session(opencode), opencode.process.pid, opencode.home.bellboard)
+
+
+def prompted(started: Any, *given: Any) -> Program:
+    """Return a program whose plugin has had a prompt, and listens."""
+    opencode: Program = started(*given)
+    opencode.hears(PROMPTED)
+    opencode.hears(BUSY)
+    eventually((opencode.home.bellboard / "opencode" / str(opencode.process.pid)).exists)
+    return opencode
+
+
+def test_the_plugin_gives_a_session_a_prompt_and_stops_its_turn(started: Any, home: Home) -> None:
+    """Whole and once, to the agent and the model of its last prompt; no file is left."""
+    opencode = prompted(started, 204)
+    say(opencode, TEXT)
+    body = {**CHOSEN, "parts": [{"type": "text", "text": TEXT}]}
+    assert opencode.told() == {"url": "/session/ses_1/prompt_async", "body": body}
+    interrupt(opencode)
+    assert opencode.told() == {"url": "/session/ses_1/abort", "body": {}}
+    assert [path.suffix for path in (home.bellboard / "opencode").iterdir()] == [""]
+
+
+@pytest.mark.parametrize("order", [say, interrupt], ids=["a prompt", "an interrupt"])
+def test_a_session_that_takes_no_prompt_is_given_none(started: Any, order: Any) -> None:
+    """A question of it is open, or it is deleted; or its OpenCode takes nothing from plugins."""
+    opencode = prompted(started)
+    child = {"info": {"id": "ses_2", "parentID": SESSION}}
+    asks = {**PERMISSION, "properties": {**PERMISSION["properties"], "sessionID": "ses_2"}}  # type: ignore
+    opencode.hears({"type": "session.created", "properties": child})
+    opencode.hears(asks)
+    with pytest.raises(Unanswered, match="it asks something"):
+        order(opencode)
+    replied = {"requestID": "per_1", "sessionID": "ses_2", "reply": "once"}
+    opencode.hears({"type": "permission.replied", "properties": replied})
+    order(opencode)
+    assert opencode.told()["url"].startswith("/session/ses_1/")
+    opencode.hears({"type": "session.deleted", "properties": {"info": {"id": SESSION}}})
+    with pytest.raises(Unanswered, match="no prompt in this session since it was started"):
+        order(opencode)
+    for status, why in ((0, "takes no prompts from plugins"), (500, "refused it with status 500")):
+        opencode = prompted(started, status)
+        with pytest.raises(Unanswered, match=why):
+            order(opencode)
+
+
+@pytest.mark.parametrize("order", [say, interrupt], ids=["a prompt", "an interrupt"])
+def test_an_older_plugin_is_refused_in_words(home: Home, order: Any) -> None:
+    """It listens while a request is open, and knows nothing but requests."""
+    Spool(home.bellboard).prepare()
+    folder = home.bellboard / "opencode"
+    folder.mkdir(mode=0o700)
+    opencode = Program(home, sys.executable, "-c", OLDER, str(folder))
+    try:
+        with pytest.raises(Unanswered, match="restart OpenCode: its plugin is older"):
+            order(opencode)
+        (folder / str(opencode.process.pid)).unlink()
+        with pytest.raises(Unanswered, match="restart OpenCode: its plugin is older"):
+            order(opencode)
+    finally:
+        opencode.close()
+
+
+def test_a_prompt_that_the_plugin_may_have_given_is_not_refused(
+    started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenCode is busy, and replies later."""
+    monkeypatch.setattr(server, "PATIENCE", 0.5)
+    opencode = prompted(started, 204, 1.0)
+    with pytest.raises(Unclear):
+        say(opencode)
+    assert opencode.told()["url"].endswith("/prompt_async")
 
 
 def http(

@@ -371,15 +371,15 @@ class Agent(Hooked):
         """
         return ""
 
-    def say(self, s: Session, pid: int, text: str) -> None:
-        """Submit a prompt by the server or plugin of the CLI.  May hang.
+    def say(self, s: Session, pid: int, text: str, home: Path) -> None:
+        """Submit a prompt by the server or plugin of the CLI; `home`: the state folder.  May hang.
 
         Raise `Unreachable` if it has none, `Unanswered` if that refused it, `Unclear` if it may
         have been taken.
         """
         raise Unreachable("it has no server that takes prompts")
 
-    def interrupt(self, s: Session, pid: int) -> str:
+    def interrupt(self, s: Session, pid: int, home: Path) -> str:
         """Interrupt the turn of a session by the server or plugin of the CLI.  May hang.
 
         Return what else that did, in words.  Raise as `say` does.

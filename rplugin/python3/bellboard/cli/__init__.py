@@ -90,6 +90,8 @@ def run(argv: list[str] | None) -> int:
     given = sys.argv[1:] if argv is None else argv
     top = parser(given[0] if given else "")
     args, unknown = top.parse_known_args(given)
+    if unknown and getattr(args, "text", "") is None and not is_option(unknown[0]):
+        args.text = unknown.pop(0)  # argparse finds it before all options only
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command is None:
@@ -98,6 +100,10 @@ def run(argv: list[str] | None) -> int:
     if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see `__main__.py`
         signal.signal(signal.SIGINT, signal.default_int_handler)
     return int(args.run(args) or 0)
+
+
+def is_option(argument: str) -> bool:
+    return argument.startswith("-") and argument != "-"
 
 
 def complain(text: str) -> int:

@@ -21,7 +21,7 @@ def add_to(commands: Subcommands) -> None:
     sends = add(commands, "send", send, "put a text into the prompt of a session")
     add_session(sends)
     text = "text; - or nothing: read it from standard input"
-    sends.add_argument("text", metavar="TEXT", nargs="?", default="-", help=text)
+    sends.add_argument("text", metavar="TEXT", nargs="?", help=text)
     sends.add_argument("--submit", action="store_true", help="submit it, too")
     stops = add(commands, "interrupt", interrupt, "interrupt what a session does, as Esc would")
     add_session(stops)
@@ -30,7 +30,7 @@ def add_to(commands: Subcommands) -> None:
 
 
 def send(args: Args) -> int:
-    text = args.text
+    text = "-" if args.text is None else args.text
     if text == "-":
         if sys.stdin.isatty():
             raise Problem("give a text, or pipe one into this command")

@@ -72,7 +72,7 @@ class Sending:
             raise Declined("it works, and takes no prompt meanwhile; send it when it rests")
         begun = time.time()
         is_for_server = submit and not text.startswith("/")  # where that would be no command
-        say = partial(agent.say, s, process.pid, text)
+        say = partial(agent.say, s, process.pid, text, self._requests.spool.home)
         if not is_for_server or await _by_server(say) is None:
             await self._paste(s, process.pid, text, submit)
         if not submit:
@@ -89,7 +89,8 @@ class Sending:
         if status_of(s) != "working":
             raise Declined("it does not work, so there is nothing to interrupt")
         begun = time.time()
-        more = await _by_server(partial(agent_of(s.agent).interrupt, s, process.pid))
+        home = self._requests.spool.home
+        more = await _by_server(partial(agent_of(s.agent).interrupt, s, process.pid, home))
         if more is None:
             await self._escape(s, process.pid)
         reply = await self._followed(s, begun, _stopped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -131,12 +132,12 @@ class Codex(Agent):
         path = s.transcript or thread_log(home_in(environ), s.session_id)
         return last_turn(newest_first(path, is_unread)) if path else None
 
-    def say(self, s: Session, pid: int, text: str) -> None:
+    def say(self, s: Session, pid: int, text: str, home: Path) -> None:
         from . import server
 
         server.say(pid, s.session_id, text)
 
-    def interrupt(self, s: Session, pid: int) -> str:
+    def interrupt(self, s: Session, pid: int, home: Path) -> str:
         from . import server
 
         return server.interrupt(pid, s.session_id)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
+from ...core.session import Session
 from ..agent import Abilities, Ability, Agent, OpenRequest, Prompt
 from ..inputs import beside_bar
 from ..installing.hookline import HooksFile, below_home
@@ -32,8 +34,8 @@ ABILITIES: Final[Abilities] = {
 MARK = "// bellboard's plugin for OpenCode"
 HEAD = f"""{MARK}: reports what a session does, and takes answers to what it asks.
 //
-// While something is asked, it listens on a socket in the state folder, which only its owner can
-// enter; whoever connects can give an answer to exactly that."""
+// It listens on a socket in the state folder, which only its owner can enter. Whoever connects
+// names a file there: the answer to exactly what is asked, a prompt, or an order to stop a turn."""
 
 HINT: Final = re.compile(r'Ask anything… ".*"', re.DOTALL)  # in an empty input
 AGENT: Final = re.compile(r"\S.* · \S.*")  # and its model, below an input; or `Shell`
@@ -77,6 +79,17 @@ class OpenCode(Agent):
         from ...system.files import plugin
 
         return plugin(HEAD, "opencode.js")
+
+    def say(self, s: Session, pid: int, text: str, home: Path) -> None:
+        from . import server
+
+        server.order(home, pid, s.session_id, {"prompt": text})
+
+    def interrupt(self, s: Session, pid: int, home: Path) -> str:
+        from . import server
+
+        server.order(home, pid, s.session_id, {"abort": True})
+        return ""
 
     def find(self, waiting: OpenRequest) -> None:
         from . import server

@@ -1,9 +1,10 @@
-"""OpenCode: find a request that waits there, and answer it.
+"""OpenCode: find a request that waits there, and answer it; give a session a prompt, or stop it.
 
-Our plugin runs in OpenCode's own process, and listens on a socket in the state folder while a
-request is open.  It takes an answer from a file beside the socket, which names the request; see
-`storage/answers.py` for the reason.  Without the plugin, `opencode --port` serves HTTP.  Either has
-to be the process of the session itself; OpenCode then says whether the request is still open.
+Our plugin runs in OpenCode's own process, and listens on a socket in the state folder.  It takes an
+answer from a file beside the socket, which names the request, and a prompt from one that names the
+session; see `storage/answers.py` for the reason.  Without the plugin, the HTTP of `opencode --port`
+takes answers.  Either has to be the process of the session itself; OpenCode then says whether the
+request is still open.  A prompt goes to the agent and the model of the last one.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from ...core.text import ODD
 from ...storage.answers import REPLY, write
@@ -30,11 +33,19 @@ LIMIT: Final = 4 << 20  # bytes of a conversation
 LINE: Final = 4096
 HEAD: Final = 16384  # bytes of the headers of a reply
 FOUND, GONE, LOCKED, UNABLE = 200, 404, 401, 501
+DONE: Final = (FOUND, 204)
+OLD: Final = "restart OpenCode: its plugin is older, and takes no prompts"
 NOBODY: Final = "it has already been answered, or this OpenCode runs without bellboard's plugin"
 WHY: Final = {
     GONE: "it has already been answered",
     LOCKED: "its server wants a password",
     UNABLE: "this version takes no answers from plugins",
+}
+
+UNDONE: Final = {
+    GONE: "its OpenCode has had no prompt in this session since it was started",
+    409: "it asks something: answer that first",
+    UNABLE: "this version takes no prompts from plugins",
 }
 
 
@@ -52,46 +63,85 @@ def answer(asked: OpenRequest, reply: bytes) -> None:
     if wanted is None:
         raise Unanswered("its request is not known exactly")
     try:
-        status = _plugin(asked, wanted, reply)
+        status = _by_plugin(asked, wanted, reply)
     except FileNotFoundError:
         status = _server(asked, wanted, reply)
-    except (gate.Denied, Broken) as reason:
-        raise Unanswered(f"bellboard's plugin in OpenCode: {reason}") from None
-    except OSError as error:
-        raise Unanswered(f"bellboard's plugin in OpenCode: {error.strerror or error}") from None
+    except OSError as reason:
+        raise _unheard(reason) from None
     if status != FOUND:
         raise Unanswered(WHY.get(status, f"OpenCode refused it with status {status}"))
 
 
-def _plugin(asked: OpenRequest, wanted: RequestId, reply: bytes) -> int:
-    folder, serial = f"{asked.home}/{FOLDER}", f"{time.time_ns()}{os.getpid()}"
-    connect = partial(gate.connected, f"{folder}/{asked.pid}", PATIENCE, asked.pid)
+def _by_plugin(asked: OpenRequest, wanted: RequestId, reply: bytes) -> int:
     about: dict[str, object] = {"request": wanted.request}
-    status, reads_file = _told(connect, about)
-    if not reply or status != FOUND:
-        return status
+    plugin = _Plugin(asked.home, asked.pid)
+    said = plugin.told(about)
+    if not reply or said.status != FOUND:
+        return said.status
     given, raw = msgspec.Raw(reply), msgspec.Raw(asked.payload)
-    if not reads_file:  # an older plugin, until OpenCode is restarted
-        return _told(connect, {**about, "reply": given})[0]
-    file = f"{asked.pid}.{serial}{REPLY}"
+    if not said.written:  # an older plugin, until OpenCode is restarted
+        return plugin.told({**about, "reply": given}).status
+    return plugin.given(about, {"asked": raw, "reply": given})
+
+
+def order(home: Path, pid: int, session: str, given: dict[str, object]) -> None:
+    """Give a session a prompt, or abort its turn, by the plugin in the process that runs it."""
+    about: dict[str, object] = {"session": session}
+    plugin = _Plugin(home, pid)
     try:
-        write(folder, file, msgspec.json.encode({**about, "asked": raw, "reply": given}))
-        return _told(connect, {**about, "written": serial})[0]
-    finally:
-        with suppress(OSError):
-            os.unlink(f"{folder}/{file}")  # noqa: PTH108 - as in spool.py
+        said = plugin.told(about)
+        if not said.orders:
+            raise Unanswered(OLD)
+        status = plugin.given(about, given) if said.status == FOUND else said.status
+    except FileNotFoundError:
+        raise Unanswered(OLD) from None
+    except OSError as reason:
+        raise _unheard(reason) from None
+    if status not in DONE:
+        raise Unanswered(UNDONE.get(status, f"OpenCode refused it with status {status}"))
 
 
-def _told(connect: Callable[[], gate.Connection], message: dict[str, object]) -> tuple[int, bool]:
-    """Send the plugin a message; return its status, and whether it reads answers from files."""
-    with Wire(connect(), PATIENCE, LIMIT) as wire:
-        wire.send(msgspec.json.encode(message) + b"\n")
-        with sent("bellboard's plugin in OpenCode") if len(message) > 1 else nullcontext():
-            said = _json(wire.until(b"\n", LINE))
-    status = said.get("status") if isinstance(said, dict) else None
-    if not (isinstance(said, dict) and isinstance(status, int)):
-        raise Broken("it sends something other than a status")
-    return status, said.get("written") is True
+def _unheard(reason: OSError) -> Unanswered:
+    shown = reason if isinstance(reason, gate.Denied | Broken) else reason.strerror or reason
+    return Unanswered(f"bellboard's plugin in OpenCode: {shown}")
+
+
+class _Said(Struct):
+    """A reply of the plugin; older plugins read no files, or take no orders."""
+
+    status: int
+    written: bool = False
+    orders: bool = False
+
+
+class _Plugin:
+    """Our plugin in a process of OpenCode: it takes messages, and files that they name."""
+
+    def __init__(self, home: Path, pid: int) -> None:
+        self._folder, self._pid = f"{home}/{FOLDER}", pid
+
+    def told(self, message: dict[str, object]) -> _Said:
+        """Return the reply to a message; raise `OSError`."""
+        connection = gate.connected(f"{self._folder}/{self._pid}", PATIENCE, self._pid)
+        with Wire(connection, PATIENCE, LIMIT) as wire:
+            wire.send(msgspec.json.encode(message) + b"\n")
+            with sent("bellboard's plugin in OpenCode") if len(message) > 1 else nullcontext():
+                said = wire.until(b"\n", LINE)
+        try:
+            return msgspec.json.decode(said, type=_Said)
+        except ODD:
+            raise Broken("it sends something other than a status") from None
+
+    def given(self, about: dict[str, object], more: dict[str, object]) -> int:
+        """Return the status of a reply to a file about something."""
+        serial = f"{time.time_ns()}{os.getpid()}"
+        file = f"{self._pid}.{serial}{REPLY}"
+        try:
+            write(self._folder, file, msgspec.json.encode({**about, **more}))
+            return self.told({**about, "written": serial}).status
+        finally:
+            with suppress(OSError):
+                os.unlink(f"{self._folder}/{file}")  # noqa: PTH108 - as in spool.py
 
 
 def _server(asked: OpenRequest, wanted: RequestId, reply: bytes) -> int:
