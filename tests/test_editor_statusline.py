@@ -69,7 +69,7 @@ TOKEN = "vim.cmd('redraw!') vim.o.title, vim.o.titlestring = true, ..."
 
 
 def test_counts_can_be_read_in_every_colorscheme_of_neovim(nvim: Editors, version: str) -> None:
-    """In the statusline, on the board and in the float, as the screen shows them.
+    """In the statusline, on the board, also on the cursor's line, and in the float.
 
     Some colorschemes give their own comments and warnings no more contrast than that.
     """
@@ -77,7 +77,7 @@ def test_counts_can_be_read_in_every_colorscheme_of_neovim(nvim: Editors, versio
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")
     editor.shows("2 need you")
-    editor.press("G")  # the background of the cursor's line is another
+    editor.lua("vim.fn.search('x acme/infra')")
     counts = ["!1 ?1 2m  x1 +1 *1 &1", "2 need you"]
     counts += ["! acme/api", "? acme/web", "x acme/infra", "+ acme/web", "* cache", "& main"]
     found = {}

@@ -578,6 +578,7 @@ M.open = function(options, content)
   if self:floats() then
     highlight.frame(self.win)
   end
+  highlight.mark_cursor_line(self.win)
   self:map()
   self:follow()
   vim.on_key(function(_, typed)

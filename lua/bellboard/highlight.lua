@@ -6,6 +6,9 @@ local M = {}
 
 local api = vim.api
 
+local WEAK = 2.5 -- contrast of text that is hard to read
+local LOSS = 1.5 -- times that a background takes from it, if it is to blame
+
 ---@alias bellboard.Chunk { [1]: string, [2]?: string } text and highlight group
 
 --- Highlight groups as links, so that colorschemes and users can set them. Each of these reads on
@@ -32,6 +35,7 @@ M.highlights = {
   BellboardKey = 'Special',
   BellboardChosen = 'Added',
   BellboardHidden = 'CurSearch',
+  BellboardCursorLine = 'CursorLine',
   BellboardStatus = 'WarningMsg',
   BellboardFloat = 'Normal',
   BellboardFloatBorder = 'Comment',
@@ -188,15 +192,68 @@ M.frame = function(win)
   end
 end
 
+--- Let a window's cursor line have our group.
+---@param win integer
+M.mark_cursor_line = function(win)
+  local own = vim.wo[win].winhighlight
+  if not own:find('CursorLine:', 1, true) then
+    local all = (own ~= '' and own .. ',' or '') .. 'CursorLine:BellboardCursorLine'
+    api.nvim_set_option_value('winhighlight', all, { scope = 'local', win = win })
+  end
+end
+
+--- How bright a color is, as WCAG defines it.
+---@param rgb integer
+---@return number
+local function light_of(rgb)
+  local sum = 0
+  for shift, weight in pairs({ [16] = 0.2126, [8] = 0.7152, [0] = 0.0722 }) do
+    local part = bit.band(bit.rshift(rgb, shift), 255) / 255
+    sum = sum + weight * (part <= 0.03928 and part / 12.92 or ((part + 0.055) / 1.055) ^ 2.4)
+  end
+  return sum
+end
+
+---@param one integer
+---@param other integer
+---@return number
+local function contrast(one, other)
+  local a, b = light_of(one), light_of(other)
+  return (math.max(a, b) + 0.05) / (math.min(a, b) + 0.05)
+end
+
+--- Whether a color that can be read on other lines is hard to read on the cursor's line.
+---@param behind integer background of the cursor's line
+---@param normal integer background of other lines
+---@return boolean
+local function is_hard(behind, normal)
+  return vim.iter({ 'Title', 'Comment', 'WarningMsg', 'Added', 'Directory' }):any(function(name)
+    local group = api.nvim_get_hl(0, { name = name, link = false })
+    local is_colored = group.fg and not group.bg and not group.reverse
+    local here = is_colored and contrast(group.fg, behind) or WEAK
+    return here < WEAK and contrast(group.fg, normal) > LOSS * here
+  end)
+end
+
 --- Errors of some colorschemes are reversed and have no background: the background of a bar would
---- become their text. Give them the background of text.
+--- become their text. Give them the background of text. Where our colors are hard to read on the
+--- cursor's line, or a terminal with few colors does not show it, it is underlined.
 local function settle()
   local blocked = api.nvim_get_hl(0, { name = 'BellboardBlocked' })
   local errors = api.nvim_get_hl(0, { name = 'ErrorMsg', link = false })
+  local normal = api.nvim_get_hl(0, { name = 'Normal', link = false })
   if blocked.link == 'ErrorMsg' and errors.reverse and not errors.bg then
-    local normal = api.nvim_get_hl(0, { name = 'Normal', link = false })
     errors.bg, errors.ctermbg = normal.bg, normal.ctermbg
     api.nvim_set_hl(0, 'BellboardBlocked', errors)
+  end
+  local ours = api.nvim_get_hl(0, { name = 'BellboardCursorLine' })
+  local theirs = api.nvim_get_hl(0, { name = 'CursorLine', link = false })
+  local behind_text = normal.bg or vim.o.background == 'dark' and 0 or 0xffffff
+  local hides = theirs.bg and is_hard(theirs.bg, behind_text)
+  if ours.link == 'CursorLine' and (hides or not (theirs.ctermbg or theirs.cterm)) then
+    local underlined = vim.tbl_extend('force', theirs, { cterm = { underline = true } })
+    underlined = hides and { underline = true, cterm = { underline = true } } or underlined
+    api.nvim_set_hl(0, 'BellboardCursorLine', underlined)
   end
 end
 

@@ -25,6 +25,7 @@ local function set_window_options()
   end
   for _, win in ipairs(view.windows()) do -- another plugin may have entered one of its own
     window.bare(win, { cursorline = true, scrolloff = 0 }) -- or the row under the cursor would move
+    highlight.mark_cursor_line(win)
   end
 end
 
