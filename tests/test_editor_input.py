@@ -275,7 +275,7 @@ def test_the_popup_has_the_keys_of_the_editor(nvim: Editors) -> None:
     editor = nvim(config=CALM, ui=False)
     keys = editor.lua("return require('bellboard.config').get().answer.keys")
     assert {lhs: name for name, (lhs, _) in CHOOSE.items()}.items() <= keys.items()
-    named = {"leave": keys["<Esc>"], "q": keys["q"], "s": keys["s"], "tab": keys["<Tab>"]}
+    named = {"leave": keys["<Esc>"], "tab": keys["<Tab>"], **{key: keys[key] for key in "qsd"}}
     assert {key: does.replace("leave", "close") for key, does in DOES.items()} == named
     means = editor.lua("return require('bellboard.answer.request').MEANS")
     assert {name: [*ids] for name, ids in MEANS.items()} == means

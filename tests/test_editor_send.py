@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rig.editor import Editor
-from rig.fixtures import Editors
+from rig.fixtures import Editors, Screens
 from rig.waiting import eventually
 from sample import QUIET, TERMINAL, Host, blocked, session
 
@@ -159,6 +159,63 @@ def test_what_is_refused_is_kept(nvim: Editors, version: str) -> None:
     assert editor.lua("return #vim.api.nvim_list_bufs()") == 1
     opened(editor)
     assert lines(editor) == [""]
+
+
+def test_of_a_session_that_has_ended_the_text_is_in_a_register(nvim: Editors) -> None:
+    """As there is no next time."""
+    editor = nvim(config=CALM, columns=80, lines=24)
+    host = played(editor)
+    opened(editor)
+    editor.press("one<CR>two")
+    host.push(resting("other"))
+    editor.shows("The session has ended.")
+    editor.press("<Esc>q")
+    editor.hides(" to dotfiles")
+    said(editor, "dotfiles: the session has ended; your text is in register 1")
+    assert editor.lua("return vim.fn.getreg('1')") == "one\ntwo\n"
+    assert editor.lua("return #vim.api.nvim_list_bufs()") == 1
+
+
+@pytest.mark.parametrize("columns", [60, 100, 200])
+def test_the_window_at_any_width(nvim: Editors, screen: Screens, columns: int) -> None:
+    """To whom it goes, what that session does, why nothing was sent, and the keys."""
+    editor = nvim(config=CALM, columns=columns, lines=20)
+    played(editor)
+    editor.lua("_G.reply = { ok = false, why = 'its prompt holds “and then”; go there' }")
+    opened(editor)
+    editor.press("good; now the same for bash, and keep the old one as prompt.bak<Esc>")
+    editor.shows("<CR> send")
+    screen.matches(editor, f"send_{columns}")
+    editor.press("<CR>")
+    screen.matches(editor, f"send_refused_{columns}")
+
+
+def test_our_keys_count_where_another_plugin_maps_them(nvim: Editors, version: str) -> None:
+    """Some follow links with <CR> in Markdown; what is configured counts, false as well."""
+    keys = {"<C-s>": False, "<C-y>": "send", "<Esc>": "close"}
+    config = {**CALM, "send": {"keys": keys}}
+    editor = nvim(version, config, columns=80, lines=24)
+    played(editor)
+    editor.lua("""
+      vim.api.nvim_create_autocmd('FileType', { pattern = 'markdown', callback = function()
+        vim.bo.textwidth = 20
+        vim.keymap.set('n', '<CR>', '<Cmd>let g:wrong = 1<CR>', { buffer = true })
+      end })
+    """)
+    for key in ("<Esc><CR>", "<C-y>"):
+        editor.command("ClaudeSessions send dotfiles")
+        editor.shows("<C-y> send")
+        mode(editor, "i")
+        editor.press(f"one two three four five six{key}")
+        editor.hides(" to dotfiles")
+    texts = [request["text"] for _, request in asked(editor, 2)]
+    assert texts == ["one two three four five six"] * 2
+    assert editor.lua("return vim.g.wrong") is None
+    opened(editor)
+    editor.press("<Esc>")
+    mode(editor, "n")
+    editor.press("<Esc>")
+    editor.hides(" to dotfiles")
 
 
 def test_what_is_closed_with_a_command_is_kept(nvim: Editors, version: str) -> None:

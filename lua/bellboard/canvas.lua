@@ -31,6 +31,17 @@ M.buffer = function(lines)
   return buf
 end
 
+--- Put a text that was not sent into register 1, as if it was cut, so that `p` puts it anywhere.
+---@param text string
+M.cut = function(text)
+  local buf = M.buffer()
+  api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
+  api.nvim_buf_call(buf, function()
+    vim.cmd('silent keepjumps %delete')
+  end)
+  api.nvim_buf_delete(buf, { force = true })
+end
+
 --- Name a buffer; another buffer of this name is wiped out. A session file then knows its windows
 --- by the name, see board/init.lua; it would fail to restore a second "nofile" buffer.
 ---@param buf integer

@@ -30,13 +30,6 @@ from rig.scenarios import Turn, say, shell
 from rig.waiting import PATIENCE, eventually
 
 LONG: Final = "".join(f"{n}: dünn 漢 😀 'q' \"d\" \\n $(x) `y` #z\n" for n in range(1200))
-SEND: Final = """
-local id, text, submit = ...
-_G.reply = nil
-require('bellboard.process.talk').ask('send', {
-  session_id = id, text = text, submit = submit,
-}, function(reply) _G.reply = reply end)
-"""
 TEXTS: Final = {
     "one line": "plain words",
     "lines, CRLF": "one\r\ntwo\r\n\r\nthree",
@@ -181,11 +174,7 @@ def everywhere(made: Place) -> Iterator[tuple[str, str]]:
         yield "Neovim's terminal", arrives(made, cli, sid, LONG[:50_000])
         known = "return require('bellboard.sessions').get(...) ~= nil"
         eventually(lambda: editor.lua(known, sid), "the session in the other Neovim")
-        editor.lua(SEND, sid, "from Neovim\nplease", True)
-        reply = eventually(lambda: editor.lua("return _G.reply"), "a reply")
-        yield "from another Neovim", _is(reply, outcome="taken")
-        eventually(lambda: heard(made, "from Neovim\nplease") == 1, "the model's request")
-        cli.becomes("idle")
+        yield "from another Neovim", typed(made, cli, editor, sid)
         machine = Machine("here", home=made.home)
         ending.callback(machine.place.close)
         command = " ".join([*PROGRAM, "send", sid, "'over ssh'", "--submit"])
@@ -194,6 +183,36 @@ def everywhere(made: Place) -> Iterator[tuple[str, str]]:
         yield "over ssh", ""
         cli.becomes("idle")
         yield "both ends at once", at_once(made, cli, sid)
+
+
+def typed(made: Place, cli: Agent, editor: Editor, sid: str) -> str:
+    """Write in the window of a Neovim: what the session takes, what it only keeps, and no more."""
+
+    def opened(keys: str) -> None:
+        editor.command(f"ClaudeSessions send {sid}")
+        editor.shows("<C-s> send")
+        editor.press(keys)
+
+    opened("from Neovim<CR>please<C-s>")
+    editor.hides(" to ")
+    eventually(lambda: heard(made, "from Neovim\nplease") == 1, "the model's request")
+    cli.becomes("idle")
+    opened("kept there<Esc>gp")
+    editor.hides(" to ")
+    if (shown := prompt_of(cli)) is None or shown.text != "kept there":
+        return f"its prompt shows {shown}"
+    opened("once more<C-s>")
+    editor.shows("Not sent: its prompt holds “kept there”")
+    editor.press("q")
+    editor.hides(" to ")
+    cli.press("Enter")
+    eventually(lambda: heard(made, "kept there") == 1, "what was kept")
+    cli.becomes("idle")
+    opened("<C-s>")
+    editor.hides(" to ")
+    eventually(lambda: heard(made, "once more") == 1, "what was refused before")
+    cli.becomes("idle")
+    return ""
 
 
 def at_once(made: Place, cli: Agent, sid: str) -> str:

@@ -49,17 +49,6 @@ M.warn = function(why, after)
   api.nvim_win_set_config(open.win, { footer = footer, footer_pos = 'right' })
 end
 
---- Put a text that was not sent into register 1, as if it was cut, so that `p` puts it anywhere.
----@param text string
-M.keep = function(text)
-  local buf = canvas.buffer()
-  api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
-  api.nvim_buf_call(buf, function()
-    vim.cmd('silent keepjumps %delete')
-  end)
-  api.nvim_buf_delete(buf, { force = true })
-end
-
 --- Let the user type a text; `done` gets it, or nil if the user cancelled.
 ---@param input bellboard.Input
 ---@param done fun(text: string|nil, is_left: boolean) with whether the user has gone elsewhere
@@ -113,7 +102,7 @@ M.open = function(input, done)
   ---@param why string
   local function rescue(typed, why)
     if now == mine and vim.trim(typed) ~= '' and typed ~= (input.text or '') then
-      M.keep(typed)
+      canvas.cut(typed)
       message.info(('%s Your text was not sent; it is in register 1.'):format(why))
     end
   end

@@ -1,5 +1,6 @@
 -- The open request and its keys: choose, fill in, send, leave. No key answers a request that is
 -- no longer open.
+local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local dialog = require('bellboard.dialog')
@@ -274,14 +275,14 @@ local function send(answer)
   assert(view):enter()
   this.state = 'sending'
   for _, text in pairs(this.draft.kept) do
-    input.keep(text) -- the view is about to close
+    canvas.cut(text) -- the view is about to close
   end
   M.say('Sending…')
   requests.send(this.session, this.request, answer, function(reply)
     local text = drafts.typed(answer)
     if not reply.ok and vim.trim(text) ~= '' then
       this.draft.refused[answer.choice] = answer.message or answer.input
-      input.keep(text)
+      canvas.cut(text)
       reply.why = reply.why .. '; your text is in register 1'
     end
     this.sent(reply)

@@ -1,6 +1,7 @@
 -- What the user says to a session: written in a small window of its own, and put into the session's
 -- prompt by the background process. What was not sent is kept, and is there again the next time.
 local age = require('bellboard.age')
+local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local context = require('bellboard.send.context')
@@ -149,11 +150,11 @@ local function layout(buf, win)
   local lines = vim.o.lines - vim.o.cmdheight
   local width = math.max(math.min(config.get().answer.width, vim.o.columns) - BESIDE, 16)
   local most = math.max(math.min(math.floor(lines * PART), lines - BESIDE), 1)
-  local rows = api.nvim_buf_line_count(buf)
-  if win and rows < most then
+  local rows, before = api.nvim_buf_line_count(buf), win and api.nvim_win_get_height(win) or LEAST
+  if win and math.max(rows, before) < most then -- it takes long for a long line
     rows = api.nvim_win_text_height(win, {}).all
   end
-  local height = math.min(math.max(rows, LEAST, win and api.nvim_win_get_height(win) or 0), most)
+  local height = math.min(math.max(rows, before), most)
   local border = highlight.border()
   return {
     relative = 'editor',
@@ -199,12 +200,19 @@ local function close(is_sent)
   if is_here then
     this.back(true)
   end
-  local is_there = api.nvim_buf_is_valid(this.buf)
-  if is_sent or not is_there or written(this.buf) == '' then
-    forget(this)
-  elseif not this.is_sending then
-    message.info(this.session.words.project .. ': your text is kept, for the next time')
+  local text = not is_sent and api.nvim_buf_is_valid(this.buf) and written(this.buf) or ''
+  if text ~= '' and this.is_sending then
+    return
+  elseif text == '' then
+    return forget(this)
   end
+  local note = 'your text is kept, for the next time'
+  if not sessions.get(this.session.session_id) then
+    canvas.cut(text)
+    forget(this)
+    note = 'the session has ended; your text is in register 1'
+  end
+  message.info(('%s: %s'):format(this.session.words.project, note))
 end
 
 -- Sending -----------------------------------------------------------------------------------------
