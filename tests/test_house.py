@@ -225,6 +225,7 @@ OF_THEIR_OWN: Final = {
     "hosting.decode": "loaded late: a command rarely finds a file to decode",
     "hosting.health": "what is asked first when something is wrong",
     "hosting.outbox": "what happens to evidence that cannot be written",
+    "screen.reports": "what a terminal is asked, whoever reports to it",
     "witnesses.pull_requests": "off by default: it runs another program",
 }
 

@@ -33,6 +33,7 @@ PARTS: Final = {
     "send": ("send", "interrupt"),
     "history": ("history", "explain", "rules", "record", "replay"),
     "edits": ("set", "label", "name", "park", "snooze", "forget"),
+    "report": ("report",),
     "hosts": ("watch", "serve", "feed"),
     "machine": ("machine",),
     "fleet": ("fleet",),

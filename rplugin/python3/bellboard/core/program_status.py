@@ -117,6 +117,34 @@ def _text(key: str, value: str) -> str:
     return text
 
 
+def body_of(report: Report) -> str:
+    """Return what follows `7501;` in the sequence of a report; raise Discarded if none can."""
+    values = {
+        "state": report.state,
+        "id": report.id,
+        "kind": report.kind,
+        "app": report.app,
+        "progress": str(report.progress) if report.progress >= 0 else "",
+        "title": _encoded(report.title),
+        "msg": _encoded(report.msg),
+    }
+    body = ":".join(f"{key}={value}" for key, value in values.items() if value)
+    read = parsed(body)
+    for key in values:
+        if getattr(read, key) != (value := getattr(report, key)):
+            raise Discarded(f"{key} {value} is not valid with {report.state}")
+    return body
+
+
+def sequence(body: str) -> str:
+    """Return the sequence that a program writes to its terminal."""
+    return f"\x1b]7501;{body}\x1b\\"
+
+
+def _encoded(text: str) -> str:
+    return b2a_base64(text.encode("utf-8", "replace"), newline=False).decode()
+
+
 def _report(values: Mapping[str, str]) -> Report:
     """Return the report of pairs whose limits hold; a value without meaning is as good as none."""
     state = values.get("state", "")

@@ -132,7 +132,7 @@ class FullScreen:
                 if self.keys >= 0:
                     with contextlib.suppress(termios.error):
                         self._before = self._before or termios.tcgetattr(self.keys)
-                        (tty.setraw if self._raw else _set_quiet)(self.keys)
+                        (tty.setraw if self._raw else set_quiet)(self.keys)
                 self._is_open = True
                 self._write(_ENTER)
 
@@ -163,7 +163,7 @@ def _named(text: str) -> list[str]:
     return [KEYS.get(key, key if len(key) == 1 else "") for key in _KEY.findall(text)]
 
 
-def _set_quiet(keys: int) -> None:
+def set_quiet(keys: int) -> None:
     """Read each key at once, without echo; Ctrl-C, Ctrl-Z and the like still send their signals."""
     mode = termios.tcgetattr(keys)
     mode[0] &= ~termios.IXON  # Ctrl-S would stop the output, and so the program

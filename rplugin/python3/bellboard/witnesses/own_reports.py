@@ -2,7 +2,7 @@
 
 A report belongs to the process in front in its terminal: the process that the shell waits for, or
 the shell.  If a known session runs in that process, or in another of its job, the report is about
-that session.
+that session.  `bellboard report` is a messenger: it reports for the job or shell that ran it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ..agents.registry import agent_of_program, status_reported
@@ -28,6 +29,7 @@ REPORT: Final = "7501;"  # start of the sequences to read
 PROMPT: Final = "133;A"
 PATIENCE: Final = 5.0  # seconds to find the process in front, which takes a millisecond
 TEXT: Final = 1.0  # seconds between two reports of a record that differ only in text or progress
+MESSENGER: Final = ("bellboard", "report")  # in its command line
 MOST_WAITING: Final = 1000  # reports of a terminal, while the process in front is unknown
 
 Said = tuple[float, str]  # when a sequence arrived, and the sequence
@@ -238,20 +240,26 @@ class OwnReports:
     def _tell(
         self, tty: str, program: _Program, t: float, body: str, name: str, ends: str = ""
     ) -> None:
-        front = program.front
-        said = TraceLine(
-            session_id=program.session_id,
-            pid=front.pid,
-            started=front.started,
-            command=front.command,
-            cwd=front.cwd,
-            body=body,
-            ends=ends,
-            **front.place._replace(tty=tty)._asdict(),
-        )
+        front = program.front._replace(place=program.front.place._replace(tty=tty))
         self._count += 1
         key = f"own report {front.pid} {front.started} {name} {t} {self._count}"
-        self._report(Evidence(said.line(t, "osc7501"), key))
+        self._report(Evidence(said_by(front, t, body, program.session_id, ends), key))
+
+
+def said_by(
+    front: Front, t: float, body: str, session_id: str = "", ends: str = ""
+) -> dict[str, object]:
+    """Return the evidence of a report, or of another end of a program's reports."""
+    return TraceLine(
+        session_id=session_id,
+        pid=front.pid,
+        started=front.started,
+        command=front.command,
+        cwd=front.cwd,
+        body=body,
+        ends=ends,
+        **front.place._asdict(),
+    ).line(t, "osc7501")
 
 
 def _says(program: _Program, report: Report) -> str:
@@ -268,12 +276,31 @@ def front_of(job: int, known: Sequence[int], served: frozenset[int]) -> Front | 
     found = next(iter((*inside, *served)), 0) if group else 0
     if not found and group:
         found = group if processes.is_alive(group) else _member(job, group)
-    if not found:
-        return None
-    argv = processes.argv_of(found)
+        if not found or _has_reported(found):
+            found = sender_of(found or group) or job
+    return described(found) if found else None
+
+
+def described(pid: int) -> Front:
+    """Return a process as one in front."""
+    argv = processes.argv_of(pid)
     name = argv[0].rpartition("/")[2].lstrip("-") if argv else ""
-    cwd, place = processes.cwd_of(found), place_of(found)
-    return Front(found, processes.started_of(found), name, cwd, place)
+    return Front(pid, processes.started_of(pid), name, processes.cwd_of(pid), place_of(pid))
+
+
+def sender_of(messenger: int) -> int:
+    """Return the process that `bellboard report` reports for: first of its job, or its shell; or 0.
+
+    The same is in front once a job has ended.
+    """
+    group, above = processes.group_of(messenger), [*processes.ancestors(messenger)]
+    return group if group in above else next((pid for pid in above if pid > 1), 0)
+
+
+def _has_reported(pid: int) -> bool:
+    """Return whether a process is a messenger, or ends just now, as one does."""
+    names = [word.rpartition("/")[2] for word in processes.argv_of(pid)[:4]]
+    return names in ([], [""]) or MESSENGER in pairwise(names)
 
 
 def _member(job: int, group: int) -> int:

@@ -50,8 +50,8 @@ function _shtab_bellboard_using
   test "$_shtab_bellboard_cmdpath" = "$argv"
 end
 
-set -g _shtab_bellboard_commands list status show goto pick stop answer answers send interrupt history explain rules record replay set label name park snooze forget watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
-set -g _shtab_bellboard_opts_with_value --agent --answer --back --ca --cli --client --command --create --creds --digest --dir --field --follow --host --machine --member --message --minutes --next --notices --on --only --pick --port --repository --session --settings --since --socket --team --width
+set -g _shtab_bellboard_commands list status show goto pick stop answer answers send interrupt history explain rules record replay set label name park snooze forget report watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
+set -g _shtab_bellboard_opts_with_value --agent --answer --app --back --ca --cli --client --command --create --creds --digest --dir --field --follow --host --id --kind --machine --member --message --minutes --msg --next --notices --on --only --pick --port --progress --repository --session --settings --since --socket --team --title --width
 
 complete -c bellboard -e
 complete -c bellboard -f
@@ -151,6 +151,15 @@ complete -c bellboard -n '_shtab_bellboard_using snooze; and test $_shtab_bellbo
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a forget -d 'Remove a session from the board.'
 complete -c bellboard -n '_shtab_bellboard_using forget' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using forget; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
+complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a report -d 'Report the status of the script or shell that runs this.'
+complete -c bellboard -n '_shtab_bellboard_using report' -s h -l help -d 'show this help message and exit'
+complete -c bellboard -n '_shtab_bellboard_using report' -l kind -xka "permission question auth" -d 'what it asks, if blocked: permission, question, auth'
+complete -c bellboard -n '_shtab_bellboard_using report' -l id -xka "(__fish_complete_path (commandline -ct))" -d 'report a part of its work, such as build/api'
+complete -c bellboard -n '_shtab_bellboard_using report' -l app -x -d 'name of the program'
+complete -c bellboard -n '_shtab_bellboard_using report' -l progress -x -d 'how far it is, 0 to 100'
+complete -c bellboard -n '_shtab_bellboard_using report' -l title -x -d 'what it is about'
+complete -c bellboard -n '_shtab_bellboard_using report' -l msg -x -d 'what it does, asks or has done'
+complete -c bellboard -n '_shtab_bellboard_using report; and test $_shtab_bellboard_npos -eq 0' -ka "idle working done blocked error clear" -d 'idle, working, done, blocked, error, clear'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a watch -d 'Show a live list of sessions.'
 complete -c bellboard -n '_shtab_bellboard_using watch' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using watch' -l json -d 'print status changes as JSON lines'

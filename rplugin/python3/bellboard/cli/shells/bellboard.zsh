@@ -31,6 +31,7 @@ _shtab_bellboard_commands() {
     pick:'Choose a session in the terminal and jump to it.'
     record:'Print a trace for a bug report, without private text.'
     replay:'Replay a trace through the live code.'
+    report:'Report the status of the script or shell that runs this.'
     rules:'List permission rules that would spare you repeated questions.'
     send:'Put a text into the prompt of a session.'
     serve:'Run the background process without an editor.'
@@ -423,6 +424,20 @@ _shtab_bellboard_replay_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bellboard_replay_defaults_added=0
 
+_shtab_bellboard_report_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--kind[what it asks, if blocked\: permission, question, auth]:kind:(permission question auth)"
+  "--id[report a part of its work, such as build\/api]:PATH:_files"
+  "--app[name of the program]:NAME:"
+  "--progress[how far it is, 0 to 100]:PERCENT:"
+  "--title[what it is about]:TEXT:"
+  "--msg[what it does, asks or has done]:TEXT:"
+  ":idle, working, done, blocked, error, clear:(idle working done blocked error clear)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bellboard_report_defaults_added=0
+
 _shtab_bellboard_rules_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print one JSON object per line]"
@@ -571,6 +586,7 @@ _shtab_bellboard() {
         pick) _arguments -C -s $_shtab_bellboard_pick_options ;;
         record) _arguments -C -s $_shtab_bellboard_record_options ;;
         replay) _arguments -C -s $_shtab_bellboard_replay_options ;;
+        report) _arguments -C -s $_shtab_bellboard_report_options ;;
         rules) _arguments -C -s $_shtab_bellboard_rules_options ;;
         send) _arguments -C -s $_shtab_bellboard_send_options ;;
         serve) _arguments -C -s $_shtab_bellboard_serve_options ;;
