@@ -59,7 +59,7 @@ FILES = (
         "path": "/tmp/aside",
         "whole": "/tmp/aside",
         "how": "created",
-        "words": "new +1, not in a git repository",
+        "words": "new +1 · not in a git repository",
     },
     {
         "path": "old/theme.zsh",

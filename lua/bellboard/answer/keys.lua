@@ -35,6 +35,7 @@ local api = vim.api
 ---@class bellboard.Open: bellboard.Shown
 ---@field draft bellboard.Draft
 ---@field state 'asking'|'sending'|'over'|'done' over: it is no longer asked; done: nothing is left
+---@field drawn? { width: integer, rows: bellboard.Row[] } of a last turn
 ---@field leaves? string message once it has closed by itself
 
 ---@type bellboard.Open|nil

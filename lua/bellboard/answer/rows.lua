@@ -605,12 +605,16 @@ end
 ---@return bellboard.Row[]
 M.of = function(open, width, is_ready, title)
   local session, request, draft, rows = open.session, open.request, open.draft, {}
-  add_text(rows, title, width, 'BellboardHeading')
   if request.turn then
-    turn_of(session, request.turn, width, rows)
+    if open.drawn == nil or open.drawn.width ~= width then -- a long reply takes 20 ms
+      open.drawn = { width = width, rows = {} }
+      turn_of(session, request.turn, width, open.drawn.rows)
+    end
+    vim.list_extend(rows, open.drawn.rows)
     add_text(rows, open.status, width, 'BellboardStatus')
     return rows
   end
+  add_text(rows, title, width, 'BellboardHeading')
   add_text(rows, asker(session, request), width, 'BellboardDim')
   for _, part in ipairs(request.parts or {}) do
     rows[#rows + 1] = plain('')

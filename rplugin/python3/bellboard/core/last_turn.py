@@ -97,7 +97,7 @@ def file_words(file: ChangedFile) -> str:
     how = {"changed": "", "created": "new", "renamed": f"renamed from {file.was}"}
     lines = ((sign, count) for sign, count in (("+", file.added), ("-", file.removed)) if count)
     counts = " ".join(f"{sign}{count}" for sign, count in lines)
-    return ", ".join(filter(None, (f"{how.get(file.how, file.how)} {counts}".strip(), file.why)))
+    return " · ".join(filter(None, (f"{how.get(file.how, file.how)} {counts}".strip(), file.why)))
 
 
 def about_turn(branch: str, took: float, tokens: int) -> str:
