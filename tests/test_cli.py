@@ -226,6 +226,17 @@ def test_explain_says_whether_the_float_lists_a_session(shell: Shell) -> None:
     assert said("b1") == ""  # it has completed
 
 
+def test_answers_on_says_that_no_hooks_would_wait(shell: Shell) -> None:
+    """Until some are installed."""
+    none = "answers on: no hooks yet; `bellboard hooks install`\n"
+    assert shell.bellboard("answers", "on").stdout == none
+    shell.bellboard("hooks", "install", "--agent", "codex", "--yes")
+    on = "answers on: hooks wait for an answer from here\n"
+    assert shell.bellboard("answers").stdout == on
+    off = "answers off: an answer is typed into the terminal\n"
+    assert shell.bellboard("answers", "off").stdout == off
+
+
 def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> None:
     """The history has who answered from where, and the outcome; no rule is added by itself."""
     fill(shell)

@@ -217,11 +217,13 @@ def report(args: Args, session: Published, reply: Reply) -> int:
 # ---------------------------------------------------------------- hooks that wait
 
 ON = "answers on: hooks wait for an answer from here"
+NO_HOOKS = "answers on: no hooks yet; `bellboard hooks install`"
 OFF = "answers off: an answer is typed into the terminal"
 
 
 def answers(args: Args) -> None:
     from ..hosting.hook_pipes import OPTION
+    from .hooks import has_hooks
 
     with opened() as shared:
         is_on = args.state == "on" if args.state else shared.store.option(OPTION) is True
@@ -230,4 +232,4 @@ def answers(args: Args) -> None:
             pipes = shared.spool.pipes
             for name in () if is_on else pipes.found():
                 pipes.dismiss(name)
-    print(ON if is_on else OFF)
+    print((ON if has_hooks() else NO_HOOKS) if is_on else OFF)

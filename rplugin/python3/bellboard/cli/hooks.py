@@ -157,6 +157,18 @@ def check_hooks(args: Args) -> int:
     return 0 if is_well else 1
 
 
+def has_hooks() -> bool:
+    """Return whether an agent on this machine has hooks, as far as its files can be read."""
+    from ..agents.registry import installable
+
+    for installer in map(_installer, installable()):
+        with contextlib.suppress(Problem), problems(installer.home):
+            states = map(installer.check, installer.files(around()))
+            if installer.cli.is_used(os.environ) and any(s.events or s.plugin for s in states):
+                return True
+    return False
+
+
 def print_hooks(args: Args) -> None:
     installer = _installer(_cli(args.agent, _printable()))
     with problems(installer.home):
