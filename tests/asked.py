@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bellboard.core.request import with_keys
 from rig.editor import Editor
 from sample import blocked
 
@@ -59,7 +60,8 @@ def request(session: dict[str, Any], **more: Any) -> dict[str, Any]:
         "ways": [{"name": "hook", "words": "by its hook"}],
         "way": "hook",
     }
-    return {**common, **more}
+    asked: dict[str, Any] = with_keys({"request": {**common, **more}})["request"]
+    return asked
 
 
 def asks(project: str = "api", **more: Any) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asked import DENY, asks, command, form, play, questions
-from bellboard.core.request import MEANS
+from asked import DENY, asks, command, form, play, questions, request
 from bellboard.screen.prompt import CHOOSE, DOES
 from rig.editor import Editor
 from rig.fixtures import Editors
@@ -23,7 +22,8 @@ def test_no_with_a_message_has_its_own_key(nvim: Editors) -> None:
     editor = nvim(config=CALM, columns=80, lines=24)
     host, api = Host(editor), asks("api")
     shown = command(api, "make")
-    shown["choices"] = [each if each["id"] != "deny" else DENIES for each in shown["choices"]]
+    choices = [each if each["id"] != "deny" else DENIES for each in shown["choices"]]
+    shown = request(api, **{**shown, "choices": choices})
     play(editor, shown)
     host.push(api)
     opened(editor, "api", "Run a command")
@@ -277,5 +277,3 @@ def test_the_popup_has_the_keys_of_the_editor(nvim: Editors) -> None:
     assert {lhs: name for name, (lhs, _) in CHOOSE.items()}.items() <= keys.items()
     named = {"leave": keys["<Esc>"], "tab": keys["<Tab>"], **{key: keys[key] for key in "qsd"}}
     assert {key: does.replace("leave", "close") for key, does in DOES.items()} == named
-    means = editor.lua("return require('bellboard.answer.request').MEANS")
-    assert {name: [*ids] for name, ids in MEANS.items()} == means

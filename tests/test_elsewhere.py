@@ -62,7 +62,8 @@ def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(
     keeper.replies["request"] = {"ok": True, "request": REQUEST}
     keeper.replies["stop"] = {"ok": False, "why": "process 7 has already ended"}
     reply = json.loads(json.dumps(does(home, "request", id="r")))
-    assert reply == {"ok": True, "request": {**REQUEST, "session_id": "dev/claude/s1"}}
+    here = {"session_id": "dev/claude/s1", "keys": {"yes": "allow"}}
+    assert reply == {"ok": True, "request": {**REQUEST, **here}}
     assert keeper.asked == [{"do": "request", "session_id": "s1", "id": "r"}]
     assert does(home, "stop", pid=7) == {"ok": False, "why": "process 7 has already ended"}
 

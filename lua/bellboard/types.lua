@@ -137,6 +137,7 @@
 ---@field questions? bellboard.Question[]
 ---@field fields? bellboard.Field[]
 ---@field choices? bellboard.Choice[]
+---@field keys? table<string, string> name of a key → id of the choice that it stands for
 ---@field complete? boolean false: it cannot be answered here
 ---@field why? string what is missing
 ---@field more? string[] what cannot be chosen here

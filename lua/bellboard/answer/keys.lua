@@ -649,7 +649,7 @@ local acts = {
   end,
   close = leave,
 }
-for name in pairs(requests.MEANS) do
+for _, name in ipairs({ 'yes', 'always', 'no', 'reply', 'stop', 'edit' }) do
   WAITS[name] = true
   acts[name] = function(_, once)
     if M.can() then

@@ -10,31 +10,15 @@ local M = {}
 --- Milliseconds to read the outcome of an answer, before another message replaces it.
 local READ = 5000
 
---- The choices that a key stands for; the first one that exists counts.
----@type table<string, string[]>
-M.MEANS = {
-  yes = { 'allow', 'approve', 'choose', 'fill' },
-  always = { 'always', 'approve-edits' },
-  no = { 'deny', 'decline' },
-  reply = { 'deny', 'keep' },
-  stop = { 'stop' },
-  edit = { 'edit' },
-}
-
 --- The choice that a key stands for.
 ---@param request bellboard.Request
 ---@param name string of a key
 ---@return bellboard.Choice|nil
 M.choice = function(request, name)
-  for _, id in ipairs(M.MEANS[name] or {}) do
-    for _, choice in ipairs(request.choices or {}) do
-      local needs = choice.needs or ''
-      local takes = { reply = needs:find('^message') ~= nil, no = needs ~= 'message' }
-      if choice.id == id and takes[name] ~= false then
-        return choice
-      end
-    end
-  end
+  local id = (request.keys or {})[name]
+  return vim.iter(request.choices or {}):find(function(choice)
+    return choice.id == id
+  end)
 end
 
 --- The choice with a number: of a permission or a plan, as in the dialogs of the agents.

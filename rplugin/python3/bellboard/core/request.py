@@ -143,7 +143,7 @@ class SentAnswer(NamedTuple):
 
 
 #: The keys that choose, by name, and the choices that each stands for: the first that is offered.
-#: The editor's view of a request and the popup have the same.
+#: The popup uses them, and the editor gets what they come to, with a request.
 MEANS: Final[Mapping[str, tuple[str, ...]]] = {
     "yes": ("allow", "approve", "choose", "fill"),
     "always": ("always", "approve-edits"),
@@ -465,6 +465,14 @@ KNOWN: Final[Mapping[str, type[Struct]]] = {
     "turn": TurnShown,
     "diff": Compared,
 }
+
+
+def with_keys(reply: Reply) -> Reply:
+    """Return the reply to `request` with the choice that each key stands for."""
+    shown = converted(reply.get("request"), Request)
+    named = {name: meant(shown.choices, name) for name in MEANS} if shown else {}
+    keys = {name: choice.id for name, choice in named.items() if choice}
+    return {**reply, "request": {**reply["request"], "keys": keys}} if keys else reply
 
 
 def understood(do: str, reply: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..core.published import Published, publish
-from ..core.request import Given, Reply, refusal
+from ..core.request import Given, Reply, refusal, with_keys
 from ..core.session import is_far
 from ..core.untrusted import list_of, object_of, text_of
 from ..system.failures import Declined
@@ -53,7 +53,8 @@ class Errands:
 
     async def do(self, what: str, given: Given) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
-        return await in_reply(self._do(what, given))
+        reply = await in_reply(self._do(what, given))
+        return with_keys(reply) if what == "request" else reply
 
     async def _do(self, what: str, given: Given) -> Reply:
         sid = str(given.get("session_id"))
