@@ -175,6 +175,7 @@ def everywhere(made: Place) -> Iterator[tuple[str, str]]:
         known = "return require('bellboard.sessions').get(...) ~= nil"
         eventually(lambda: editor.lua(known, sid), "the session in the other Neovim")
         yield "from another Neovim", typed(made, cli, editor, sid)
+        yield "from its own Neovim", beside(made, cli)
         machine = Machine("here", home=made.home)
         ending.callback(machine.place.close)
         command = " ".join([*PROGRAM, "send", sid, "'over ssh'", "--submit"])
@@ -212,6 +213,22 @@ def typed(made: Place, cli: Agent, editor: Editor, sid: str) -> str:
     editor.hides(" to ")
     eventually(lambda: heard(made, "once more") == 1, "what was refused before")
     cli.becomes("idle")
+    return ""
+
+
+def beside(made: Place, cli: Agent) -> str:
+    """Write in the Neovim that shows the session, without a name; be back in its terminal."""
+    cli.pane.press("C-\\", "C-n")
+    cli.pane.type(":ClaudeSessions send")
+    cli.pane.press("Enter")
+    cli.shows("C-s> send")
+    cli.pane.type("from its own Neovim")
+    cli.pane.press("C-s")
+    eventually(lambda: heard(made, "from its own Neovim") == 1, "the model's request")
+    cli.becomes("idle")
+    if "C-s> send" in cli.text():
+        return cli.text()
+    cli.pane.type("i")
     return ""
 
 
