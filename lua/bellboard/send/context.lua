@@ -98,6 +98,7 @@ local function listed(lines)
 end
 
 local NO_FILE = 'no file in front'
+local compare = vim.text and vim.text.diff or vim.diff
 
 ---@type table<string, bellboard.Provider>
 local provide = {
@@ -150,15 +151,22 @@ local provide = {
     if path == '' then
       return done(nil, NO_FILE)
     end
-    local command = { 'git', '-C', vim.fs.dirname(path), 'diff', '--no-color', '--no-ext-diff' }
-    vim.list_extend(command, { '--no-textconv', 'HEAD', '--', vim.fs.basename(path) })
     local function heard(result)
-      local text = (result.stdout or ''):gsub('%s+$', '')
-      local why = vim.trim(result.stderr or ''):match('^[^\n]*')
-      why = result.code == 0 and 'git shows no change of that file' or 'git: ' .. why
-      done(text ~= '' and fenced(text, 'diff') or nil, why)
+      if result.code ~= 0 then
+        return done(nil, 'git: ' .. vim.trim(result.stderr or ''):match('^[^\n]*'))
+      elseif not api.nvim_buf_is_loaded(here.buf) then
+        return done(nil, NO_FILE)
+      end
+      local now = table.concat(api.nvim_buf_get_lines(here.buf, 0, -1, false), '\n') .. '\n'
+      local text = compare(result.stdout:gsub('\r\n', '\n'), now, { ctxlen = 3 })
+      local name = path_of(here, here.buf)
+      text = text ~= '' and ('--- a/%s\n+++ b/%s\n%s'):format(name, name, vim.trim(text)) or nil
+      done(text and fenced(text, 'diff'), 'no change of that file since the last commit')
     end
-    local options = { text = true, timeout = PATIENCE, env = { GIT_OPTIONAL_LOCKS = '0' } }
+    -- It reads what was committed, and no file: that would run filters of the repository.
+    local what = { 'cat-file', 'blob', 'HEAD:./' .. vim.fs.basename(path) }
+    local command = vim.list_extend({ 'git', '-C', vim.fs.dirname(path) }, what)
+    local options = { timeout = PATIENCE, env = { GIT_NO_LAZY_FETCH = '1', LC_ALL = 'C' } }
     if not pcall(vim.system, command, options, vim.schedule_wrap(heard)) then
       done(nil, 'git cannot be run')
     end
@@ -175,7 +183,7 @@ local items = {
   { 'selection', 'selection' },
   { 'diagnostics', 'diagnostics' },
   { 'quickfix', 'quickfix list' },
-  { 'diff', 'git diff of the file' },
+  { 'diff', 'diff since the last commit' },
 }
 
 --- What can be added: of ours, then of the user's.
