@@ -204,10 +204,13 @@ def test_a_turn_begins_where_a_person_spoke(home: Home, tmp_path: Path) -> None:
     write(
         path, user("first"), uses("x", "Bash", 2), result("x", 3), assistant(says("One."), second=4)
     )
-    assert ("first", "One.", 3.0) == tuple(turn_of(home, resting(home, path))[k] for k in FACTS)
+    queued = {"type": "queued_command", "prompt": "and this", "commandMode": "prompt"}
+    write(path, {"type": "attachment", "timestamp": at(3), "attachment": queued})
+    turn = turn_of(home, resting(home, path))
+    assert ("first\n\nand this", "One.", 3.0) == tuple(turn[k] for k in FACTS)
     write(path, user(task, 20), assistant(says("Heard."), says("Of it."), second=22, id="m"))
     turn = turn_of(home, resting(home, path))
-    assert ("first", "Heard.\n\nOf it.", 5.0) == tuple(turn[k] for k in FACTS)
+    assert ("first\n\nand this", "Heard.\n\nOf it.", 5.0) == tuple(turn[k] for k in FACTS)
     assert turn["note"].startswith("its commands may have changed other files: ")
     write(path, user("<command-name>/cost</command-name>", 30))
     write(path, user("<local-command-stdout>1 $</local-command-stdout>", 31))

@@ -150,6 +150,7 @@ def last_turn(newest_first: Iterable[Facts]) -> TurnLog:
     What programs prompted since then, such as a task in the background that ended, belongs to it.
     """
     log, said, words = TurnLog(), "", list[str]()
+    added: list[str] = []  # prompts that the turn took while it ran
     results: dict[str, Facts] = {}
     touched: dict[str, list[Touched]] = {}
     tokens: dict[str, int] = {}
@@ -157,6 +158,8 @@ def last_turn(newest_first: Iterable[Facts]) -> TurnLog:
     is_answered = False  # since the prompt before
     for entry in newest_first:
         kind, at = entry.get("type"), time_of(entry.get("timestamp")) or 0.0
+        if kind == "attachment":
+            added = [*filter(None, [_added(object_of(entry.get("attachment")))]), *added]
         if kind not in ("user", "assistant") or entry.get("isSidechain"):
             continue
         message, blocks = object_of(entry.get("message")), blocks_of(entry)
@@ -183,12 +186,19 @@ def last_turn(newest_first: Iterable[Facts]) -> TurnLog:
             log.took += max(0.0, last - at)
             log.began, last, is_answered = at, 0.0, False
         if is_typed:
-            log.prompt = text
+            log.prompt = "\n\n".join((text, *added))
             break
     log.text = "\n\n".join(filter(None, words)).strip()
     log.tokens = sum(tokens.values())
     log.touched = [merged(edits[::-1]) for edits in reversed(touched.values())]
     return log
+
+
+def _added(given: Facts) -> str:
+    """Return what a person typed while the turn ran, if an attachment is that."""
+    is_prompt = (given.get("type"), given.get("commandMode")) == ("queued_command", "prompt")
+    is_typed = object_of(given.get("origin")).get("kind", "human") == "human"
+    return text_of(given, "prompt") if is_prompt and is_typed else ""
 
 
 def _prompt(entry: Facts, is_answered: bool) -> tuple[str, bool]:
