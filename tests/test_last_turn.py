@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bellboard.agents import tailing
-from bellboard.agents.claude.transcript import is_noise
+from bellboard.agents.claude.transcript import is_noise, last_turn
+from bellboard.agents.codex.dialect import last_turn as codex_turn
 from bellboard.agents.tailing import newest_first
 from bellboard.core.session import Block, Session
 from desk import errands
@@ -382,6 +385,42 @@ def test_of_other_clis_the_words_of_their_hooks_are_known(home: Home) -> None:
     assert ("go", "Done…", 5.0) == tuple(turn[key] for key in FACTS)
     assert [each["path"] for each in turn["files"]] == ["new"]
     assert turn["note"] == "only what its hooks report is known: the beginning of its reply"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=9), x, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.data())
+def test_a_damaged_log_has_a_turn_or_none(data: st.DataObject) -> None:
+    """Any value at any place of an entry."""
+    now = {"type": "create", "content": "x"}
+    entries = [user("go"), uses("a", "Write", 2, file_path="/x"), result("a", 3, now)]
+    entries += [uses("b", "Edit", 4, file_path="/x"), result("b", 5, patch("+1"))]
+    coding = [
+        coded("task_started", 1),
+        spoke("UserMessage", "go", 2),
+        spoke("AgentMessage", "1", 3),
+    ]
+    coding += [item("FileChange", 4, changes={"/x": {"type": "add"}}, status="completed")]
+    for decode, rows in ((last_turn, entries), (codex_turn, coding)):
+        broken = json.loads(json.dumps(rows))
+        for _ in range(data.draw(st.integers(1, 3))):
+            at_: Any = broken
+            keys: list[Any] = [data.draw(st.integers(0, len(broken) - 1))]
+            while isinstance(inner := at_[keys[-1]], dict | list) and inner:
+                if data.draw(st.booleans()):
+                    break
+                at_ = inner
+                among = [*inner] if isinstance(inner, dict) else [*range(len(inner))]
+                keys.append(data.draw(st.sampled_from(among)))
+            at_[keys[-1]] = data.draw(JSON)
+        decode(x for x in broken[::-1] if isinstance(x, dict))
+    for odd in (5, "x", {"content": 5}, {"content": [5, {"type": "text", "text": 5}]}):
+        last_turn([{"type": kind, "message": odd} for kind in ("user", "assistant")])
 
 
 def test_a_log_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,6 +204,8 @@ def _added(given: Facts) -> str:
 def _prompt(entry: Facts, is_answered: bool) -> tuple[str, bool]:
     """Return the whole prompt in a user entry, and whether a person typed it."""
     content = object_of(entry.get("message")).get("content")
+    if not isinstance(content, str | list):
+        return "", False
     blocks = [{"text": content}] if isinstance(content, str) else blocks_of(entry)
     text = "\n\n".join(filter(None, (text_of(b, "text") for b in blocks)))
     if is_answered and (named := _COMMAND.search(text)) and text.startswith("<command-"):

@@ -185,7 +185,7 @@ def _words(item: Facts) -> str:
 
 
 def _edit(change: tuple[str, object]) -> Touched:
-    path, given = whole(change[0]), object_of(change[1])
+    path, given = f"/{whole(change[0]).lstrip('/')}", object_of(change[1])
     if given.get("type") == "add":
         return created_file(path, text_of(given, "content"))
     if given.get("type") == "delete":
