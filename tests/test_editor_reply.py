@@ -254,6 +254,17 @@ def test_what_comes_next_is_written_from_there(nvim: Editors, version: str) -> N
 # ---------------------------------------------------------------- triage
 
 
+def played(editor: Editor, asking: list[dict[str, Any]], done: list[dict[str, Any]]) -> None:
+    """Play the background process for sessions that ask, and for some that are done."""
+    play(editor, *[command(each, f"make {each['session_id']}") for each in asking])
+    both = "local ask = require('bellboard.process.talk').ask;" + PLAYED.replace(
+        "talk.ask = function(what, request, done)",
+        "talk.ask = function(what, request, done)\n"
+        "  if what ~= 'turn' and what ~= 'diff' then return ask(what, request, done) end",
+    )
+    editor.lua(both, {each["session_id"]: turn(text=each["session_id"]) for each in done})
+
+
 def test_a_triage_of_all_goes_on_with_replies(nvim: Editors, version: str) -> None:
     """First those that ask; then each reply, one deliberate key each; muted ones are left out."""
     editor = nvim(version, CALM, columns=72, lines=40)
@@ -262,13 +273,7 @@ def test_a_triage_of_all_goes_on_with_replies(nvim: Editors, version: str) -> No
     many = [asks(f"p{n}", ago=100 - n) for n in range(2)]
     done = [resting(f"done{n}", since=time.time() - 90 + n) for n in range(4)]
     quiet = resting("quiet", markers=["parked"])
-    play(editor, *[command(each, f"make {each['session_id']}") for each in many])
-    with_turns = "local ask = require('bellboard.process.talk').ask;" + PLAYED.replace(
-        "talk.ask = function(what, request, done)",
-        "talk.ask = function(what, request, done)\n"
-        "  if what ~= 'turn' and what ~= 'diff' then return ask(what, request, done) end",
-    )
-    editor.lua(with_turns, {each["session_id"]: turn(text=each["session_id"]) for each in done[:3]})
+    played(editor, many, done[:3])
     host.push(*many, *done, quiet)
     editor.command("ClaudeSessions triage all")
     editor.shows("6 left · p0")
@@ -288,3 +293,24 @@ def test_a_triage_of_all_goes_on_with_replies(nvim: Editors, version: str) -> No
     said(editor, "no session is asking anything")
     editor.command("ClaudeSessions triage some")
     said(editor, 'no "triage some"')
+
+
+def test_twenty_sessions_take_one_key_each(nvim: Editors) -> None:
+    """Eight that ask, twelve that are done."""
+    editor = nvim(config=CALM, columns=72, lines=40)
+    host = Host(editor)
+    editor.lua(SAID)
+    now = time.time()
+    many = [asks(f"p{n}", ago=100 - n) for n in range(8)]
+    done = [resting(f"done{n}", since=now - 90 + n) for n in range(12)]
+    played(editor, many, done)
+    host.push(*many, *done)
+    editor.command("ClaudeSessions triage all")
+    for n, each in enumerate((*many, *done)):
+        name = each["session_id"]
+        editor.shows(f"{20 - n} left · {name}: " if n < 19 else name)
+        editor.press("A" if n < 8 else "d")
+    said(editor, "triage: 8 answered, 12 seen")
+    editor.hides("left · ")
+    assert len(editor.lua("return answers")) == 8
+    assert sum("goto" in each for each in editor.lua("return told")) == 12
