@@ -126,7 +126,7 @@ def test_neovim_asks_its_host_to_show_a_window(serve: Serve, home: Home) -> None
     s = Session("s", turn="idle", tty="/dev/pts/7", kitty=path)
     ours = errands(home, s, Session("t", turn="idle"), environ=os.environ)
     said = {sid: asyncio.run(ours.do("goto", {"session_id": sid})) for sid in ("s", "t")}
-    assert said["s"] == {"ok": False, "why": "no window of kitty has /dev/pts/7: tty /dev/pts/7"}
+    assert said["s"] == {"ok": False, "why": "no window of kitty has /dev/pts/7: /dev/pts/7"}
     assert said["t"] == {"ok": False, "why": "its terminal is out of reach: t"}
     assert [x["cmd"] for x in asked] == ["ls"]
 

@@ -21,8 +21,8 @@ from ..system.tmux import UNSEEN, Tmux, has_pane, socket_in
 #: Run in a Neovim, which may have another version of this plugin.
 ARRIVE: Final = "return require('bellboard')._arrive(...)"
 NO_TERMINAL: Final = "xterm-256color"  # instead of one that this machine does not know
-#: What is known of where a session runs, if it cannot be reached.
-KNOWN: Final = ("terminal_program", "pid", "tty", "nvim", "cwd", "ssh")
+#: What is known of where a session runs, if it cannot be reached, each with a word before it.
+KNOWN: Final = {"terminal_program": "", "tty": "", "pid": "pid ", "nvim": "nvim ", "ssh": "ssh "}
 
 
 class Asker(NamedTuple):
@@ -134,7 +134,7 @@ def arrive(p: Published, asker: Asker = NOBODY) -> dict[str, Any]:
 
 def lost(p: Published, why: str) -> Declined:
     """Return why a session is not shown, with all that is known of where it runs."""
-    known = ", ".join(f"{key.replace('_', ' ')} {p[key]}" for key in KNOWN if p.get(key))
+    known = ", ".join(f"{word}{p[key]}" for key, word in KNOWN.items() if p.get(key))
     return Declined(f"{why}: {known or p['session_id']}")
 
 
