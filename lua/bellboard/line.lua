@@ -187,7 +187,7 @@ end
 --- of the repository differ; the agent or the start of the id is before it if the title is the
 --- same, too.
 ---@param all bellboard.Session[]
----@param narrow boolean no title is beside the name, so it replaces a branch that others have
+---@param narrow boolean no title is beside the name, so it is in the name
 ---@param placed boolean the place is beside the name, and tells sessions apart as well
 ---@return table<bellboard.Session, string> names
 ---@return table<bellboard.Session, boolean> signed those that have the agent
@@ -216,7 +216,8 @@ local function names_of(all, narrow, placed)
     elseif tells then
       key = facts.keys.both
     end
-    names[session] = is_titled and words.title or tells and words.branch or ''
+    local branch = narrow and vim.trim(words.branch .. ' ' .. words.title) or words.branch
+    names[session] = is_titled and words.title or tells and branch or ''
     keys[session] = key
     count(times, key)
   end

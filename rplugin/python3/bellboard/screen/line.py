@@ -210,8 +210,8 @@ def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> tuple[list
     """Return names that tell sessions apart within their repository, and which have their agent.
 
     A name is the branch, if those of the repository differ; the agent or the start of the id is
-    before it if the title is the same, too.  `narrow`: no title is beside the name, so it replaces
-    a branch that others have.  `placed`: the place is beside the name, and tells sessions apart.
+    before it if the title is the same, too.  `narrow`: no title is beside the name, so it is in the
+    name, alone if others have that branch.  `placed`: the place is there, and tells them apart.
     """
     here = [(words.machine(p), words.repository(p)) for p in shown]
     branches = [words.branch(p) for p in shown]
@@ -224,7 +224,8 @@ def _names(shown: Sequence[Published], narrow: bool, placed: bool) -> tuple[list
         title = words.title(p)
         tells = len(differing[where]) > 1 or (count[where] == 1 and branch not in TRUNKS)
         stands = bool(p.get("name")) or alike[where, branch] > 1 or not tells
-        name = title if narrow and title and stands else branch if tells else ""
+        called = f"{branch} {title}".strip() if narrow else branch
+        name = title if narrow and title and stands else called if tells else ""
         names.append(name)
         keys.append((where, name, "" if narrow else title, words.place(p) if placed else ""))
     times = Counter(keys)
