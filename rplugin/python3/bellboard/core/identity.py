@@ -225,6 +225,10 @@ def _yield(
     now = records.ledger.clock
     shared = other.processes.keys() & s.processes.keys()
     beside = {run.pid for run in runs_of(other) if run.pid in shared and goes_on(run)}
+    for pid in shared if other.turn != ABSENT else ():  # nobody reports again when it started
+        if (started := other.processes[pid].started) and not s.processes[pid].started:
+            s.processes = {**s.processes, pid: replace(s.processes[pid], started=started)}
+            records.keep(s)
     lately = other.ended and now <= other.ended + REKEYED and other.end_reason in MOVES_ON
     wrapped = bool(terminal) and is_same_program(other, s)
     moved_on = lately if other.turn == ABSENT else shared or wrapped
