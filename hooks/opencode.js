@@ -11,7 +11,9 @@ const ENDS = /^(permission\.replied|question\.(replied|rejected))$/
 const pending = {} // request → what it is, in which session, and the client that takes its answer
 const prompted = {} // session → the client of its last prompt, and the agent and model of that
 const clients = new Set()
+const sending = {} // session → how many prompts of ours it is being given
 let server
+let front // the session that the terminal gave its last prompt to
 
 const call = async (client, url, body) => {
   if (!client._client?.post) return { status: 501 }
@@ -35,6 +37,7 @@ const order = async (session, given) => {
   const path = `/session/${encodeURIComponent(session)}`
   if (given.abort) return call(client, `${path}/abort`, {})
   const parts = [{ type: "text", text: given.prompt }]
+  sending[session] = (sending[session] ?? 0) + 1
   return call(client, `${path}/prompt_async`, { ...chosen, parts })
 }
 // Anything of ours that sees the socket may connect to it, even where it is mounted read-only, as in a
@@ -62,7 +65,7 @@ const respond = ({ request, reply, written: serial }) => {
 }
 const obey = async ({ session, written: serial }) => {
   const given = serial && written(serial, (said) => said.session === session)
-  return { ...(await order(session, given)), orders: true }
+  return { ...(await order(session, given)), orders: true, front: session === front }
 }
 const serve = (connection) => {
   let text = ""
@@ -186,6 +189,8 @@ export const Bellboard = async ({ client, directory }) => {
     "chat.message": guarded((input, output) => {
       const { agent, model, variant } = output?.message ?? {}
       prompted[input.sessionID] = { client, agent, model, variant }
+      if (sending[input.sessionID]) sending[input.sessionID] -= 1
+      else if (!parents[input.sessionID]) front = input.sessionID
       const typed = (output?.parts ?? []).filter((part) => !part.synthetic) // not files it names
       entered[input.sessionID] = typed.map((part) => part.text ?? "").join(" ")
     }),

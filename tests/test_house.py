@@ -74,7 +74,7 @@ DOORS: Final = frozenset(
     (
         *("observing", "installer", "reporting", "version", "session_of", "went_on", "asking"),
         *("conversation", "last_turn", "winner", "find", "answer", "say", "interrupt"),
-        *("_obstacles", "_remarks"),
+        *("unshown", "_obstacles", "_remarks"),
     )
 )
 #: What an agent says of its hooks; a path there is only named.

@@ -56,7 +56,7 @@ QUESTION = {
     },
 }
 CHOSEN = {"agent": "plan", "model": {"providerID": "fake", "modelID": "m"}}
-PROMPTED = {
+PROMPTED: dict[str, Any] = {
     "hook": "chat.message",
     "given": [{"sessionID": SESSION}, {"message": CHOSEN, "parts": [{"text": "Begin"}]}],
 }
@@ -568,6 +568,29 @@ def test_a_session_that_takes_no_prompt_is_given_none(started: Any, order: Any) 
         opencode = prompted(started, status)
         with pytest.raises(Unanswered, match=why):
             order(opencode)
+
+
+def test_a_terminal_shows_the_session_that_it_gave_the_last_prompt_to(started: Any) -> None:
+    """A prompt that we gave to another one shows nothing, nor does the prompt of a subagent."""
+
+    def unshown() -> str:
+        return OPENCODE.unshown(session(opencode), opencode.process.pid, opencode.home.bellboard)
+
+    def prompt(sid: str) -> None:
+        opencode.hears({**PROMPTED, "given": [{"sessionID": sid}, *PROMPTED["given"][1:]]})
+
+    opencode = prompted(started, 204)
+    child = {"info": {"id": "ses_2", "parentID": SESSION}}
+    opencode.hears({"type": "session.created", "properties": child})
+    prompt("ses_2")
+    assert unshown() == ""
+    prompt("ses_3")
+    say(opencode)
+    opencode.told()
+    prompt(SESSION)
+    assert "another session" in unshown()
+    prompt(SESSION)
+    assert unshown() == ""
 
 
 @pytest.mark.parametrize("order", [say, interrupt], ids=["a prompt", "an interrupt"])

@@ -386,6 +386,10 @@ class Agent(Hooked):
         """
         raise Unreachable("it has no server that interrupts")
 
+    def unshown(self, s: Session, pid: int, home: Path) -> str:
+        """Return why the terminal of a process does not show a session, or "".  May hang."""
+        return ""
+
     def find(self, waiting: OpenRequest) -> None:
         """Find a request in the CLI's own server or plugin, to answer it there.
 

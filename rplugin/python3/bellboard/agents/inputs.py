@@ -64,13 +64,13 @@ def between_rules(screen: Sequence[str], mark: str, hint: str) -> Prompt | None:
     first, *more = rows[top + 1 : bottom] or [""]
     if not f"{first} ".startswith(mark) or sum(map(bool, rows[bottom + 1 :])) > HINTS:
         return None
+    if KEYS.search(rows[bottom - 1]):
+        return None  # a menu between rules
     more = [row.removeprefix(" " * len(mark)) for row in more]
     return _prompt([first[len(mark) :], *more], hint, rows[top : bottom + 1])
 
 
-def beside_bar(
-    screen: Sequence[str], agent: re.Pattern[str], hint: re.Pattern[str]
-) -> Prompt | None:
+def beside_bar(screen: Sequence[str], agent: re.Pattern[str]) -> Prompt | None:
     """Return the input beside the last bar: a blank row, the text, a blank row, the `agent`.
 
     The bar ends in a row of blocks, which shows how wide the input is; beside it may be a sidebar.
@@ -87,9 +87,7 @@ def beside_bar(
     inside = [head(row, len(found[0]))[edge + 1 :].strip() for row in rows[begin:end]]
     if len(inside) < 4 or inside[0] or inside[-2] or not agent.fullmatch(inside[-1]):
         return None
-    text = "\n".join(inside[1:-2])
-    hinted = found[0] if (found := hint.fullmatch(text.strip())) else ""
-    return _prompt([text], hinted, rows[begin:end])
+    return _prompt(inside[1:-2], "", rows[begin:end])
 
 
 def _last(screen: Sequence[str]) -> list[str]:

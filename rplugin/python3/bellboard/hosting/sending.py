@@ -121,7 +121,7 @@ class Sending:
 
     async def _paste(self, s: Session, pid: int, text: str, submit: bool) -> None:
         """Paste a text into the empty input of a terminal, and press Enter if it is to go."""
-        terminal, agent = _terminal(s, pid), agent_of(s.agent)
+        terminal, agent = await self._terminal(s, pid), agent_of(s.agent)
         with closing(await self._alone()):
             prompt = _prompt_in(agent, await reach(terminal.rows))
             if not await reach(partial(terminal.paste, text, prompt.rows)):
@@ -136,7 +136,7 @@ class Sending:
 
     async def _escape(self, s: Session, pid: int) -> None:
         """Press Esc in a terminal, as often as its CLI wants that, while its input is empty."""
-        terminal, agent = _terminal(s, pid), agent_of(s.agent)
+        terminal, agent = await self._terminal(s, pid), agent_of(s.agent)
         with closing(await self._alone()):
             for n in range(agent.escapes):
                 if n:
@@ -144,6 +144,18 @@ class Sending:
                 prompt = _prompt_in(agent, await reach(terminal.rows))
                 if not await reach(partial(terminal.type, Press("Escape", rows=prompt.rows))):
                     raise Declined(f"its terminal changed meanwhile{THERE}")
+
+    async def _terminal(self, s: Session, pid: int) -> Terminal:
+        """Return the terminal in which keys reach a session."""
+        unshown = partial(agent_of(s.agent).unshown, s, pid, self._requests.spool.home)
+        if why := await reach(unshown):
+            raise Declined(f"{why}{THERE}")
+        terminal = terminal_of_run(s)
+        if terminal is None:
+            raise Declined(f"{NOWHERE}{THERE}")
+        if not processes.is_in_front(pid):
+            raise Declined(f"another program is in front of it in its terminal{THERE}")
+        return terminal
 
     async def _alone(self) -> Lock:
         """Take the lock of all that is typed into prompts from here."""
@@ -233,16 +245,6 @@ def _stopped(s: Session, since: float, went: Went | None) -> Reply | None:
         return {"outcome": "taken", "text": "it stopped, and goes on with the next prompt"}
     has_ended = status_of(s) != "working" or went is not None
     return {"outcome": "taken", "text": "it stopped"} if has_ended else None
-
-
-def _terminal(s: Session, pid: int) -> Terminal:
-    """Return the terminal in which keys reach a session."""
-    terminal = terminal_of_run(s)
-    if terminal is None:
-        raise Declined(f"{NOWHERE}{THERE}")
-    if not processes.is_in_front(pid):
-        raise Declined(f"another program is in front of it in its terminal{THERE}")
-    return terminal
 
 
 def _prompt_in(agent: Agent, screen: Sequence[str]) -> Prompt:

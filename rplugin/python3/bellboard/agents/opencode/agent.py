@@ -37,7 +37,7 @@ HEAD = f"""{MARK}: reports what a session does, and takes answers to what it ask
 // It listens on a socket in the state folder, which only its owner can enter. Whoever connects
 // names a file there: the answer to exactly what is asked, a prompt, or an order to stop a turn."""
 
-HINT: Final = re.compile(r'Ask anything… ".*"', re.DOTALL)  # in an empty input
+HOME: Final = re.compile(r'Ask anything… ".*"', re.DOTALL)  # in its input while no session shows
 AGENT: Final = re.compile(r"\S.* · \S.*")  # and its model, below an input; or `Shell`
 
 _config: Final = below_home(".config", "XDG_CONFIG_HOME")
@@ -71,7 +71,8 @@ class OpenCode(Agent):
     reply = staticmethod(reply)
 
     def prompt(self, screen: Sequence[str]) -> Prompt | None:
-        return beside_bar(screen, AGENT, HINT)
+        found = beside_bar(screen, AGENT)
+        return None if found and HOME.fullmatch(found.text) else found
 
     # ------------------------------------------------------------ doors
 
@@ -90,6 +91,11 @@ class OpenCode(Agent):
 
         server.order(home, pid, s.session_id, {"abort": True})
         return ""
+
+    def unshown(self, s: Session, pid: int, home: Path) -> str:
+        from . import server
+
+        return server.unshown(home, pid, s.session_id)
 
     def find(self, waiting: OpenRequest) -> None:
         from . import server

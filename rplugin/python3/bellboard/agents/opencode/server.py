@@ -101,6 +101,19 @@ def order(home: Path, pid: int, session: str, given: dict[str, object]) -> None:
         raise Unanswered(UNDONE.get(status, f"OpenCode refused it with status {status}"))
 
 
+def unshown(home: Path, pid: int, session: str) -> str:
+    """Return why a terminal does not show a session, as far as the plugin can know, or ""."""
+    try:
+        said = _Plugin(home, pid).told({"session": session})
+    except FileNotFoundError:
+        return OLD
+    except OSError as reason:
+        return str(_unheard(reason))
+    if not said.orders:
+        return OLD
+    return "" if said.front else "its terminal was last used for another session"
+
+
 def _unheard(reason: OSError) -> Unanswered:
     shown = reason if isinstance(reason, gate.Denied | Broken) else reason.strerror or reason
     return Unanswered(f"bellboard's plugin in OpenCode: {shown}")
@@ -112,6 +125,7 @@ class _Said(Struct):
     status: int
     written: bool = False
     orders: bool = False
+    front: bool = False  # whether the terminal has given its last prompt to that session
 
 
 class _Plugin:
