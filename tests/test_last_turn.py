@@ -9,6 +9,7 @@ import subprocess
 import time
 from datetime import datetime, timezone
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -93,7 +94,11 @@ def test_a_turn_of_the_real_cli(
     with (repository / "a.py").open("a") as file:
         file.write("by the user\n")
     [path] = home.claude.glob("projects/*/*.jsonl")
-    said = {"message": "# Done I changed **all** of them: - `a.py`", "hooked": True}
+    said = {
+        "message": "# Done I changed **all** of them: - `a.py`",
+        "hooked": True,
+        "over": time.time(),
+    }
     s = Session(path.stem, cwd=str(repository), transcript=str(path), turn="completed", **said)
     turn = turn_of(home, s)
     assert (turn["prompt"], turn["text"], turn["tokens"]) == ("play:changes please", SAID, 5 * 462)
@@ -231,6 +236,18 @@ FACTS = ("prompt", "text", "took")
 def stamp() -> str:
     """Return the time in the form of an entry."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+def test_a_log_that_is_late_is_waited_for(home: Home, tmp_path: Path) -> None:
+    """The hook has reported the end of the turn; its last message is written a moment later."""
+    path, known = tmp_path / "log", {"hooked": True, "message": "Done. And more."}
+    write(path, user("go"), assistant(says("I begin."), second=2))
+    assert turn_of(home, resting(home, path, over=1.0, **known))["text"] == "I begin."
+    late = Timer(0.2, write, (path, assistant(says("Done. And more."), second=3, id="m")))
+    late.start()
+    turn = turn_of(home, resting(home, path, over=time.time(), **known))
+    late.join()
+    assert turn["text"] == "Done. And more."
 
 
 def test_what_was_refused_or_failed_changed_nothing(home: Home, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec.structs
 
 from ..agents.registry import agent_of, is_known_agent
+from ..core.clock import is_recent
 from ..core.last_turn import (
     LONGEST_REPLY,
     MOST_FILES,
@@ -44,6 +45,7 @@ NO_REPOSITORY: Final = "not in a git repository"
 UNTRACKED: Final = "not tracked by git"
 ITS_EDITS: Final = "# the edits of its tools, from its log: {}\n--- a{}\n+++ b{}\n{}\n"
 LATE: Final = 1.0  # seconds until a log has what a hook has reported; it takes 0.1
+FRESH: Final = 5.0  # seconds after its end in which a log may be late
 LOOK: Final = 0.05
 COMPARED: Final = 40  # characters of that
 READ: Final = 4000  # characters of the log's message in which these are looked for
@@ -77,7 +79,7 @@ class _Turn:
     def log(self) -> TurnLog:
         """Return what its log says, or else its hooks."""
         s, found, begun = self.s, None, self.s.message[:COMPARED]
-        late = time.monotonic() + LATE
+        late = time.monotonic() + (LATE if is_recent(s.over, time.time(), FRESH) else 0.0)
         while is_known_agent(s.agent):
             found = agent_of(s.agent).last_turn(s, self.environ)
             is_behind = found is not None and s.hooked and begun not in line(found.text, READ)

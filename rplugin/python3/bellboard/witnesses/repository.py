@@ -167,7 +167,7 @@ def _by_host(host: str, groups: list[str]) -> tuple[str, list[str]]:
 
 # Find the repository, branch and worktree of a directory in git's own files.
 #
-# git itself is never run: it would execute commands of a repository's configuration. Only a few
+# git itself is not run: it would execute commands of a repository's configuration. Only a few
 # small files are read, and again only when they change.
 
 
