@@ -80,6 +80,6 @@ def test_a_name_of_several_means_the_one_of_which_it_makes_sense(shell: Shell) -
     assert "2 sessions match api" in shell.fails("answer", "api")
     shell.emitted(20, "a2", "PermissionRequest", cwd="/w/api", tool_name="Bash")
     shell.emitted(10, "a2", "Notification", cwd="/w/api", notification_type="permission_prompt")
-    assert "a2: its terminal cannot be reached" in shell.fails("goto", "api")
+    assert "a2: its terminal is out of reach" in shell.fails("goto", "api")
     assert "match" not in shell.fails("answer", "api")
     assert "2 sessions match api" in shell.fails("explain", "api")
