@@ -176,7 +176,7 @@ class ShownRequest:
             last = rows[0] if is_short else None
         lines = lines or [*wrapped(self.request.why, columns, " ")]
         for more in self.request.more[:MORE]:
-            lines.append(StyledText(f" {text.cut(marked_line(more), columns - 2)}", "dim"))
+            lines += wrapped(marked_line(more), columns, " ", "dim")
         return [*lines, self._hints(columns)]
 
     def _hints(self, columns: int) -> StyledText:
