@@ -237,6 +237,26 @@ def test_what_is_closed_with_a_command_is_kept(nvim: Editors, version: str) -> N
     assert editor.lua("return #vim.api.nvim_list_bufs()") == 1
 
 
+def test_it_follows_the_screen_and_the_tab_page(nvim: Editors) -> None:
+    """It keeps its text, where it is opened again, and fits a screen that was resized."""
+    editor = nvim(config=CALM, columns=80, lines=24)
+    played(editor)
+    opened(editor)
+    editor.command("tabnew")
+    editor.hides(" to dotfiles")
+    opened(editor)
+    editor.press("one")
+    editor.shows("│ one")
+    editor.command("tabnew")
+    editor.hides(" to dotfiles")
+    opened(editor)
+    assert lines(editor) == ["one"]
+    editor.command("set columns=50 lines=12")
+    eventually(lambda: editor.lua("return vim.api.nvim_win_get_width(0)") == 46, "its width")
+    editor.press("<Esc>q")
+    eventually(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 3, "the tab pages")
+
+
 def test_where_nothing_followed_a_key_goes_there(nvim: Editors) -> None:
     editor = nvim(config=CALM, columns=80, lines=24)
     _, tty = editor.lua(TERMINAL)
@@ -376,6 +396,9 @@ def test_lua_sends_a_text_or_opens_the_window_with_it(nvim: Editors) -> None:
     assert editor.lua("return got") == {"ok": False, "why": "there is no text"}
     editor.lua("require('bellboard').send('dotfiles', 'fix {file}:{line} {odd}', { edit = true })")
     editor.shows("fix b.py:7 {odd}")
+    editor.lua("require('bellboard').send('dotfiles', 'and {quickfix}', { edit = true })")
+    said(editor, "{quickfix}: the quickfix list is empty")
+    assert lines(editor) == ["fix b.py:7 {odd}", "and {quickfix}"]
     editor.lua("require('bellboard.process.receive').stopped()")
     editor.press("<C-s>")
     editor.shows("Not sent: the background process is not running")

@@ -21,6 +21,7 @@ local M = {}
 local api = vim.api
 
 local namespace = api.nvim_create_namespace('bellboard.send')
+local group = api.nvim_create_augroup('bellboard.send', {})
 
 --- Rows that it has at least, and the part of the screen that it takes at most.
 local LEAST, PART = 5, 0.5
@@ -195,6 +196,7 @@ local function close(is_sent)
     return
   end
   open = nil
+  api.nvim_clear_autocmds({ group = group })
   local is_here = api.nvim_get_current_win() == this.win
   window.close(this.win)
   if is_here then
@@ -316,9 +318,9 @@ local function expand(this, from)
     end
     for _, word in ipairs(found) do
       if context.is_known(word[2]) then
-        fill(this, word[2], { from + nth - 1, word[1] - 1, word[3] - 1 }, function(_, why)
-          if why and this == open then
-            say(('{%s}: %s'):format(word[2], why))
+        fill(this, word[2], { from + nth - 1, word[1] - 1, word[3] - 1 }, function(at, why)
+          if not at then
+            message.info(('{%s}: %s'):format(word[2], why))
           end
         end)
       end
@@ -457,15 +459,16 @@ local function show(this)
   drafts[id], open = this, this
   window.bare(this.win, { wrap = true, linebreak = true, breakindent = true, foldcolumn = '1' })
   highlight.frame(this.win)
-  vim.bo[this.buf].filetype = 'markdown'
+  local opts = { buf = this.buf }
+  pcall(api.nvim_set_option_value, 'filetype', 'markdown', opts) -- an autocommand may fail
   vim.bo[this.buf].textwidth = 0
   map(this.buf) -- now: other plugins map <CR> in Markdown
   sessions.on_change('send', follow)
   api.nvim_create_autocmd({ 'ModeChanged', 'VimResized' }, {
-    group = api.nvim_create_augroup('bellboard.send', {}),
+    group = group,
     callback = vim.schedule_wrap(function(event)
-      if event.event == 'VimResized' then
-        fit()
+      if event.event == 'VimResized' and open and api.nvim_win_is_valid(open.win) then
+        api.nvim_win_set_config(open.win, layout(open.buf, open.win))
       end
       draw()
     end),
@@ -494,6 +497,10 @@ M.open = function(id, opts)
       return message.info('that session has ended')
     end
     window.leave_visual()
+    local is_there = open ~= nil and open == drafts[id] and api.nvim_win_is_valid(open.win)
+    if not is_there or api.nvim_win_get_tabpage(open.win) ~= api.nvim_get_current_tabpage() then
+      close()
+    end
     local this = drafts[id]
     if not (this and api.nvim_buf_is_valid(this.buf)) then
       this = { session = session, here = here, buf = buffer() }
@@ -501,11 +508,9 @@ M.open = function(id, opts)
     here.session = session
     this.session, this.here, this.sent = session, here, opts.sent
     this.status = this.is_sending and this.status or nil
-    local is_there = open == this and api.nvim_win_is_valid(this.win)
-    if is_there and api.nvim_win_get_tabpage(this.win) == api.nvim_get_current_tabpage() then
-      window.enter(this.win)
+    if open then
+      window.enter(open.win)
     else
-      close()
       show(this)
     end
     local text = opts.text or ''
