@@ -17,13 +17,14 @@ import termios
 import time
 import tty
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from demo.dialog import ENTER, ESCAPE, Choice, Dialog, Interrupted, Permission, keys, width
+from demo.dialog import ESCAPE, Choice, Dialog, Input, Interrupted, Permission, keys, width
 from demo.scenes import SCENES
 
 DIM, BOLD, AMBER, GREEN, RED, OFF = (f"\x1b[{n}m" for n in ("2", "1", "33", "32", "31", "0"))
@@ -235,6 +236,17 @@ class Agent:
         self.file.unlink(missing_ok=True)
 
 
+def follow_up(text: str) -> Callable[[Agent], None]:
+    """Return how an agent takes a prompt of the user's own."""
+
+    def play(agent: Agent) -> None:
+        agent.prompt(text)
+        agent.work(2.5)
+        agent.stop("A real agent would have done that now; this one only plays.")
+
+    return play
+
+
 def main() -> None:
     hook, scene = Path(sys.argv[1]), sys.argv[2]
     name, play = SCENES[scene]
@@ -261,9 +273,8 @@ def main() -> None:
             except Interrupted:
                 agent.say(f"{RED}● Interrupted{OFF}")
                 agent.register("idle")
-            agent.say(f"\n{DIM}> Enter: the same again{OFF}")
-            while ENTER not in keys(None):
-                pass
+            print()
+            play = follow_up(text) if (text := Input().read()) else SCENES[scene][1]
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, modes)
 

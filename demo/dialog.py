@@ -16,7 +16,10 @@ import textwrap
 from typing import Any
 
 ESCAPE, ENTER, TAB, UP, DOWN = "\x1b", "\r", "\t", "\x1b[A", "\x1b[B"
-_KEY = re.compile(r"\x1b[\[O][A-D]|[\x00-\U0010ffff]")
+CLEAR = "\x15"  # CTRL-U
+BEGIN, END = "\x1b[200~", "\x1b[201~"  # of a paste
+LONG, MANY = 800, 10  # characters, lines from which on only a word of a paste is shown
+_KEY = re.compile(r"\x1b\[20[01]~|\x1b[\[O][A-D]|[\x00-\U0010ffff]")
 
 
 class Interrupted(Exception):
@@ -32,6 +35,59 @@ def keys(seconds: float | None) -> list[str]:
 
 def width() -> int:
     return min(shutil.get_terminal_size().columns - 2, 76)
+
+
+class Input:
+    """The input of an agent at rest, which takes what is typed or pasted, and Enter."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._drawn = 0
+        self._pasted: str | None = None  # so far, while a paste arrives
+
+    def read(self) -> str:
+        """Return the text that is submitted; "" if Enter is pressed without one."""
+        print("\x1b[?2004h", end="")  # a paste comes in brackets
+        while True:
+            self._draw(self._rows())
+            for key in keys(None):
+                if self._takes(key):
+                    self._draw([])
+                    print("\x1b[?2004l", end="", flush=True)
+                    return self.text.strip()
+
+    def _takes(self, key: str) -> bool:
+        """Take a key; return whether it submits the text."""
+        if key == BEGIN:
+            self._pasted = ""
+        elif key == END:
+            self.text, self._pasted = self.text + (self._pasted or ""), None
+        elif self._pasted is not None:
+            self._pasted += "\n" if key == ENTER else key
+        elif key == ENTER:
+            return True
+        elif key == "\x7f":
+            self.text = self.text[:-1]
+        elif key == CLEAR:
+            self.text = ""
+        else:
+            self.text += key * key.isprintable()
+        return False
+
+    def _rows(self) -> list[str]:
+        lines = self.text.split("\n")
+        if len(self.text) > LONG or len(lines) > MANY:
+            lines = [f"[Pasted text #1 +{len(lines) - 1} lines]"]
+        wrapped = [part for line in lines for part in textwrap.wrap(line, width() - 2) or [""]]
+        hint = "Enter sends it" if self.text else "? for shortcuts · Enter: the same again"
+        rule = "─" * width()
+        return [rule, f"❯ {wrapped[0]}", *(f"  {row}" for row in wrapped[1:]), rule, f"  {hint}"]
+
+    def _draw(self, rows: list[str]) -> None:
+        """Draw it over itself."""
+        up = f"\x1b[{self._drawn}A" if self._drawn else ""
+        print(f"{up}\r\x1b[J" + "".join(f"{row}\n" for row in rows), end="", flush=True)
+        self._drawn = len(rows)
 
 
 class Dialog:
