@@ -298,7 +298,7 @@ def test_a_vim_notify_that_fails_stops_no_other_notification(nvim: Editors, vers
     editor.lua("""
       vim.notify = function() error('boom') end
       _G.bells = 0
-      require('bellboard.notify').send = function() bells = bells + 1 end
+      require('bellboard.outer_terminal').send = function() bells = bells + 1 end
     """)
     Host(editor).push(blocked("api"), notices=[line(), {**line(), "channel": "bell"}])
     assert editor.lua("return bells") == 1

@@ -224,8 +224,8 @@ OF_THEIR_OWN: Final = {
     "core.spared": "pure, and only `bellboard rules` needs it",
     "hosting.decode": "loaded late: a command rarely finds a file to decode",
     "hosting.health": "what is asked first when something is wrong",
+    "hosting.outward": "the board in another terminal, at a pace of its own",
     "hosting.outbox": "what happens to evidence that cannot be written",
-    "screen.reports": "what a terminal is asked, whoever reports to it",
     "witnesses.pull_requests": "off by default: it runs another program",
 }
 

@@ -1,12 +1,11 @@
 -- Shows notices with vim.notify, the bell or the desktop.
 local cells = require('bellboard.text')
 local message = require('bellboard.message')
+local outer = require('bellboard.outer_terminal')
 local popup = require('bellboard.popup')
 local sessions = require('bellboard.sessions')
 
 local M = {}
-
-local api = vim.api
 
 --- A notice for this Neovim to show.
 ---@class bellboard.Notice
@@ -56,25 +55,12 @@ local speak = {
     })
   end,
   bell = function()
-    M.send('\a')
+    outer.send('\a')
   end,
   desktop = function(notice)
-    M.send(notice.sequence or '')
+    outer.send(notice.sequence or '')
   end,
 }
-
---- Send an escape sequence to the terminal of this Neovim.
----@param sequence string
-M.send = function(sequence)
-  if vim.env.TMUX and sequence:sub(1, 1) == '\27' then -- tmux only passes on wrapped sequences
-    sequence = '\27Ptmux;' .. sequence:gsub('\27', '\27\27') .. '\27\\'
-  end
-  if api.nvim_ui_send then
-    api.nvim_ui_send(sequence)
-  else
-    api.nvim_chan_send(vim.v.stderr, sequence)
-  end
-end
 
 --- Show a notice.
 ---@param notice bellboard.Notice

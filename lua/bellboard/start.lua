@@ -70,6 +70,7 @@ M.attach = function()
   require('bellboard.report.focus').attach()
   require('bellboard.report.screens').attach()
   require('bellboard.report.chats').attach()
+  require('bellboard.report.outward').attach()
   require('bellboard.checktime').attach()
   receive.on('snapshot', function()
     require('bellboard.install').greet()
@@ -85,7 +86,10 @@ end
 coprocess.own({
   prepare = M.attach,
   greet = hello,
-  gone = receive.stopped,
+  gone = function(for_good)
+    require('bellboard.report.outward').clear()
+    receive.stopped(for_good)
+  end,
   unbuilt = function(why, by_itself)
     sessions.changed()
     vim.schedule(function() -- else a window that a command opens would close the question
@@ -109,6 +113,7 @@ end
 M.reconfigure = function()
   if host.status().running then
     sessions.changed()
+    require('bellboard.report.outward').renew()
     if not vim.deep_equal(shared(), sent) then
       coprocess.restart()
     end

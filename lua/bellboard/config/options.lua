@@ -310,6 +310,12 @@ M.options = {
   { 'notices.labels.*.sounds.*', nil, 'string', names = NOTIFIED },
 
   {
+    'report',
+    true,
+    'boolean',
+    'Report the sessions to the terminal that Neovim runs in, if it reads OSC 7501.',
+  },
+  {
     'claude',
     'claude',
     'string|string[]',

@@ -21,6 +21,8 @@
 ---@field send bellboard.Config.Send
 ---@field jump bellboard.Config.Jump
 ---@field notices bellboard.Config.Notices
+--- Report the sessions to the terminal that Neovim runs in, if it reads OSC 7501.
+---@field report boolean
 --- Command that starts Claude Code, such as `{ 'claude', '--model', 'opus' }`.
 ---@field claude string|string[]
 ---@field launch bellboard.Config.Launch

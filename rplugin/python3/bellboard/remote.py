@@ -18,6 +18,7 @@ import pynvim
 
 PUSH: Final = "require('bellboard.process.talk')._pushed(...)"
 REPLY: Final = "require('bellboard.process.talk')._reply(...)"
+OUTWARD: Final = "require('bellboard.report.outward')._write(...)"
 COMPLAIN: Final = "require('bellboard.process.talk')._complain(...)"
 MOST_UNREAD: Final = 1 << 20  # bytes to keep for Neovim, which may be suspended for days
 
@@ -136,6 +137,13 @@ class Bellboard:
             heard = [(float(t), str(text)) for t, text in said["said"]]
             dropped = int(said.get("dropped") or 0)
             self.host.program_status(str(said["tty"]), int(said["pid"]), heard, dropped)
+
+    @exported("outward")
+    def outward(self, is_read: bool) -> None:
+        """Report the board to the terminal of Neovim, if that reads reports, or no longer."""
+        if self.host is not None:
+            write = functools.partial(self.nvim.exec_lua, OUTWARD, async_=True)
+            self.host.report_board(write if is_read else None)
 
     @exported("chat")
     def chat(self, agent: str, payload: Mapping[str, Any], server: str) -> None:

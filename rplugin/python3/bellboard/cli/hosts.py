@@ -129,7 +129,7 @@ def watch_sessions(args: Args) -> None:
             worn = icons(shared)
         live = Live(first_run(os.environ), worn)
         with live.screen as screen:
-            run_host(live.push, {}, begin=lambda host: live.begin(host.stop))
+            run_host(live.push, {}, begin=live.begin)
             leave_at_once(screen.close)
     else:
         from ..screen.live import Stream

@@ -12,7 +12,6 @@ from .home import Problem, here, reason, refusals
 
 STATES: Final = ("idle", "working", "done", "blocked", "error", "clear")
 KINDS: Final = ("permission", "question", "auth")
-TITLE: Final = 48  # characters: no more than the 192 bytes of the protocol
 
 
 def add_to(commands: Subcommands) -> None:
@@ -39,7 +38,7 @@ def report(args: Args) -> None:
     from ..core.program_status import Discarded, Report, body_of
     from ..core.text import line
 
-    texts = (line(args.title, TITLE), line(args.msg))
+    texts = (line(args.title), line(args.msg))
     said = Report(args.state, args.id, args.kind, args.app, args.progress, *texts)
     try:
         body = body_of(said)

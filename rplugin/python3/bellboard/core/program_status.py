@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 #: What a program may report of a part of its work, most urgent first.
 REPORTED: Final = ("blocked", "error", "done", "working", "background", "dialog", "idle")
@@ -118,7 +119,12 @@ def _text(key: str, value: str) -> str:
 
 
 def body_of(report: Report) -> str:
-    """Return what follows `7501;` in the sequence of a report; raise Discarded if none can."""
+    """Return what follows `7501;` in the sequence of a report; raise Discarded if none can.
+
+    Longer texts are cut.
+    """
+    texts = {key: _cut(getattr(report, key), most) for key, most in _LONGEST_TEXT.items()}
+    report = replace(report, **texts)
     values = {
         "state": report.state,
         "id": report.id,
@@ -136,13 +142,22 @@ def body_of(report: Report) -> str:
     return body
 
 
+def is_app(name: str) -> bool:
+    """Return whether a report may give a program that name."""
+    return len(name) <= _LONGEST["app"] and bool(_APP.fullmatch(name))
+
+
 def sequence(body: str) -> str:
     """Return the sequence that a program writes to its terminal."""
     return f"\x1b]7501;{body}\x1b\\"
 
 
+def _cut(text: str, most: int) -> str:
+    return text.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+
+
 def _encoded(text: str) -> str:
-    return b2a_base64(text.encode("utf-8", "replace"), newline=False).decode()
+    return b2a_base64(text.encode(), newline=False).decode()
 
 
 def _report(values: Mapping[str, str]) -> Report:
@@ -159,7 +174,7 @@ def _report(values: Mapping[str, str]) -> Report:
         state,
         values.get("id", ""),
         kind if state == "blocked" and kind in _KINDS else "",
-        app if _APP.fullmatch(app) else "",
+        app if is_app(app) else "",
         progress if state in _PROGRESSING and progress <= 100 else -1,
         values.get("title", ""),
         values.get("msg", ""),

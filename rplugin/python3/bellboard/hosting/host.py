@@ -39,6 +39,7 @@ from .jobs import Attempts, Job, Loop
 from .links import Links
 from .notify import Notifier
 from .outbox import Outbox
+from .outward import Outward, Write, name_of_board
 from .publish import Publisher, Push, Pusher
 from .tmux_status import Bars
 from .turn import SharedBoard
@@ -227,12 +228,15 @@ class Host:
         self.outbox = Outbox(self.spool)
         self.reach = Reach(self.loop.wake, modules=MODULES)
         requests = self.config.get("pull_requests") is True
-        self.observer = Observer(self._find, time.time, environ, requests)
+        self.board = name_of_board(home)
+        self.observer = Observer(self._find, time.time, environ, requests, board=self.board)
         self.guard = Guard(home, environ, self.loop.wake, reports="server" in self.config)
         #: What is still to be checked in a rescan.
         self._unchecked: dict[str, Callable[[], object]] = {}
         self.watch: Watch | None = None  # once it runs
         self.bars = Bars()
+        self.outward: Outward | None = None  # while the terminal of our reader reads reports
+        self._environ = environ
         self.notes = Notes()  # settings that cannot be used
         self.commands = Commands()
         self.effects = self._set("callbacks", self._effects)
@@ -273,6 +277,7 @@ class Host:
             ("links", self._follow),
             ("observe", self._attend),
             ("tmux", self._show),
+            ("outward", self._report_board),
             ("health", self.health.share),
             ("load", Loading().run),
         )
@@ -332,6 +337,11 @@ class Host:
     def program_status(self, tty: str, job: int, said: Sequence[Said], dropped: int = 0) -> None:
         """Take the sequences of a terminal in which programs report their status."""
         self.observer.take_reports(tty, job, said, dropped)
+
+    def report_board(self, write: Write | None) -> None:
+        """Report the board to a terminal that has no reports of it, or no longer."""
+        self.outward = Outward(self.board, write, self._environ) if write is not None else None
+        self.loop.wake()
 
     def set_mode(self, mode: str) -> None:
         """Set the notification mode: quiet, normal or all."""
@@ -540,6 +550,12 @@ class Host:
     def _show(self) -> float:
         """Update the status in the tmux servers that asked for it."""
         return self.bars.run(self.connection, self.config, self.reader.sessions)
+
+    def _report_board(self) -> float:
+        """Report the board to the terminal of our reader."""
+        if self.outward is None:
+            return NEVER
+        return self.outward.run(self.reader.sessions, self.reader.count)
 
     def _examine(self) -> dict[str, Any]:
         report = self.health.report(self.upkeep.counts, len(self.reader.sessions))

@@ -84,6 +84,11 @@ class Publisher:
         """Return the sessions that the reader knows, in no order."""
         return self._known.values()
 
+    @property
+    def count(self) -> int:
+        """Return the number of messages."""
+        return self._seq
+
     def ask_full(self) -> None:
         """Make the next push a full snapshot."""
         self._full = True
@@ -231,6 +236,11 @@ class Pusher:
     def sessions(self) -> Collection[Published]:
         """Return the sessions that the reader knows, in no order."""
         return self._publisher.sessions
+
+    @property
+    def count(self) -> int:
+        """Return the number of messages to the reader."""
+        return self._publisher.count
 
     def ask_full(self) -> None:
         """Send everything next time."""

@@ -18,10 +18,12 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final
 
+from ..core.program_status import sequence
 from .styled import StyledText
 from .terminal import console
 
-#: Escape sequences of keys, and control characters with the same meaning.
+#: Escape sequences of keys, and control characters with the same meaning; "reads" is the reply of a
+#: terminal to `ask`.
 KEYS: Final = {
     "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[Z": "up",
     "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down", "\t": "tab",
@@ -30,14 +32,19 @@ KEYS: Final = {
     "\x1b[F": "last", "\x1b[4~": "last", "\x1bOF": "last",
     "\r": "take", "\n": "take",
     "\x1b": "leave", "\x03": "leave", "\x04": "leave", "\x07": "leave",
+    "\x1b]7501;?\x1b\\": "reads", "\x1b]7501;?\x07": "reads",
     "\x7f": "rub", "\x08": "rub", "\x15": "clear", "\x17": "clear", "\x0b": "up",
 }  # fmt: skip
 PASTED: Final = "\x1b[200~"  # start of a pasted text, in which keys have no meaning
 _ENDS: Final = "\x1b[201~"
-_BEGUN: Final = re.compile(r"\x1b\[[0-?]*[ -/]*\Z")  # start of a key, whose rest comes later
-_KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
+#: A key whose rest is still to come, or the start of such a reply.
+_BEGUN: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\](?:7(?:5(?:0(?:1(?:;(?:\?\x1b?)?)?)?)?)?)?)\Z")
+_KEY: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\]7501;\?(?:\x1b\\|\x07)|\x1bO.|\x1b|.", re.S
+)
 _ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h"
 _LEAVE: Final = b"\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
+_CLEAR: Final = sequence("state=clear").encode()
 _PATIENCE: Final = 0.2  # seconds to let a write finish before the terminal is restored
 
 Handler = Callable[[int, "FrameType | None"], Any] | int | None
@@ -59,6 +66,8 @@ class FullScreen:
         self.keys = sys.stdin.fileno() if sys.stdin.isatty() else -1  # descriptor; -1: none
         self._before: list[Any] = []
         self._is_open = False
+        self._asks = False  # whether the terminal has not replied, if it ever does
+        self._has_reported = False
         self._handlers: dict[int, Handler] = {}
 
     def __enter__(self) -> FullScreen:
@@ -95,6 +104,25 @@ class FullScreen:
             if self._is_open:
                 self._write(("\x1b[H" + "\r\n".join(rows) + rest).encode("utf-8", "replace"))
 
+    def ask(self) -> None:
+        """Ask whether the terminal reads reports; `named` returns its reply."""
+        with self._lock:
+            if self._is_open and self.keys >= 0:
+                self._asks = True
+                self._write(sequence("?").encode())
+
+    def report(self, text: str) -> None:
+        """Write reports, which end with this screen."""
+        with self._lock:
+            if self._is_open:
+                self._has_reported = True
+                self._write(text.encode())
+
+    @property
+    def has_reported(self) -> bool:
+        """Return whether the terminal has reports of ours."""
+        return self._has_reported
+
     def named(self, data: bytes) -> list[str]:
         """Decode keys: their names in KEYS, characters, or all of a paste, after PASTED."""
         keys: list[str] = []
@@ -109,7 +137,9 @@ class FullScreen:
             keys.append(PASTED + re.sub("\r\n?", "\n", inside))
         if begun := _BEGUN.search(text):
             self._rest, text = begun[0], text[: begun.start()]
-        return keys + _named(text)
+        keys += _named(text)
+        self._asks = self._asks and "reads" not in keys
+        return keys
 
     def close(self) -> None:
         """Restore the terminal."""
@@ -117,11 +147,14 @@ class FullScreen:
         try:
             if self._is_open:
                 self._is_open = False
+                cleared, self._has_reported = self._has_reported, False
                 with contextlib.suppress(OSError):  # the terminal is gone
-                    self._write(_LEAVE)
+                    self._write(_CLEAR + _LEAVE if cleared else _LEAVE)
                 if self._before:
+                    # The shell must not get the reply.
+                    how = termios.TCSAFLUSH if self._asks else termios.TCSADRAIN
                     with contextlib.suppress(termios.error):
-                        termios.tcsetattr(self.keys, termios.TCSADRAIN, self._before)
+                        termios.tcsetattr(self.keys, how, self._before)
         finally:
             if owned:
                 self._lock.release()

@@ -7,9 +7,9 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..core import words
 from ..core.published import Published, by_urgency
@@ -23,8 +23,12 @@ from ..system.tmux import names_of
 from .full import FullScreen
 from .history import changes
 from .line import COLORS
+from .reports import may_ask
 from .styled import StyledText
 from .terminal import ENDLESS, console, outages, table, write
+
+if TYPE_CHECKING:
+    from ..hosting.host import Host
 
 HINT: Final = "q quit"
 MORE: Final = "j k scroll"
@@ -53,17 +57,19 @@ class Live:
         self._drawn: object = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._quit: Callable[[], None] = lambda: None
         self._top = 0  # the first line that is shown
         self._page = 1
         self._first_run = [StyledText(line) for line in first_run.splitlines()]
+        self._is_read = False  # whether the terminal reads reports
         self.screen = FullScreen(self._renew)
 
-    def begin(self, quit: Callable[[], None]) -> None:
-        """Start reading keys; called in the event loop of the host, which `quit` stops."""
-        self._loop, self._quit = asyncio.get_running_loop(), quit
+    def begin(self, host: Host) -> None:
+        """Start reading keys; called in the event loop of the host, which shows and reports."""
+        self._loop, self._host = asyncio.get_running_loop(), host
         if self.screen.keys >= 0:
             self._loop.add_reader(self.screen.keys, self._read)
+            if may_ask(os.environ):
+                self.screen.ask()
 
     def push(self, message: dict[str, Any]) -> None:
         """Take a message of the host; called in its event loop."""
@@ -91,6 +97,12 @@ class Live:
         self._drawn = None
         if self._loop is not None:
             call_in(self._loop, self._draw)
+            call_in(self._loop, self._report)
+
+    def _report(self) -> None:
+        """Report the board to the terminal that has just begun to read it, or was somebody's."""
+        if self._is_read and not self.screen.has_reported:
+            self._host.report_board(self.screen.report)
 
     def _read(self) -> None:
         try:
@@ -99,8 +111,11 @@ class Live:
             data = b""
         keys = self.screen.named(data)
         if not data or "q" in keys or "Q" in keys:  # no data: the terminal is gone
-            self._quit()
+            self._host.stop()
             return
+        if "reads" in keys:
+            self._is_read = True
+            self._report()
         for key in keys:
             step = STEPS.get(key, 0)
             lines = int(step * self._page) if isinstance(step, float) else step

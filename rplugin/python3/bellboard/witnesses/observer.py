@@ -200,6 +200,7 @@ class Observer:
     """Observes the wants of sessions, each once, from `open` on; calls `report` with evidence.
 
     A `brief` observer looks once, and only at the files of agents, each of which is then added.
+    Reports of the `board` itself are ignored.
     """
 
     def __init__(
@@ -209,10 +210,11 @@ class Observer:
         environ: Mapping[str, str],
         pull_requests: bool = False,
         brief: bool = False,
+        board: str = "",
     ) -> None:
         self.notes = Notes()
         self.needs: dict[Want, Need] = {}
-        self.own_reports = OwnReports(report, clock, self.notes)
+        self.own_reports = OwnReports(report, clock, self.notes, board)
         self._clock, self._pull_requests = clock, pull_requests
         self.watched: Watched = Unwatched()
         self._means = Means(self.watched, report, clock, environ, brief=brief)

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from ..agents.registry import agent_of_program, status_reported
 from ..core.evidence import Evidence, TraceLine
+from ..core.outward import is_of_board
 from ..core.own_report import LAST_WORDS
 from ..core.program_status import MOST_RECORDS, Discarded, Report, parsed, within
 from ..core.session import Session
@@ -69,9 +70,14 @@ class OwnReports:
     """Calls `report` with the own report of a program, when it has changed."""
 
     def __init__(
-        self, report: Callable[[Evidence], None], clock: Callable[[], float], notes: Notes
+        self,
+        report: Callable[[Evidence], None],
+        clock: Callable[[], float],
+        notes: Notes,
+        board: str = "",
     ) -> None:
         self._report, self._clock, self._notes = report, clock, notes
+        self._board = board  # whose own reports are ignored, such as of a Neovim in a terminal here
         self._rounds = Rounds()
         self._terminals: dict[str, _Terminal] = {}  # by tty
         self._timer: asyncio.TimerHandle | None = None
@@ -188,6 +194,8 @@ class OwnReports:
             report = parsed(body)
         except Discarded as why:
             self._refuse(tty, 1, str(why))
+            return
+        if is_of_board(self._board, report):
             return
         name = report.id
         before = program.last.pop(name, None)

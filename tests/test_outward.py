@@ -1,0 +1,306 @@
+"""The board in the terminal around Neovim or `bellboard watch`, which may read it (OSC 7501)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pytest
+
+from bellboard.core.outward import bodies_of, changes
+from bellboard.core.program_status import Record, parsed, sequence, taken
+from bellboard.core.published import Published
+from bellboard.hosting.outward import name_of_board
+from rig import editor as editors
+from rig import reaper
+from rig.fixtures import Editors
+from rig.terminal import Terminal
+from rig.tmux import Server
+from rig.waiting import eventually
+from shell import Shell
+from test_editor_live import hosted
+from test_report_command import only
+
+QUERY = sequence("?").encode()
+REPORT = re.compile(rb"\x1b\]7501;([^\x1b\x07]*)\x1b\\")
+HOSTILE = "\x1b]7501;state=clear\x1b\\\x07\x9c:state=error;\u202eab\nrm -rf /"
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+class Around:
+    """A terminal around a program; `reads` reports, or not."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], reads: bool = True) -> None:
+        self.pid, self._fd = pty.fork()
+        if not self.pid:
+            outside = {k: v for k, v in env.items() if k not in ("TMUX", "STY", "NVIM")}
+            os.execvpe(argv[0], [*argv], {"TERM": "xterm-256color", **outside})
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("4H", 24, 90, 0, 0))
+        self._reads = reads
+        self.said = b""
+        self.records: dict[str, Record] = {}
+        self._read = 0
+        self.asked = 0
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                data = os.read(self._fd, 65536)
+            except OSError:
+                return
+            self.said += data
+            for found in REPORT.finditer(self.said, self._read):
+                self._read = found.end()
+                body = found[1].decode()
+                if body == "?":
+                    self.asked += 1
+                    if self._reads:
+                        self.types(QUERY)
+                else:
+                    self.records = taken(self.records, parsed(body), time.time())
+
+    def types(self, text: bytes) -> None:
+        os.write(self._fd, text)
+
+    def states(self) -> dict[str, str]:
+        """Return the state of the root, and that of each other record by its text."""
+        return {r.title if id else "": r.state for id, r in list(self.records.items())}
+
+    def becomes(self, expected: Mapping[str, str]) -> None:
+        eventually(lambda: self.states() == expected, f"{expected}, not {self.states()}")
+
+    def ended(self) -> None:
+        """Wait until the program has ended, and all was read."""
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+    def close(self) -> None:
+        reaper.end(reaper.family([self.pid]))
+        os.waitpid(self.pid, 0)
+        self._thread.join(5)
+        os.close(self._fd)
+
+
+Open = Callable[..., Around]
+
+
+@pytest.fixture
+def around() -> Iterator[Open]:
+    """around(argv, env, reads=True): a terminal, closed at the end of the test."""
+    opened: list[Around] = []
+
+    def make(argv: Sequence[str], env: Mapping[str, str], reads: bool = True) -> Around:
+        opened.append(Around(argv, env, reads))
+        return opened[-1]
+
+    yield make
+    for each in opened:
+        each.close()
+
+
+def asks(shell: Shell, session: str = "s", command: str = "rm -rf build", **fields: str) -> None:
+    shell.emitted(9, session, "SessionStart", cwd=f"/w/{session}", **fields)
+    shell.emitted(8, session, "UserPromptSubmit", prompt="do it")
+    tool = {"tool_name": "Bash", "tool_input": {"command": command}}
+    shell.emitted(7, session, "PermissionRequest", **tool)
+
+
+def nvim_argv(shell: Shell, version: str, **config: object) -> list[str]:
+    return editors.command(version, shell.home, "tui", config=config)
+
+
+def watch_argv(shell: Shell) -> list[str]:
+    return [*shell.argv, "watch"]
+
+
+@pytest.mark.editor
+@pytest.mark.parametrize("what", ["nvim", "watch"])
+def test_the_terminal_around_shows_the_board(
+    around: Open, shell: Shell, version: str, what: str
+) -> None:
+    """The root is what needs you most; each session has a record, and all end with the program."""
+    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    terminal = around(argv, shell.env)
+    shell.emitted(20, "b", "SessionStart", cwd="/w/web")
+    shell.emitted(19, "b", "UserPromptSubmit", prompt="add a test")
+    terminal.becomes({"": "working", "web add a test": "working"})
+    asks(shell, "s", session_title=HOSTILE)
+    eventually(lambda: terminal.records[""].state == "blocked", "a root that asks")
+    board = name_of_board(shell.home.bellboard)
+    asking = next(r for id, r in terminal.records.items() if id and r.state == "blocked")
+    assert {"", board} == {id.partition("/")[0] for id in terminal.records}
+    root = terminal.records[""]
+    assert (board, "permission", "Bash rm -rf build") == (root.app, root.kind, root.msg)
+    assert ("claude", root.title, root.msg) == (asking.app, asking.title, asking.msg)
+    assert root.title.startswith("s ")
+    assert root.title.isprintable()
+    assert "\u202e" not in root.title
+    shell.emit("SessionEnd", reason="other")
+    terminal.becomes({"": "working", "web add a test": "working"})
+    assert terminal.asked == 1
+    terminal.types(b":qa!\r" if what == "nvim" else b"q")
+    terminal.ended()
+    assert terminal.records == {}
+
+
+@pytest.mark.editor
+@pytest.mark.parametrize("what", ["nvim", "watch"])
+def test_a_terminal_that_does_not_reply_gets_no_report(
+    around: Open, shell: Shell, version: str, what: str
+) -> None:
+    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    terminal = around(argv, shell.env, reads=False)
+    asks(shell)
+    eventually(lambda: b"rm -rf build" in terminal.said, "the session")
+    terminal.types(b":qa!\r" if what == "nvim" else b"q")
+    terminal.ended()
+    assert REPORT.findall(terminal.said) == [b"?"]
+
+
+@pytest.mark.editor
+@pytest.mark.parametrize(
+    ("env", "config"),
+    [
+        ({"TMUX": "/tmp/none,1,0"}, {}),
+        ({"STY": "1.x"}, {}),
+        ({"TERM": "screen-256color"}, {}),
+        ({}, {"report": False}),
+    ],
+)
+def test_where_it_is_not_wanted_nothing_is_asked(
+    around: Open, shell: Shell, version: str, env: dict[str, str], config: dict[str, object]
+) -> None:
+    argv = nvim_argv(shell, version, **config)
+    terminal = around(["env", *(f"{k}={v}" for k, v in env.items()), *argv], shell.env)
+    asks(shell)
+    eventually(lambda: b"rm -rf build" in terminal.said, "the session")
+    assert REPORT.findall(terminal.said) == []
+
+
+@pytest.mark.editor
+def test_the_board_is_cleared_while_no_process_runs(
+    around: Open, shell: Shell, version: str
+) -> None:
+    """`process stop` and a crash; after that, all of it is reported again."""
+    terminal = around(nvim_argv(shell, version), shell.env)
+    asks(shell)
+    eventually(lambda: "" in terminal.records, "a root")
+    before = terminal.states()
+    terminal.types(b":ClaudeSessions process stop\r")
+    terminal.becomes({})
+    terminal.types(b":ClaudeSessions process start\r")
+    terminal.becomes(before)
+    os.kill(int(next((shell.home.bellboard / "hosts").iterdir()).name), signal.SIGKILL)
+    eventually(lambda: terminal.said.count(sequence("state=clear").encode()) == 2, "a clear")
+    terminal.becomes(before)
+    assert terminal.asked == 1
+
+
+@pytest.mark.editor
+@pytest.mark.parametrize("what", ["nvim", "watch"])
+def test_a_board_in_a_terminal_of_its_own_is_shown_once(
+    nvim: Editors, shell: Shell, version: str, what: str
+) -> None:
+    outer = hosted(nvim(version, {}, env={"PYTHONPATH": shell.env["PYTHONPATH"]}))
+    asks(shell)
+    only(shell, status="blocked")
+    count = "return require('bellboard.report.records').count()"
+    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    inner = Terminal(outer, argv, shell.home.project)
+    inner.shows("rm -rf build")
+    eventually(lambda: outer.lua(count) == 1, "a report")
+    asks(shell, "t", "make")
+    eventually(lambda: len(shell.sessions()) == 2, "another session")
+    inner.shows("2")
+    listed = outer.lua("return require('bellboard').sessions()")
+    assert {"s", "t"} == {row["session_id"] for row in listed} == shell.sessions().keys()
+
+
+@pytest.mark.tmux
+@pytest.mark.parametrize("what", ["nvim", "watch"])
+def test_a_board_in_tmux_asks_nothing(shell: Shell, tmux: Server, version: str, what: str) -> None:
+    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    late = ["sh", "-c", 'read -r _; exec "$@"', "sh", *argv]
+    pane = tmux.open(late, env={"PYTHONPATH": shell.env["PYTHONPATH"]})
+    printed = shell.home.root / "printed"
+    tmux.run("pipe-pane", "-O", "-t", pane.id, f"cat >{printed}")
+    asks(shell)
+    pane.press("Enter")
+    pane.shows("rm -rf build")
+    eventually(lambda: b"rm -rf build" in printed.read_bytes(), "all of it")
+    assert b"7501" not in printed.read_bytes()
+
+
+# ---------------------------------------------------------------- what is reported
+
+BOARD = "bellboard.00000000"
+
+
+def row(session: str, status: str, urgency: int, **fields: object) -> Published:
+    known = {"project": session, "hidden": False, "markers": [], "since": 1.0, "agent": "claude"}
+    return {"session_id": session, "status": status, "urgency": urgency, **known, **fields}
+
+
+def read(sessions: Sequence[Published], is_near: bool = True) -> dict[str, str]:
+    """Return the states that are reported, by title."""
+    bodies = bodies_of(BOARD, sessions, is_near).items()
+    return {("" if not id else parsed(body).title): parsed(body).state for id, body in bodies}
+
+
+@pytest.mark.pure
+def test_only_sessions_of_this_board_are_reported() -> None:
+    """What another board has reported would go round between two that read each other."""
+    shown = [row("a", "working", 4), row("b", "blocked", 0, agent="bellboard.12345678")]
+    shown += [row("c", "blocked", 0, hidden=True), row("d", "unknown", 3)]
+    assert read(shown) == {"": "working", "a": "working"}
+
+
+@pytest.mark.pure
+def test_sessions_of_other_machines_are_not_reported_over_ssh() -> None:
+    """The terminal may be on one of these."""
+    far = row("dev/claude/x", "error", 1, machine="dev", project="api")
+    assert read([far]) == {"": "error", "dev:api": "error"}
+    assert read([far], is_near=False) == {}
+
+
+@pytest.mark.pure
+def test_a_parked_session_is_not_what_needs_you() -> None:
+    shown = [row("a", "blocked", 0, markers=["parked"]), row("b", "idle", 6)]
+    assert read(shown) == {"": "idle", "a": "blocked", "b": "idle"}
+
+
+@pytest.mark.pure
+def test_no_text_is_sent_that_is_hidden_or_secret() -> None:
+    """Nor can it be too long for the protocol, whatever it is."""
+    fields = {"tool": "Bash", "title": HOSTILE + "\U0001f600" * 999, "agent": "x y" * 99}
+    shown = row("a", "blocked", 0, detail=f"curl -H {TOKEN} x", kind="plan", **fields)
+    for body in bodies_of(BOARD, [shown], True).values():
+        report = parsed(body)
+        assert ("blocked", "question") == (report.state, report.kind)
+        assert TOKEN not in report.msg
+        assert report.title.isprintable()
+
+
+@pytest.mark.pure
+def test_a_terminal_has_after_each_change_what_is_so_now() -> None:
+    one, two = row("a", "blocked", 0), row("b", "working", 4)
+    boards = ([], [one], [one, two], [two], [{**two, "markers": ["parked"]}], [one, two], [])
+    before: dict[str, str] = {}
+    records: dict[str, Record] = {}
+    for board in boards:
+        now = bodies_of(BOARD, board, True)
+        for body in changes(before, now):
+            records = taken(records, parsed(body), 1.0)
+        assert records.keys() == now.keys()
+        assert changes(now, now) == []
+        before = now
