@@ -43,7 +43,7 @@ local function editor()
   if command and command.definition ~= 'Agent sessions' then
     health.warn(':ClaudeSessions belongs to another plugin', 'use :Bellboard')
   end
-  if host.status().running then
+  if not sessions.stale() then -- the next section says why they are
     health.info('float: ' .. require('bellboard.float').status())
   end
 end
