@@ -28,6 +28,7 @@ OTHERS: dict[str, dict[str, str | None]] = {
         "hint": "",
         "shortcuts": "",
         "pasted_40": "[Pasted text #1 +39 lines]",
+        "scrolled": "\n".join([*(f"line {n} of many" for n in range(7, 13)), "the last line"]),
         "slash": "/",
         "mention": "@",
     },

@@ -39,6 +39,7 @@ TEXTS: Final = {
     "a name at the end": "look at @x",
     "50 kB": LONG[:50_000],
 }
+TWENTY: Final = "".join(f"line {n} of twenty\n" for n in range(20)) + "and then say what you see"
 REFUSED: Final = {
     "the end of a paste": "a\x1b[201~b",
     "a control character": "a\x03b",
@@ -79,6 +80,13 @@ def arrives(made: Place, cli: Agent, sid: str, text: str) -> str:
     return ""
 
 
+def typed(made: Place, cli: Agent, sid: str, text: str) -> str:
+    """Send a text as `arrives`; the model must not be told that others may have written it."""
+    why = arrives(made, cli, sid, text)
+    told = [r.said for r in made.api.requests if squeezed(text) in squeezed(r.said)]
+    return why or ("the model takes it for a paste" if "<pasted_content" in told[-1] else "")
+
+
 def refuses(made: Place, cli: Agent, sid: str, text: str, why: str) -> str:
     """Send a text that must be refused, and must leave its terminal as it was."""
     before = prompt_of(cli)
@@ -98,6 +106,9 @@ def texts(made: Place) -> Iterator[tuple[str, str]]:
     sid = made.session(cli)
     for name, text in TEXTS.items():
         yield name, arrives(made, cli, sid, text)
+    made.tmux.run("resize-window", "-t", cli.pane.id, "-x", "90", "-y", "24")
+    yield "twenty lines, as typed", typed(made, cli, sid, TWENTY)
+    yield "a long line, as typed", typed(made, cli, sid, "word " * 190 + "end")
     for name, text in REFUSED.items():
         yield (
             f"refused: {name}",

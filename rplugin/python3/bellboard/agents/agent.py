@@ -199,6 +199,7 @@ class Agent(Hooked):
     named: ClassVar[Mapping[str, str]] = {}  # NAMED, if hooks have a name there
     has_titles: ClassVar[bool] = False  # whether terminal titles show its state
     queues: ClassVar[bool] = False  # whether it takes a prompt while it works, to submit it later
+    pieces: ClassVar[int] = 0  # most characters that it takes as typed when pasted; 0: any number
     submits: ClassVar[str] = "Enter"  # the key that submits a prompt, or queues it then
     escapes: ClassVar[int] = 1  # presses of Esc that interrupt a turn
     rules: ClassVar[str] = ""  # the file in which a project lists allowed commands

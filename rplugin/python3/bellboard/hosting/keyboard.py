@@ -42,8 +42,8 @@ class Terminal(Protocol):
         """Type a key if the terminal still shows its rows; return whether it did."""
         ...
 
-    def paste(self, text: str, rows: Sequence[str]) -> bool:
-        """Paste a text, as one piece, if the terminal still shows these rows."""
+    def paste(self, pieces: Sequence[str], rows: Sequence[str]) -> bool:
+        """Paste texts one after the other, if the terminal still shows these rows."""
         ...
 
 
@@ -141,10 +141,10 @@ class PaneTerminal:
             raise Declined(f"tmux did not take the key: {self._tmux.why}")
         return True
 
-    def paste(self, text: str, rows: Sequence[str]) -> bool:
+    def paste(self, pieces: Sequence[str], rows: Sequence[str]) -> bool:
         if not _shows(self._tmux.capture(self._pane, DEPTH), rows):
             return False
-        if not self._tmux.paste(self._pane, text):
+        if not self._tmux.paste(self._pane, pieces):
             raise Declined(f"tmux did not take the text: {self._tmux.why}")
         return True
 
@@ -165,8 +165,9 @@ class BufferTerminal:
         sent = press.text or SENT.get(press.key, press.key)
         return self._ask(TYPE, self._tty, list(press.rows), sent) is True
 
-    def paste(self, text: str, rows: Sequence[str]) -> bool:
-        return self._ask(TYPE, self._tty, list(rows), PASTE.format(text)) is True
+    def paste(self, pieces: Sequence[str], rows: Sequence[str]) -> bool:
+        sent = "".join(map(PASTE.format, pieces))
+        return self._ask(TYPE, self._tty, list(rows), sent) is True
 
     def _ask(self, code: str, *arguments: object) -> object:
         from ..system import neovim

@@ -40,7 +40,8 @@ THERE: Final = "; go there"
 BETWEEN: Final = 0.3  # seconds between two presses of Esc; at once they would be another key
 LOCK: Final = "send.lock"  # in the state folder: one paste at a time
 BUSY: Final = frozenset({"working", "background"})
-KNOWN_BY: Final = 12  # letters at the start of a text, by which it is known again in an input
+KNOWN_BY: Final = 12  # letters at either end of a text, by which it is known again in an input
+MOST_PIECES: Final = 60  # a longer text is pasted at once, as the document that it is
 #: How what CLIs show instead of a long text begins, without blanks; not what names a file instead.
 PASTED: Final = ("[Pasted", "[Paste#", "[paste#")
 
@@ -124,7 +125,8 @@ class Sending:
         terminal, agent = await self._terminal(s, pid), agent_of(s.agent)
         with closing(await self._alone()):
             prompt = _prompt_in(agent, await reach(terminal.rows))
-            if not await reach(partial(terminal.paste, text, prompt.rows)):
+            pieces = _pieces(text, agent.pieces)
+            if not await reach(partial(terminal.paste, pieces, prompt.rows)):
                 raise Declined(f"its terminal changed meanwhile{THERE}")
             prompt = await self._holding(agent, terminal, text)
             if not submit:
@@ -257,14 +259,24 @@ def _prompt_in(agent: Agent, screen: Sequence[str]) -> Prompt:
     return prompt
 
 
+def _pieces(text: str, most: int) -> Sequence[str]:
+    """Return a text in the pieces in which to paste it.
+
+    Claude Code tells the model of a paste of several lines that somebody else may have written it.
+    """
+    found = re.findall(rf"[^\n]{{1,{most}}}\n?|\n", text) if most else []
+    return found if 0 < len(found) <= MOST_PIECES else (text,)
+
+
 def _holds(shown: str, text: str) -> bool:
-    """Return whether an input shows a text that was pasted, from its start or in place of it.
+    """Return whether an input shows a text that was pasted, an end of it, or a word for it.
 
     Terminals change blanks and marks, but no letters.
     """
     letters, wanted = (re.sub(r"\W", "", normalize("NFC", part)) for part in (shown, text))
     is_start = letters.startswith(wanted[:KNOWN_BY]) or (letters and wanted.startswith(letters))
-    return bool(shown) and (bool(is_start) or shown.startswith(PASTED))
+    is_end = len(letters) > KNOWN_BY and wanted.endswith(letters)
+    return bool(shown) and (bool(is_start) or is_end or shown.startswith(PASTED))
 
 
 def _is_above_us(pid: int) -> bool:

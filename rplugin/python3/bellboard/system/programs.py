@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..core.text import Lines, line
 from .threads import Thread, call_in
@@ -35,17 +35,16 @@ def run(
     patience: float,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    stdin: IO[bytes] | None = None,
 ) -> Ran:
-    """Run a program, without input unless given, and kill it after `patience` seconds.
+    """Run a program, without input, and kill it after `patience` seconds.
 
     Raise OSError or ValueError if it cannot be started, `subprocess.TimeoutExpired` if it takes
     too long.
     """
-    given, pipe = stdin or subprocess.DEVNULL, subprocess.PIPE
+    none, pipe = subprocess.DEVNULL, subprocess.PIPE
     ends = time.monotonic() + patience
     with (
-        subprocess.Popen(argv, stdin=given, stdout=pipe, stderr=pipe, env=env, cwd=cwd) as process,
+        subprocess.Popen(argv, stdin=none, stdout=pipe, stderr=pipe, env=env, cwd=cwd) as process,
         selectors.DefaultSelector() as ready,
     ):
         printed: dict[int, bytearray] = {}

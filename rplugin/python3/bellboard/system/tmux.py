@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..core.text import line, whole
 from ..core.untrusted import decimal
@@ -187,17 +187,20 @@ class Tmux:
             return False
         return self.ask("send-keys", "-t", pane, "-l", "--", argument(text)) is not None
 
-    def paste(self, pane: str, text: str) -> bool:
-        """Paste a text into a pane, as one piece if its program wants that."""
+    def paste(self, pane: str, pieces: Sequence[str]) -> bool:
+        """Paste texts into a pane, one after the other, each as one piece if its program can."""
         if not PANE.fullmatch(pane):
             self.why = f"cannot paste into {line(pane, 40)}"
             return False
         name = f"bellboard-{os.getpid()}"
         into = ("paste-buffer", "-p", "-r", "-d", "-b", name, "-t", pane)
-        with tempfile.TemporaryFile() as file:  # arguments are short, and everybody can read them
-            file.write(text.encode())
-            file.seek(0)
-            return self.ask("load-buffer", "-b", name, "-", ";", *into, stdin=file) is not None
+        commands: list[str] = []
+        with tempfile.TemporaryDirectory() as folder:  # everybody can read arguments
+            for n, piece in enumerate(pieces):
+                file = Path(folder, str(n))
+                file.write_bytes(piece.encode())
+                commands += [";", "load-buffer", "-b", name, str(file), ";", *into]
+            return self.ask(*commands[1:]) is not None
 
     def press(self, pane: str, key: str) -> bool:
         """Press one of the KEYS in a pane."""
@@ -222,7 +225,7 @@ class Tmux:
             argv = gate.tmux(self.socket, *command)
             subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True)
 
-    def ask(self, *command: str, stdin: IO[bytes] | None = None) -> str | None:
+    def ask(self, *command: str) -> str | None:
         """Run a tmux command and return its output; on failure return None and set `why`."""
         self.is_gone, self.is_silent, self.why = False, False, ""
         try:
@@ -236,7 +239,7 @@ class Tmux:
             self.why = f"not connecting to {line(self.socket)}: {denial}"
             return None
         try:
-            done = run(argv, self._patience or PATIENCE, stdin=stdin)
+            done = run(argv, self._patience or PATIENCE)
         except subprocess.TimeoutExpired:
             self.is_silent = True
             self.why = f"tmux does not respond: {self.socket}"

@@ -67,6 +67,7 @@ class ClaudeCode(Agent):
     abilities = NEWEST
     resuming = ("--resume",)
     queues = True
+    pieces = 500
     hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")
     without_hooks = (
         "its sessions are known from their files and screens; "

@@ -57,7 +57,8 @@ TOOLS: Final = {
     "Web search": "WebSearch",
 }
 
-_RULE: Final = re.compile(r"[─▔━╭╮╰╯]{20,}")
+#: A rule, also that above an input box of which the beginning is not shown.
+_RULE: Final = re.compile(r"[─▔━╭╮╰╯]{20,}|─+ ↑ \d+ more ─+")
 _DOTS: Final = re.compile(r"[╌┄]{20,}")
 _CHOSEN: Final = re.compile(r"❯ \S.*")
 _ANSWER: Final = re.compile(r"(?:❯ )?\d+\. (.+)")
@@ -94,8 +95,8 @@ def read_prompt(screen: Sequence[str]) -> Prompt | None:
     if (box := _box(rows, rules)) is None:
         return None
     top, bottom = box
-    first, *more = rows[top + 1 : bottom]
-    text = "\n".join([first[1:], *more]).strip()
+    text = "\n".join(rows[top + 1 : bottom])
+    text = (text if "↑" in rows[top] else text[1:]).strip()
     is_hint = _HINT.fullmatch(text) or any(map(_EMPTY.search, rows[bottom + 1 :]))
     last = max(n for n, row in enumerate(screen) if row.strip(" │|\t\xa0"))
     shown = screen[last + 1 - len(rows) :][top : bottom + 1]
@@ -108,7 +109,7 @@ def _box(rows: list[str], rules: list[int]) -> tuple[int, int] | None:
         return None
     top, bottom = rules[-2:]
     is_end = sum(map(bool, rows[bottom + 1 :])) <= HINTS
-    is_input = _INPUT.fullmatch((rows[top + 1 : bottom] or [""])[0])
+    is_input = "↑" in rows[top] or _INPUT.fullmatch((rows[top + 1 : bottom] or [""])[0])
     return (top, bottom) if is_end and is_input else None
 
 
