@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from bellboard.agents import tailing
 from bellboard.agents.claude.agent import ClaudeCode
+from bellboard.agents.claude.hooks import hook
 from bellboard.agents.claude.session_files import begun_in, path_of, transcripts_folder
 from bellboard.agents.claude.transcript import head_of, is_noise
 from bellboard.agents.tailing import Logs, Tail, entry_event, is_needed, known_until
@@ -500,3 +501,13 @@ def test_of_a_request_to_the_model_only_the_head_is_read() -> None:
     assert head_of(b'{"type":"api-request","params":{"timestamp":"2026-11-29T13:40:11Z"}}') is None
     assert head_of(b'{"type":"api-request-blob","timestamp":"2026-11-29T13:40:11Z"}') is None
     assert head_of(b'{"type":"user","text":"{\\"type\\":\\"api-request\\""}') is None
+
+
+def test_the_tag_of_a_paste_is_no_part_of_a_prompt(path: Path, followed: Transcripts) -> None:
+    """Neither of a hook's nor of a transcript's: a session is named by its prompt."""
+    pasted = 'Look:\n<pasted_content id="1b1e">\none\ntwo\n</pasted_content id="1b1e">\nand fix it'
+    write(path, user(pasted))
+    told = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": pasted}
+    hooked = hook(json.dumps(told).encode(), 1.0, 1.0)
+    found = [hooked, *events(added(followed, 1.0))]
+    assert ["Look: one two and fix it"] * 2 == [event.prompt for event in found]

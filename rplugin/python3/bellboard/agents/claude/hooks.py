@@ -32,7 +32,7 @@ from ...core.untrusted import (
 )
 from ..words import BY_AGENT, STARTS
 from .rules import rule_line
-from .transcript import BY_PROGRAM, error_of, member_of
+from .transcript import BY_PROGRAM, error_of, member_of, unwrapped
 
 # Decode the hook events of Claude Code, and of agents that bellboard does not know.
 #
@@ -175,7 +175,7 @@ def _end(p: HookPayload, facts: Facts) -> None:
 def _prompt(p: HookPayload, facts: Facts) -> str | None:
     if p.prompt and p.prompt.startswith(BY_PROGRAM):
         return "report"
-    facts["prompt"] = line(p.prompt or "")
+    facts["prompt"] = line(unwrapped(p.prompt or ""))
     return None
 
 

@@ -43,6 +43,15 @@ BY_PROGRAM: Final = (
 )
 
 
+#: Around what the user pasted, since 2.1.332.
+_PASTE: Final = re.compile(r"\n?</?pasted_content\b[^>]{0,40}>\n?")
+
+
+def unwrapped(prompt: str) -> str:
+    """Return a prompt as the user wrote it."""
+    return _PASTE.sub("\n", prompt).strip() if "pasted_content" in prompt else prompt
+
+
 def member_of(name: str, team: str) -> Facts:
     """Return the member and the team of a name: a team is named after the session of its lead."""
     lead = team.removeprefix("session-")
@@ -118,7 +127,7 @@ def spoken(entries: Iterable[Facts]) -> list[str]:
         content = object_of(entry.get("message")).get("content")
         whole = [{"type": "text", "text": content}] if isinstance(content, str) else []
         for block in whole or blocks_of(entry):
-            if text := text_of(block, "text").strip():
+            if text := unwrapped(text_of(block, "text")).strip():
                 lines += [("> " if kind == "user" else "") + x for x in text.split("\n")] + [""]
             elif block.get("type") == "tool_use":
                 given = object_of(block.get("input"))
@@ -212,7 +221,7 @@ def _prompt(entry: Facts, is_answered: bool) -> tuple[str, bool]:
         args = _ARGS.search(text)
         return f"{named[1].strip()} {args[1].strip() if args else ''}".strip(), True
     kind, facts = _user(entry)
-    return (text, bool(facts.get("prompt"))) if kind == "said prompt" else ("", False)
+    return (unwrapped(text), bool(facts.get("prompt"))) if kind == "said prompt" else ("", False)
 
 
 def _edit(block: Facts, entry: Facts) -> Touched | None:
@@ -272,7 +281,7 @@ def _user(entry: Facts) -> tuple[str, Facts]:
     if text.startswith(BY_PROGRAM):
         mate = member_of(text_of(entry, "agentName"), text_of(entry, "teamName"))
         return "said prompt", {**_turn(entry), **mate}
-    return "said prompt", {"prompt": line(text), **_turn(entry)}
+    return "said prompt", {"prompt": line(unwrapped(text)), **_turn(entry)}
 
 
 def _command(entry: Facts) -> tuple[str, Facts]:
