@@ -73,7 +73,7 @@ PURE = (
 DOORS: Final = frozenset(
     (
         *("observing", "installer", "reporting", "version", "session_of", "went_on", "asking"),
-        *("conversation", "last_turn", "winner", "find", "answer", "say", "interrupt"),
+        *("conversation", "last_turn", "winner", "find", "answer", "say", "interrupt", "piece"),
         *("unshown", "_obstacles", "_remarks"),
     )
 )

@@ -80,7 +80,7 @@ def arrives(made: Place, cli: Agent, sid: str, text: str) -> str:
     return ""
 
 
-def typed(made: Place, cli: Agent, sid: str, text: str) -> str:
+def own_words(made: Place, cli: Agent, sid: str, text: str) -> str:
     """Send a text as `arrives`; the model must not be told that others may have written it."""
     why = arrives(made, cli, sid, text)
     told = [r.said for r in made.api.requests if squeezed(text) in squeezed(r.said)]
@@ -107,8 +107,8 @@ def texts(made: Place) -> Iterator[tuple[str, str]]:
     for name, text in TEXTS.items():
         yield name, arrives(made, cli, sid, text)
     made.tmux.run("resize-window", "-t", cli.pane.id, "-x", "90", "-y", "24")
-    yield "twenty lines, as typed", typed(made, cli, sid, TWENTY)
-    yield "a long line, as typed", typed(made, cli, sid, "word " * 190 + "end")
+    yield "twenty lines, as typed", own_words(made, cli, sid, TWENTY)
+    yield "a long line, as typed", own_words(made, cli, sid, "word " * 190 + "end")
     for name, text in REFUSED.items():
         yield (
             f"refused: {name}",

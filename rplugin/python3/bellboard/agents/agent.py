@@ -199,7 +199,6 @@ class Agent(Hooked):
     named: ClassVar[Mapping[str, str]] = {}  # NAMED, if hooks have a name there
     has_titles: ClassVar[bool] = False  # whether terminal titles show its state
     queues: ClassVar[bool] = False  # whether it takes a prompt while it works, to submit it later
-    pieces: ClassVar[int] = 0  # most characters that it takes as typed when pasted; 0: any number
     submits: ClassVar[str] = "Enter"  # the key that submits a prompt, or queues it then
     escapes: ClassVar[int] = 1  # presses of Esc that interrupt a turn
     rules: ClassVar[str] = ""  # the file in which a project lists allowed commands
@@ -357,6 +356,10 @@ class Agent(Hooked):
     ) -> Went | None:
         """Return how a session went on after `since`, if the CLI itself shows that. May hang."""
         return None
+
+    def piece(self, pid: int, s: Session, environ: Mapping[str, str]) -> int:
+        """Return how many pasted characters count as typed; 0 if that is no matter. May hang."""
+        return 0
 
     def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
         """Return the payload that a hook would report for a question of the main thread, or b"".

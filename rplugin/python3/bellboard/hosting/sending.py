@@ -125,7 +125,8 @@ class Sending:
         terminal, agent = await self._terminal(s, pid), agent_of(s.agent)
         with closing(await self._alone()):
             prompt = _prompt_in(agent, await reach(terminal.rows))
-            pieces = _pieces(text, agent.pieces)
+            piece = partial(agent.piece, pid, s, self._requests.environ)
+            pieces = _pieces(text, await reach(piece))
             if not await reach(partial(terminal.paste, pieces, prompt.rows)):
                 raise Declined(f"its terminal changed meanwhile{THERE}")
             prompt = await self._holding(agent, terminal, text)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _HOOKS: Final = Ability("hooks, session file")
 _FILE: Final = Ability("session file")
+#: Pasted characters of one line that are certainly no "pasted content" to the model.
+PIECE: Final = 500
 #: Abilities of the newest version, as for every CLI.
 NEWEST: Final[Abilities] = {
     "unprompted": _HOOKS,
@@ -67,7 +69,6 @@ class ClaudeCode(Agent):
     abilities = NEWEST
     resuming = ("--resume",)
     queues = True
-    pieces = 500
     hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")
     without_hooks = (
         "its sessions are known from their files and screens; "
@@ -152,6 +153,11 @@ class ClaudeCode(Agent):
 
         config = Path(s.config_dir or config_of(environ))
         return went_on(config / "sessions", pid, s.session_id, since)
+
+    def piece(self, pid: int, s: Session, environ: Mapping[str, str]) -> int:
+        from .session_files import config_of, is_folding
+
+        return 0 if is_folding(Path(s.config_dir or config_of(environ)), pid) else PIECE
 
     def asking(self, s: Session, environ: Mapping[str, str]) -> bytes:
         from .request import open_tool

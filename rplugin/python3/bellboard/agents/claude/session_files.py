@@ -378,12 +378,19 @@ def _disowned(pid: int, record: Record, written: float) -> str:
 # The running versions, as far as session files name them.
 
 
+SCROLLS: Final = (2, 1, 330)  # the first version that was seen to scroll its input
 SILENT: Final = (2, 1, 76)  # the first version with session files, which do not name it yet
 
 
 def oldest_running(environ: Mapping[str, str]) -> Version | None:
     """Return the oldest version that is running; all others know its hook events, too."""
     return min(versions_of(registry_of(config_of(environ)).records), default=None)
+
+
+def is_folding(config: Path, pid: int) -> bool:
+    """Return whether the input of a process has room for a long text only if that is folded."""
+    record = registry_of(config).records.get(pid, {})
+    return (version_in(str(record.get("version"))) or SCROLLS) < SCROLLS
 
 
 def registry_of(folder: Path) -> Registry:
