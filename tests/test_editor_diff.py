@@ -52,7 +52,7 @@ def test_the_diff_of_a_file_is_a_tab_page_as_neovim_makes_it(nvim: Editors, vers
     ]
     assert editor.nvim.eval("map(['A', 'q', '<CR>'], {_, key -> maparg(key, 'n')})") == [""] * 3
     editor.press("A")
-    editor.command("tabclose")
+    editor.command("$tabnew | tabprevious | tabclose")
     editor.shows("edit: Edit a file")
     assert editor.lua("return answers") == []
     editor.press("A")

@@ -105,8 +105,10 @@ def test_a_reply_at_any_width(nvim: Editors, screen: Screens, columns: int) -> N
 def diff_shown(editor: Editor) -> None:
     eventually(lambda: editor.lua("return vim.bo.filetype") == "diff", "a diff")
     assert "+2" in editor.lua("return vim.fn.getline(1, '$')")
-    editor.command("tabclose")
+    editor.command("$tabnew | tabprevious")
+    editor.press("q")
     editor.shows("dotfiles: completed")
+    editor.command("tabonly")
 
 
 def test_its_files_are_compared(nvim: Editors, version: str) -> None:

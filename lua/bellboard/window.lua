@@ -160,13 +160,28 @@ M.split = function(buf, how)
   end)
 end
 
---- Show our buffer in a new tab page.
+--- Show our buffer in a new tab page. Who closes that goes back to where it was opened from;
+--- Neovim would go to the tab page on the right.
 ---@param buf integer
 M.tab = function(buf)
   local back = M.origin()
   settle(buf)
   M.split(buf, 'tab')
   ways_back[api.nvim_get_current_win()] = back
+  local tab = api.nvim_get_current_tabpage()
+  api.nvim_create_autocmd('TabLeave', {
+    callback = function()
+      local is_valid = api.nvim_tabpage_is_valid(tab)
+      if is_valid and api.nvim_get_current_tabpage() == tab then
+        vim.schedule(function()
+          if not api.nvim_tabpage_is_valid(tab) then
+            back()
+          end
+        end)
+      end
+      return not is_valid
+    end,
+  })
 end
 
 --- Go back to where a window of ours was opened or entered from, if that is still there.

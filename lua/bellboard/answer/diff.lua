@@ -74,7 +74,9 @@ end
 ---@param text string
 ---@param path string of the file
 M.show = function(text, path)
-  window.tab(buffer(text, path, 'diff', 'diff'))
+  local buf = buffer(text, path, 'diff', 'diff')
+  vim.keymap.set('n', 'q', '<Cmd>tabclose<CR>', { buffer = buf, nowait = true, desc = 'close' })
+  window.tab(buf)
 end
 
 --- Show a change.
