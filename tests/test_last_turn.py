@@ -404,6 +404,14 @@ def test_of_other_clis_the_words_of_their_hooks_are_known(home: Home) -> None:
     assert turn["note"] == "only what its hooks report is known: the beginning of its reply"
 
 
+def test_of_a_turn_that_failed_the_error_is_shown(home: Home) -> None:
+    """It may have said nothing before."""
+    said = {"prompt": "go", "error": "overloaded: try again later", "began": 4.0, "over": 9.0}
+    turn = turn_of(home, Session("s", cwd=str(home.project), turn="error", **said))
+    assert ("go", "overloaded: try again later", 5.0) == tuple(turn[key] for key in FACTS)
+    assert turn["note"] == "only what its hooks report is known"
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=9), x, max_size=3),

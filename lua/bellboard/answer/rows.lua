@@ -423,7 +423,8 @@ end
 ---@param rows bellboard.Row[]
 local function turn_of(session, turn, width, rows)
   local prompt, title = wrapped(turn.prompt or '', width - 2), session.words.title
-  local who = { session.machine and 'on ' .. session.machine or '', title, turn.about or '' }
+  local machine = session.machine and 'on ' .. session.machine or ''
+  local who = { machine, title, turn.about or '', place.of(session) }
   who[2] = vim.startswith(cells.safe(turn.prompt), cells.safe(title)) and '' or title
   who = vim.tbl_map(
     cells.safe,

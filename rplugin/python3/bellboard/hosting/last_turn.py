@@ -87,14 +87,16 @@ class _Turn:
                 break
             time.sleep(LOOK)
         if found is not None and (found.text or found.prompt):
-            found.text = found.text or s.message
+            found.text = found.text or s.message or s.error
             if not found.prompt:
                 found.prompt, found.note = s.prompt, "it began before what was read of its log"
             return found
         edited = [Touched(path) for path, t in s.edited.items() if t >= s.began]
         took = max(0.0, s.over - s.began) if s.began else 0.0
-        note = "only what its hooks report is known: the beginning of its reply"
-        return TurnLog(s.prompt, s.message, s.began, s.over, took, 0, edited, note=note)
+        note = "only what its hooks report is known" + ": the beginning of its reply" * bool(
+            s.message
+        )
+        return TurnLog(s.prompt, s.message or s.error, s.began, s.over, took, 0, edited, note=note)
 
     def told(self) -> LastTurn:
         """Return it in the form for readers."""
