@@ -70,7 +70,7 @@ def test_a_red_line_is_a_deleted_line(nvim: Editors) -> None:
     opened(editor, "edit", "Edit a file")
     rows = "return vim.iter(vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, { details = true }))"
     groups = rows + ":map(function(m) return m[4].line_hl_group end):totable()"
-    assert editor.lua(groups) == ["DiffDelete"]
+    assert editor.lua(groups) == ["Removed"]
     editor.press("gd")
     eventually(lambda: editor.lua("return vim.wo.diff"), "a diff")
     (before, group), (after, _) = editor.lua(SIDES)

@@ -80,7 +80,8 @@ local CONTEXT = 3
 --- A tab in a changed line: four blanks would be another change.
 local CHANGED_TAB = '⇥   '
 
-local DIFFERENT = { ['+'] = 'DiffAdd', ['-'] = 'DiffDelete' }
+--- In most colorschemes, "DiffDelete" is purple, or gray on gray.
+local DIFFERENT = { ['+'] = 'DiffAdd', ['-'] = 'Removed' }
 --- The heading of files that no tool of a turn names.
 local UNCLAIMED = 'Changed since, by its commands or by somebody else:'
 local SYNTAX = { command = 'sh', plan = 'markdown', json = 'json' }
