@@ -426,6 +426,18 @@ def test_without_a_name_it_goes_to_the_session_here_or_you_choose(nvim: Editors)
     assert editor.lua("return require('bellboard.board.view').choice().filter") == ""
     assert editor.lua("return require('bellboard.board.view').choice().sort") == "urgency"
 
+    editor.lua("""
+      _G.own = vim.ui.select
+      vim.ui.select = function(items, _, done) _G.offered = items done(items[2]) end
+    """)
+    editor.command("ClaudeSessions send")
+    editor.shows(" to old")
+    mode(editor, "i")
+    assert [each["session_id"] for each in editor.lua("return offered")] == ["new", "old"]
+    editor.press("<Esc>q")
+    editor.hides(" to old")
+    editor.lua("vim.ui.select = own")
+
     editor.command("ClaudeSessions board")
     editor.shows("an old one")
     editor.press("/an old<CR>r")
