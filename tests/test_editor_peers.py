@@ -95,6 +95,24 @@ def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
     editor.shows("Snooze api for")
 
 
+def test_telescope_lists_those_that_rest(nvim: Editors) -> None:
+    """To write to one of them: the latest change first; a key writes from any list."""
+    rest = [session("idle", sid, ago=ago, project=sid) for sid, ago in (("old", 900), ("new", 60))]
+    editor, host, _ = opened(nvim, *rest)
+    editor.press("<M-r>")
+    editor.shows(" to api · main · terminal")
+    editor.shows("<C-s> send")
+    editor.press("<Esc>q")
+    editor.hides(" to api")
+    open = "require('telescope').extensions.bellboard.bellboard({ filter = ..., run = function(s)"
+    editor.lua(f"{open} _G.chosen = s.session_id end }})", "!status:blocked")
+    editor.shows(". new")
+    assert "Bash  rm -rf" not in editor.screen.text
+    host.push(blocked("api"), *rest)
+    editor.press("<CR>")
+    eventually(lambda: editor.lua("return chosen") == "new", "the latest one")
+
+
 def test_in_telescope_the_same_session_stays_selected(nvim: Editors) -> None:
     """Other rows may come above it; a search starts at the best match again."""
     others = [session("working", name, project=name) for name in ("web", "worker")]

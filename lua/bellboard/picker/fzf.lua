@@ -41,9 +41,7 @@ M.open = function(all, opts)
       fn = function(selected)
         local session = session_of(selected[1])
         if session then
-          vim.schedule(function()
-            action.run(session)
-          end)
+          action.run(session)
         end
       end,
     }

@@ -89,9 +89,9 @@ M.keys = function()
         name = key[2],
         desc = key[3],
         stays = key.stays == true,
-        run = function(session)
+        run = vim.schedule_wrap(function(session) -- once the picker has closed
           board_keys.run(key[2], { session })
-        end,
+        end),
       }
     end
   end

@@ -115,7 +115,7 @@ local function draw()
   left[2] = { cells.cut(cells.safe(words.project), room), 'BellboardHeading' }
   local about = vim.tbl_filter(function(text)
     return text ~= ''
-  end, { cells.safe(words.title), place.of(session) })
+  end, { cells.safe(words.title ~= '' and words.title or words.branch), place.of(session) })
   local rest = table.concat(about, ' · ')
   rest = rest ~= '' and cells.cut(' · ' .. rest, room - cells.width(left[2][1])) or ''
   left[3] = { rest .. ' ', 'BellboardDim' }
