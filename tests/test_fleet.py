@@ -447,6 +447,8 @@ def test_a_member_sees_and_answers_what_it_may(join: Join, created: None, tmp_pa
     refused = bob.service.ask("dev", "answer", wanted).result(30)
     assert not refused["ok"]
     assert refused["why"] == "bob may not answer on dev: ask whoever set up the fleet"
+    refused = bob.service.ask("dev", "turn", {"session_id": "s"}).result(30)
+    assert refused["why"] == "bob may not read replies on dev: ask whoever set up the fleet"
     for who in (bob, alice):  # only who may answer sees what a file holds
         look = {"session_id": "s", "contents": True}
         assert who.service.ask("dev", "request", look).result(30)["ok"]

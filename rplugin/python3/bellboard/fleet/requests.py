@@ -34,6 +34,9 @@ LOOK: Final = "request"
 #: A look that also shows the content of the file in a question: not for members that only read.
 REVIEW: Final = "review"
 
+#: What is asked for, where that is no verb.
+IN_WORDS: Final = {"turn": "read replies", "diff": "see diffs"}
+
 ReplyFields = dict[str, Any]
 #: Carries out a member's request: member, action, fields.
 Do = Callable[[str, str, Mapping[str, Any]], Awaitable[ReplyFields]]
@@ -64,9 +67,8 @@ class Asking:
         try:
             return await self._ask(machine, do, fields)
         except NotPermitted:
-            return refusal(
-                f"{self._wire.member} may not {do} on {machine}: ask whoever set up the fleet"
-            )
+            may_not = f"{self._wire.member} may not {IN_WORDS.get(do, do)}"
+            return refusal(f"{may_not} on {machine}: ask whoever set up the fleet")
 
     async def _ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> ReplyFields:
         body = msgspec.json.encode(fields)
