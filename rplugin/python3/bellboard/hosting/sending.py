@@ -33,7 +33,8 @@ from .keyboard import GLANCE, TAKES, Terminal, terminal_of_run
 if TYPE_CHECKING:
     from ..core.session import Process
 
-LEAVES: Final = 2.0  # seconds for a text to leave its input after Enter
+LEAVES: Final = 5.0  # seconds for a text to leave its input after Enter; a busy machine takes 3
+STANDS: Final = 0.3  # seconds for it to stand there before: an Enter right after is a part of it
 FOLLOWS: Final = 3.0  # seconds for a turn to begin, or to end
 SHOWN: Final = 60  # cells of what somebody has typed, in a message
 THERE: Final = "; go there"
@@ -42,8 +43,8 @@ LOCK: Final = "send.lock"  # in the state folder: one paste at a time
 BUSY: Final = frozenset({"working", "background"})
 KNOWN_BY: Final = 12  # letters at either end of a text, by which it is known again in an input
 MOST_PIECES: Final = 60  # a longer text is pasted at once, as the document that it is
-#: How what CLIs show instead of a long text begins, without blanks; not what names a file instead.
-PASTED: Final = ("[Pasted", "[Paste#", "[paste#")
+#: The words with which CLIs show a long text instead of it; other words name a file.
+PASTED: Final = ("[Pasted", "[Paste #", "[paste #")
 
 #: Characters that nobody sees, of which CLIs warn; joiners of letters and emoji are none of them.
 _INVISIBLE: Final = re.compile(
@@ -170,10 +171,13 @@ class Sending:
 
     async def _holding(self, agent: Agent, terminal: Terminal, text: str) -> Prompt:
         """Wait until its input shows the text, and rests; return that."""
-        until, before = time.monotonic() + TAKES, None
-        while time.monotonic() < until:
+        since = begun = time.monotonic()
+        before = None
+        while (now := time.monotonic()) < begun + TAKES:
             prompt = agent.prompt(await reach(terminal.rows))
-            if prompt is not None and prompt == before and _holds(prompt.text, text):
+            if prompt is None or prompt != before:
+                since = now
+            elif now > since + STANDS and _holds(prompt.text, text):
                 return prompt
             before = prompt
             await sleep(GLANCE)
