@@ -306,15 +306,19 @@ local function widest(widths)
   return top
 end
 
---- The width that is enough for three of four, and for those that are little wider.
----@param widths integer[]
+--- The width that is enough for three of four lines, and for those that are little wider.
+---@param lists bellboard.LineList[]
+---@param column 'who'|'title'
 ---@return integer
-local function usual_of(widths)
-  local counts, top, seen, width = {}, widest(widths), 0, -1
-  for _, each in ipairs(widths) do
-    counts[each] = (counts[each] or 0) + 1
+local function usual_of(lists, column)
+  local counts, total, top, seen, width = {}, 0, 0, 0, -1
+  for _, list in ipairs(lists) do
+    for _, each in ipairs(list[column]) do
+      counts[each], total = (counts[each] or 0) + 1, total + 1
+      top = each > top and each or top
+    end
   end
-  while #widths > 0 and seen < math.floor(#widths * 3 / 4) + 1 do
+  while total > 0 and seen < math.floor(total * 3 / 4) + 1 do
     width = width + 1
     seen = seen + (counts[width] or 0)
   end
@@ -352,30 +356,23 @@ end
 ---@param among bellboard.Session[]
 local function name(layout, among)
   layout.names, layout.signed = names_of(among, layout.narrow, layout.place > 0)
+  local needed = 0
   for _, list in ipairs(layout.lists) do
     for nth, session in ipairs(list.sessions) do
       layout.names[session] = layout.names[session] or session.words.branch
       list.who[nth] = who_width(session, layout)
       list.title[nth] = select(2, title_of(session, layout))
+      local widths = facts_of(session).widths
+      local doing = layout.word and widths.word or widths.doing
+      local is_named = layout.several and not layout.signed[session]
+      if has_notes(session, is_named) then
+        doing = doing + sum(notes_of(session, is_named))
+      end
+      needed = doing > needed and doing or needed
     end
   end
-  for _, column in ipairs({ 'who', 'title' }) do
-    local all = {}
-    for _, list in ipairs(layout.lists) do
-      vim.list_extend(all, list[column])
-    end
-    layout.usual[column] = usual_of(all)
-  end
-  layout.needed = 0
-  for session in pairs(layout.list) do
-    local widths = facts_of(session).widths
-    local doing = layout.word and widths.word or widths.doing
-    local is_named = layout.several and not layout.signed[session]
-    if has_notes(session, is_named) then
-      doing = doing + sum(notes_of(session, is_named))
-    end
-    layout.needed = math.max(layout.needed, doing)
-  end
+  layout.needed = needed
+  layout.usual = { who = usual_of(layout.lists, 'who'), title = usual_of(layout.lists, 'title') }
 end
 
 ---@param layout bellboard.Layout
