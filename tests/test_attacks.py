@@ -258,7 +258,7 @@ def test_keys_that_tmux_gives_to_others_too_are_not_typed(tmux: Server, cat: Pan
     other = Pane(tmux, tmux.run(*split).strip())
     tmux.run("set-option", "-w", "-t", cat.id, "synchronize-panes", "on")
     why = "its tmux pane shares its keys with other panes (synchronize-panes)"
-    assert typing(tmux, cat) == f"{why}{THERE}"
+    assert typing(tmux, cat) == f"{why}; go there"
     tmux.run("set-option", "-w", "-t", cat.id, "synchronize-panes", "off")
     assert typing(tmux, cat) == ""
     cat.shows("1")
@@ -271,7 +271,7 @@ def test_a_pane_in_copy_mode_gets_no_keys(tmux: Server, cat: Pane) -> None:
     cat.shows("hello")
     tmux.run("copy-mode", "-t", cat.id)
     why = "its tmux pane is in copy mode, which would take the keys"
-    assert typing(tmux, cat) == f"{why}{THERE}"
+    assert typing(tmux, cat) == f"{why}; go there"
     assert keyboard.PaneTerminal(str(tmux.socket), cat.id, cat.tty).read() == ["hello"]
     tmux.run("send-keys", "-t", cat.id, "-X", "cancel")
     assert typing(tmux, cat) == ""
