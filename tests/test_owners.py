@@ -227,11 +227,16 @@ def test_the_files_that_its_tools_changed_last_are_published() -> None:
     assert list(edited.items()) == [("/srv/old", T0 + 8), ("/srv/new", T0 + 9)]
 
 
-def test_a_session_knows_when_its_process_started_from_the_one_before_it() -> None:
-    """Of a program that reports itself, that is observed before a hook names the session."""
+def test_a_session_knows_when_its_process_started_from_another_one_in_it() -> None:
+    """That is reported once: of a program that reports itself before a hook names its session.
+
+    Of a server of several sessions, too.
+    """
     board, place = Board(), {"pid": 12, "started": "470", "tty": "/dev/pts/2"}
     own = {"t": T0, "osc7501": {**place, "body": "state=working:app=codex"}}
-    hooked = {"session_id": "s", "hook_event_name": "SessionStart", "source": "startup"}
     board.fold(from_line(own))
-    board.fold(from_line({"t": T0 + 1, "hook": hooked, "origin": {**PLACES[12], "agent": "codex"}}))
-    assert board.sessions["s"].processes[12].started == "470"
+    for n, shared in ((1, False), (2, True)):
+        hooked = {"session_id": f"s{n}", "hook_event_name": "SessionStart", "source": "startup"}
+        origin = {**PLACES[12], "agent": "codex", "shared": shared}
+        board.fold(from_line({"t": T0 + n, "hook": hooked, "origin": origin}))
+        assert board.sessions[f"s{n}"].processes[12].started == "470"

@@ -153,7 +153,11 @@ def runs_in(records: Records, s: Session, pid: int) -> None:
         records.unbury(pid)
     if known is None or not known.hooked:
         claimed = s.origin.started if s.origin.pid == pid else ""
-        now = replace(known or Process(pid, claimed=claimed), hooked=True, shared=s.origin.shared)
+        there = (other for other in records.running_in(pid) if other.turn != ABSENT)
+        seen = (other.processes[pid].started for other in there)
+        started = next(filter(None, seen), "")  # which is reported once for all of its sessions
+        made = known or Process(pid, started, claimed=claimed)
+        now = replace(made, hooked=True, shared=s.origin.shared)
         s.processes = {**s.processes, pid: now}
 
 
@@ -225,10 +229,6 @@ def _yield(
     now = records.ledger.clock
     shared = other.processes.keys() & s.processes.keys()
     beside = {run.pid for run in runs_of(other) if run.pid in shared and goes_on(run)}
-    for pid in shared if other.turn != ABSENT else ():  # nobody reports again when it started
-        if (started := other.processes[pid].started) and not s.processes[pid].started:
-            s.processes = {**s.processes, pid: replace(s.processes[pid], started=started)}
-            records.keep(s)
     lately = other.ended and now <= other.ended + REKEYED and other.end_reason in MOVES_ON
     wrapped = bool(terminal) and is_same_program(other, s)
     moved_on = lately if other.turn == ABSENT else shared or wrapped
