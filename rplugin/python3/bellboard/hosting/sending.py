@@ -75,7 +75,7 @@ class Sending:
         begun = time.time()
         is_for_server = submit and not text.startswith("/")  # where that would be no command
         say = partial(agent.say, s, process.pid, text, self._requests.spool.home)
-        if not is_for_server or await _by_server(say) is None:
+        if not is_for_server or await self._by_server(say) is None:
             await self._paste(s, process.pid, text, submit)
         if not submit:
             return {"outcome": "kept", "text": "it stands in its prompt, not submitted"}
@@ -92,7 +92,7 @@ class Sending:
             raise Declined("it does not work, so there is nothing to interrupt")
         begun = time.time()
         home = self._requests.spool.home
-        more = await _by_server(partial(agent_of(s.agent).interrupt, s, process.pid, home))
+        more = await self._by_server(partial(agent_of(s.agent).interrupt, s, process.pid, home))
         if more is None:
             await self._escape(s, process.pid)
         reply = await self._followed(s, begun, _stopped)
@@ -118,6 +118,18 @@ class Sending:
         if processes.is_suspended(pid):
             raise Declined(f"process {pid} is suspended: kill -CONT {pid}")
         return s, process
+
+    async def _by_server(self, order: Callable[[], str | None]) -> str | None:
+        """Give an order to the server of a CLI; return what it says, or None if there is none."""
+        try:
+            with closing(await self._alone()):  # of two prompts, the second has to wait its turn
+                return await reach(order) or ""
+        except Unreachable:
+            return None
+        except (Unclear, Hangs):
+            return ""  # what follows shows it
+        except Unanswered as why:
+            raise Declined(str(why)) from None
 
     # ------------------------------------------------------------ into its terminal
 
@@ -162,7 +174,7 @@ class Sending:
         return terminal
 
     async def _alone(self) -> Lock:
-        """Take the lock of all that is typed into prompts from here."""
+        """Take the lock of all that is put into prompts from here."""
         lock = Lock(self._requests.spool.home / LOCK)
         if not await reach(partial(lock.take, TAKES), within=2 * TAKES):
             lock.close()
@@ -208,18 +220,6 @@ class Sending:
             await sleep(GLANCE)
         nothing = f"nothing followed within {FOLLOWS:.0f} s; go there to look"
         return {"outcome": "nothing", "text": nothing}
-
-
-async def _by_server(order: Callable[[], str | None]) -> str | None:
-    """Give an order to the server of a CLI; return what it says, or None if there is no server."""
-    try:
-        return await reach(order) or ""
-    except Unreachable:
-        return None
-    except (Unclear, Hangs):
-        return ""  # what follows shows it
-    except Unanswered as why:
-        raise Declined(str(why)) from None
 
 
 def _text_of(given: Given) -> str:
