@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import shlex
 import signal
 import struct
 import termios
@@ -31,6 +32,7 @@ from test_report_command import only
 
 QUERY = sequence("?").encode()
 REPORT = re.compile(rb"\x1b\]7501;([^\x1b\x07]*)\x1b\\")
+HEARD = re.compile(REPORT.pattern + rb"|\x1b\[c")  # or the name of the terminal is asked
 HOSTILE = "\x1b]7501;state=clear\x1b\\\x07\x9c:state=error;\u202eab\nrm -rf /"
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -59,10 +61,12 @@ class Around:
             except OSError:
                 return
             self.said += data
-            for found in REPORT.finditer(self.said, self._read):
+            for found in HEARD.finditer(self.said, self._read):
                 self._read = found.end()
-                body = found[1].decode()
-                if body == "?":
+                body = (found[1] or b"").decode()
+                if not body:
+                    self.types(b"\x1b[?62c")
+                elif body == "?":
                     self.asked += 1
                     if self._reads:
                         self.types(QUERY)
@@ -77,7 +81,11 @@ class Around:
         return {r.title if id else "": r.state for id, r in list(self.records.items())}
 
     def becomes(self, expected: Mapping[str, str]) -> None:
-        eventually(lambda: self.states() == expected, f"{expected}, not {self.states()}")
+        def agrees() -> bool:
+            assert expected == self.states(), self.said[-999:]
+            return True
+
+        eventually(agrees)
 
     def ended(self) -> None:
         """Wait until the program has ended, and all was read."""
@@ -202,6 +210,28 @@ def test_the_board_is_cleared_while_no_process_runs(
     terminal.becomes(before)
     os.kill(int(next((shell.home.bellboard / "hosts").iterdir()).name), signal.SIGKILL)
     eventually(lambda: terminal.said.count(sequence("state=clear").encode()) == 2, "a clear")
+    terminal.becomes(before)
+    assert terminal.asked == 1
+
+
+@pytest.mark.editor
+@pytest.mark.parametrize("what", ["nvim", "watch"])
+def test_a_shell_in_front_has_no_board(around: Open, shell: Shell, version: str, what: str) -> None:
+    """After CTRL-Z, the terminal is the shell's; the board comes back with its program."""
+    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    terminal = around(["bash", "--norc", "-i"], shell.env)
+    terminal.types(shlex.join(argv).encode() + b"\r")
+    asks(shell)
+    eventually(lambda: "" in terminal.records, "a root")
+    before = terminal.states()
+    terminal.types(b"\x1a")
+    terminal.becomes({})
+    eventually(lambda: b"Stopped" in terminal.said, "the shell")
+    asks(shell, "t", "make")
+    eventually(lambda: len(shell.sessions()) == 2, "another session")
+    assert terminal.states() == {}
+    before["t do it"] = "blocked"
+    terminal.types(b"fg\r")
     terminal.becomes(before)
     assert terminal.asked == 1
 

@@ -167,12 +167,18 @@ QUERY, NAME = sequence("?").encode(), b"\x1b[c"
 
 
 @pytest.mark.files
-def test_a_terminal_that_reads_reports_gets_one(shell: Shell) -> None:
-    bare = Bare(shell, "report", "working", "--app", "make", "--msg", "\x1b]0;x\x07hi\n")
+@pytest.mark.parametrize("has_host", [False, True])
+def test_a_terminal_that_reads_reports_gets_one(shell: Shell, has_host: bool) -> None:
+    """So does the board, if there is one: nobody else passes the report on to it."""
+    if has_host:
+        shell.start("serve")
+    bare = Bare(shell, "report", "done", "--app", "make", "--msg", "\x1b]0;x\x07hi\n")
     bare.says(QUERY + NAME)
     bare.types(QUERY + b"\x1b[?62c")
     assert bare.ends() == 0
-    assert bare.said == QUERY + NAME + sequence("state=working:app=make:msg=aGk=").encode()
+    assert bare.said == QUERY + NAME + sequence("state=done:app=make:msg=aGk=").encode()
+    if has_host:
+        only(shell, status="completed", agent="make", last_message="hi")
 
 
 @pytest.mark.files

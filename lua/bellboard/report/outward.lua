@@ -18,6 +18,8 @@ local NEVER = { 'screen', 'tmux', 'linux', 'dumb', 'unknown' }
 local is_asked, is_read = false, false
 --- Whether it has reports of ours.
 local has_reports = false
+--- Whether it shows a shell, after CTRL-Z; Neovim itself runs on.
+local is_suspended = false
 
 ---@param ui table<string, any>
 ---@return boolean
@@ -50,7 +52,7 @@ end
 
 --- Have the whole board reported, or nothing more.
 local function renew()
-  local is_on = is_read and config.get().report and has_terminal()
+  local is_on = is_read and not is_suspended and config.get().report and has_terminal()
   host.notify('outward', is_on)
   if not is_on then
     M.clear()
@@ -70,7 +72,7 @@ end
 --- Write reports. Called by the background process.
 ---@param sequences string
 M._write = function(sequences)
-  if is_read and vim.v.exiting == vim.NIL then
+  if is_read and not is_suspended and vim.v.exiting == vim.NIL then
     has_reports = true
     outer.send(sequences)
   end
@@ -100,8 +102,11 @@ M.attach = function()
     end
   end)
   on({ 'UIEnter', 'UILeave' }, vim.schedule_wrap(M.renew)) -- a UI that leaves is still listed
-  on({ 'VimSuspend', 'VimLeavePre' }, M.clear)
-  on('VimResume', renew)
+  on({ 'VimSuspend', 'VimResume' }, function(event)
+    is_suspended = event.event == 'VimSuspend'
+    renew()
+  end)
+  on('VimLeavePre', M.clear)
   receive.on('snapshot', function()
     if is_read then
       renew()

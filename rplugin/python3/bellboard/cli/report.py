@@ -34,7 +34,10 @@ def add_to(commands: Subcommands) -> None:
 
 
 def report(args: Args) -> None:
-    """Write the report to the terminal, or to the spool if no terminal reads it."""
+    """Write the report to the terminal if that reads it, and to the spool.
+
+    A Neovim passes on what its terminals read.
+    """
     from ..core.program_status import Discarded, Report, body_of
     from ..core.text import line
 
@@ -44,8 +47,14 @@ def report(args: Args) -> None:
         body = body_of(said)
     except Discarded as why:
         raise Problem(f"cannot report that: {why}") from None
-    if not _is_written(body):
-        _submit(body)
+    is_read = _is_written(body)
+    if is_read and os.environ.get("NVIM"):
+        return
+    if not _is_submitted(body) and not is_read:
+        raise Problem(
+            "this terminal reads no reports, and no background process runs that would; "
+            "start Neovim or `bellboard serve`"
+        )
 
 
 def _is_written(body: str) -> bool:
@@ -63,17 +72,14 @@ def _is_written(body: str) -> bool:
     return False
 
 
-def _submit(body: str) -> None:
-    """Report to the hosts."""
+def _is_submitted(body: str) -> bool:
+    """Write a report to the spool, if a host reads that."""
     from ..storage.spool import Spool
     from ..witnesses.own_reports import described, said_by, sender_of
 
     spool = Spool(here())
     if not spool.hosts.alive():
-        raise Problem(
-            "this terminal reads no reports, and no background process runs that would; "
-            "start Neovim or `bellboard serve`"
-        )
+        return False
     try:
         with refusals():
             spool.prepare()
@@ -81,3 +87,4 @@ def _submit(body: str) -> None:
         spool.write(said_by(sender, time.time(), body))
     except OSError as e:
         raise Problem(f"cannot write to {spool.new}: {reason(e, spool.new)}") from None
+    return True

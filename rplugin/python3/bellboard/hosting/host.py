@@ -277,7 +277,6 @@ class Host:
             ("links", self._follow),
             ("observe", self._attend),
             ("tmux", self._show),
-            ("outward", self._report_board),
             ("health", self.health.share),
             ("load", Loading().run),
         )
@@ -548,14 +547,11 @@ class Host:
         return self.observer.run(shared.board) if shared is not None else RESCAN
 
     def _show(self) -> float:
-        """Update the status in the tmux servers that asked for it."""
-        return self.bars.run(self.connection, self.config, self.reader.sessions)
-
-    def _report_board(self) -> float:
-        """Report the board to the terminal of our reader."""
-        if self.outward is None:
-            return NEVER
-        return self.outward.run(self.reader.sessions, self.reader.count)
+        """Show the board around our reader: in the tmux servers that asked, and its terminal."""
+        wait = self.bars.run(self.connection, self.config, self.reader.sessions)
+        if self.outward is not None:
+            wait = min(wait, self.outward.run(self.reader.sessions, self.reader.count))
+        return wait
 
     def _examine(self) -> dict[str, Any]:
         report = self.health.report(self.upkeep.counts, len(self.reader.sessions))

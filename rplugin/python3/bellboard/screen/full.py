@@ -66,6 +66,7 @@ class FullScreen:
         self.keys = sys.stdin.fileno() if sys.stdin.isatty() else -1  # descriptor; -1: none
         self._before: list[Any] = []
         self._is_open = False
+        self.opened = 0  # how often: each time, the terminal has no reports of ours
         self._asks = False  # whether the terminal has not replied, if it ever does
         self._has_reported = False
         self._handlers: dict[int, Handler] = {}
@@ -118,11 +119,6 @@ class FullScreen:
                 self._has_reported = True
                 self._write(text.encode())
 
-    @property
-    def has_reported(self) -> bool:
-        """Return whether the terminal has reports of ours."""
-        return self._has_reported
-
     def named(self, data: bytes) -> list[str]:
         """Decode keys: their names in KEYS, characters, or all of a paste, after PASTED."""
         keys: list[str] = []
@@ -167,6 +163,7 @@ class FullScreen:
                         self._before = self._before or termios.tcgetattr(self.keys)
                         (tty.setraw if self._raw else set_quiet)(self.keys)
                 self._is_open = True
+                self.opened += 1
                 self._write(_ENTER)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:

@@ -61,6 +61,7 @@ class Live:
         self._page = 1
         self._first_run = [StyledText(line) for line in first_run.splitlines()]
         self._is_read = False  # whether the terminal reads reports
+        self._reported = 0  # in which opening of the screen the board was reported
         self.screen = FullScreen(self._renew)
 
     def begin(self, host: Host) -> None:
@@ -101,7 +102,8 @@ class Live:
 
     def _report(self) -> None:
         """Report the board to the terminal that has just begun to read it, or was somebody's."""
-        if self._is_read and not self.screen.has_reported:
+        if self._is_read and self._reported != self.screen.opened:
+            self._reported = self.screen.opened
             self._host.report_board(self.screen.report)
 
     def _read(self) -> None:
