@@ -201,7 +201,7 @@ class Sending:
         until = time.monotonic() + LEAVES
         while (prompt := agent.prompt(await reach(terminal.rows))) is not None and prompt.text:
             if time.monotonic() > until:
-                raise Declined(f"its prompt still holds it after Enter{THERE}")
+                raise Declined(f"its prompt still holds it after {agent.submits}{THERE}")
             await sleep(GLANCE)
 
     # ------------------------------------------------------------ what follows

@@ -55,7 +55,6 @@ class OpenCode(Agent):
     keeps = key  # for sockets
     keeps_transcripts = False
     queues = True
-    escapes = 2
     hooks = HooksFile(
         folder=lambda environ: _config(environ) / "opencode",
         name="plugins/bellboard.js",
