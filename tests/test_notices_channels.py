@@ -125,6 +125,7 @@ def test_a_notice_says_who_and_what(status: str, expected: tuple[str, str]) -> N
     [
         ({"branch": "fix/login"}, ("web (fix/login) has completed", "")),
         ({"branch": "main", "title": "tidy css"}, ("web (tidy css) has completed", "tidy css")),
+        ({"branch": "main", "last_prompt": "go on"}, ("web (go on) has completed", "go on")),
         ({"branch": "main", "last_message": "completed"}, ("web (main) has completed", "")),
         ({"title": "web"}, ("web has completed", "web")),
         ({"agent": "codex"}, ("web has completed", "")),

@@ -77,7 +77,7 @@ end
 ---@param act fun(session: bellboard.Session)
 ---@param done? fun(session: bellboard.Session): boolean
 local function each(words, act, done)
-  vim.iter(names.some(table.concat(words, ' '), done)):each(act)
+  names.each(table.concat(words, ' '), act, done)
 end
 
 local process = {

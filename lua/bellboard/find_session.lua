@@ -125,7 +125,7 @@ end
 --- Act on the session of a name for which the action makes sense; of several, on the one that the
 --- user picks, with the name typed into the picker.
 ---@param called string
----@param makes_sense fun(session: bellboard.Session): boolean
+---@param makes_sense (fun(session: bellboard.Session): boolean)|nil
 ---@param act fun(id: string)
 M.choose = function(called, makes_sense, act)
   local session = M.one(called, makes_sense, function()
@@ -189,15 +189,19 @@ M.asks = function(session)
   return session.status == 'blocked'
 end
 
---- The sessions to act on: the named one, else the one in this window, else those in the
---- float, else those that are already `done`, to undo it.
+--- Act on the named session, of several on the one that the user picks; else on the one in this
+--- window, else on those in the float, else on those that are already `done`, to undo it.
 ---@param called string empty: not said
+---@param act fun(session: bellboard.Session)
 ---@param done? fun(session: bellboard.Session): boolean
----@return bellboard.Session[] empty after a message
-M.some = function(called, done)
+M.each = function(called, act, done)
   if called ~= '' then
-    local one = M.one(called)
-    return { one }
+    return M.choose(called, nil, function(id)
+      local session = sessions.get(id)
+      if session then
+        act(session)
+      end
+    end)
   end
   local one = here()
   local meant = one and { one } or sessions.calling()
@@ -207,7 +211,7 @@ M.some = function(called, done)
   if #meant == 0 then
     message.info(host.instead('no session in this window or in the float; name one'))
   end
-  return meant
+  vim.iter(meant):each(act)
 end
 
 --- The names of sessions for completion: their ids, and names that only one has.

@@ -25,7 +25,7 @@ local function say(text, id)
     end)
   end
   local session = sessions.get(id)
-  table.insert(done[text], session and session.words.project or id)
+  table.insert(done[text], session and sessions.name(session) or id)
 end
 
 ---@param session bellboard.Session|nil

@@ -1,9 +1,12 @@
 -- The sessions as last published by the background process, and the callbacks of changes.
+local cells = require('bellboard.text')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 
 local M = {}
+
+local NAME = 24 -- cells of a title in a message
 
 ---@type bellboard.Status[] most urgent first
 M.statuses = config.statuses
@@ -178,6 +181,18 @@ end
 ---@return bellboard.Session|nil
 M.get = function(id)
   return by_id[id]
+end
+
+--- The name of a session in a message: its project, and its title if it is one of several there.
+---@param session bellboard.Session
+---@return string
+M.name = function(session)
+  local words = session.words
+  local is_one_of_several = words.title ~= ''
+    and vim.iter(ordered):any(function(other)
+      return other.session_id ~= session.session_id and other.words.project == words.project
+    end)
+  return words.project .. (is_one_of_several and (' "%s"'):format(cells.cut(words.title, NAME)) or '')
 end
 
 --- A session, even if the last push removed it.

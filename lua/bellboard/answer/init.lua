@@ -19,12 +19,12 @@ local function show(session, otherwise)
       if now and now.status == 'blocked' then
         return show(now)
       end
-      return message.info(session.words.project .. ': that request is gone')
+      return message.info(sessions.name(session) .. ': that request is gone')
     elseif not request and requests.rests(session) then
       if otherwise then
         return moment.when('open', otherwise)
       end
-      return message.info(('%s: %s'):format(session.words.project, why))
+      return message.info(('%s: %s'):format(sessions.name(session), why))
     end
     local shown ---@type bellboard.Shown
     shown = {
@@ -33,7 +33,7 @@ local function show(session, otherwise)
       over = function(how, text)
         view.close(shown)
         if text then
-          message.info(('%s: %s'):format(session.words.project, text))
+          message.info(('%s: %s'):format(sessions.name(session), text))
         elseif how == 'again' then
           M.to(session.session_id)
         end
@@ -41,7 +41,7 @@ local function show(session, otherwise)
     }
     shown.sent = function(reply)
       if not view.heard(shown, reply) then
-        message.info(('%s: %s'):format(session.words.project, requests.outcome(reply)))
+        message.info(('%s: %s'):format(sessions.name(session), requests.outcome(reply)))
       end
     end
     moment.when('open', function()
@@ -70,7 +70,7 @@ M.to = function(id, otherwise)
   if not session or not id and session.status ~= 'blocked' then
     message.info(id and 'that session has ended' or host.instead('no session is asking anything'))
   elseif session.status == 'working' then
-    message.info(session.words.project .. ': not asking anything; it is still working')
+    message.info(sessions.name(session) .. ': not asking anything; it is still working')
   elseif sessions.stale() then
     message.info('cannot answer: ' .. host.outdated())
   else

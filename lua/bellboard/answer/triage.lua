@@ -165,7 +165,7 @@ local function heard(session, request)
       of.passed[key_of(session)] = nil
       follow(of, session)
     end
-    local outcome = ('%s: %s'):format(session.words.project, requests.outcome(reply))
+    local outcome = ('%s: %s'):format(sessions.name(session), requests.outcome(reply))
     if requests.is_taken(reply) then
       of.counts.answered = (of.counts.answered or 0) + 1
     else
@@ -234,7 +234,7 @@ local function show(session, request)
       elseif shown.request.turn then
         pass()
       else
-        run.note = ('%s: %s'):format(session.words.project, why)
+        run.note = ('%s: %s'):format(sessions.name(session), why)
         local more = is_another(shown.session, shown.request)
         if more then
           follow(run, shown.session)

@@ -286,7 +286,7 @@ local function after_asking(what, found, question, failed, with)
       request = vim.tbl_extend('error', request, with and with(session) or {})
       host.ask(what, request, function(reply)
         local outcome = reply.text or reply.is_unsure and reply.why or failed .. reply.why
-        message.info(('%s: %s'):format(session.words.project, outcome))
+        message.info(('%s: %s'):format(sessions.name(session), outcome))
       end)
     end
   end)

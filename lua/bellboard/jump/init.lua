@@ -116,7 +116,7 @@ end
 local function arrived(session, reply, began)
   local buf = terminals.buffer(reply.tty)
   if not reply.ok then
-    message.info(('%s: %s'):format(session.words.project, reply.why))
+    message.info(('%s: %s'):format(sessions.name(session), reply.why))
   elseif reply.attach then
     attach(session, reply, began)
   elseif reply.command then

@@ -189,8 +189,8 @@ def _doing(p: Published) -> tuple[str, str]:
 
 
 def which(p: Published) -> str:
-    """Return what distinguishes a session within its project: its branch, name or title."""
-    name, own = branch(p), plain(p.get("name") or p.get("title"))
+    """Return what distinguishes a session within its project: its branch, or else its title."""
+    name, own = branch(p), title(p)
     return own if own and name in ("", "main", "master") else name
 
 
