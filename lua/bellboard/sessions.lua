@@ -192,7 +192,8 @@ M.name = function(session)
     and vim.iter(ordered):any(function(other)
       return other.session_id ~= session.session_id and other.words.project == words.project
     end)
-  return words.project .. (is_one_of_several and (' "%s"'):format(cells.cut(words.title, NAME)) or '')
+  return words.project
+    .. (is_one_of_several and (' "%s"'):format(cells.cut(words.title, NAME)) or '')
 end
 
 --- A session, even if the last push removed it.
