@@ -34,7 +34,7 @@ def typed(editor: Editor, title: str, text: str) -> None:
     """Type into the window with that title, and send it."""
     editor.shows(f"╭ {title}")
     eventually(lambda: editor.lua("return vim.fn.mode()") == "i", "insert mode")
-    editor.press(text + "<C-s>")
+    editor.press(text if text.endswith("<CR>") else text + "<C-s>")
 
 
 def sent(editor: Editor) -> dict[str, Any]:
@@ -597,3 +597,29 @@ def test_a_function_answers_what_was_read(nvim: Editors) -> None:
     editor.press("q")
     said(editor, "triage: 1 answered, 1 left")
     assert editor.messages() == ""
+
+
+def test_after_an_answer_the_board_goes_on_to_the_next_session(nvim: Editors) -> None:
+    """The answered one is elsewhere on it then, or at its end."""
+    editor = nvim(config=CALM, columns=100, lines=40)
+    host, first, second = Host(editor), asks("first", since=1), asks("second", since=2)
+    play(editor, command(first, "make"), command(second, "make all"))
+    host.push(first, second)
+    editor.command("ClaudeSessions board")
+    editor.press("a")
+    editor.shows("first: Run a command")
+    editor.press("A")
+    eventually(lambda: editor.lua("return #answers") == 1, "the answer")
+    eventually(lambda: "second" in editor.nvim.current.line, "the next session")
+
+
+def test_in_normal_mode_enter_sends_what_was_typed(nvim: Editors) -> None:
+    """As in the window for a prompt."""
+    editor = nvim(config=CALM, columns=80, lines=30)
+    api = asks("api")
+    play(editor, command(api, "make"))
+    Host(editor).push(api)
+    opened(editor, "api", "Run a command")
+    editor.press("R")
+    typed(editor, "No, and say why", "use another name<Esc><CR>")
+    assert sent(editor) == {"choice": "deny", "message": "use another name"}

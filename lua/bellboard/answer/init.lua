@@ -12,12 +12,13 @@ local M = {}
 --- Show what a session asks.
 ---@param session bellboard.Session
 ---@param otherwise? fun() if it rests and has no reply; default: say why
-local function show(session, otherwise)
+---@param answered? fun() after an answer was taken
+local function show(session, otherwise, answered)
   requests.shown(session, function(request, why)
     if not request and not requests.still_asks(session) then
       local now = sessions.get(session.session_id)
       if now and now.status == 'blocked' then
-        return show(now)
+        return show(now, otherwise, answered)
       end
       return message.info(sessions.name(session) .. ': that request is gone')
     elseif not request and requests.rests(session) then
@@ -43,6 +44,9 @@ local function show(session, otherwise)
       if not view.heard(shown, reply) then
         message.info(('%s: %s'):format(sessions.name(session), requests.outcome(reply)))
       end
+      if answered and requests.is_taken(reply) then
+        answered()
+      end
     end
     moment.when('open', function()
       view.open(shown)
@@ -65,7 +69,8 @@ end
 --- Show what a session asks, to answer it; of one that rests, its last reply.
 ---@param id? string default: the most urgent one
 ---@param otherwise? fun() if it rests and has no reply; default: say why
-M.to = function(id, otherwise)
+---@param answered? fun() after an answer was taken
+M.to = function(id, otherwise, answered)
   local session = not id and first() or id and sessions.get(id) or nil
   if not session or not id and session.status ~= 'blocked' then
     message.info(id and 'that session has ended' or host.instead('no session is asking anything'))
@@ -74,7 +79,7 @@ M.to = function(id, otherwise)
   elseif sessions.stale() then
     message.info('cannot answer: ' .. host.outdated())
   else
-    show(session, otherwise)
+    show(session, otherwise, answered)
   end
 end
 

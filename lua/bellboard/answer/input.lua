@@ -119,6 +119,7 @@ M.open = function(input, done)
     vim.keymap.set(modes, lhs, act, { buffer = buf, nowait = true, desc = desc })
   end
   map({ 'n', 'i' }, '<C-s>', send, 'send')
+  map('n', '<CR>', send, 'send')
   map({ 'n', 'i' }, '<C-c>', cancel, 'cancel')
   map('n', 'q', cancel, 'cancel')
   map('n', '<Esc>', cancel, 'cancel')

@@ -133,7 +133,10 @@ actions.answer = {
     if #list > 1 then
       require('bellboard.answer.triage').run(list, true)
     else
-      require('bellboard.answer').to(list[1].session_id)
+      local id = list[1].session_id
+      require('bellboard.answer').to(id, nil, function()
+        view.go_on(id)
+      end)
     end
   end,
 }

@@ -323,6 +323,18 @@ M.seek = function(direction)
   return false
 end
 
+--- Move the cursor from a session that was answered to the next one that needs you.
+---@param id string
+M.go_on = function(id)
+  for _, win in ipairs(M.windows()) do
+    api.nvim_win_call(win, function()
+      if under(0).id == id then
+        M.seek(1)
+      end
+    end)
+  end
+end
+
 --- Put the cursor on the first session.
 M.first = function()
   for row, line in ipairs(drawn) do
