@@ -41,6 +41,8 @@ OTHERS: dict[str, dict[str, str | None]] = {
     },
     "opencode-1.18.33": {
         "rest": None,  # before its first prompt, it shows no session
+        "slash": "/",
+        "mention": "@",
         "pasted": "[Pasted ~3 lines]",
         "pasted_40": "[Pasted ~40 lines]",
         "pasted_50k": "[Pasted ~1400 lines]",

@@ -81,10 +81,13 @@ def beside_bar(screen: Sequence[str], agent: re.Pattern[str]) -> Prompt | None:
     found = _BAR_END.match(rows[end]) if end else None
     if found is None or any(map(_LIST.search, rows[:end])):
         return None
-    begin, edge = end, len(found[1])
-    while begin and rows[begin - 1][:edge].isspace() and rows[begin - 1][edge:].startswith(_BAR):
+    edge, box = len(found[1]), [head(row, len(found[0])).rstrip() for row in rows[:end]]
+    begin = end
+    while begin and box[begin - 1][:edge].isspace() and box[begin - 1][edge:].startswith(_BAR):
+        if box[begin - 1][edge + 1 :].endswith(_BAR):
+            break  # what could complete the text, above it
         begin -= 1
-    inside = [head(row, len(found[0]))[edge + 1 :].strip() for row in rows[begin:end]]
+    inside = [row[edge + 1 :].strip() for row in box[begin:]]
     if len(inside) < 4 or inside[0] or inside[-2] or not agent.fullmatch(inside[-1]):
         return None
     return _prompt(inside[1:-2], "", rows[begin:end])
