@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,23 @@ def test_one_stop_enters_few_rooms(tmp_path: Path) -> None:
     assert "hosting/turn.py" in way.files and "core/rules/turns.py" in way.files
     assert len(way.files) <= FILES, way.files
     assert len(way.functions) <= FUNCTIONS
+
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "rplugin/python3/bellboard"
+
+
+def test_who_may_refuse_an_event_is_in_the_files_of_its_room() -> None:
+    """The page on the way of an event names files, and functions that a reader finds in them."""
+    page = (ROOT / "doc/architecture.md").read_text()
+    rows = [row.split("|")[1:-1] for row in page.splitlines() if re.match(r"\| \d+ \|", row)]
+    assert len(rows) == 15
+    for number, files, _, who in rows:
+        there = re.findall(r"`([\w/]+\.py|hooks/emit)`", files + who)
+        named = {ROOT / name if name.startswith("hooks") else PACKAGE / name for name in there}
+        texts = "\n".join(path.read_text() for path in named)
+        for name in re.findall(r"`(\w[\w.]*)`", who):
+            last = name.rpartition(".")[2]
+            if last != "py":
+                found = re.search(rf"(?m)^\s*(async def|def|class) {last}\b|^{last}\(\)", texts)
+                assert found, (number, name)
