@@ -503,6 +503,23 @@ def test_of_a_request_to_the_model_only_the_head_is_read() -> None:
     assert head_of(b'{"type":"user","text":"{\\"type\\":\\"api-request\\""}') is None
 
 
+@pytest.mark.parametrize(
+    ("prompt", "named"),
+    [
+        ("a.py:3-5\n```python\nx = 1\n```\nmake it faster\n", "make it faster"),
+        ("why?\n```\nx\n```\nand\n```sh\ny\n```", "why? and"),
+        ("a.py:3\n```python\nx = 1\n```\n", "a.py:3 ```python x = 1 ```"),
+        ("it says ``` here", "it says ``` here"),
+        ("```" * 3000 + "\n" + "a:" * 9000, None),
+    ],
+)
+def test_a_session_is_named_by_the_words_of_a_prompt(prompt: str, named: str | None) -> None:
+    """Not by the code that goes with them."""
+    told = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": prompt}
+    found = hook(json.dumps(told).encode(), 1.0, 1.0).prompt
+    assert found == named if named else found.startswith("```")
+
+
 def test_the_tag_of_a_paste_is_no_part_of_a_prompt(path: Path, followed: Transcripts) -> None:
     """Neither of a hook's nor of a transcript's: a session is named by its prompt."""
     pasted = 'Look:\n<pasted_content id="1b1e">\none\ntwo\n</pasted_content id="1b1e">\nand fix it'

@@ -15,7 +15,7 @@ import msgspec
 
 from ..core.events import LINES, LONGEST_ID, Event, Origin, is_id, junk
 from ..core.request import shown_digest_of
-from ..core.text import ODD, line, tool_detail
+from ..core.text import ODD, line, prompt_line, tool_detail
 from ..core.untrusted import Facts, members, text_of
 
 #: Start of a session in the words of most CLIs → kind.
@@ -142,7 +142,7 @@ def event_of(
         kind = read(top, facts) or kind
     for field in LINES:
         if field in facts:
-            facts[field] = line(facts[field])
+            facts[field] = (prompt_line if field == "prompt" else line)(facts[field])
     if facts.get("agent"):
         kind = BY_AGENT.get(kind, "note")
         facts.pop("transcript", None)  # the subagent's transcript

@@ -295,6 +295,16 @@ def line(text: str, longest: int = LONGEST_LINE) -> str:
     return _shown(text, longest)
 
 
+#: A block of code in Markdown, and the place that the editor writes above it.
+_CODE: Final = re.compile(r"(?:^\S+:\d+(?:-\d+)?\n)?^```.*?^```[ \t]*$\n?", re.M | re.S)
+
+
+def prompt_line(prompt: str) -> str:
+    """Return a prompt as one short line, without blocks of code if there is more than these."""
+    words = _CODE.sub("", prompt) if "```" in prompt else prompt
+    return line(words if words.strip() else prompt)
+
+
 @lru_cache(maxsize=256)  # a tool's hooks repeat its command, and each is decoded twice
 def _shown(text: str, longest: int) -> str:
     text = hide(visible(whole(text)))

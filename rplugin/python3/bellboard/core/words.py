@@ -189,9 +189,12 @@ def _doing(p: Published) -> tuple[str, str]:
 
 
 def which(p: Published) -> str:
-    """Return what distinguishes a session within its project: its branch, or else its title."""
-    name, own = branch(p), title(p)
-    return own if own and name in ("", "main", "master") else name
+    """Return what distinguishes a session within its project: its branch, name or title.
+
+    Several may be on the main branch: there, its last prompt does.
+    """
+    name, own = branch(p), plain(p.get("name") or p.get("title"))
+    return (own or name and title(p) or name) if name in ("", "main", "master") else name
 
 
 def members(p: Published) -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ...core.events import MATE, SPAWNS, Event, Origin, Task, is_id, junk
 from ...core.request import shown_digest_of
-from ...core.text import ODD, line, tool_detail, tool_file, whole
+from ...core.text import ODD, line, prompt_line, tool_detail, tool_file, whole
 from ...core.untrusted import (
     LARGEST,
     MOST,
@@ -175,7 +175,7 @@ def _end(p: HookPayload, facts: Facts) -> None:
 def _prompt(p: HookPayload, facts: Facts) -> str | None:
     if p.prompt and p.prompt.startswith(BY_PROGRAM):
         return "report"
-    facts["prompt"] = line(unwrapped(p.prompt or ""))
+    facts["prompt"] = prompt_line(unwrapped(p.prompt or ""))
     return None
 
 

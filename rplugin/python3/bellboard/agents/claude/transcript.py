@@ -19,7 +19,7 @@ import msgspec
 
 from ...core.events import Event
 from ...core.last_turn import Touched, TurnLog, created_file, merged
-from ...core.text import cut, line, plain, tool_detail, whole
+from ...core.text import cut, line, plain, prompt_line, tool_detail, whole
 from ...core.untrusted import LARGEST, Facts, list_of, number_of, object_of, text_of, time_of
 
 HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
@@ -281,7 +281,7 @@ def _user(entry: Facts) -> tuple[str, Facts]:
     if text.startswith(BY_PROGRAM):
         mate = member_of(text_of(entry, "agentName"), text_of(entry, "teamName"))
         return "said prompt", {**_turn(entry), **mate}
-    return "said prompt", {"prompt": line(unwrapped(text)), **_turn(entry)}
+    return "said prompt", {"prompt": prompt_line(unwrapped(text)), **_turn(entry)}
 
 
 def _command(entry: Facts) -> tuple[str, Facts]:
