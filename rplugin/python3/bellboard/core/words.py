@@ -194,7 +194,7 @@ def which(p: Published) -> str:
     Several may be on the main branch: there, its last prompt does.
     """
     name, own = branch(p), plain(p.get("name") or p.get("title"))
-    return (own or name and title(p) or name) if name in ("", "main", "master") else name
+    return (own or (name and title(p)) or name) if name in ("", "main", "master") else name
 
 
 def members(p: Published) -> str:
