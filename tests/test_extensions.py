@@ -87,6 +87,8 @@ await wait(3.3)
 console.log(await status("b"))
 await two.dispose()
 console.log(await status("b"))
+await one.dispose()
+console.log(await status("b"))
 """
 MESSAGE = "chat.message"
 HANGS = "exec sleep 60"
@@ -122,7 +124,7 @@ def plays(home: Home) -> Iterator[Plays]:
             check=False,
             timeout=6 * PATIENCE * leniency(1.0),
         )
-        printed = "200 200\n404 200\n200\nENOENT\n" if agent == "folders" else ""
+        printed = "200 200\n404 200\n200\n404\nENOENT\n" if agent == "folders" else ""
         assert (done.stdout, done.stderr, done.returncode) == (printed, "", 0)
         files = [*spool.new.iterdir(), *spool.slot.iterdir()]
         found = sorted(files, key=lambda path: path.stat().st_mtime_ns)
@@ -356,6 +358,6 @@ def test_a_subagent_of_a_subagent_in_amp_is_not_listed(plays: Plays) -> None:
 
 
 def test_two_folders_of_one_opencode_can_both_be_answered(plays: Plays) -> None:
-    """Each has a plugin of its own, and they share the socket: while one waits, it stays."""
+    """Each has a plugin of its own, and they share the socket, which goes with the last of them."""
     told = plays("folders", [])
     assert [each["type"] for each in told].count("permission.asked") == 2
