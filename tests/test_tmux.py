@@ -15,6 +15,7 @@ from bellboard.agents.trace_line import from_line
 from bellboard.core.evidence import Evidence
 from bellboard.core.observing import Want
 from bellboard.core.session import Session
+from bellboard.hosting.preview import preview
 from bellboard.system import tmux as tmux_module
 from bellboard.system.notes import Notes
 from bellboard.system.tmux import Tmux, literal, sockets
@@ -297,3 +298,14 @@ def test_servers_of_this_user_are_found_by_their_sockets(home: Home) -> None:
         server.bind(str(folder / "default"))
         assert [str(folder / "default")] == sockets({"TMUX_TMPDIR": str(home.root)})
     assert [] == sockets({"TMUX_TMPDIR": str(home.root / "nowhere")})
+
+
+def test_a_preview_leaves_out_most_of_what_is_empty(tmux: Server) -> None:
+    """The screen of an agent is empty above its prompt; the colors stay where they are."""
+    told = "printf 'top\\n\\n\\n\\n\\033[31mred\\033[0m\\n\\nend\\n'; exec sleep 60"
+    pane = tmux.open(["sh", "-c", told])
+    pane.shows("end")
+    where = {"tmux": str(tmux.socket), "pane": pane.id, "tty": pane.tty}
+    shown = preview({"session_id": "s", "status": "idle", **where})
+    assert shown["rows"] == ["top", "", "red", "", "end"]
+    assert [span[:3] for span in shown["spans"]] == [(2, 0, 3)]

@@ -64,13 +64,20 @@ def of_terminal(p: Published) -> Painted | None:
 
 
 def _painted(rows: Iterable[str]) -> Painted:
-    """Return the last rows, without empty ones at the end."""
+    """Return the last rows; of empty ones in a row the first, and none at the end.
+
+    An agent that fills its screen leaves most of that empty, above its prompt.
+    """
     shown = painted(row[:WIDEST] for row in rows)
-    kept = [row.rstrip() for row in shown.rows]
-    while kept and not kept[-1]:
+    texts = [row.rstrip() for row in shown.rows]
+    kept = [n for n, text in enumerate(texts) if text or (n and texts[n - 1])]
+    while kept and not texts[kept[-1]]:
         del kept[-1]
-    first = max(0, len(kept) - MOST_ROWS)
-    spans = [(n - first, at, end, look) for n, at, end, look in shown.spans]
-    widths = [len(row.encode()) for row in kept[first:]]
-    spans = [(n, at, min(end, widths[n]), x) for n, at, end, x in spans if 0 <= n < len(widths)]
-    return Painted(kept[first:], [span for span in spans if span[1] < span[2]], shown.looks)
+    new = {n: row for row, n in enumerate(kept[-MOST_ROWS:])}
+    spans = [
+        (new[n], at, min(end, len(texts[n].encode())), look)
+        for n, at, end, look in shown.spans
+        if n in new
+    ]
+    found = [texts[n] for n in new]
+    return Painted(found, [span for span in spans if span[1] < span[2]], shown.looks)
