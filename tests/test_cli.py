@@ -196,6 +196,9 @@ def test_history_and_explain_agree(shell: Shell) -> None:
         [" 00:00:00", "api", "idle → working"],
         [" 00:00:00", "api", "working → blocked"],
     ]
+    assert {"api title 0", "api title 1", "web", "docs"} == {
+        line.split("  ")[1].strip() for line in shell.bellboard("history").stdout.splitlines()[1:]
+    }
     story = shell.bellboard("explain", "a1").stdout
     assert re.search(r"PermissionRequest +.*\(Bash: rm -rf build\)$", story, re.M)
     assert re.search(r"question stood +working → blocked  ", story)

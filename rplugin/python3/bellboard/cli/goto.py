@@ -261,5 +261,5 @@ def stop(args: Args) -> None:
     p = listed_session(args.session)
     pid = p.get("pid") or p.get("far_pid")
     if not pid:
-        raise Problem(f"{p['session_id']}: its process is unknown; stop it in its terminal")
-    print(f"{p['session_id']}: {carry_out('stop', p, pid=pid)['text']}")
+        raise Problem(f"{args.session}: its process is unknown; stop it in its terminal")
+    print(f"{args.session}: {carry_out('stop', p, pid=pid)['text']}")

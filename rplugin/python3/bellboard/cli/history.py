@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..storage.store import SentNotice
 
 MOST = 1000  # notifications to list
+NAMED = 24  # cells of a title beside the name of a project
 
 
 def add_to(commands: Subcommands) -> None:
@@ -62,7 +64,10 @@ def show_history(args: Args) -> None:
         found = shared.store.history(since, sid)
         answers = shared.store.answers(since, sid)
         sent = shared.store.notices(MOST) if args.notices else []
-        names = _names(shared.board)
+        shown = {r.session_id for r in sent}
+        if not args.notices:
+            shown = {c.session_id for c in found} | {a.session_id for a in answers}
+        names = _names(shared.board, shown)
     if args.notices:
         show_notices([r for r in sent if r.t >= since and sid in ("", r.session_id)], names, args)
         return
@@ -225,8 +230,16 @@ class _Lines:
             raise Problem(f"cannot read the trace {self._file}: {e.strerror}") from None
 
 
-def _names(board: Board) -> dict[str, str]:
-    from ..core import words
+def _names(board: Board, shown: Collection[str]) -> dict[str, str]:
+    """Return the names of sessions: of several with that name, each with its title."""
     from ..core.published import project_of
+    from ..core.text import cut, plain
 
-    return {sid: words.plain(s.name or project_of(s)) for sid, s in board.sessions.items()}
+    sessions = {sid: s for sid, s in board.sessions.items() if sid in shown}
+    names = {sid: plain(s.name or project_of(s)) for sid, s in sessions.items()}
+    count = Counter(names.values())
+    for sid, s in sessions.items():
+        if count[names[sid]] > 1:
+            title = cut(plain(s.title or s.prompt), NAMED) or plain(sid[:8])
+            names[sid] += f" {title}"
+    return names
