@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.hosting.keyboard import PaneTerminal
 from bellboard.storage.spool import Spool
 from rig import warm
 from rig.home import Home
@@ -105,3 +106,14 @@ def test_a_text_that_would_be_more_than_a_text_is_refused(
     session: Session, text: str, why: str
 ) -> None:
     session.refuses(why, text)
+
+
+def test_what_is_faint_is_a_hint_and_nobody_typed_it(tmux: Server) -> None:
+    """The cursor is on its first character; a text may have the same words."""
+    row = r"printf '\033[7mF\033[0;2mix the tests\033[0m\nFix the docs\n'; sleep 100"
+    pane = tmux.open(("sh", "-c", row))
+    pane.shows("Fix the docs")
+    terminal = PaneTerminal(str(tmux.socket), pane.id, pane.tty)
+    assert terminal.is_hint("Fix the tests")
+    assert not terminal.is_hint("Fix the docs")
+    assert not terminal.is_hint("F")

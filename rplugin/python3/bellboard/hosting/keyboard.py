@@ -42,6 +42,10 @@ class Terminal(Protocol):
         """Type a key if the terminal still shows its rows; return whether it did."""
         ...
 
+    def is_hint(self, text: str) -> bool:
+        """Return whether it shows a text faint, as CLIs show a hint in an empty input."""
+        ...
+
     def paste(self, pieces: Sequence[str], rows: Sequence[str]) -> bool:
         """Paste texts one after the other, if the terminal still shows these rows."""
         ...
@@ -141,6 +145,18 @@ class PaneTerminal:
             raise Declined(f"tmux did not take the key: {self._tmux.why}")
         return True
 
+    def is_hint(self, text: str) -> bool:
+        from ..core.colors import painted
+
+        shown = painted(self._tmux.painted(self._pane))
+        rest = text.partition("\n")[0][1:].strip()  # the cursor is on its first character
+        faint = (
+            shown.rows[row].encode()[start:end].decode(errors="replace")
+            for row, start, end, look in shown.spans
+            if shown.looks[look].get("faint")
+        )
+        return bool(rest) and any(piece.strip() == rest for piece in faint)
+
     def paste(self, pieces: Sequence[str], rows: Sequence[str]) -> bool:
         if not _shows(self._tmux.capture(self._pane, DEPTH), rows):
             return False
@@ -164,6 +180,9 @@ class BufferTerminal:
     def type(self, press: Press) -> bool:
         sent = press.text or SENT.get(press.key, press.key)
         return self._ask(TYPE, self._tty, list(press.rows), sent) is True
+
+    def is_hint(self, text: str) -> bool:
+        return False  # no other process sees how Neovim shows it
 
     def paste(self, pieces: Sequence[str], rows: Sequence[str]) -> bool:
         sent = "".join(map(PASTE.format, pieces))

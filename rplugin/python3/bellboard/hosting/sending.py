@@ -137,7 +137,7 @@ class Sending:
         """Paste a text into the empty input of a terminal, and press Enter if it is to go."""
         terminal, agent = await self._terminal(s, pid), agent_of(s.agent)
         with closing(await self._alone()):
-            prompt = _prompt_in(agent, await reach(terminal.rows))
+            prompt = await reach(partial(_empty_input, agent, terminal))
             piece = partial(agent.piece, pid, s, self._requests.environ)
             pieces = _pieces(text, await reach(piece))
             if not await reach(partial(terminal.paste, pieces, prompt.rows)):
@@ -157,7 +157,7 @@ class Sending:
             for n in range(agent.escapes):
                 if n:
                     await sleep(BETWEEN)
-                prompt = _prompt_in(agent, await reach(terminal.rows))
+                prompt = await reach(partial(_empty_input, agent, terminal))
                 if not await reach(partial(terminal.type, Press("Escape", rows=prompt.rows))):
                     raise Declined(f"its terminal changed meanwhile{THERE}")
 
@@ -254,12 +254,12 @@ def _stopped(s: Session, since: float, went: Went | None) -> Reply | None:
     return {"outcome": "taken", "text": "it stopped"} if has_ended else None
 
 
-def _prompt_in(agent: Agent, screen: Sequence[str]) -> Prompt:
+def _empty_input(agent: Agent, terminal: Terminal) -> Prompt:
     """Return the empty input of a terminal; raise `Declined` if it is not empty, or not there."""
-    prompt = agent.prompt(screen)
+    prompt = agent.prompt(terminal.rows())
     if prompt is None:
         raise Declined(f"its terminal shows a dialog or a menu, and no prompt{THERE}")
-    if prompt.text:
+    if prompt.text and not terminal.is_hint(prompt.text):
         raise Declined(f"its prompt holds “{cut(line(prompt.text), SHOWN)}”{THERE}")
     return prompt
 
