@@ -21,7 +21,7 @@ from bellboard.core.program_status import Record, parsed, sequence, taken
 from bellboard.core.published import Published
 from bellboard.hosting.outward import name_of_board
 from rig import editor as editors
-from rig import reaper
+from rig import neovim, reaper
 from rig.fixtures import Editors
 from rig.terminal import Terminal
 from rig.tmux import Server
@@ -212,6 +212,22 @@ def test_the_board_is_cleared_while_no_process_runs(
     eventually(lambda: terminal.said.count(sequence("state=clear").encode()) == 2, "a clear")
     terminal.becomes(before)
     assert terminal.asked == 1
+
+
+@pytest.mark.editor
+def test_two_terminals_of_one_neovim(around: Open, shell: Shell, version: str) -> None:
+    """Only one that is alone is known to be the one that has replied."""
+    first = around(nvim_argv(shell, version), shell.env)
+    asks(shell)
+    eventually(lambda: "" in first.records, "a root")
+    before = first.states()
+    socket = str(shell.home.root / "tui.sock")
+    argv = [str(neovim.executable(version)), "--server", socket, "--remote-ui"]
+    second = around(argv, shell.env, reads=False)
+    first.becomes(before if version == "0.10" else {})  # 0.10 writes to the first one only
+    os.kill(second.pid, signal.SIGKILL)
+    first.becomes(before)
+    assert (1, 0) == (first.asked, second.asked)
 
 
 @pytest.mark.editor

@@ -14,8 +14,11 @@ local QUERY, CLEAR = '\27]7501;?\27\\', '\27]7501;state=clear\27\\'
 --- prints what it does not know.
 local NEVER = { 'screen', 'tmux', 'linux', 'dumb', 'unknown' }
 
---- Whether the terminal was asked, and has replied: a terminal that reads reports does so.
-local is_asked, is_read = false, false
+--- The channel of the UI whose terminal was asked.
+---@type integer|nil
+local asked
+--- Whether that has replied: a terminal that reads reports does so.
+local is_read = false
 --- Whether it has reports of ours.
 local has_reports = false
 --- Whether it shows a shell, after CTRL-Z; Neovim itself runs on.
@@ -27,19 +30,19 @@ local function is_terminal(ui)
   return ui.stdout_tty == true
 end
 
---- Whether this Neovim has exactly one terminal, and that can be asked.
----@return boolean
-local function has_terminal()
+--- The channel of the terminal of this Neovim, if there is exactly one, and that can be asked.
+---@return integer|nil
+local function terminal()
   local term = vim.env.TERM or ''
   local is_odd = vim.iter(NEVER):any(function(start)
     return vim.startswith(term, start)
   end)
   if term == '' or is_odd or vim.env.TMUX or vim.env.STY then
-    return false
+    return nil
   end
   local uis = vim.tbl_filter(is_terminal, api.nvim_list_uis())
   -- In 0.10, only the terminal in which it was started can be written to.
-  return #uis == 1 and (api.nvim_ui_send ~= nil or uis[1].chan == 1)
+  return #uis == 1 and (api.nvim_ui_send ~= nil or uis[1].chan == 1) and uis[1].chan or nil
 end
 
 --- Clear the reports in the terminal.
@@ -52,7 +55,8 @@ end
 
 --- Have the whole board reported, or nothing more.
 local function renew()
-  local is_on = is_read and not is_suspended and config.get().report and has_terminal()
+  local is_wanted = config.get().report and not is_suspended
+  local is_on = is_read and is_wanted and terminal() == asked
   host.notify('outward', is_on)
   if not is_on then
     M.clear()
@@ -61,11 +65,20 @@ end
 
 --- Ask the terminal once, and report if it replies; the options may have changed.
 M.renew = function()
-  if is_asked then
+  local uis = api.nvim_list_uis() -- none while a shell is in front
+  local is_there = vim.iter(uis):any(function(ui)
+    return ui.chan == asked
+  end)
+  if asked and #uis > 0 and not is_there then
+    asked, is_read, has_reports, is_suspended = nil, false, false, false
+  end
+  if asked then
     renew()
-  elseif config.get().report and has_terminal() then
-    is_asked = true
-    outer.send(QUERY)
+  elseif config.get().report then
+    asked = terminal()
+    if asked then
+      outer.send(QUERY)
+    end
   end
 end
 
@@ -88,20 +101,17 @@ M.attach = function()
   on('TermResponse', function(event)
     local data = event.data -- a string in Neovim 0.10
     local sequence = type(data) == 'table' and data.sequence or data
-    if is_asked and not is_read and sequence:find('^\27%]7501;%?') then
+    if asked and not is_read and sequence:find('^\27%]7501;%?') then
       is_read = true
       renew()
     end
   end)
   on('UILeave', function()
-    for _, ui in ipairs(api.nvim_list_uis()) do
-      if ui.chan == vim.v.event.chan and is_terminal(ui) then
-        M.clear()
-        is_asked, is_read = false, false
-      end
+    if vim.v.event.chan == asked and terminal() == asked then
+      M.clear()
     end
   end)
-  on({ 'UIEnter', 'UILeave' }, vim.schedule_wrap(M.renew)) -- a UI that leaves is still listed
+  on({ 'UIEnter', 'UILeave' }, vim.schedule_wrap(M.renew)) -- a UI that leaves may be listed yet
   on({ 'VimSuspend', 'VimResume' }, function(event)
     is_suspended = event.event == 'VimSuspend'
     renew()
