@@ -167,7 +167,7 @@ def test_of_a_session_that_has_ended_the_text_is_in_a_register(nvim: Editors) ->
     host = played(editor)
     opened(editor)
     editor.press("one<CR>two")
-    host.push(resting("other"))
+    host.push(resting("other", project="other"))
     editor.shows("The session has ended.")
     editor.press("<Esc>q")
     editor.hides(" to dotfiles")

@@ -139,7 +139,7 @@ local function say(text)
   this.status = text
   draw()
   if text and this.is_cut then
-    message.info(('%s: %s'):format(this.session.words.project, text))
+    message.info(('%s: %s'):format(sessions.name(this.session), text))
   end
 end
 
@@ -214,7 +214,7 @@ local function close(is_sent)
     forget(this)
     note = 'the session has ended; your text is in register 1'
   end
-  message.info(('%s: %s'):format(this.session.words.project, note))
+  message.info(('%s: %s'):format(sessions.name(this.session), note))
 end
 
 -- Sending -----------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ end
 M.send = function(session, text, submit, done)
   done = done
     or function(reply)
-      message.info(('%s: %s'):format(session.words.project, outcome(reply)))
+      message.info(('%s: %s'):format(sessions.name(session), outcome(reply)))
     end
   if vim.trim(text) == '' then
     return done({ ok = false, why = 'there is no text' })
@@ -262,7 +262,7 @@ local function deliver(submit)
     else
       text = text .. '; your text is kept'
     end
-    message.info(('%s: %s'):format(session.words.project, text))
+    message.info(('%s: %s'):format(sessions.name(session), text))
     if is_over and submit and this.sent then
       this.sent()
     end
