@@ -389,8 +389,8 @@ def oldest_running(environ: Mapping[str, str]) -> Version | None:
 
 def is_folding(config: Path, pid: int) -> bool:
     """Return whether the input of a process has room for a long text only if that is folded."""
-    record = registry_of(config).records.get(pid, {})
-    return (version_in(str(record.get("version"))) or SCROLLS) < SCROLLS
+    record = registry_of(config).records.get(pid)
+    return record is not None and (version_in(str(record.get("version"))) or SILENT) < SCROLLS
 
 
 def registry_of(folder: Path) -> Registry:
