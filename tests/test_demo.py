@@ -161,7 +161,7 @@ class Demo:
                 self.press("R")
                 self.shows("<C-s> send")
                 self.press("use ninja<C-s>")
-                self.shows("api (add rate limits to")
+                self.shows('api "add rate limits to')
                 self.printed("api", "⎿ use ninja")
                 self.printed("api", "● Then I leave the build alone.")
 
