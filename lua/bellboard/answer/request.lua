@@ -178,7 +178,9 @@ end
 ---@return string
 M.outcome = function(reply)
   if reply.ok then
-    return 'answered; ' .. (reply.text or '')
+    local text = reply.text or ''
+    local is_as_expected = text:find('^it went on') or text:find('^it took this answer')
+    return is_as_expected and 'answered' or 'answered; ' .. text
   end
   return reply.is_unsure and reply.why or 'not answered: ' .. reply.why
 end
