@@ -290,8 +290,15 @@ def test_replies_come_after_what_is_asked(
         flow.press("tab", now)
         first = shown()
         assert "srv: completed" in first
-        assert "go terminal · d seen · s snooze · Tab next · q close" in first
+        assert "r write · go terminal · d seen · s snooze · Tab next · q close" in first
         now += 10 * SOON
+        for key in ("r", *"go on", "take"):
+            flow.press(key, now)
+        assert "srv: “Write to it”: " in shown()
+        assert "It is" in shown(), "what was refused can be sent again"
+        flow.press("r", now)
+        assert " > go on" in shown()
+        flow.press("leave", now)
         flow.press("d", now)
         second = shown()
         assert {"It is done now." in first, "It is done now." in second} == {True, False}

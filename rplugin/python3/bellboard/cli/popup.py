@@ -213,16 +213,23 @@ class Flow:
         return is_last and now < self._done + FOLLOWS
 
     def _give(self, prompt: ShownRequest) -> None:
-        request = prompt.request
-        sid = self._session["session_id"]
-        about = {"session_id": sid, "request": request.id, "digest": request.digest}
-        reply = self._runner.do("answer", {**about, **(prompt.taken or {})})
-        taken = bool(reply["ok"] and reply["outcome"] == "taken")
+        """Give the answer, or send what was written after a reply; a text that is refused stays."""
+        request, given = prompt.request, prompt.taken or {}
+        about = {"session_id": self._session["session_id"]}
+        if request.kind == TURN:
+            reply = self._runner.do("send", {**about, "text": given["message"], "submit": True})
+        else:
+            about |= {"request": request.id, "digest": request.digest}
+            reply = self._runner.do("answer", {**about, **given})
+        taken = bool(reply["ok"] and reply["outcome"] != "nothing")
         self.answered += taken
-        self._leave(request)
         self._done = time.time()
         outcome = reply["text"] if reply["ok"] else reply["why"]
         self._note(self._session, f"“{prompt.chosen}”: {outcome}")
+        if request.kind == TURN and not taken:
+            prompt.taken = None
+        else:
+            self._leave(request)
 
     def _snooze(self, now: float) -> None:
         until = now + 60 * SNOOZE

@@ -15,13 +15,15 @@ from ..core import text, words
 from ..core.request import MEANS, Answer, Field, Question, Request, answer_of, check, meant
 from ..core.text import marked_line
 from .full import pasted
-from .request import MORE, TURN, lines_of, title_of, value_of, wrapped
+from .request import MORE, NEXT, TURN, lines_of, title_of, value_of, wrapped
 from .styled import StyledText
 
 SOON: Final = 0.4  # seconds after a request appears in which keys were not meant for it
 LETTERS: Final = "123456789abcdefghjklmnoprstuvwxyz"  # keys of options; i types, q leaves
 DIGITS: Final = 9  # digits among these
-REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # sent even if the end was not read
+REFUSES: Final = frozenset(
+    {"deny", "decline", "keep", "stop", NEXT.id}
+)  # sent even if the end was not read
 UNREAD: Final = "Read it to the end first: Space or G."
 MOVES: Final = {"up": -1, "down": 1, "page up": -10, "page down": 10, "first": -9999, "last": 9999}
 NAMES: Final = {"k": "up", "j": "down", "G": "last"}  # keys of the editor that move
@@ -35,6 +37,7 @@ CHOOSE: Final = {
     "stop": ("S", "stop"),
     "edit": ("C", "change"),
 }
+WRITES: Final = ("r", "write")  # the key of what is said next, and its word
 #: Words of the last row that give way on a narrow screen, the first one first.
 GIVES_WAY: Final = ("change", "stop", "snooze", "reply", "always", "no", "yes", "next", "terminal")
 SHORT: Final = 24  # most cells of a choice that shares its row
@@ -181,7 +184,7 @@ class ShownRequest:
 
     def _hints(self, columns: int) -> StyledText:
         """Return the keys with an effect, as many as there is room for."""
-        named = dict(CHOOSE.values())
+        named = dict([*CHOOSE.values(), WRITES])
         hints = {x.key: named[x.key] for x in self._offers if x.key in named}
         if self._answers and self.request.questions[0].typed:
             hints["i"] = "type an answer"
@@ -400,7 +403,7 @@ def _around(blocks: list[list[StyledText]], at: int, room: int) -> list[StyledTe
 
 def _offers(request: Request) -> Iterator[Offer]:
     """Return the offers of a request, with their keys."""
-    letters: dict[str, str] = {}
+    letters = {NEXT.id: WRITES[0]}
     for name in MEANS:
         if (choice := meant(request.choices, name)) and choice.id not in letters:
             letters[choice.id] = CHOOSE[name][0]
@@ -417,7 +420,7 @@ def _offers(request: Request) -> Iterator[Offer]:
 def _steps(request: Request, needs: str) -> list[Step]:
     """Return the steps for the fields of a choice."""
     if needs == "message":
-        return [Step("Message", "message")]
+        return [Step("To it" if request.kind == TURN else "Message", "message")]
     if needs == "input":
         command = next((p.text for p in request.parts if p.kind == "command"), "")
         return [Step("Run this command instead", "input", text=command)]

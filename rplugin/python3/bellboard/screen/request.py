@@ -12,12 +12,13 @@ from typing import Any, Final
 from ..core import words
 from ..core.last_turn import UNCLAIMED
 from ..core.published import Published
-from ..core.request import Part, Request
+from ..core.request import Choice, Part, Request
 from ..core.text import marked, plain, visible, width
 from .styled import StyledText
 
 INDENT: Final = "  "
 TURN: Final = "turn"  # the kind of a request that asks nothing
+NEXT: Final = Choice("send", "Write to it", "message")  # what is said after it
 CHANGED: Final = {"+": "green", "-": "red", "@": "cyan"}
 #: Field that a choice needs → its option in a shell.
 NEEDED: Final = {
@@ -166,7 +167,7 @@ def page(request: Request, who: str, columns: int) -> list[StyledText]:
 
 
 def turn_request(turn: Mapping[str, Any], p: Published) -> Request:
-    """Return a last turn as a request without choices."""
+    """Return a last turn as a request, whose only choice is the next prompt."""
     files = turn.get("files", ())
     parts = [Part("text", plain(turn.get("about")), turn["text"])]
     for unclaimed in (False, True):
@@ -176,7 +177,8 @@ def turn_request(turn: Mapping[str, Any], p: Published) -> Request:
             parts.append(Part("text", heading, "\n".join(rows)))
     sid, agent, since = p["session_id"], p.get("agent", ""), turn["since"]
     about = {"asked_at": since, "title": p["status"], "parts": tuple(parts)}
-    return Request("", sid, agent, TURN, "", **about, why=turn.get("note", ""))
+    more = (turn["note"],) if turn.get("note") else ()
+    return Request("", sid, agent, TURN, "", **about, choices=(NEXT,), more=more)
 
 
 def turn_lines(turn: Mapping[str, Any], who: str, now: float, columns: int) -> list[StyledText]:
