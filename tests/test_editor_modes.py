@@ -17,7 +17,7 @@ from asked import asks, command, play
 from bellboard import __version__ as VERSION
 from rig.editor import Editor
 from rig.fixtures import Editors
-from rig.waiting import eventually
+from rig.waiting import eventually, rest
 from sample import QUIET, Host, blocked, dated, session
 
 pytestmark = pytest.mark.editor
@@ -230,10 +230,17 @@ def pushed_while_typing(editor: Editor, host: Host, name: str) -> None:
         assert still(editor) == row, name
 
 
+def drawn(editor: Editor) -> list[str] | None:
+    """Return the screen, once nothing more comes."""
+    lines = editor.screen.lines
+    rest(0.1)
+    return lines if editor.screen.lines == lines else None
+
+
 def pushed_while_waiting(editor: Editor, host: Host, name: str) -> None:
     """A push is queued as everything else is: the screen does not change."""
     eventually(lambda: still(editor).endswith(WAYS[name].waits), f"the keys of {name}")
-    lines = editor.screen.lines
+    lines = eventually(lambda: drawn(editor), "all that was drawn before")
     for story in STORIES:
         editor.nvim.exec_lua(PUSH, message(host, *story), async_=True)
     editor.nvim.request("nvim_get_mode")  # they have arrived once this returns
