@@ -57,7 +57,7 @@ def test_the_diff_of_a_file_is_a_tab_page_as_neovim_makes_it(nvim: Editors, vers
     assert editor.lua("return answers") == []
     editor.press("A")
     eventually(lambda: editor.lua("return #answers") == 1, "the answer")
-    assert editor.messages().endswith("bellboard: edit: answered")
+    eventually(lambda: editor.messages().endswith("bellboard: edit: answered"), "the message")
 
 
 def test_a_red_line_is_a_deleted_line(nvim: Editors) -> None:
