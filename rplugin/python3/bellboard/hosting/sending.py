@@ -103,16 +103,16 @@ class Sending:
     async def _proven(self, given: Given) -> tuple[Session, Process]:
         """Return a session that takes keys, and its process; raise `Declined` with the reason."""
         s = self._requests.named(given)
+        process = own(s)
+        if process is not None and await reach(partial(_is_above_us, process.pid)):
+            raise Declined("that is the session that this command was started by")
         if status_of(s) == "blocked":
             raise Declined("it asks something: answer that first")
-        process = own(s)
         if process is None:
             raise Declined(f"its process is not known{THERE}")
         if not is_known_agent(s.agent):
             raise Declined(f"how {line(s.agent, 20)} takes a prompt is not known{THERE}")
         pid = process.pid
-        if await reach(partial(_is_above_us, pid)):
-            raise Declined("that is the session that this command was started by")
         if why := await reach(partial(objection, s, process, self._requests.environ)):
             raise Declined(why)
         if processes.is_suspended(pid):
