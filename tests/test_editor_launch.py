@@ -79,10 +79,10 @@ def answer(editor: Editor, text: str, reply: str = "y") -> None:
 
 def ended(editor: Editor) -> str:
     """Close the terminal of an install; return what it showed."""
-    editor.shows("[Process exited")
+    editor.shows("Process exited")
     text = editor.screen.text
     editor.command("bwipeout!")
-    editor.hides("[Process exited")
+    editor.hides("Process exited")
     return text
 
 
