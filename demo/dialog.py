@@ -37,22 +37,42 @@ def width() -> int:
     return min(shutil.get_terminal_size().columns - 2, 76)
 
 
-class Input:
+class Drawn:
+    """Rows at the end of a terminal, which are drawn over themselves."""
+
+    _drawn = 0  # rows on the screen
+
+    def rows(self) -> list[str]:
+        raise NotImplementedError
+
+    def draw(self) -> None:
+        """Draw them as they are now."""
+        rows = self.rows()
+        self.erase()
+        print("".join(f"{row}\r\n" for row in rows), end="", flush=True)
+        self._drawn = len(rows)
+
+    def erase(self) -> None:
+        back = f"\x1b[{self._drawn}A" if self._drawn else ""
+        print(f"\r{back}\x1b[J", end="", flush=True)
+        self._drawn = 0
+
+
+class Input(Drawn):
     """The input of an agent at rest, which takes what is typed or pasted, and Enter."""
 
     def __init__(self) -> None:
         self.text = ""
-        self._drawn = 0
         self._pasted: str | None = None  # so far, while a paste arrives
 
     def read(self) -> str:
         """Return the text that is submitted; "" if Enter is pressed without one."""
         print("\x1b[?2004h", end="")  # a paste comes in brackets
         while True:
-            self._draw(self._rows())
+            self.draw()
             for key in keys(None):
                 if self._takes(key):
-                    self._draw([])
+                    self.erase()
                     print("\x1b[?2004l", end="", flush=True)
                     return self.text.strip()
 
@@ -74,7 +94,7 @@ class Input:
             self.text += key * key.isprintable()
         return False
 
-    def _rows(self) -> list[str]:
+    def rows(self) -> list[str]:
         lines = self.text.split("\n")
         if len(self.text) > LONG or len(lines) > MANY:
             lines = [f"[Pasted text #1 +{len(lines) - 1} lines]"]
@@ -83,20 +103,13 @@ class Input:
         rule = "─" * width()
         return [rule, f"❯ {wrapped[0]}", *(f"  {row}" for row in wrapped[1:]), rule, f"  {hint}"]
 
-    def _draw(self, rows: list[str]) -> None:
-        """Draw it over itself."""
-        up = f"\x1b[{self._drawn}A" if self._drawn else ""
-        print(f"{up}\r\x1b[J" + "".join(f"{row}\n" for row in rows), end="", flush=True)
-        self._drawn = len(rows)
 
-
-class Dialog:
+class Dialog(Drawn):
     """Numbered choices. The last one takes a text, once it is opened."""
 
     def __init__(self, choices: list[str]) -> None:
         self.choices = choices
         self.at, self.text, self.is_open = 0, "", False
-        self._drawn = 0
 
     @property
     def is_last(self) -> bool:
@@ -105,9 +118,6 @@ class Dialog:
     @property
     def decision(self) -> dict[str, Any]:
         """The answer; raise `Interrupted` if it stops the turn."""
-        raise NotImplementedError
-
-    def rows(self) -> list[str]:
         raise NotImplementedError
 
     def last(self) -> str:
@@ -130,18 +140,6 @@ class Dialog:
             self.at = int(key) - 1
             return True
         return False
-
-    def draw(self) -> None:
-        """Draw it over itself."""
-        rows = self.rows()
-        self.erase()
-        print("".join(f"{row}\r\n" for row in rows), end="", flush=True)
-        self._drawn = len(rows)
-
-    def erase(self) -> None:
-        back = f"\x1b[{self._drawn}A" if self._drawn else ""
-        print(f"\r{back}\x1b[J", end="", flush=True)
-        self._drawn = 0
 
     def options(self, indent: str) -> list[str]:
         """Return the choices with their numbers, and the arrow of the chosen one."""

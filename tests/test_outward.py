@@ -131,13 +131,23 @@ def watch_argv(shell: Shell) -> list[str]:
     return [*shell.argv, "watch"]
 
 
+def argv_of(what: str, shell: Shell, version: str) -> list[str]:
+    return nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+
+
+def quits(terminal: Around, what: str) -> None:
+    """Quit what runs in a terminal."""
+    terminal.types(b":qa!\r" if what == "nvim" else b"q")
+    terminal.ended()
+
+
 @pytest.mark.editor
 @pytest.mark.parametrize("what", ["nvim", "watch"])
 def test_the_terminal_around_shows_the_board(
     around: Open, shell: Shell, version: str, what: str
 ) -> None:
     """The root is what needs you most; each session has a record, and all end with the program."""
-    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    argv = argv_of(what, shell, version)
     terminal = around(argv, shell.env)
     shell.emitted(20, "b", "SessionStart", cwd="/w/web")
     shell.emitted(19, "b", "UserPromptSubmit", prompt="add a test")
@@ -156,8 +166,7 @@ def test_the_terminal_around_shows_the_board(
     shell.emit("SessionEnd", reason="other")
     terminal.becomes({"": "working", "web add a test": "working"})
     assert terminal.asked == 1
-    terminal.types(b":qa!\r" if what == "nvim" else b"q")
-    terminal.ended()
+    quits(terminal, what)
     assert terminal.records == {}
 
 
@@ -166,12 +175,11 @@ def test_the_terminal_around_shows_the_board(
 def test_a_terminal_that_does_not_reply_gets_no_report(
     around: Open, shell: Shell, version: str, what: str
 ) -> None:
-    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    argv = argv_of(what, shell, version)
     terminal = around(argv, shell.env, reads=False)
     asks(shell)
     eventually(lambda: b"rm -rf build" in terminal.said, "the session")
-    terminal.types(b":qa!\r" if what == "nvim" else b"q")
-    terminal.ended()
+    quits(terminal, what)
     assert REPORT.findall(terminal.said) == [b"?"]
 
 
@@ -234,7 +242,7 @@ def test_two_terminals_of_one_neovim(around: Open, shell: Shell, version: str) -
 @pytest.mark.parametrize("what", ["nvim", "watch"])
 def test_a_shell_in_front_has_no_board(around: Open, shell: Shell, version: str, what: str) -> None:
     """After CTRL-Z, the terminal is the shell's; the board comes back with its program."""
-    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    argv = argv_of(what, shell, version)
     terminal = around(["bash", "--norc", "-i"], shell.env)
     terminal.types(shlex.join(argv).encode() + b"\r")
     asks(shell)
@@ -261,7 +269,7 @@ def test_a_board_in_a_terminal_of_its_own_is_shown_once(
     asks(shell)
     only(shell, status="blocked")
     count = "return require('bellboard.report.records').count()"
-    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    argv = argv_of(what, shell, version)
     inner = Terminal(outer, argv, shell.home.project)
     inner.shows("rm -rf build")
     eventually(lambda: outer.lua(count) == 1, "a report")
@@ -275,7 +283,7 @@ def test_a_board_in_a_terminal_of_its_own_is_shown_once(
 @pytest.mark.tmux
 @pytest.mark.parametrize("what", ["nvim", "watch"])
 def test_a_board_in_tmux_asks_nothing(shell: Shell, tmux: Server, version: str, what: str) -> None:
-    argv = nvim_argv(shell, version) if what == "nvim" else watch_argv(shell)
+    argv = argv_of(what, shell, version)
     late = ["sh", "-c", 'read -r _; exec "$@"', "sh", *argv]
     pane = tmux.open(late, env={"PYTHONPATH": shell.env["PYTHONPATH"]})
     printed = shell.home.root / "printed"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+from answers.sending import squeezed
 from machines.place import becomes, laptops, stations
+from rig.api import Request
 from rig.waiting import eventually
 
 TEXT = "first line\n  second: 漢 😀 $(x)\n" + "words of some length\n" * 2000
@@ -20,8 +22,11 @@ def talk() -> None:
         becomes(host, sid, "idle")
         said = json.loads(laptop.bellboard("send", sid, TEXT, "--submit", "--json"))
         assert said.get("outcome") == "taken", said
-        wanted = "".join(TEXT.split())
-        heard = lambda: [r for r in dev.api.requests if wanted in "".join(r.said.split())]  # noqa: E731
+        wanted = squeezed(TEXT)
+
+        def heard() -> list[Request]:
+            return [r for r in dev.api.requests if wanted in squeezed(r.said)]
+
         assert len(eventually(heard, "the model's request")) == 1
         becomes(host, sid, "completed")
         shown = laptop.bellboard("show", sid)

@@ -38,7 +38,7 @@ def after_mark(
     A blank row and so many others may be `below` it.  If it needs the whole screen, it shows its
     last rows, and nothing is.  A dialog looks alike; its last row names keys.
     """
-    rows = _last(screen)
+    rows = last_rows(screen)
     starts = [(n, found.end()) for n, row in enumerate(rows) if (found := mark.match(f"{row} "))]
     if not starts or KEYS.search(rows[-1]):
         return None
@@ -56,7 +56,7 @@ def after_mark(
 
 def between_rules(screen: Sequence[str], mark: str, hint: str) -> Prompt | None:
     """Return the input between the last two rules of a screen, which begins with a `mark`."""
-    rows = _last(screen)
+    rows = last_rows(screen)
     rules = [n for n, row in enumerate(rows) if _RULE.fullmatch(row)][-2:]
     if len(rules) < 2 or KEYS.search(rows[-1]):
         return None
@@ -76,7 +76,7 @@ def beside_bar(screen: Sequence[str], agent: re.Pattern[str]) -> Prompt | None:
     The bar ends in a row of blocks, which shows how wide the input is; beside it may be a sidebar.
     A list that takes the keys is drawn over the conversation, with `esc` at the end of its title.
     """
-    rows = _last(screen)
+    rows = last_rows(screen)
     end = max((n for n, row in enumerate(rows) if _BAR_END.match(row)), default=0)
     found = _BAR_END.match(rows[end]) if end else None
     if found is None or any(map(_LIST.search, rows[:end])):
@@ -93,12 +93,12 @@ def beside_bar(screen: Sequence[str], agent: re.Pattern[str]) -> Prompt | None:
     return _prompt(inside[1:-2], "", rows[begin:end])
 
 
-def _last(screen: Sequence[str]) -> list[str]:
+def last_rows(screen: Sequence[str], most: int = DEPTH) -> list[str]:
     """Return the last rows of a screen, up to one that is not blank."""
     rows = [row.rstrip() for row in screen]
     while rows and not rows[-1]:
         rows.pop()
-    return rows[-DEPTH:]
+    return rows[-most:]
 
 
 def _prompt(texts: Iterable[str], hint: str, shown: Sequence[str]) -> Prompt:

@@ -148,7 +148,7 @@ class Sending:
             key = "Enter" if text.startswith("/") else agent.submits
             if not await reach(partial(terminal.type, Press(key, rows=prompt.rows))):
                 raise Declined(f"its prompt changed meanwhile, so it was not submitted{THERE}")
-            await self._gone(agent, terminal)
+            await self._gone(agent, terminal, key)
 
     async def _escape(self, s: Session, pid: int) -> None:
         """Press Esc in a terminal, as often as its CLI wants that, while its input is empty."""
@@ -196,12 +196,12 @@ class Sending:
         shown = f"shows “{cut(line(before.text), SHOWN)}” instead" if before else "is gone"
         raise Declined(f"it was pasted, but its prompt {shown}; it was not submitted{THERE}")
 
-    async def _gone(self, agent: Agent, terminal: Terminal) -> None:
+    async def _gone(self, agent: Agent, terminal: Terminal, key: str) -> None:
         """Wait until a submitted text has left its input."""
         until = time.monotonic() + LEAVES
         while (prompt := agent.prompt(await reach(terminal.rows))) is not None and prompt.text:
             if time.monotonic() > until:
-                raise Declined(f"its prompt still holds it after {agent.submits}{THERE}")
+                raise Declined(f"its prompt still holds it after {key}{THERE}")
             await sleep(GLANCE)
 
     # ------------------------------------------------------------ what follows

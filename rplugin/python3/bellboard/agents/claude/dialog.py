@@ -19,6 +19,7 @@ from ...core.request import (
 )
 from ...core.text import cut, marked
 from ..agent import About, Press
+from ..inputs import last_rows
 from .rules import SESSION, WHOSE, WORDS
 
 # Read a dialog from a terminal screen, before a key is typed into it.
@@ -83,7 +84,7 @@ class Dialog(NamedTuple):
 
 def dialog_of(screen: Sequence[str]) -> Dialog | None:
     """Return the yes-or-no question at the bottom of a screen, or None."""
-    rows = bottom_of(screen)
+    rows = last_rows(screen, DEPTH)
     options = options_in(rows)
     if len(options) < 2 or sum(option.chosen for option in options) != 1:
         return None
@@ -94,14 +95,6 @@ def dialog_of(screen: Sequence[str]) -> Dialog | None:
     top = max((n for n, row in enumerate(rows[:at]) if _TOP.fullmatch(row)), default=None)
     above = _above(rows[top + 1 : at]) if top is not None else ()
     return Dialog(options, above, below, tuple(rows[top or 0 :]))
-
-
-def bottom_of(screen: Sequence[str]) -> list[str]:
-    """Return the rows that may hold a dialog, without blank rows around them."""
-    rows = [row.rstrip() for row in screen]
-    while rows and not rows[-1]:
-        rows.pop()
-    return rows[-DEPTH:]
 
 
 def options_in(rows: Sequence[str]) -> tuple[DialogOption, ...]:
@@ -466,7 +459,7 @@ def press(screen: Sequence[str], request: Request, answer: Answer, about: About)
     texts = [answer.message, *answer.answers.values(), *answer.content.values()]
     if not all(is_typeable(text) for text in texts if isinstance(text, str)):
         return Press(why=f"its dialog takes only {TAKES}{ELSEWHERE}")
-    rows = bottom_of(screen)
+    rows = last_rows(screen, DEPTH)
     if request.kind == "permission":
         return _permission(rows, request, answer, about)
     kinds: dict[str, Callable[[Sequence[str], Request, Answer], Press]]
@@ -492,7 +485,7 @@ def _take(options: Sequence[DialogOption], texts: Collection[str], rows: tuple[s
 
 def offers(screen: Sequence[str], request: Request) -> tuple[Choice, ...]:
     """Return the answers on a screen that are not among a permission's choices, in short."""
-    dialog = dialog_of(bottom_of(screen)) if request.kind == "permission" else None
+    dialog = dialog_of(last_rows(screen, DEPTH)) if request.kind == "permission" else None
     ours = {squeezed(choice.words).rstrip("`") for choice in request.choices}
     found = []
     for option in dialog.options if dialog else ():

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from ...core.text import line
 from ..agent import DEPTH, Prompt, Seen
+from ..inputs import HINTS
 
-HINTS: Final = 8  # rows that may follow an input box
 SPINNER: Final = 8  # rows above the box that may hold the spinner, its tip and its tasks
 
 
