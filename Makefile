@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test live quick needs check fmt lint types bench truth machines wild firstrun fuzz doc picture rig left-out
+.PHONY: help try test live quick needs check fmt lint types bench fuzz doc picture rig left-out
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -34,9 +34,11 @@ needs:
 test: needs $(READY) rig $(COMPILED) ## set up and run the tests (ARGS="-k float" runs some)
 	$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
-live: needs $(READY) $(COMPILED) ## run the tests on real agent CLIs (SHORT=1: not on old versions)
+live: needs $(READY) $(COMPILED) ## start real agent CLIs (ONLY=tests|scenes|walks|answers|machines|… AGENT=codex CLI=newest MINUTES=5)
 	@$(RIG) fetch live >/dev/null || [ -z "$$BELLBOARD_WHOLE" ]
-	$(BIN)/python -m pytest $(WORKERS) --live $(if $(SHORT),short,all) -m live $(ARGS)
+	$(if $(filter tests,$(ONLY)),$(BIN)/python -m pytest $(WORKERS) --live $(if $(SHORT),short,all) -m live, \
+		cd tests && PYTHONPATH=. ../$(BIN)/python -m live $(ONLY) $(if $(AGENT),--agent $(AGENT)) \
+		$(if $(CLI),--cli $(CLI)) $(if $(MINUTES),--minutes $(MINUTES))) $(ARGS)
 
 quick: $(READY) $(COMPILED) ## the inner loop: core, store and house, in less than a minute
 	$(BIN)/python -m pytest $(WORKERS) -m "pure or quick or house" $(ARGS)
@@ -58,21 +60,6 @@ types: $(READY) ## run mypy
 
 bench: $(READY) ## run the benchmarks
 	@status=0; for b in $(BENCHES); do echo "== $$b"; $(BIN)/python bench/$$b.py || status=1; done; exit $$status
-
-truth: $(READY) rig ## compare with real CLIs, write doc/truth.md (CLI=newest or AGENT=codex: only that)
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m \
-		$(if $(AGENT),clis --agent $(AGENT),truth $(if $(CLI),--cli $(CLI),--write)) $(ARGS)
-
-machines: $(READY) rig ## links between machines with real CLIs and sshd (ARGS=cut: only that)
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m machines $(ARGS)
-
-wild: $(READY) rig ## random walks through real CLIs (MINUTES=5 SEED=… CLI=2.1.332)
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m wild --minutes $(or $(MINUTES),5) \
-		$(if $(SEED),--seed $(SEED)) $(if $(CLI),--cli $(CLI)) $(ARGS)
-
-firstrun: $(READY) ## install as a new user would, with pictures (OUT=folder LAZY=checkout UV=program)
-	@cd tests && PYTHONPATH=. ../$(BIN)/python -m firstrun --out $(or $(OUT),/tmp/firstrun) \
-		$(if $(LAZY),--lazy $(LAZY)) $(if $(UV),--uv $(UV)) $(ARGS)
 
 fuzz: $(READY) ## feed hostile input to a host (MINUTES=10 SEED=1 ONLY=payload)
 	@cd tests && PYTHONPATH=. ../$(BIN)/python -m fuzz $(if $(MINUTES),--minutes $(MINUTES)) \

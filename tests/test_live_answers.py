@@ -1,16 +1,16 @@
 """What is answered and what is sent is what the real CLI takes: the model's next request has it.
 
-One session and a few of each; `python -m answers` and `python -m answers.sending` do all of them.
+One session and a few of each; `make live ONLY=answers` and `ONLY="answers sending"` do them all.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from answers.cases import CASES
-from answers.giving import give
-from answers.place import place
-from answers.sending import works
+from live.answers.cases import CASES
+from live.answers.giving import give
+from live.answers.place import place
+from live.answers.sending import works
 from rig import claude_code
 
 pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(300)]

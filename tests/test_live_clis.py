@@ -1,4 +1,4 @@
-"""Real CLIs of other agents on a fake model: a question each; `make truth AGENT=…` has more."""
+"""Real CLIs of other agents on a fake model: a question each; `make live AGENT=…` has more."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from clis.account import Row, judged
-from clis.report import missed
-from clis.stage import STANDS, How, Stage
-from clis.stands import CODEX, COPILOT, OPENCODE, QWEN, SPEAKING, Stand
-from live_answers import say
+from live.answers.served import say
+from live.clis.account import Row, judged
+from live.clis.report import missed
+from live.clis.stage import STANDS, How, Stage
+from live.clis.stands import CODEX, COPILOT, OPENCODE, QWEN, SPEAKING, Stand
+from live.listening import Published
 from rig import codex, opencode
 from rig import home as homes
 from rig.fixtures import VERSIONS
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually, rest
-from truth.listening import Published
 
 FIRST, SECOND = "%0", "%1"
 

@@ -1,7 +1,7 @@
 """While the real CLI runs, what is published agrees with the CLI's own account.
 
-The limits here allow for a busy machine; `make truth` checks the strict ones and writes the table
-in doc/truth.md.
+The limits here allow for a busy machine; `make live ONLY=scenes` checks the strict ones
+and writes the table in doc/truth.md.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from truth.play import play
-from truth.report import line
-from truth.rows import Row
-from truth.scene import Scene
-from truth.scenes import SCENES
-from truth.stage import How
+from live.play import play
+from live.report import line
+from live.rows import Row
+from live.scene import Scene
+from live.scenes import SCENES
+from live.stage import How
 
 pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(500)]
 
 STEADY = 0.9  # share of the time after each change was shown
 SLOWEST = 30.0  # seconds until a change must be shown
 JOBS = 3
-#: One of each kind of evidence; `make truth` plays them all, on every CLI, and test_cases.py their
+#: One of each kind of evidence; `make live` plays them all, on every CLI, and test_cases.py their
 #: traces. Permissions are below, and a question is answered in test_live_answers.py.
 IN_TMUX = (
     *("queue while busy, then Esc", "API error 500, retried", "Esc in a subagent"),

@@ -1,4 +1,4 @@
-"""A machine that is followed over a real ssh; `make machines` has the rest, with real CLIs."""
+"""A machine that is followed over a real ssh; `make live ONLY=machines` has more, with CLIs."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from bellboard.agents.traces import replay
 from bellboard.core.board import Board
 from bellboard.core.program_status import parsed
 from bellboard.core.session import is_listed, is_nameless
-from clis.spoken import DRAWN, RECORDED, TYPED, UNSAID, alone, causes, section
+from live.clis.spoken import DRAWN, RECORDED, TYPED, UNSAID, alone, causes, section
+from live.report import TABLE
 from playback import Line, encoded, read_lines
-from truth.report import TABLE
 
 pytestmark = pytest.mark.pure
 

@@ -1,6 +1,6 @@
 """The own reports of a program (OSC 7501), compared with its session file and its screen.
 
-The recordings are of the real CLI in a Neovim terminal; `truth/reported.py` scores them.
+The recordings are of the real CLI in a Neovim terminal; `own/reported.py` scores them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Final
 import pytest
 
 from bellboard.core import program_status
+from live.account import STANDS, Account, Stretch, most_urgent, wrong_times
+from live.own import reported
+from live.own.reported import FILE, SCREEN, Comparison, compared
+from live.public import brief
 from playback import TRACES, Line, play, read_lines
 from rig import home as homes
-from truth import reported
-from truth.account import STANDS, Account, Stretch, most_urgent, wrong_times
-from truth.public import brief
-from truth.reported import FILE, SCREEN, Comparison, compared
 
 pytestmark = pytest.mark.pure
 

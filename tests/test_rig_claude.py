@@ -8,13 +8,13 @@ import psutil
 import pytest
 
 from bellboard.agents.claude.hooks import KINDS
+from live.seen import hook_names
 from rig import claude_code
 from rig.agent import elicitation
 from rig.api import Api
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.loopback import Watch
-from truth.seen import hook_names
 
 pytestmark = pytest.mark.live
 

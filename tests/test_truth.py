@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
+from live.account import STANDS, Account, Stretch, most_urgent, wrong_times
 from playback import TRACES, Line, late, play, read_lines
-from truth.account import STANDS, Account, Stretch, most_urgent, wrong_times
 
 pytestmark = pytest.mark.pure
 

@@ -1,4 +1,4 @@
-"""The report of `make truth`: its files and comparisons, and how it reads a CLI's account."""
+"""The report of played scenes: its files and comparisons, and how it reads a CLI's account."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from live import seen
+from live.account import Account, most_urgent
+from live.listening import Transcripts
+from live.monkey import Walks
+from live.public import public
+from live.report import missed, page
+from live.rows import Kept, Row
+from live.scenes import SCENES
 from rig import home as homes
-from truth import seen
-from truth.account import Account, most_urgent
-from truth.listening import Transcripts
-from truth.monkey import Walks
-from truth.public import public
-from truth.report import missed, page
-from truth.rows import Kept, Row
-from truth.scenes import SCENES
 
 pytestmark = pytest.mark.pure
 

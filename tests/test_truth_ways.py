@@ -1,4 +1,4 @@
-"""How `make truth` scores other ways to know a status, and counts the rules that decided."""
+"""How `make live` scores other ways to know a status, and counts the rules that decided."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from truth import ways
-from truth.account import Stretch
-from truth.own import causes
-from truth.report import OWN, page, part
-from truth.reported import FILE_LATER, LEFT, WHICH_END, Difference
-from truth.rows import Row
-from truth.rules import decided
-from truth.score import Score, Wrong, of_processes, scored
+from live.account import Stretch
+from live.own import ways
+from live.own.page import causes
+from live.own.reported import FILE_LATER, LEFT, WHICH_END, Difference
+from live.own.rules import decided
+from live.own.score import Score, Wrong, of_processes, scored
+from live.report import OWN, page, part
+from live.rows import Row
 
 pytestmark = pytest.mark.pure
 

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import pytest
 
+from live.account import INTERRUPTED
+from live.walks import actions
+from live.walks.actions import Action, Walk
+from live.walks.judge import judged
+from live.walks.shrink import shrunk
+from live.walks.walker import Seen
 from playback import play
-from truth.account import INTERRUPTED
-from wild import actions
-from wild.actions import Action, Walk
-from wild.judge import judged
-from wild.shrink import shrunk
-from wild.walker import Seen
 
 pytestmark = pytest.mark.pure
 

@@ -1,0 +1,209 @@
+"""Two answers at the same moment, many times: `python -m live answers meeting`.
+
+One of them counts, the reply says which, and neither a process nor a message is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Final, Protocol
+
+from bellboard.screen.prompt import SOON
+from live.answers.leaving import hooks
+from live.answers.place import PROGRAM, Place, answers_on, look, place
+from rig import claude_code
+from rig.agent import Agent, spoken
+from rig.editor import Editor
+from rig.scenarios import Turn, say, shell
+from rig.tmux import Pane
+from rig.waiting import PATIENCE, eventually, rest
+
+TIMES: Final = 50
+SPREAD: Final = 0.15  # seconds between the two at most: about what a key takes to count
+GIVE: Final = """
+local id, answer = ...
+_G.reply = nil
+require('bellboard').answer(id, answer, function(reply) _G.reply = reply end)
+"""
+REPLY: Final = "return _G.reply"
+KNOWN: Final = "return require('bellboard.sessions').get(...) ~= nil"
+DENIED: Final = "Not that one"
+NO: Final = {"choice": "deny", "message": DENIED}
+LOST: Final = "answered by|answered in the terminal first"  # what those who come second are told
+STOPPED: Final = "you stopped it in the terminal"  # what was allowed, before the tool was done
+POPUP: Final = [
+    *("sh", "-c", 'while :; do "$@"; sleep 0.1; done', "sh"),
+    *(*PROGRAM, "answer", "--popup"),
+]
+
+
+class Meeting:
+    """A session that asks again and again, and what answers it.
+
+    The first of a pair says yes; the second says no, which the user does with Esc.
+    """
+
+    def __init__(self, made: Place, cli: Agent, editors: list[Editor], popup: Pane | None) -> None:
+        self.made, self.cli, self.editors, self.popup = made, cli, editors, popup
+        self.sid = made.session(cli)
+        self.counted: Counter[str] = Counter()
+
+    def round(self, step: int, pair: str) -> None:
+        """Let two answer at once; check that one counted, and that the other says which."""
+        self.made.api.scenarios[f"r{step}"] = (Turn((shell(f"touch x{step}.txt"),)), say("Done."))
+        if "Enter to continue" in self.cli.text():  # a second Esc at rest opens a menu
+            self.cli.press("Escape")
+        self.cli.press("C-u")
+        self.cli.submit(f"play:r{step} please")
+        digest = eventually(self.digest, "a request")
+        yes, no = PAIRS[pair]
+        ways: list[Way] = [WAYS[name](self, step, n, digest) for n, name in enumerate((yes, no))]
+        wait = random.uniform(-SPREAD, SPREAD)
+        first, second = ways if wait > 0 else ways[::-1]
+        first.act()
+        rest(abs(wait))
+        second.act()
+        said = [eventually(way.said, f"a reply to {pair}") for way in ways]
+        eventually(lambda: spoken(self.cli.text()) == "idle", "the end of the turn")
+        eventually(lambda: not hooks(self.cli), "no hook that waits")
+        self.check(step, (yes, no), said)
+
+    def check(self, step: int, names: Sequence[str], said: list[str]) -> None:
+        is_yes = (self.cli.launch.cwd / f"x{step}.txt").exists()
+        won, lost = (0, 1) if is_yes else (1, 0)
+        told = shape(said[won]), shape(said[lost])
+        self.counted[f"{names[won]} counted: {told[0]}; {names[lost]}: {told[1]}"] += 1
+        assert not re.search(LOST, said[won]), (is_yes, said)
+        assert names[lost] == "user" or re.search(f"{LOST}|{STOPPED}", said[lost]), (is_yes, said)
+        if "user" not in names:
+            assert (DENIED in self.made.next(f"r{step}").results[-1]) != is_yes, said
+
+    def digest(self) -> str:
+        said = self.made.asked(self.cli)
+        return str(said["digest"]) if said["way"] == "hook" else ""
+
+
+class Way(Protocol):
+    """Somebody who answers: the action, and the outcome that is reported back."""
+
+    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None: ...
+
+    def act(self) -> None: ...
+
+    def said(self) -> str: ...
+
+
+class User:
+    """At the terminal of the session, who is told nothing."""
+
+    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None:
+        self._cli = meeting.cli
+
+    def act(self) -> None:
+        self._cli.press("Escape")
+
+    def said(self) -> str:
+        return "-"
+
+
+class Nvim:
+    """A Neovim, each time one of two."""
+
+    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None:
+        self._editor, self._sid = meeting.editors[n], meeting.sid
+        self._answer = {**NO, "digest": digest} if n else {"choice": "allow", "digest": digest}
+
+    def act(self) -> None:
+        self._editor.nvim.exec_lua(GIVE, self._sid, self._answer, async_=True)
+
+    def said(self) -> str:
+        reply = self._editor.lua(REPLY)
+        return str(reply.get("why") or reply["text"]) if reply else ""
+
+
+class Shell:
+    """A command."""
+
+    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None:
+        given = ("deny", "--message", DENIED) if n else ("allow",)
+        self._argv = [*PROGRAM, "answer", meeting.sid, *given, "--digest", digest]
+        self._env = meeting.made.home.env
+
+    def act(self) -> None:
+        out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        self._started: subprocess.Popen[str] = subprocess.Popen(self._argv, env=self._env, **out)
+
+    def said(self) -> str:
+        return self._started.communicate(timeout=PATIENCE)[0].strip()
+
+
+class Popup:
+    """A popup that is always open, and notes what became of its last answer."""
+
+    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None:
+        assert meeting.popup is not None
+        self._pane = meeting.popup
+        self._pane.shows(rf"(?s)touch x{step}\.txt.*go terminal")
+        rest(SOON + 0.2)
+
+    def act(self) -> None:
+        self._pane.press("A")
+
+    def said(self) -> str:
+        """Return its last note, once it has nothing to ask: it shows the last three."""
+        rows = self._pane.text().splitlines()
+        over = [n for n, row in enumerate(rows) if "No more requests" in row]
+        return rows[over[0] - 1].strip() if over else ""
+
+
+WAYS: Final[dict[str, type[Way]]] = {"user": User, "Neovim": Nvim, "shell": Shell, "popup": Popup}
+#: Who says yes, and who says no.
+PAIRS: Final = {
+    "editors": ("Neovim", "Neovim"),
+    "user": ("Neovim", "user"),
+    "popup": ("popup", "user"),
+    "shell": ("shell", "Neovim"),
+}
+
+
+def shape(text: str) -> str:
+    return re.sub(r"\d+(\.\d+)?", "N", text)
+
+
+def meet(version: str, times: int, pair: str) -> None:
+    with place(version) as made, ExitStack() as ending:
+        editors: list[Editor] = []
+        how = {**look(), "ui": False}
+        for name in ("a", "b"):
+            editors.append(Editor("0.12", made.home, name, **how))
+            ending.callback(editors[-1].close)
+        answers_on(made)
+        cli = made.start("session")
+        popup = made.tmux.open(POPUP, session="popup", columns=200) if pair == "popup" else None
+        meeting = Meeting(made, cli, editors, popup)
+        for editor in editors:
+            eventually(lambda e=editor: e.lua(KNOWN, meeting.sid), "the session")
+        for step in range(times):
+            meeting.round(step, pair)
+        screen = cli.text()
+        assert not re.search("hook (error|failed|timed)", screen, re.IGNORECASE), screen
+        print(f"{version}: {times} times, {' and '.join(PAIRS[pair])}:")
+        for what, count in meeting.counted.most_common():
+            print(f"  {count:3} {what}", flush=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    given = argparse.ArgumentParser(prog="python -m live answers meeting")
+    given.add_argument("pair", nargs="*", choices=[*PAIRS, []])
+    given.add_argument("--times", type=int, default=TIMES)
+    given.add_argument("--cli", default=claude_code.VERSION, help="that version, or `newest`")
+    args = given.parse_args(argv)
+    for pair in args.pair or PAIRS:
+        meet(claude_code.resolved(args.cli), args.times, pair)
+    return 0

@@ -1,0 +1,278 @@
+"""Differences between the CLIs: how each starts, its keys, and the words of its screen."""
+
+# ruff: noqa: RUF001  their prompts are odd characters
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from live.clis import settings
+from live.clis.settings import Settings
+from rig import node, npm
+from rig.cache import Missing
+
+Status = str | None  # None: the screen does not say
+#: The prompt before the last one that was entered, on a screen.
+PROMPTED: Final = r"(?m)^\s*[>›❯] (?=DO:)"
+#: Where Copilot and Qwen take the next prompt: one that was never answered is put back there.
+COMPOSER: Final = re.compile("(?m)^─+\n[>❯] .*\n─+$")
+
+
+@dataclass(frozen=True)
+class Stand:
+    """A CLI of an exact version."""
+
+    key: str
+    name: str
+    package: str
+    version: str
+    program: str  # below node_modules; a script of node if it ends in .js
+    settings: Callable[[Settings], Mapping[str, str]]  # writes them; returns the environment
+    ready: str  # what it shows once it takes a prompt
+    status: Callable[[str], Status]  # of a screen
+    node: tuple[int, ...] = ()  # the oldest one that runs the script
+    loads: tuple[str, ...] = ()  # extensions of its package
+    args: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()  # arguments with which it asks for nothing
+    asking: str = "run"  # the step of a script that makes it ask
+    welcome: Mapping[str, str] = field(default_factory=dict)  # what it asks first → a row
+    allow: tuple[str, ...] = ("Enter",)
+    always: tuple[str, ...] = ("2",)
+    deny: tuple[str, ...] = ("3",)
+    stop: tuple[str, ...] = ("Escape",)  # while it works
+    clear: str = "/clear"
+    leave: str = "/quit"
+    resume: tuple[str, ...] = ("--continue",)
+    spawn: str = "spawn DO+ {asks} ~ say Sub done; say Parent done"
+    folder: str = ""  # its own, below the home
+    variable: str = ""  # that names another one
+    lacks: tuple[str, ...] = ()  # scenes that it cannot play
+    agrees: float = 0.97  # the share of the time in which what is shown must be right
+
+    def fetch(self) -> list[str]:
+        """Return the start of its command line."""
+        folder = npm.package(self.package, self.version)
+        tree = folder.parents[self.package.count("/")]
+        found = sorted(tree.glob(self.program))
+        if not found:
+            raise Missing(f"{self.name} {self.version} has no program here; remove {folder}")
+        runs = [str(node.node(self.node))] if self.program.endswith(".js") else []
+        loads = [part for each in self.loads for part in ("-e", str(folder / each))]
+        return [*runs, str(found[0]), *loads]
+
+
+def _after_prompt(screen: str) -> str | None:
+    """Return what follows the last prompt; None if none was entered."""
+    parts = re.split(PROMPTED, screen)
+    return parts[-1] if len(parts) > 1 else None
+
+
+def _codex(screen: str) -> Status:
+    text = screen.lower()
+    asks = "would you like to|press enter to confirm or esc|enter to submit|tab to add notes"
+    if re.search(asks, text):
+        return "blocked"
+    if re.search(r"\besc to interrupt\b|starting mcp|reconnecting", text):
+        return "working"
+    inputs = [m.start() for m in re.finditer("(?m)^› ", screen)]
+    said = _after_prompt(screen[: inputs[-1]] if inputs else screen)
+    if said is None:
+        return "idle"
+    if "■" in said:
+        return "idle" if "interrupted" in said.lower() else "error"
+    return "completed" if re.search("worked for|compacted", said.lower()) else "working"
+
+
+def _opencode(screen: str) -> Status:
+    text = screen.lower()
+    asks = "permission required|allow once|reject permission|type your own answer|enter confirm"
+    if re.search(asks, text):
+        return "blocked"
+    if re.search(r"esc (again to )?interrupt|\[retrying", text):  # a long reason hides the keys
+        return "working"
+    ended = list(re.finditer(r"▣ .*· [\d.]+m?s", screen))
+    failed = [m.end() for m in re.finditer(r"fake error \d+\s*(?=┃?\s*$)", screen, re.M)]
+    if failed and not (ended and ended[-1].start() > failed[-1]):
+        return "error"
+    lines = re.findall("▣ .*", screen)
+    if not lines:
+        return None  # it shows no session: before the first one, and after /new
+    return "completed" if re.search(r"· [\d.]+m?s|· \d+m", lines[-1]) else "idle"
+
+
+def _gemini(screen: str) -> Status:
+    text = screen.lower()
+    asks = "allow once|allow execution|apply this change|action required|answer questions"
+    if re.search(asks + "|enter to select|waiting for user confirmation", text):
+        return "blocked"
+    if "esc to cancel" in text:
+        return "working"
+    said = _after_prompt(screen)
+    if said is None:
+        return "idle"
+    if re.search(r"✕|\[api error|error:", said, re.I):
+        return "error"
+    if "cancelled" in said.lower():
+        return "idle"
+    return "completed" if re.search("[✦✓]", said) else None
+
+
+def _copilot(screen: str) -> Status:
+    text = screen.lower()
+    if re.search("↑/↓ to navigate|↑/↓ select|enter to (select|submit|confirm)", text):
+        return "blocked"
+    if re.search("esc esc interrupt|working (·|esc)|esc again|cancelling", text):
+        return "working"
+    after = _after_prompt(COMPOSER.sub("────", screen))
+    if after is None:
+        return "idle"
+    said = re.findall(r"(?m)^ *([●✗✕⊘!◌○$/] .*)", after.split("────")[0])
+    if not said:
+        return None
+    if re.search("operation cancelled|aborted", " ".join(said[-2:]), re.I):
+        return "idle"
+    failed = "execution failed|fake error|failed to get response|[✗✕]"
+    return "error" if re.search(failed, said[-1], re.I) and said[-1][0] != "$" else "completed"
+
+
+def _qwen(screen: str) -> Status:
+    text = screen.lower()
+    asks = "allow execution|apply this change|allow once|waiting for user confirmation"
+    if re.search(asks + "|enter to select|type something", text):
+        return "blocked"
+    if "esc to cancel" in text:
+        return "working"
+    after = _after_prompt(COMPOSER.sub("────", screen))
+    if after is None:
+        return "idle"
+    said = after.split("────")[0]
+    if re.search(r"✕|api error", said, re.I):
+        return "error"
+    if "request cancelled" in said.lower() or re.search(r"\n *- [^\n]*\s*\Z", said):
+        return "idle"  # with a tool last that has not run
+    return "completed" if re.search("[✦✓●◆]", said) else None
+
+
+def _pi(screen: str) -> Status:
+    if re.search("enter (to )?select", screen, re.I):
+        return "blocked"
+    if re.search(r"(?m)^── \S+ (Working|Retrying|.*[Cc]ompacting)", screen):
+        return "working"
+    parts = re.split(r"(?m)^\s*DO:.*$", screen)
+    if len(parts) < 2:
+        return "idle"
+    said = parts[-1].split("────")[0]
+    if re.search("Error:|fake error", said):
+        return "error"
+    return "idle" if re.search("aborted", said, re.I) else "completed" if said.strip() else None
+
+
+CODEX: Final = Stand(
+    key="codex",
+    name="Codex",
+    package="@openai/codex",
+    version="0.171.0",
+    program="@openai/codex-*/vendor/*/bin/codex",
+    settings=settings.codex,
+    ready="Ask Codex",
+    status=_codex,
+    args=("--no-daemon", "--enable", "default_mode_request_user_input"),
+    free=("--no-daemon", "--dangerously-bypass-approvals-and-sandbox"),
+    asking="esc",
+    welcome={"Hooks need review": "2"},
+    allow=("y",),
+    always=("p",),
+    resume=("resume", "--last", "--no-daemon"),
+    spawn="spawn DO+ {asks} ~ say Sub done; wait 15; say Parent done",
+    folder=".codex",
+    variable="CODEX_HOME",
+    agrees=0.99,
+)
+OPENCODE: Final = Stand(
+    key="opencode",
+    name="OpenCode",
+    package="opencode-ai",
+    version="1.18.33",
+    program="opencode-*/bin/opencode",
+    settings=settings.opencode,
+    ready="Ask anything|▣ ",  # or the end of what it has resumed
+    status=_opencode,
+    always=("Right", "Enter", "Enter"),
+    deny=("Right", "Right", "Enter", "Enter"),
+    stop=("Escape", "Escape"),
+    clear="/new",
+    leave="/exit",
+    resume=("-c",),
+    agrees=0.99,
+)
+GEMINI: Final = Stand(
+    key="gemini",
+    name="Gemini CLI",
+    package="@google/gemini-cli",
+    version="0.61.0",
+    program="@google/gemini-cli/bundle/gemini.js",
+    settings=settings.gemini,
+    ready="Type your message",
+    status=_gemini,
+    free=("--approval-mode=yolo",),
+    resume=("--resume", "latest"),
+    lacks=("subagent",),
+)
+COPILOT: Final = Stand(
+    key="copilot",
+    name="GitHub Copilot CLI",
+    package="@github/copilot",
+    version="1.0.102",
+    program="@github/copilot/npm-loader.js",
+    settings=settings.copilot,
+    ready="Interactive|/ commands",
+    status=_copilot,
+    free=("--allow-all-tools",),
+    deny=("3", "x", "Enter"),  # it wants to be told what to do instead
+    stop=("Escape", "Escape"),
+    leave="/exit",
+)
+QWEN: Final = Stand(
+    key="qwen",
+    name="Qwen Code",
+    package="@qwen-code/qwen-code",
+    version="0.24.4",
+    program="@qwen-code/qwen-code/cli-entry.js",
+    settings=settings.qwen,
+    ready="Type your message",
+    status=_qwen,
+    args=("--approval-mode=default",),
+    free=("--approval-mode=yolo",),
+    deny=("Escape",),
+)
+PI: Final = Stand(
+    key="pi",
+    name="Pi",
+    package="@earendil-works/pi-coding-agent",
+    version="1.6.0",
+    program="@earendil-works/pi-coding-agent/dist/bundle/cli.js",
+    node=(22, 19),
+    settings=settings.pi,
+    ready="fake-model",
+    status=_pi,
+    clear="/new",
+    leave="/quit",
+    folder=".pi/agent",
+    variable="PI_CODING_AGENT_DIR",
+    lacks=("approve", "always", "deny", "Esc in a dialog", "question", "subagent"),
+)
+STANDS: Final = {stand.key: stand for stand in (CODEX, OPENCODE, COPILOT, QWEN, GEMINI, PI)}
+#: Those that report their status to their terminal (OSC 7501), as far as it hears them.
+SPEAKING: Final = {
+    "codex": CODEX,
+    "pi": replace(
+        PI,
+        loads=tuple(f"examples/extensions/{name}.ts" for name in ("permission-gate", "question")),
+        asking="run : rm -rf |",
+        deny=("Down", "Enter"),
+        lacks=("always", "subagent"),
+    ),
+}

@@ -1,0 +1,1 @@
+"""Several machines on one board: real sshd, real CLIs on a fake API (`make live ONLY=machines`)."""

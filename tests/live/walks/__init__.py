@@ -1,0 +1,1 @@
+"""Random walks through real CLIs, compared throughout (`make live ONLY=walks`)."""

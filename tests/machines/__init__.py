@@ -1,1 +1,0 @@
-"""Several machines on one board: real sshd, real CLIs on a fake API (`make machines`)."""

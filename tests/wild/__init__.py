@@ -1,1 +1,0 @@
-"""Random walks through real CLIs, compared throughout (`make wild`)."""
