@@ -14,8 +14,7 @@ import pytest
 from live.play import play
 from live.report import line
 from live.rows import Row
-from live.scene import Scene
-from live.scenes import SCENES
+from live.scene import SCENES, Scene
 from live.stage import How
 
 pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(500)]

@@ -16,7 +16,7 @@ from live.monkey import Walks
 from live.public import public
 from live.report import missed, page
 from live.rows import Kept, Row
-from live.scenes import SCENES
+from live.scene import SCENES, SPOKEN, read
 from rig import home as homes
 
 pytestmark = pytest.mark.pure
@@ -205,3 +205,18 @@ def test_a_dialog_is_the_agents_own_if_a_tool_of_the_turn_waits() -> None:
     )
     assert [(0.0, 2.0, "working"), (2.0, 10.0, "blocked")] == told[:2]
     assert 20.0 == told[-1][1]
+
+
+def test_a_row_that_cannot_be_played_is_named() -> None:
+    """With its number, and the words that there are."""
+    (made,) = read(
+        "## Plans #F4\nWAITS = sleep 3\nEsc in it #tmux | idle | user-hook Stop: <WAITS>"
+    )
+    assert ("Esc in it", "idle", "Plans") == (made.name, made.final, made.group)
+    assert (("user-hook Stop: sleep 3",), {"F4", "tmux"}) == (made.steps, made.tags)
+    with pytest.raises(ValueError, match=r"scenes.txt:2: no word 'pres' \(start, after, prompt, "):
+        list(read("# odd\nEsc | idle | start | pres Escape"))
+    with pytest.raises(ValueError, match=r"scenes.txt:1: NAME \| STATUS \| STEP"):
+        list(read("Esc | idle"))
+    for scenes in (SCENES, SPOKEN):
+        assert len(scenes) == len({scene.name for scene in scenes})

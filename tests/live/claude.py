@@ -21,7 +21,7 @@ from live.play import play, slug
 from live.public import brief
 from live.report import OWN, STRICT, TABLE, WAYS, Total, line, missed, page, with_part
 from live.rows import Kept, Row
-from live.scenes import SCENES, spoken
+from live.scene import SCENES, SPOKEN
 from live.stage import How
 from rig import claude_code
 from rig.cache import CHECKOUT, folder
@@ -55,9 +55,7 @@ def main(argv: Sequence[str]) -> int:
         wanted = [
             s
             for s in SCENES
-            if any(part in s.name or part == s.fault for part in args.scene.split("|"))
-            and s.suits(how)
-            and not (kept and kept.has(way, s.name))
+            if s.matches(args.scene) and s.suits(how) and not (kept and kept.has(way, s.name))
         ]
         print(f"== {way}")
 
@@ -86,7 +84,7 @@ def main(argv: Sequence[str]) -> int:
 def record(version: str, args: argparse.Namespace) -> int:
     """Record scenes in a Neovim, with what it hears and shows; print how the reports compare."""
     how = How(version, editor="0.12", heard=True)
-    scenes = [s for s in spoken.SCENES if any(part in s.name for part in args.scene.split("|"))]
+    scenes = [s for s in SPOKEN if s.matches(args.scene)]
     args.heard.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         raw = args.keep or Path(temporary)
@@ -124,7 +122,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--way", choices=WAYS, action="append", help="only that (default: all)")
     parser.add_argument("--cli", default="", help="only that version, or the newest that there is")
     parser.add_argument(
-        "--scene", default="", metavar="A|B", help="only those whose name has it, or of that fault"
+        "--scene", default="", metavar="A|B", help="only those whose name has it, or with this tag"
     )
     parser.add_argument("--jobs", type=int, default=2, help="scenes at a time (default: 2)")
     parser.add_argument(

@@ -16,6 +16,7 @@ from live.listening import Published, Witness
 from live.listing import Listing
 from live.own.score import of_processes
 from live.rows import GONE, Row, judged
+from live.scene import GONE as IS_GONE
 from live.scene import Scene
 from live.stage import CLOSING, SOON, How, Stage
 from rig import home as homes
@@ -111,7 +112,7 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
         stage = Stage(how, home, hall.api, hall.watch, published, witness, host_home.bellboard)
         try:
             scene.play(stage)
-            if scene.final is not None:
+            if scene.final != IS_GONE:
                 try:
                     stage.lasts(scene.final, SOON if how.is_seen else UNKNOWN)
                 except AssertionError:
@@ -122,7 +123,7 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
             for agent in stage.agents:
                 stage.ends(agent)
         except Exception as error:  # any kind: it is noted in the row, and the others continue
-            failure = f"{type(error).__name__}: {error}"
+            failure = f"{type(error).__name__} at “{stage.step}”: {error}"
         finally:
             stage.close()
         trace = witness.trace()
@@ -137,12 +138,12 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
         write(keep / f"{how.version}-{slug(scene.name)}.jsonl", trace, changes)
     homes.remove(home)
     if not trace:
-        return Row(scene.name, failure, otherwise, fault=scene.fault)
+        return Row(scene.name, failure, otherwise)
     stood = most_urgent(Account(trace).stretches)
     if how.is_alone:
         stood = of_processes(trace)
         changes = [{**c, "session_id": str(unnamed[c["session_id"]])} for c in changes if unnamed]
-    row = judged(scene.name, scene.fault, stood, changes, witness.ended)
+    row = judged(scene.name, stood, changes, witness.ended)
     told = {"listed": third.compared, "disagreements": tuple(third.disagreements)}
     return replace(row, failure=failure, otherwise=otherwise, **told)
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from live.monkey import Walks
 from live.rows import Row
-from live.scenes import GROUPS, SCENES
+from live.scene import GROUPS, SCENES
 from live.stage import How
 from rig.cache import CHECKOUT
 
@@ -68,25 +68,6 @@ IN_ALL: Final = "## In all"
 MONKEY: Final = "## A monkey at the keyboard"
 OWN: Final = "## What a program says itself"  # which is written of kept traces
 OTHERS: Final = "## Other agents"  # how their part begins, which `make live AGENT=…` writes
-TITLES: Final = {
-    "turns": "Turns and interrupts",
-    "retries": "Errors that the CLI retries",
-    "questions": "Questions",
-    "sessions": "Agents, shells, and sessions that come and go",
-    "stop_hooks": "Your own Stop hooks",
-    "ask_hooks": "Your own hooks before a question",
-    "deciding_hooks": "Your own hooks that decide",
-    "everyday": "Everyday life",
-    "habits": "Hooks, agents and servers of many people",
-    "beside": "Menus, headless turns, and terminals that move",
-    "processes": "One session in two processes",
-    "modes": "Auto mode, and the trust dialog",
-    "owners": "Several questions at once",
-    "queues": "Typing ahead",
-    "leaving": "Leaving while something is running",
-    "teams": "Agent teams",
-    "unthought": "Two things at once",
-}
 UNKNOWN: Final = """## What remains unknown
 
 * A real model and a real network. The fake API answers in order, and its errors are simple.
@@ -165,7 +146,7 @@ def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None, old:
     lines += ["", "On a busy machine, both the CLI and bellboard are late.", ""]
     lines += walks.section() if walks else part(old, MONKEY)
     for group, scenes in GROUPS.items():
-        lines += [f"## {TITLES[group]}", "", f"| scene | {' | '.join(columns)} |"]
+        lines += [f"## {group}", "", f"| scene | {' | '.join(columns)} |"]
         lines += [f"|---{'|--:' * len(columns)}|"]
         for scene in scenes:
             cells = [each.cells.get(scene.name, UNPLAYED) for each in columns.values()]

@@ -24,7 +24,6 @@ class Row:
     delays: tuple[float, ...] = ()  # of each change
     unsteady: float = 0.0  # seconds that were wrong again after being right
     left: float = 0.0  # seconds that a session was listed after its end
-    fault: str = ""  # the fault that the scene is about
     listed: int = 0  # how often `claude agents --json` was compared
     disagreements: tuple[str, ...] = ()  # between it and the session files
 
@@ -35,7 +34,7 @@ class Row:
 
 
 def judged(
-    scene: str, fault: str, stood: Sequence[Stretch], changes: list[Line], ended: dict[int, float]
+    scene: str, stood: Sequence[Stretch], changes: list[Line], ended: dict[int, float]
 ) -> Row:
     """Return the figures of a played scene; `stood`: what its CLIs said about themselves."""
     compared = [x.compared for x in stood if x.compared.end > x.compared.start]
@@ -48,7 +47,6 @@ def judged(
         delays=tuple(delay(x, changes) for x in stood if x.compared.end > x.compared.start),
         unsteady=sum(unsteady(x, changes) for x in compared),
         left=max([0.0, *(c["t"] - gone if c["to"] is None else GONE for c in last)]),
-        fault=fault,
     )
 
 

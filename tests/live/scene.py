@@ -1,42 +1,90 @@
-"""The definition of a scene, and how most of them start."""
+"""The scenes of `scenes.txt`, one a row: a name, the status at the end, and the steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from live.stage import How, Stage
+from live.words import WORDS
 from rig import claude_code
 
-ALWAYS: Final = (0,)
-WITH_STATUS: Final = (2, 1, 119)  # also the first known to show an answer as it arrives
-NEWEST: Final = (2, 1, 197)  # the behaviour of older ones was not examined
-FOREGROUND: Final = {
-    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"
-}  # otherwise 2.1.328 runs no such subagent
-REST: Final = "idle|completed"  # if the CLI's file does not show which
-LOGIN: Final = "error|blocked"  # it asks to log in, which only its own report says
+FILE: Final = Path(__file__).with_name("scenes.txt")
+OWN: Final = "own"  # the tag of scenes that are recorded for what a program reports of itself
+TMUX: Final = "tmux"  # of those that only tmux can play
+GONE: Final = "gone"  # in place of a status at the end
+VERSION: Final = re.compile(r"[\d.]+")
 
 
 @dataclass(frozen=True)
 class Scene:
-    """`play` it, and a status in `final` must be shown; None: the session must be gone."""
+    """Its steps are done one after the other; then `final` must be shown."""
 
     name: str
-    play: Callable[[Stage], None]
-    final: str | None
-    since: tuple[int, ...] = ALWAYS  # the first CLI that supports it
-    fault: str = ""  # the fault that it once had
-    in_tmux: bool = False  # it uses what only tmux can do
+    final: str  # a status, several (a|b), or that the session is gone
+    steps: tuple[str, ...]
+    tags: frozenset[str]
+    group: str
+
+    @property
+    def since(self) -> tuple[int, ...]:
+        """Return the first version that can play it."""
+        found = [claude_code.numbers(tag) for tag in self.tags if VERSION.fullmatch(tag)]
+        return max(found, default=(0,))
 
     def suits(self, how: How) -> bool:
         """Return whether it can be played there."""
-        return claude_code.numbers(how.version) >= self.since and not (self.in_tmux and how.editor)
+        is_able = not (TMUX in self.tags and how.editor)
+        return is_able and claude_code.numbers(how.version) >= self.since
+
+    def matches(self, wanted: str) -> bool:
+        """Return whether one of these (A|B) is in its name, or is one of its tags."""
+        return any(part in self.name or part in self.tags for part in wanted.split("|"))
+
+    def play(self, stage: Stage) -> None:
+        """Do its steps."""
+        for step in self.steps:
+            stage.step = step
+            word, _, text = step.partition(" ")
+            WORDS[word](stage, text)
 
 
-def asked(stage: Stage, scenario: str, *args: str) -> None:
-    """Start a CLI, send a prompt, and wait until it asks."""
-    stage.start(*args)
-    stage.prompt(scenario)
-    stage.stands("waiting")
+def read(text: str) -> Iterator[Scene]:
+    """Yield the scenes of a text; raise ValueError for a row that cannot be played."""
+    named: dict[str, str] = {}
+    group, shared = "", frozenset[str]()
+    for number, row in enumerate(text.splitlines(), 1):
+        if row.startswith("## "):
+            group, shared = tagged(row[3:])
+        elif found := re.fullmatch(r"([A-Z_]+) = (.*)", row):
+            named[found[1]] = found[2]
+        elif row and not row.startswith("#"):
+            head, *rest = row.split(" | ")
+            name, tags = tagged(head)
+            final, *steps = rest or [""]
+            steps = [re.sub(r"<([A-Z_]+)>", lambda at: named[at[1]], step) for step in steps]
+            for step in steps:
+                if (word := step.partition(" ")[0]) not in WORDS:
+                    raise ValueError(f"{FILE.name}:{number}: no word {word!r} ({', '.join(WORDS)})")
+            if not steps:
+                raise ValueError(f"{FILE.name}:{number}: NAME | STATUS | STEP | STEP …")
+            yield Scene(name, final, tuple(steps), shared | tags, group)
+
+
+def tagged(text: str) -> tuple[str, frozenset[str]]:
+    """Return a text without the tags at its end, and these."""
+    text, *tags = text.split(" #")
+    return text, frozenset(tags)
+
+
+ALL: Final = tuple(read(FILE.read_text()))
+#: Those of the page, and those that are only recorded.
+SCENES: Final = tuple(scene for scene in ALL if OWN not in scene.tags)
+SPOKEN: Final = tuple(scene for scene in ALL if OWN in scene.tags)
+GROUPS: Final[Mapping[str, list[Scene]]] = {
+    group: [scene for scene in SCENES if scene.group == group]
+    for group in dict.fromkeys(scene.group for scene in SCENES)
+}

@@ -12,9 +12,8 @@ from live.account import Line
 from rig import claude_code
 from rig.claude_code import numbers
 
-FOLDER: Final = Path(__file__).with_name(
-    "seen"
-)  # a file for each version that was played completely
+#: A file for each version that was played completely, with a topic on each line.
+FOLDER: Final = Path(__file__).with_name("seen")
 SCREEN: Final = "screen, "  # how the notes of Stage about dialogs begin
 HOOK_NAMES: Final = re.compile(rb'\["PreToolUse","PostToolUse"(?:,"[A-Za-z]+")+\]')
 RULE: Final = re.compile(r"(?m)^[─╭╰▔━]{20,}.*$")
@@ -72,20 +71,22 @@ def hook_names(version: str) -> list[str]:
 def keep(version: str, seen: Shapes) -> None:
     """Write it for comparison with the next version."""
     FOLDER.mkdir(exist_ok=True)
-    table = {topic: sorted(what) for topic, what in seen.items()}
-    (FOLDER / f"{version}.json").write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+    rows = ({"topic": topic, "seen": sorted(what)} for topic, what in seen.items())
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (FOLDER / f"{version}.jsonl").write_text("".join(lines))
 
 
 def before(version: str) -> tuple[str, Shapes] | None:
     """Return the newest older version that was played completely, and what was seen."""
     older = sorted(
-        (p.stem for p in FOLDER.glob("*.json") if numbers(p.stem) < numbers(version)),
+        (p.stem for p in FOLDER.glob("*.jsonl") if numbers(p.stem) < numbers(version)),
         key=numbers,
     )
     if not older:
         return None
-    table = json.loads((FOLDER / f"{older[-1]}.json").read_text())
-    return older[-1], {topic: frozenset(what) for topic, what in table.items()}
+    lines = (FOLDER / f"{older[-1]}.jsonl").read_text().splitlines()
+    rows = map(json.loads, lines)
+    return older[-1], {row["topic"]: frozenset(row["seen"]) for row in rows}
 
 
 def differences(old: Shapes, new: Shapes) -> list[str]:

@@ -95,10 +95,12 @@ class Stage:
     published: Published
     witness: Witness
     board: Path
-    agents: list[Agent] = field(default_factory=list)
+    agents: list[Agent] = field(default_factory=list)  # the one in use is last
+    started: list[Agent] = field(default_factory=list)  # in that order
     settings: dict[str, Any] = field(default_factory=dict)
     editor: Editor | None = None
     server: tmuxes.Server | None = None
+    step: str = ""  # of the scene, for whoever reads why it failed
 
     # ------------------------------------------------------------ start and stop
 
@@ -143,15 +145,17 @@ class Stage:
         if shell or beside:
             self._run_in_shell(started)
         self.agents.append(started)
+        self.started.append(started)
         screen = None if self.how.tells else lambda: spoken(started.text())
         self.witness.follow(started.pid, screen, **place(started.pane))
         if trusted and ready:
             started.ready()
         return started
 
-    def user_hook(self, event: str, command: str, matcher: str = "") -> None:
+    def user_hook(self, event: str, command: str, *options: str) -> None:
         """Add a user's hook for the CLIs that are started from now on."""
-        entry = {"matcher": matcher, "hooks": [{"type": "command", "command": command}]}
+        hook = {"type": "command", "command": command, **dict.fromkeys(options, True)}
+        entry = {"matcher": "", "hooks": [hook]}
         self.settings.setdefault("hooks", {}).setdefault(event, []).append(entry)
 
     def turn_to(self, agent: Agent) -> None:
@@ -188,6 +192,10 @@ class Stage:
     def agent(self) -> Agent:
         """Return the CLI in use: the last one started, or the one chosen with `turn_to`."""
         return self.agents[-1]
+
+    def numbered(self, number: str) -> Agent:
+        """Return a CLI by its number, from 1 on; without a number, the one in use."""
+        return self.started[int(number) - 1] if number else self.agent
 
     def leave(self) -> None:
         """Exit all CLIs: clear a prompt that an early Esc has restored, then press Ctrl-D twice."""
@@ -231,17 +239,17 @@ class Stage:
         """Enter a prompt that plays a scenario."""
         self.agent.submit(f"play:{scenario} please")
 
-    def command(self, text: str) -> None:
-        """Enter a slash command; one Enter is enough for all that are used."""
+    def enter(self, text: str) -> None:
+        """Type a text or a slash command, and press Enter once."""
         self.agent.submit(text)
 
     def stops(self, times: int = 1, **fields: Any) -> None:
         """Wait for the end of a turn."""
         self.agent.happens("Stop", times, PATIENCE, **fields)
 
-    def happens(self, name: str, times: int = 1, **fields: Any) -> Any:
+    def happens(self, name: str, times: int = 1, within: float = PATIENCE, **fields: Any) -> Any:
         """Wait for a hook."""
-        return self.agent.happens(name, times, PATIENCE, **fields)
+        return self.agent.happens(name, times, within, **fields)
 
     def press(self, *keys: str) -> None:
         """Press keys by tmux's names."""
@@ -319,6 +327,11 @@ class Stage:
             mine = (sid for sid, pid in self.unnamed.items() if pid == self.agent.pid)
             return next(mine, "")
         return str(self.agent.events()[-1]["session_id"])
+
+    @property
+    def first_session(self) -> str:
+        """Return the session that the first CLI began with."""
+        return str(self.started[0].events()[0]["session_id"])
 
     def shown(self) -> str | None:
         """Return its published status."""

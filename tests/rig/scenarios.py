@@ -110,6 +110,7 @@ SCENARIOS: dict[str, Scenario] = {
     # words
     "text": (say("Hello from the fake model."),),
     "slow": (say(words(400), between=0.25),),
+    "once": (say(words(400), between=0.25), say("Heard from it.")),
     "brief": (say(words(8), between=0.25),),
     "hang": (say("never shown", before=600),),
     "big": (say("A reply in a big context.", tokens=190_000),),
@@ -142,6 +143,12 @@ SCENARIOS: dict[str, Scenario] = {
     "badtool": (call("NoSuchTool", x=1), say("No such tool.")),
     "badinput": (call("Read", wrong="x"), say("Bad input.")),
     "bashtimeout": (Turn((shell(WAIT.format(8), timeout=2000),)), say("Too slow."), say("Done.")),
+    "twoplans": (
+        call("ExitPlanMode"),
+        call("EnterPlanMode"),
+        call("ExitPlanMode"),
+        say("Planned twice."),
+    ),
     "enterplan": (call("EnterPlanMode"), say("Planning.")),
     "agentstop": (
         helper("play:subpause", run_in_background=True),
@@ -392,6 +399,11 @@ SCENARIOS: dict[str, Scenario] = {
         Turn((shell(WAIT.format(14), run_in_background=True),)),
         say("Started a long background shell."),
         say("Heard from the long shell."),
+    ),
+    "shellwords": (
+        Turn((shell(WAIT.format(14), run_in_background=True),)),
+        say(words(400), between=0.25),
+        say("Heard from it."),
     ),
     "bgshellstays": (
         Turn((shell(WAIT.format(90), run_in_background=True),)),
