@@ -38,10 +38,16 @@ FORM: Final = {
     "properties": {"colour": {"type": "string", "title": "Colour", "enum": ["Red", "Blue"]}},
 }
 #: The tools of CLIs for the same purpose.
-SHELLS: Final = ("exec_command", "bash", "run_shell_command")
-WRITERS: Final = ("write", "write_file", "create")
-ASKERS: Final = ("request_user_input", "question", "ask_user_question", "ask_user")
-HELPERS: Final = ("spawn_agent", "task", "agent")
+SHELLS: Final = ("exec_command", "bash", "run_shell_command", "Bash")
+WRITERS: Final = ("write", "write_file", "create", "Write")
+ASKERS: Final = (
+    "request_user_input",
+    "question",
+    "ask_user_question",
+    "ask_user",
+    "AskUserQuestion",
+)
+HELPERS: Final = ("spawn_agent", "task", "agent", "Agent")
 #: What they call a file.
 PATHS: Final = {"write_file": "file_path", "create": "path"}
 
@@ -128,6 +134,8 @@ def _question(name: str, tools: Mapping[str, str]) -> Call:
         return name, {"message": QUESTION["question"], "requestedSchema": FORM}
     if name == "question" and "task" not in tools:  # Pi
         return name, QUESTION
+    if name == "AskUserQuestion":  # Kimi
+        return name, {"questions": [{k: v for k, v in QUESTION.items() if k != "id"}]}
     more = {"ask_user": {"type": "choice"}, "ask_user_question": {}}
     single = {"multiSelect": False} if name in more else {}
     return name, {"questions": [{**QUESTION, **more.get(name, {}), **single}]}
@@ -136,6 +144,8 @@ def _question(name: str, tools: Mapping[str, str]) -> Call:
 def _helper(name: str, script: str, serial: int) -> Call:
     if name == "spawn_agent":
         return name, {"message": script, "task_name": f"helper{serial}"}
+    if name == "Agent":  # Kimi
+        return name, {"description": "a helper", "prompt": script, "subagent_type": "coder"}
     kind = "general" if name == "task" else "general-purpose"
     more = {"subagent_type": kind, "agent_type": "general-purpose", "name": "helper"}
     return name, {"description": "a helper", "prompt": script, **more}

@@ -10,8 +10,9 @@ import json
 import shlex
 from collections.abc import Callable
 from typing import Final
+from zlib import crc32
 
-from ..core.untrusted import Facts, text_of
+from ..core.untrusted import Facts, list_of, object_of, text_of
 from .agent import Agent, timeouts_of
 from .words import FIELDS, STARTS, Words, failure, from_key, kind_in
 
@@ -187,12 +188,36 @@ class Goose(Documented):
 
 # ---------------------------------------------------------------- Kimi Code
 #
-# Its hooks report everything (2.1.0; older versions have fewer hooks).
+# Its hooks report everything (recorded on 2.1.0; older versions have fewer hooks), but only those
+# of permissions name a subagent.  The end of a subagent's turn has the event of every end: right
+# before SubagentStop, and while the tool that waits for it runs.
 
 
 def _main(top: Facts, facts: Facts) -> None:
     if facts.get("agent") == "main":  # "main" is not a subagent
         del facts["agent"]
+
+
+def _kimi_prompt(top: Facts, facts: Facts) -> None:
+    parts = [text_of(object_of(part), "text") for part in list_of(top.get("prompt"))]
+    facts["prompt"] = " ".join(filter(None, parts)) or facts.get("prompt", "")
+
+
+def _kimi_spawns(top: Facts, facts: Facts) -> None:
+    task = text_of(top, "prompt").encode("utf-8", "replace")
+    facts["agent"] = f"{facts.get('agent_type', '')}-{crc32(task):08x}"
+
+
+def _kimi_ends(top: Facts, facts: Facts) -> None:
+    facts["anyones"] = True
+
+
+_kimi_failure = failure("error_type", "error_message")
+
+
+def _kimi_fails(top: Facts, facts: Facts) -> None:
+    _kimi_ends(top, facts)
+    _kimi_failure(top, facts)
 
 
 def _kimi_tool(top: Facts, facts: Facts) -> str | None:
@@ -218,8 +243,8 @@ KIMI_KINDS: Final = {
     "Stop": "stop",
     "StopFailure": "failure",
     "Interrupt": "interrupt",
-    "SubagentStart": "note",
-    "SubagentStop": "note",
+    "SubagentStart": "agent start",
+    "SubagentStop": "agent stop",
     "TaskStarted": "note",
     "PreCompact": "compacting",
     "PostCompact": "compacted",
@@ -237,14 +262,23 @@ class Kimi(Documented):
         KIMI_KINDS,
         {
             **dict.fromkeys(KIMI_KINDS, _main),
-            "PreToolUse": _kimi_tool,
             "SessionStart": kind_in({"resume": "resume"}, "source"),
             "SessionEnd": from_key("source", "reason"),
-            "StopFailure": failure("error_type", "error_message"),
+            "UserPromptSubmit": _kimi_prompt,
+            "PreToolUse": _kimi_tool,
+            "Stop": _kimi_ends,
+            "StopFailure": _kimi_fails,
+            "SubagentStart": _kimi_spawns,
             "PreCompact": from_key("source", "trigger"),
             "PostCompact": from_key("source", "trigger"),
         },
-        {**FIELDS, "tool_id": "tool_call_id", "title": "session_title"},
+        {
+            **FIELDS,
+            "agent_type": "agent_name",
+            "tool_id": "tool_call_id",
+            "title": "session_title",
+        },
+        tools={"AgentSwarm": "Agent"},
     )
 
     def reporting(self, line: Callable[[str], str]) -> str:

@@ -247,11 +247,11 @@ def _is_another(s: Session, e: Event, before: float) -> bool:
     """Return whether an event without an id only looks like a copy of an earlier one.
 
     That is so if the question that it repeats was answered, or an equal tool has begun since; if it
-    ends a tool that has asked since; or if it ends a turn that began since: a CLI starts no turn
-    while the hooks at the end of the last one still run.
+    ends a tool that has asked since; or if it ends a turn that began since, or a subagent's: a CLI
+    starts no turn while the hooks at the end of the last one still run.
     """
     if e.kind in ENDS_OF_TURNS:
-        return before < s.began or before < s.sent < e.t - LAG
+        return e.anyones or before < s.began or before < s.sent < e.t - LAG
     if e.kind == "prompt":
         return not e.prompt_id and before < s.over < e.t - LAG
     if e.kind == "tool end" and not e.tool_id:

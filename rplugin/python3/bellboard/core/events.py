@@ -111,6 +111,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     tasks: tuple[Task, ...] | None = None  # None: this CLI does not list them
     wakeups: int = 0
     again: bool = False  # a Stop hook had already continued the turn that ends
+    anyones: bool = False  # it ends a turn: the session's, or one of a subagent that it cannot name
     # other evidence
     pid: int | None = None
     started: str = ""  # when the process started, to recognize reuse of its pid

@@ -18,6 +18,7 @@ from .steps import (
     hold,
     is_at_work,
     rest,
+    take_back_end,
 )
 
 
@@ -48,10 +49,13 @@ def dismiss(s: Session, e: Event, o: Options) -> str | None:
     end_questions(s, ended, e)
     if e.agent:
         end_tools(s, e.agent, e.t)
-    if e.agent not in s.agents:
+    agent = e.agent or next((i for i, a in s.agents.items() if a.type == e.agent_type), "")
+    if agent not in s.agents:
         return None if ended else "no such agent is running"
-    s.agents = {i: a for i, a in s.agents.items() if i != e.agent}
-    if s.held and not s.agents:
+    s.agents = {i: a for i, a in s.agents.items() if i != agent}
+    if s.held == "stop" and not e.agent:
+        take_back_end(s, e.t)  # it was the end of the subagent's turn
+    elif s.held and not s.agents:
         s.held_until = e.clock + o.report  # if this is read late, so is the report
     return None
 
@@ -67,7 +71,9 @@ def give_up(s: Session, e: Event, o: Options) -> str | None:
     elif s.held == "esc":
         rest(s, e.t, interrupted=True)
     else:
+        agents = s.agents if s.held == "stop" else {}  # in the background; they go on
         complete(s, e.t)
+        s.agents = agents
     return None
 
 

@@ -39,8 +39,13 @@ def of_agents(things: dict[str, Block] | dict[str, Tool]) -> dict[str, Any]:
 
 def survivors(s: Session) -> dict[str, Subagent]:
     """Return the agents that outlive the turn: none that a running tool waits for."""
-    waits = any(t.name in SPAWNS and not t.agent for t in s.tools.values())
+    waits = waits_for_agent(s)
     return {i: a for i, a in s.agents.items() if a.apart or not waits}
+
+
+def waits_for_agent(s: Session) -> bool:
+    """Return whether a tool of the main thread runs a subagent."""
+    return any(t.name in SPAWNS and not t.agent for t in s.tools.values())
 
 
 def drop_tools(s: Session, kept: dict[str, Tool], t: float) -> None:

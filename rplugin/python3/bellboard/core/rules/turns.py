@@ -37,6 +37,7 @@ from .steps import (
     take_back_end,
     tool_slot,
     turn_to_work,
+    waits_for_agent,
 )
 
 # Rules for the life of a session: how it is listed, opened again, and ends.
@@ -326,6 +327,8 @@ HOW: Final = {
 @rule
 def finish(s: Session, e: Event, o: Options) -> str | None:
     """The turn is over once the CLI is at rest: Stop hooks or agents may keep it working."""
+    if e.anyones and waits_for_agent(s):
+        return "a subagent's turn is over, and the session waits for that"
     if not e.again and s.began <= s.sent and e.t <= s.sent + o.outweigh:
         return "a Stop hook has already continued that turn"
     if s.team and not s.agents and is_busy(s):
@@ -339,6 +342,10 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     if e.kind == "rest" and s.retrying:  # it gave up between two tries, and no try failed for good
         return break_off(s, e, o)
     ask_no_more(s, e)
+    if e.anyones and s.agents:
+        hold(s, "stop")
+        s.held_until = e.clock + o.report  # if it was a subagent's, that follows
+        return None
     s.wakeups = e.wakeups
     if e.tasks is None:
         s.agents = survivors(s)
@@ -433,6 +440,8 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     """The turn failed, once the CLI is at rest: it may go on with a queued prompt."""
     if e.t < s.began:
         return "older than the prompt"
+    if e.anyones and waits_for_agent(s):
+        return "a subagent's turn failed, and the session waits for that"
     ask_no_more(s, e)
     error = e.error or s.error  # its hook and its log: one of them may have no words for it
     if is_at_work(s) and not s.inferred:
