@@ -391,12 +391,38 @@ def test_a_turn_of_opencode_that_nothing_has_answered_was_interrupted() -> None:
 
 
 def test_two_short_turns_of_pi_are_two() -> None:
-    turn = ({"event": "before_agent_start", "prompt": "hi"}, {"event": "agent_end"})
+    turn = ({"event": "before_agent_start", "prompt": "hi"}, {"event": "agent_settled"})
     lines: list[Line] = [
         {"t": T + n / 2, "hook": {"session": "s", **said}, "origin": {"agent": "pi", "pid": 11}}
         for n, said in enumerate(turn * 2)
     ]
     assert [s["status"] for s in play(lines)[1]] == ["completed"]
+
+
+def test_pi_works_between_its_retries_and_an_error_is_one() -> None:
+    """It says what failed, without the secrets in it."""
+    secret = "rt_9f8e7d6c5b4a39281706f5e4d3c2b1a0"
+    failed = {"stopReason": "error", "errorMessage": f'529: {{"refresh_token":"{secret}"}}'}
+    said: list[Line] = [
+        {"event": "before_agent_start", "prompt": "hi"},
+        {"event": "agent_start"},
+        {"event": "agent_end", **failed},
+        {"event": "agent_end", **failed},
+        {"event": "message_update"},
+        {"event": "agent_end", **failed},
+        {"event": "agent_settled", **failed},
+    ]
+    rows = []
+    for n in range(1, len(said) + 1):
+        lines: list[Line] = [
+            {"t": T + each, "hook": {"session": "s", **said[each]}, "origin": {"agent": "pi"}}
+            for each in range(n)
+        ]
+        (s,) = play(lines)[1]
+        rows.append((s["status"], "retrying" in s["markers"], s["detail"]))
+    why = '529: {"refresh_token":***}'
+    working, retrying = ("working", False, ""), ("working", True, why)
+    assert rows == [working, working, retrying, retrying, working, retrying, ("error", False, why)]
 
 
 def halved(value: Any) -> Any:

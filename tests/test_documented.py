@@ -237,7 +237,7 @@ def test_pi_works_and_completes() -> None:
         pi("agent_start"),
         pi("tool_execution_start", **tool, args={"command": "make"}),
         pi("tool_execution_end", **tool),
-        pi("agent_end", stopReason="stop", text="Done."),
+        pi("agent_settled", stopReason="stop", text="Done."),
         pi("session_shutdown", reason="reload"),
         pi("session_start", reason="reload"),
         pi("session_shutdown", reason="quit"),
@@ -246,12 +246,10 @@ def test_pi_works_and_completes() -> None:
 
 
 def test_pi_says_how_a_turn_ended() -> None:
-    """After some errors it tries again, and works meanwhile."""
     prompt = pi("before_agent_start", prompt="do it")
-    failed = pi("agent_end", stopReason="error", errorMessage="429")
-    assert shown("pi", prompt, pi("agent_end", stopReason="aborted")) == ["working", "idle"]
+    assert shown("pi", prompt, pi("agent_settled", stopReason="aborted")) == ["working", "idle"]
+    failed = pi("agent_settled", stopReason="error", errorMessage="401")
     assert shown("pi", prompt, failed) == ["working", "error"]
-    assert shown("pi", prompt, failed, pi("agent_start")) == ["working", "error", "working"]
 
 
 def hooked(agent: str) -> str:

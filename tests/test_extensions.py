@@ -29,10 +29,10 @@ const ctx = {
   cwd: "/home/u/proj",
   sessionManager: { getSessionId: () => "01-a", getSessionFile: () => undefined },
 }
-const given = JSON.parse(process.argv[2])
-for (const [event, said] of given) {
+for (const [event, said] of JSON.parse(process.argv[2])) {
   if (event === "quit") process.exit()
-  const returned = await handlers[event]?.(said, process.argv[3] ? undefined : ctx)
+  const given = { ...ctx, isIdle: () => said.idle ?? false }
+  const returned = await handlers[event]?.(said, process.argv[3] ? undefined : given)
   if (returned !== undefined) console.log("returned", returned)
 }
 """
@@ -134,21 +134,36 @@ def plays(home: Home) -> Iterator[Plays]:
 
 
 def test_the_extension_in_pi_reports_a_turn_in_order(plays: Plays) -> None:
+    failed = {"role": "assistant", "stopReason": "error", "errorMessage": "529"}
     answer = {"role": "assistant", "stopReason": "stop", "content": [{"text": "x" * 9000}]}
-    events = [
+    tool = {"toolName": "bash", "toolCallId": "1"}
+    select = {"kind": "select", "title": "Sure?"}
+    told = [
         ["session_start", {"reason": "startup"}],
         ["before_agent_start", {"prompt": "do it"}],
         ["agent_start", {}],
-        ["tool_execution_start", {"toolName": "bash", "toolCallId": "1", "args": {"command": "x"}}],
-        ["tool_execution_end", {"toolName": "bash", "toolCallId": "1", "result": "secret"}],
-        ["agent_end", {"messages": [{"role": "user"}, answer, {"role": "toolResult"}]}],
+        ["agent_end", {"messages": [failed]}],
+        ["message_update", {}],
+        ["tool_execution_start", tool | {"args": {"command": "x"}}],
+        ["ui_prompt_start", select],
+        ["ui_prompt_end", select],
+        ["tool_execution_end", tool | {"result": "secret"}],
+        ["agent_settled", {"aborted": False}],
         ["session_shutdown", {"reason": "quit"}],
     ]
-    told = plays("pi", events)
-    assert [payload["event"] for payload in told] == [event for event, _ in events]
-    assert "secret" not in json.dumps(told)
-    assert len(told[5]["text"]) < 5000
-    assert shown("pi", *told) == ["idle", "working", "completed", None]
+    untold = {
+        3: ["agent_start", {}],  # as a retry; until something comes
+        4: ["message_update", {}],
+        5: ["ui_prompt_start", {"kind": "custom"}],  # it may ask nothing
+        8: ["agent_end", {"messages": [{"role": "user"}, answer, {"role": "toolResult"}]}],
+        9: ["ui_prompt_start", select | {"idle": True}],  # the user has opened it
+    }
+    events = [each for n, event in enumerate(told) for each in (event, untold.get(n)) if each]
+    reported = plays("pi", events)
+    assert [payload["event"] for payload in reported] == [event for event, _ in told]
+    assert "secret" not in json.dumps(reported)
+    assert len(reported[-2]["text"]) < 5000
+    assert shown("pi", *reported) == ["idle", "working", "blocked", "working", "completed", None]
 
 
 def test_the_plugin_in_amp_reports_what_a_thread_does_and_when_that_changes(plays: Plays) -> None:

@@ -14,7 +14,7 @@ from live.answers.served import say
 from live.clis.account import Row, judged
 from live.clis.report import missed
 from live.clis.stage import STANDS, How, Stage
-from live.clis.stands import CODEX, COPILOT, OPENCODE, QWEN, SPEAKING, Stand
+from live.clis.stands import CODEX, COPILOT, OPENCODE, PI, QWEN, SPEAKING, Stand
 from live.listening import Published
 from rig import codex, opencode
 from rig import home as homes
@@ -66,6 +66,30 @@ def test_what_an_agent_reports_of_itself_is_all_that_is_needed(stand: Stand) -> 
     shown = dict.fromkeys(change["to"] for change in changes if change["to"] != "idle")
     assert tuple(shown) == ("working", "blocked", "completed", None)
     assert len({change["session_id"] for change in changes}) == 1
+    assert not outside
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.live
+@pytest.mark.smoke
+def test_pi_works_between_its_retries_and_fails_once() -> None:
+    """The API is overloaded twice; then it stays so; at last Esc stops it between two tries."""
+    PI.fetch()
+    with Stage(PI) as stage:
+        stage.start()
+        stage.prompt("err 529 2")
+        stage.becomes("completed", 30.0)
+        stage.prompt("err 529")
+        stage.becomes("error", 30.0)
+        stage.prompt("err 529")
+        eventually(lambda: "retrying" in stage.published.rows()[0]["markers"], "it says so")
+        stage.press("Escape")  # an error by Pi's own report as well
+        stage.becomes("error")
+        stage.leave()
+        outside = stage.watch.spoke_out()
+        shown = [change["to"] for change in stage.published.changes]
+    turns = [["working", then] for then in ("completed", "error", "error")]
+    assert shown == ["idle", *(word for turn in turns for word in turn), None]
     assert not outside
 
 

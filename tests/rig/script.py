@@ -3,7 +3,8 @@
 `DO: esc touch a; ask; say Done`: its steps are split by `;` and played one per request, `&` joins
 two tool calls of one reply.
 
-    say TEXT | slow SECONDS | err STATUS | drop (the connection breaks in the middle)
+    say TEXT | slow SECONDS | drop (the connection breaks in the middle)
+    err STATUS [TIMES] (then it says that all is done)
     run COMMAND | esc COMMAND (asks to leave the sandbox) | edit FILE | ask
     spawn PROMPT (its own steps split by `~`, its marker `DO+`) | wait SECONDS (for a subagent)
 

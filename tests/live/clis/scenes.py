@@ -204,6 +204,7 @@ SCENES: Final[dict[str, Scene]] = {
 SPOKEN: Final[dict[str, Scene]] = {
     **SCENES,
     "error 529": error("err 529"),
+    "error 529, then not": error("err 529 2"),
     "queued prompt": queued,
     "compaction": compacted,
     "typing after a turn": typed,

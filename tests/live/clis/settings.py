@@ -110,6 +110,11 @@ def pi(given: Settings) -> Mapping[str, str]:
     given.write(
         agent / "models.json", {"providers": {"fake": {**fake, "models": [{"id": "fake-model"}]}}}
     )
-    chosen = {"defaultProvider": "fake", "defaultModel": "fake-model", "quietStartup": True}
+    chosen = {
+        "defaultProvider": "fake",
+        "defaultModel": "fake-model",
+        "quietStartup": True,
+        "retry": {"baseDelayMs": 1000},
+    }
     given.write(agent / "settings.json", chosen)
     return {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}

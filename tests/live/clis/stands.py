@@ -164,10 +164,10 @@ def _pi(screen: str) -> Status:
     parts = re.split(r"(?m)^\s*DO:.*$", screen)
     if len(parts) < 2:
         return "idle"
-    said = parts[-1].split("────")[0]
+    said = re.split(r"\n\s*\n", parts[-1].split("────")[0].rstrip())[-1]  # after failed attempts
     if re.search("Error:|fake error", said):
         return "error"
-    return "idle" if re.search("aborted", said, re.I) else "completed" if said.strip() else None
+    return "idle" if "aborted" in said.lower() else "completed" if said.strip() else None
 
 
 CODEX: Final = Stand(
@@ -258,21 +258,15 @@ PI: Final = Stand(
     settings=settings.pi,
     ready="fake-model",
     status=_pi,
+    loads=tuple(f"examples/extensions/{name}.ts" for name in ("permission-gate", "question")),
+    asking="run : rm -rf |",  # which the extension then asks about
+    deny=("Down", "Enter"),
     clear="/new",
     leave="/quit",
     folder=".pi/agent",
     variable="PI_CODING_AGENT_DIR",
-    lacks=("approve", "always", "deny", "Esc in a dialog", "question", "subagent"),
+    lacks=("always", "question", "subagent"),  # its question is a dialog of its own
 )
 STANDS: Final = {stand.key: stand for stand in (CODEX, OPENCODE, COPILOT, QWEN, GEMINI, PI)}
 #: Those that report their status to their terminal (OSC 7501), as far as it hears them.
-SPEAKING: Final = {
-    "codex": CODEX,
-    "pi": replace(
-        PI,
-        loads=tuple(f"examples/extensions/{name}.ts" for name in ("permission-gate", "question")),
-        asking="run : rm -rf |",
-        deny=("Down", "Enter"),
-        lacks=("always", "subagent"),
-    ),
-}
+SPEAKING: Final = {"codex": CODEX, "pi": replace(PI, lacks=("always", "subagent"))}

@@ -1,26 +1,32 @@
-"""Pi: our extension reports its events.  Pi asks for no permission."""
+"""Pi: our extension reports its events.  Pi itself asks nothing; other extensions do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from ..core.untrusted import Facts, text_of
 from .agent import Abilities, Ability, Agent, Prompt
 from .inputs import between_rules
 from .installing.hookline import HooksFile, below_home
-from .words import Words, kind_in
+from .words import Words, from_key, kind_in
 
 #: Event → kind.
 KINDS: Final[dict[str, str]] = {
     "session_start": "start",  # or resume, note: by its reason
     "session_shutdown": "end",  # or note: by its reason
     "before_agent_start": "prompt",
-    "agent_start": "activity",  # also for an attempt after an error
+    "agent_start": "activity",
+    "message_update": "activity",  # the first one after an error
     "tool_execution_start": "tool",
     "tool_execution_end": "tool end",
-    "agent_end": "stop",  # or interrupt, failure: by its last message
+    "agent_end": "said retry",  # only of a run that failed; if Pi gives up, it settles at once
+    "agent_settled": "stop",  # or interrupt, failure: by its last message
+    "ui_prompt_start": "request",
+    "ui_prompt_end": "form answer",
     "session_before_compact": "compacting",
     "session_compact": "compacted",
+    "session_compact_failed": "compacted",
 }
 FIELDS: Final = {
     "session_id": "session",
@@ -34,12 +40,20 @@ FIELDS: Final = {
 }
 RELOADED: Final = "reload"  # of the extensions, not the session
 ENDS: Final = {"aborted": "interrupt", "error": "failure"}
+
+
+def _asked(top: Facts, facts: Facts) -> None:
+    facts["asks"], facts["detail"] = "question", text_of(top, "title")
+
+
 WORDS: Final = Words(
     KINDS,
     {
         "session_start": kind_in({RELOADED: "note", "resume": "resume"}, "reason"),
         "session_shutdown": kind_in({RELOADED: "note"}, "reason"),
-        "agent_end": kind_in(ENDS, "stopReason", "errorMessage"),
+        "agent_end": from_key("detail", "errorMessage"),
+        "ui_prompt_start": _asked,
+        "agent_settled": kind_in(ENDS, "stopReason", "errorMessage"),
     },
     FIELDS,
     event="event",
@@ -54,12 +68,12 @@ ABILITIES: Final[Abilities] = {
     "unprompted": EXTENSION,
     "working": EXTENSION,
     "permission": NOTHING_ASKED,
-    "question": Ability("", when="only other extensions ask questions"),
+    "question": Ability("extension", when="if another extension asks in a dialog of Pi's"),
     "granted": NOTHING_ASKED,
     "denied": NOTHING_ASKED,
-    "completed": EXTENSION,
+    "completed": Ability("extension", when="from 0.80.4 on"),  # which says that all is settled
     "interrupted": EXTENSION,
-    "failed": Ability("extension", when="also between retries"),
+    "failed": EXTENSION,
     "ended": Ability("extension, processes"),
     "itself": Ability("OSC 7501", when="in a Neovim terminal, from 1.1 on"),
     "answer": Ability(""),
