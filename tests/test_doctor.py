@@ -20,8 +20,8 @@ import pytest
 from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.agents.claude.installer import PLUGIN
 from bellboard.agents.claude.versions import ABILITIES, OLDEST, abilities
-from bellboard.agents.registry import agent_of, all_agents
-from bellboard.diagnosis import claude_code, diagnose
+from bellboard.agents.registry import agent_of, all_agents, documented, installable
+from bellboard.diagnosis import claude_code, diagnose, surroundings
 from bellboard.diagnosis import state as diagnosis_of_state
 from bellboard.diagnosis.fact import DIED, Fact
 from bellboard.diagnosis.state import state
@@ -272,6 +272,39 @@ def test_who_uses_another_agent_need_not_install_claude_code(home: Home) -> None
     assert levels() == ["info"]
     env["CLAUDE_CONFIG_DIR"] = "/nowhere"
     assert levels() == ["warn"]
+
+
+@pytest.mark.files
+def test_each_agent_on_path_is_named_with_how_it_is_known(home: Home) -> None:
+    """Nothing is started to find that out.  Hooks that the user has added are noticed."""
+    home.env["HOME"] = str(home.root)
+    for cli in all_agents():
+        if cli.program and cli.key != "claude":
+            program = home.bin / cli.program
+            program.write_text(f"#!/bin/sh\ntouch '{home.root}/started'\nexec sleep 99\n")
+            program.chmod(0o755)
+    facts = diagnose(home.bellboard, home.env, home.project)
+    hooks = [fact for fact in facts if fact.section == "hooks"]
+    assert not (home.root / "started").exists()
+    for cli in installable():
+        [about] = [fact for fact in hooks if fact.text.startswith(f"{cli.name}: ")]
+        assert about.text.startswith(f"{cli.name}: hooks not installed")
+        assert about.advice.endswith(f" hooks install --agent {cli.key}")
+    for cli in documented():
+        [about] = [fact for fact in hooks if fact.text.startswith(f"{cli.name}: ")]
+        known = f"{cli.name}: {home.bin / cli.program}: known by its documentation only"
+        assert about.text == f"{known}; you add its hooks to {cli.place}"
+        assert about.advice.endswith(f" hooks print --agent {cli.key}")
+        assert about.level == "info"
+        path = home.root / cli.place.removeprefix("~/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(bellboard(home, *about.advice.split()[-4:]).stdout)
+        [now] = [
+            fact
+            for fact in surroundings.hooks(home.bellboard, home.env, home.project)
+            if fact.text.startswith(f"{cli.name}: ")
+        ]
+        assert now == Fact("ok", f"{known}; bellboard's hooks are in {cli.place}")
 
 
 @pytest.mark.files

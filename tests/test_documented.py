@@ -1,4 +1,7 @@
-"""CLIs known from their documents only: their payloads as documented, and what is shown."""
+"""CLIs known by their documentation only: their payloads as documented, and what is shown.
+
+Recordings of Kimi Code are in `traces/clis.jsonl`.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,16 @@ if sys.version_info >= (3, 11):
     import tomllib
 
 T = 1.8e9
+ARGUMENT = "argument of the hook"  # key of the event of a payload that names none
 pytestmark = pytest.mark.pure
 
 
 def shown(agent: str, *told: dict[str, Any]) -> list[str]:
     """Return the statuses that are shown while these payloads arrive, a second apart."""
+    origin = {"agent": agent, "pid": 11}
     lines: list[Line] = [
-        {"t": T + n, "hook": payload, "origin": {"agent": agent, "pid": 11}}
-        for n, payload in enumerate(told)
+        {"t": T + n, "event": payload.pop(ARGUMENT, ""), "hook": payload, "origin": origin}
+        for n, payload in enumerate(map(dict, told))
     ]
     return [c["to"] for c in play([*lines, {"t": T + len(lines), "tick": {}}])[0]]
 
@@ -100,6 +105,46 @@ def test_droid_asks_by_notification_until_the_tool_is_over(typed: bool) -> None:
     ]
     wanted = ["idle", "working", "blocked", "working", "completed", None]
     assert shown("droid", *told) == wanted
+
+
+def agy(event: str, **more: Any) -> dict[str, Any]:
+    common = {"conversationId": "a-1", "workspacePaths": ["/home/u/proj"], "modelName": "flash"}
+    return {ARGUMENT: event, **common, "transcriptPath": "/t.jsonl", **more}
+
+
+def agy_stops(reason: str, **more: Any) -> dict[str, Any]:
+    how = {"executionNum": 0, "terminationReason": reason, "error": "", "fullyIdle": True}
+    return agy("Stop", **how, **more)
+
+
+def test_antigravity_works_until_it_is_fully_idle() -> None:
+    told = [
+        agy("SessionStart"),
+        agy("PreInvocation", invocationNum=0, initialNumSteps=2),
+        agy("PreInvocation", invocationNum=1, initialNumSteps=4),
+        {**agy_stops("NO_TOOL_CALL"), "fullyIdle": False},
+        agy("PreInvocation", invocationNum=0, initialNumSteps=6),
+        agy_stops("NO_TOOL_CALL"),
+    ]
+    assert shown("antigravity", *told) == ["idle", "working", "completed"]
+
+
+def test_antigravity_says_how_a_turn_ended() -> None:
+    prompt = agy("PreInvocation", invocationNum=0)
+    failed = {**agy_stops("EXECUTOR_TERMINATION_REASON_ERROR"), "error": "quota"}
+    cancelled = agy_stops("EXECUTOR_TERMINATION_REASON_USER_CANCELED")
+    for stop, then in ((cancelled, "idle"), (failed, "error"), (agy_stops(""), "completed")):
+        assert shown("antigravity", prompt, stop) == ["working", then]
+
+
+def test_antigravity_is_never_asked_whether_a_tool_may_run() -> None:
+    """It would take our silence for a no.  Its other hooks have to print an object."""
+    (name,) = hooks = json.loads(hooked("antigravity"))
+    assert name == "bellboard"
+    assert hooks[name].keys() == {"SessionStart", "PreInvocation", "Stop"}
+    for event, (handler,) in hooks[name].items():
+        assert handler.keys() == {"type", "command", "timeout"}  # one it does not know voids all
+        assert handler["command"].startswith(f"echo '{{}}'; emit {event} ")
 
 
 def kimi(event: str, **more: Any) -> dict[str, Any]:

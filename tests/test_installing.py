@@ -542,7 +542,10 @@ def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
         assert bool(cli.abilities) != is_documented, (
             f"{cli.key}: `abilities` says what was measured; if nothing was, it is `Documented`"
         )
-        assert not is_documented or is_chat or f"`{cli.key}` (" in page, (
+        assert bool(cli.place) == (is_documented and not is_chat), (
+            f"{cli.key}: `place` says where the hooks of a `Documented` CLI go"
+        )
+        assert not cli.place or f"`{cli.key}` (`{cli.place}`)" in page, (
             f"{cli.key}: say in doc/bellboard-agents.txt, where its hooks go"
         )
     for cli in installable():

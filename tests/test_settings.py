@@ -576,3 +576,7 @@ def test_a_check_that_finds_no_agent_says_how_to_name_one(home: Home) -> None:
     for verb in ("check", "install"):
         said = run(home, "hooks", verb, code=1)
         assert "found no agent on this machine; name one with --agent: claude, codex" in said
+    (home.bin / "agy").write_text("#!/bin/sh\n")
+    (home.bin / "agy").chmod(0o755)
+    said = run(home, "hooks", "install", code=1)
+    assert "Antigravity CLI: `bellboard hooks print --agent antigravity`" in said

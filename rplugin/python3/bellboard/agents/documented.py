@@ -1,4 +1,4 @@
-"""Agents as their makers document them; nothing here was measured.
+"""Agents as their makers document them; but for the recorded hooks of Kimi, nothing was measured.
 
 Each is a table of its names of hook events, and the form in which it reads its hooks.  The
 plugins with chats inside Neovim have the words that `lua/bellboard/report/chats.lua` defines.
@@ -14,16 +14,16 @@ from zlib import crc32
 
 from ..core.untrusted import Facts, list_of, object_of, text_of
 from .agent import Agent, timeouts_of
-from .words import FIELDS, STARTS, Words, failure, from_key, kind_in
+from .words import FIELDS, STARTS, Reader, Words, failure, from_key, kind_in
 
 PATIENCE: Final = 10  # seconds that a hook may take
 
 
 class Documented(Agent):
-    """An agent that nobody has seen run here; comments say what its hooks do not report.
+    """An agent known by its documentation; comments say what its hooks do not report.
 
     It has neither `hooks` nor `abilities`: `bellboard hooks print` prints the text of `reporting`,
-    for the user to put in place, and nothing installs it.
+    for the user to put into the file at `place`, and nothing installs it.
     """
 
 
@@ -32,10 +32,15 @@ class Documented(Agent):
 # No hook says that Cursor waits for somebody, so its sessions are never blocked.
 
 
-def _first_root(top: Facts, facts: Facts) -> None:
-    roots = top.get("workspace_roots")
-    if isinstance(roots, list) and roots and isinstance(roots[0], str):
-        facts["cwd"] = roots[0]
+def _first_of(key: str) -> Reader:
+    """Return a reader of the folder: the first of a list."""
+
+    def read(top: Facts, facts: Facts) -> None:
+        folders = list_of(top.get(key))
+        if folders and isinstance(folders[0], str):
+            facts["cwd"] = folders[0]
+
+    return read
 
 
 class CursorCli(Documented):
@@ -44,6 +49,7 @@ class CursorCli(Documented):
     key = "cursor"
     name = "Cursor CLI"
     program = "cursor-agent"
+    place = "~/.cursor/hooks.json"
     words = Words(
         {
             "sessionStart": "start",
@@ -69,8 +75,8 @@ class CursorCli(Documented):
             "workspaceOpen": "note",
         },
         {
-            "sessionStart": _first_root,
-            "beforeSubmitPrompt": _first_root,
+            "sessionStart": _first_of("workspace_roots"),
+            "beforeSubmitPrompt": _first_of("workspace_roots"),
             "stop": kind_in(
                 {"aborted": "interrupt", "error": "failure"}, "status", "error_message"
             ),
@@ -125,6 +131,7 @@ class Droid(Documented):
     key = "droid"
     name = "Droid"
     program = "droid"
+    place = "~/.factory/settings.json"
     words = Words(
         {
             "SessionStart": "start",  # or resume, compacted: by its source
@@ -158,6 +165,7 @@ class Goose(Documented):
     key = "goose"
     name = "Goose"
     program = "goose"
+    place = "~/.agents/plugins/bellboard/hooks/hooks.json"
     words = Words(
         {
             "SessionStart": "start",
@@ -186,6 +194,62 @@ class Goose(Documented):
     timeouts = timeouts_of(words, PATIENCE)
 
 
+# ---------------------------------------------------------------- Antigravity CLI
+#
+# Its payloads name no event, so the argument of the hook does.  Every hook holds it up, and prints
+# an empty object; for PreToolUse that refuses the tool, so there is none, and nothing else says
+# that it waits for somebody.  A Stop that is not fully idle leaves work in the background, and
+# another Stop follows.
+
+
+def _agy_invokes(top: Facts, facts: Facts) -> str | None:
+    _agy_folder(top, facts)
+    return "prompt" if top.get("invocationNum") == 0 else None
+
+
+def _agy_stops(top: Facts, facts: Facts) -> str | None:
+    reason = text_of(top, "terminationReason")
+    if "CANCEL" in reason:
+        return "interrupt"
+    if text_of(top, "error") or "ERROR" in reason:
+        _agy_failure(top, facts)
+        return "failure"
+    return "activity" if top.get("fullyIdle") is False else None
+
+
+_agy_folder: Final = _first_of("workspacePaths")
+_agy_failure: Final = failure("terminationReason", "error")
+
+
+class Antigravity(Documented):
+    """See `Agent`."""
+
+    key = "antigravity"
+    name = "Antigravity CLI"
+    program = "agy"
+    place = "~/.gemini/config/hooks.json"
+    words = Words(
+        {
+            "SessionStart": "start",
+            "PreInvocation": "activity",  # or prompt: the first one of a turn
+            "PostInvocation": "activity",
+            "PreToolUse": "activity",
+            "PostToolUse": "activity",
+            "Stop": "stop",  # or interrupt, failure, activity: by its reason
+        },
+        {"SessionStart": _agy_folder, "PreInvocation": _agy_invokes, "Stop": _agy_stops},
+        {"session_id": "conversationId", "model": "modelName", "transcript": "transcriptPath"},
+        event="",
+    )
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        hooks = {
+            event: [{"type": "command", "command": f"echo '{{}}'; {line(event)}", "timeout": t}]
+            for event, t in timeouts_of(self.words, PATIENCE, "PreInvocation").items()
+        }
+        return json.dumps({"bellboard": hooks}, indent=2, ensure_ascii=False)
+
+
 # ---------------------------------------------------------------- Kimi Code
 #
 # Its hooks report everything (recorded on 2.1.0; older versions have fewer hooks), but only those
@@ -212,7 +276,7 @@ def _kimi_ends(top: Facts, facts: Facts) -> None:
     facts["anyones"] = True
 
 
-_kimi_failure = failure("error_type", "error_message")
+_kimi_failure: Final = failure("error_type", "error_message")
 
 
 def _kimi_fails(top: Facts, facts: Facts) -> None:
@@ -258,6 +322,7 @@ class Kimi(Documented):
     key = "kimi"
     name = "Kimi Code"
     program = "kimi"
+    place = "~/.kimi-code/config.toml"
     words = Words(
         KIMI_KINDS,
         {
@@ -320,6 +385,7 @@ class Amp(Documented):
     key = "amp"
     name = "Amp"
     program = "amp"
+    place = "~/.config/amp/plugins/bellboard.ts"
     words = Words(
         {
             "session.start": "start",
@@ -350,6 +416,7 @@ class Crush(Documented):
     key = "crush"
     name = "Crush"
     program = "crush"
+    place = "~/.config/crush/crush.json"
     words = Words(
         {
             "SessionStart": "start",

@@ -26,6 +26,7 @@ _AGENTS: Final = {
     "cursor": ("documented", "CursorCli"),
     "droid": ("documented", "Droid"),
     "goose": ("documented", "Goose"),
+    "antigravity": ("documented", "Antigravity"),
     "kimi": ("documented", "Kimi"),
     "amp": ("documented", "Amp"),
     "crush": ("documented", "Crush"),
@@ -84,6 +85,11 @@ def all_agents() -> tuple[Agent, ...]:
 def installable() -> tuple[Agent, ...]:
     """Return the agents whose hooks bellboard can install."""
     return tuple(agent for agent in all_agents() if agent.hooks is not None)
+
+
+def documented() -> tuple[Agent, ...]:
+    """Return the agents known by their documentation only, whose hooks bellboard prints."""
+    return tuple(agent for agent in all_agents() if agent.place)
 
 
 def try_again() -> None:

@@ -11,7 +11,7 @@ from ..agents.claude.agent import ClaudeCode
 from ..agents.claude.installer import PLUGIN
 from ..agents.claude.session_files import SILENT, config_of, registry_of, versions_of
 from ..agents.claude.versions import abilities, cli_version
-from ..agents.registry import installable
+from ..agents.registry import all_agents
 from ..core import words
 from ..core.version import VERSION
 from ..system.files import decoded, read
@@ -39,7 +39,7 @@ def installed(environ: Mapping[str, str]) -> Iterator[Fact]:
         return
     if not folder.is_dir():
         text = f"Claude Code is not installed: there is no {folder}"
-        others = [cli for cli in installable() if cli.is_used(environ)]
+        others = [cli for cli in all_agents() if cli.is_used(environ)]
         if others and not environ.get("CLAUDE_CONFIG_DIR"):
             yield info(text)
         else:

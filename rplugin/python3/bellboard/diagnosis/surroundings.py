@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +12,16 @@ from typing import Final
 from ..agents.agent import MOMENTS, Agent, ability_words
 from ..agents.installing.hook_record import script, stored, unread
 from ..agents.installing.installer import HookState
-from ..agents.registry import all_agents, installable
+from ..agents.registry import all_agents, documented, installable
 from ..core import words
+from ..system.files import read
 from ..system.inotify import usage
 from ..system.packaged import Version, dotted
 from ..system.tmux import Tmux, socket_in, sockets
 from .fact import Fact, error, info, ok, program, warn
 
 SCARCE: Final = 0.9  # share of a system limit in use
+LARGEST: Final = 1 << 20  # bytes of a settings file to read
 
 
 def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
@@ -52,6 +55,8 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
         states = [installer.check(path, version) for path in installer.files(folder)]
         yield from _states(cli, states, environ)
         some = some or any(state.events for state in states)
+    for cli in documented():
+        yield from _printed(cli, home, environ)
     try:
         stored(home)
     except OSError as e:
@@ -81,6 +86,30 @@ def _states(cli: Agent, states: Sequence[HookState], environ: Mapping[str, str])
             yield ok(text)
     if is_there and not any(state.events or state.plugin for state in states):
         yield info(f"{cli.name}: hooks not installed: {cli.without_hooks}", install)
+
+
+def _printed(cli: Agent, home: Path, environ: Mapping[str, str]) -> Iterator[Fact]:
+    """Name a CLI on PATH that is known by its documentation only, and where its hooks go."""
+    found = shutil.which(cli.program, path=environ.get("PATH", ""))
+    if found is None:
+        return
+    known = f"{cli.name}: {found}: known by its documentation only"
+    user_home = environ.get("HOME", "")
+    runs = str(script(home)).removeprefix(user_home)  # a command has $HOME before it
+    if _names(Path(cli.place.replace("~", user_home, 1)), "bellboard", runs):
+        yield ok(f"{known}; bellboard's hooks are in {cli.place}")
+    else:
+        print_them = f"{program(environ)} hooks print --agent {cli.key}"
+        yield info(f"{known}; you add its hooks to {cli.place}", print_them)
+
+
+def _names(path: Path, *texts: str) -> bool:
+    """Return whether a file has one of these texts in it."""
+    try:
+        content = read(path, LARGEST)[0]
+    except OSError:
+        return False
+    return any(os.fsencode(text) in content for text in texts)
 
 
 # ---------------------------------------------------------------- the system
