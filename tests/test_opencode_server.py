@@ -304,7 +304,7 @@ def test_a_refusal_of_opencode_is_reported(started: Any, home: Home) -> None:
     for status, why in (
         (404, "it has already been answered"),
         (500, "OpenCode refused it with status 500"),
-        (0, "this version takes no answers from plugins"),
+        (0, server.WHY[server.UNABLE]),
     ):
         opencode = started(status)
         opencode.hears(PERMISSION)

@@ -36,9 +36,11 @@ def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
 def newer(cli: Agent, version: Version | None) -> Iterator[Fact]:
     """Report a version that is newer than any that our tests run."""
     if version is not None and cli.tested and version > cli.tested:
+        same = version[0] == cli.tested[0]
+        differs = "usually nothing is different" if same else "much may be different"
         yield info(
             f"{cli.name} {dotted(version)} is newer than {dotted(cli.tested)}, the newest that was "
-            "tested: usually nothing is different",
+            f"tested: {differs}",
             "if a status is wrong, please report it, with this version",
         )
 

@@ -37,6 +37,8 @@ HEAD = f"""{MARK}: reports what a session does, and takes answers to what it ask
 // It listens on a socket in the state folder, which only its owner can enter. Whoever connects
 // names a file there: the answer to exactly what is asked, a prompt, or an order to stop a turn."""
 
+SERVER: Final = "serve"  # OpenCode 2 runs one in the background, for all its terminals
+PRIVATE: Final = "--stdio"  # one that OpenCode 2 starts for the terminal that it is in
 HOME: Final = re.compile(r'Ask anything… ".*"', re.DOTALL)  # in its input while no session shows
 AGENT: Final = re.compile(r"\S.* · \S.*")  # and its model, below an input; or `Shell`
 
@@ -72,6 +74,9 @@ class OpenCode(Agent):
     def prompt(self, screen: Sequence[str]) -> Prompt | None:
         found = beside_bar(screen, AGENT)
         return None if found and HOME.fullmatch(found.text) else found
+
+    def serves(self, argv: Sequence[str]) -> bool:
+        return SERVER in argv[1:] and PRIVATE not in argv
 
     # ------------------------------------------------------------ doors
 

@@ -47,7 +47,8 @@ from ..parts import (
 )
 from ..words import key_of_one
 
-# Decode the events of OpenCode, as our plugin reports them.
+# Decode the events of OpenCode, as our plugin reports them: those of OpenCode 2 in the words of
+# OpenCode 1, but with its own names of tools.
 #
 # An event of a subagent's session names, in `parent`, the session whose terminal shows it.
 #
@@ -56,7 +57,7 @@ from ..words import key_of_one
 
 #: Tools that run a subagent, by our names.
 KEY: Final = "opencode"  # its name in evidence
-SPAWNS: Final = {"task": "Task"}
+SPAWNS: Final = {"task": "Task", "subagent": "Task"}
 #: Event → kind; the content of some makes it more exact.
 KINDS: Final[dict[str, str]] = {
     "session.created": "start",  # or agent start: by its parent
@@ -231,6 +232,7 @@ class _Properties(Struct):
     patterns: list[str] = []
     metadata: dict[str, Any] = {}
     always: list[str] = []
+    save: list[str] = []  # always, of OpenCode 2, which keeps it
     # of questions
     questions: Any = None
     tool: dict[str, Any] | None = None
@@ -361,13 +363,15 @@ def _permission(p: _Properties) -> Facts:
     if p.patterns and p.patterns not in ([command], [path]):
         given.left["patterns"] = p.patterns
     parts += given.rest("Also" if parts else "")
-    words = {"bash": "Run a command", "edit": "Change a file", "webfetch": "Fetch a page"}
-    rules = marked_line(", ".join(p.always))
-    always = Choice("always", f"Yes, and allow {rules} until it is restarted")
+    words = {"edit": "Change a file", "webfetch": "Fetch a page"}
+    words |= dict.fromkeys(("bash", "shell"), "Run a command")
+    rules = marked_line(", ".join(p.save or p.always))
+    until = "in this project from now on" if p.save else "until it is restarted"
+    always = Choice("always", f"Yes, and allow {rules} {until}")
     return {
         "title": words.get(p.permission) or f"Use {marked(p.permission) or 'a tool'}",
         "parts": tuple(parts),
-        "choices": (ALLOW, *([always] if p.always else ()), DENY, STOP),
+        "choices": (ALLOW, *([always] if p.save or p.always else ()), DENY, STOP),
         **({} if parts else unclear(UNTOLD)),
     }
 

@@ -39,7 +39,7 @@ NOBODY: Final = "it has already been answered, or this OpenCode runs without bel
 WHY: Final = {
     GONE: "it has already been answered",
     LOCKED: "its server wants a password",
-    UNABLE: "this version takes no answers from plugins",
+    UNABLE: "this OpenCode takes no such answer from a plugin: give it in its terminal",
 }
 
 UNDONE: Final = {
